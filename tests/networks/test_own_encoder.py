@@ -34,7 +34,7 @@ def test_a_model_that_fits_is_taken(function):
         ("flat", r"maps contexts \[B, N, 5\] to \[B, M, 4\], got \[2, 4\] for \[2, 3, 5\]"),
         ("narrow", r"got \[2, 3, 3\] for"),
         ("running", r"weights are all trainable; got 4 trainable and 2 others .*moving_mean"),
-        ("weightless", r"got 0 that are and 0 others"),
+        ("weightless", r"got 0 trainable and 0 others"),
         ("nothing", r"must return a keras\.Model .* got None"),
         ("failing", r"failing fails: ZeroDivisionError: in the encoder"),
         ("missing", r"there is no 'missing' in"),
