@@ -37,7 +37,7 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.losses.neighbours import kth_nearest
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.recipes import resolve
-from music_tf.training.actors import Actor, Actors
+from music_tf.training.actors import ActingRank, Actors
 from music_tf.training.build import build_terms, build_trainer
 from music_tf.training.collect import Collector
 from music_tf.training.trainer import Trainer
@@ -564,7 +564,7 @@ def asleep(sizes: Sizes) -> dict[str, float]:
         toy = resolve("ddpg_her", env_id="music_tf/PointPush-v0")
         config = with_fields(toy, {**small, "lag": lag})
         if comm.rank:
-            Actor(config, comm).serve(lambda evidence: None)
+            ActingRank(config, comm).serve(lambda evidence: None)
             continue
         with Actors(config, comm) as actors:
             trainer = build_trainer(config, actors.learning, actors)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from music_tf.conditions import continuous_conditions
 from music_tf.config.settings import Config, ExplorationConfig
-from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
+from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import EnvironmentFault
 from music_tf.process.watchdog import heartbeat
 from music_tf.randomness import reset_seeds, stream
@@ -407,7 +407,7 @@ def _attempt(
 
 
 def _note_state(
-    played: Episodes, indices: list[int], step: int | IntArray, found: Observations | Steps
+    played: Episodes, indices: list[int], step: int | IntArray, found: Observations | StepResults
 ) -> None:
     """Writes what was observed of the state that a step begins with."""
     played.observation[indices, step] = found.observation

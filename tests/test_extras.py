@@ -11,7 +11,7 @@ import tensorflow as tf
 from music_tf.config import world as config_world
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import DISCOUNT, World
-from music_tf.envs.extras import Asked, Entry
+from music_tf.envs.extras import Asked, InfoEntry
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
@@ -208,7 +208,7 @@ def test_a_step_that_breaks_repeats_the_time_before_it(described, monkeypatch):
 )
 @pytest.mark.parametrize("always", [True, False])
 def test_an_entry_of_info_comes_back_with_its_type(value, always):
-    entry = Entry(value, always)
+    entry = InfoEntry(value, always)
     kept = np.asarray(entry.numbers({"name": value}, "name"), np.float32)
     assert kept.shape == (entry.size,)
     assert entry.there(kept)
@@ -219,9 +219,9 @@ def test_an_entry_of_info_comes_back_with_its_type(value, always):
 
 
 def test_an_entry_of_info_that_is_missing_stays_missing():
-    entry = Entry(2.0, always=False)
+    entry = InfoEntry(2.0, always=False)
     assert not entry.there(entry.numbers({}, "name"))
-    assert Entry(2.0).numbers({}, "name") is None
+    assert InfoEntry(2.0).numbers({}, "name") is None
 
 
 def test_what_reads_info_is_noticed_whichever_way_it_does():

@@ -101,7 +101,7 @@ class Elsewhere(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Measured(OfOneRun):
+class MeasuringVerb(OfOneRun):
     """A verb that measures a run, in its own environment or under other conditions."""
 
     env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
@@ -154,7 +154,7 @@ class OfRuns(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluate(Measured):
+class Evaluate(MeasuringVerb):
     """Plays the latest policy of a run without exploration.
 
     Writes a table of its success rate and behaviour, and RUN/evaluation.json; under --env.kwargs a
@@ -310,9 +310,9 @@ class Play(OfOneRun):
         prepare_tensorflow()
         skills = self._skills()
         if picture is not None:
-            from music_tf.tools.film import Moments, strip  # noqa: PLC0415 - numpy, MuJoCo
+            from music_tf.tools.film import ShownMoments, strip  # noqa: PLC0415 - numpy, MuJoCo
 
-            moments = Moments(self.episode or 1, self.frames or 6)
+            moments = ShownMoments(self.episode or 1, self.frames or 6)
             strip(run, picture, moments, skills, env_id, stage=self.stage)
             sys.stdout.write(f"{picture}\n")
         else:
@@ -331,7 +331,7 @@ class Play(OfOneRun):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Skills(Measured):
+class Skills(MeasuringVerb):
     """Plays each skill of a run on the same episodes, and compares the skills.
 
     The effective number of skills (exp of the entropy of the prior that prefers recognised skills),
@@ -526,7 +526,7 @@ class CheckEnv(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Study(Verb):
+class StudyVerb(Verb):
     """Trains the missing runs of a comparison, several side by side.
 
     Resumes interrupted runs, and writes a CSV for each run that has ended. Ctrl-C and the end of
@@ -631,7 +631,7 @@ VERBS: dict[str, type[Verb]] = {
     "skills": Skills,
     "plot": Plot,
     "report": Report,
-    "study": Study,
+    "study": StudyVerb,
     "tune": Tune,
     "recipes": Recipes,
     "check-env": CheckEnv,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.envs.kinds import ANSWER, MOVED, Kind, Seen, compared, correlations, deviations
+from music_tf.envs.kinds import ANSWER, MOVED, ColumnFacts, Kind, compared, correlations, deviations
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Columns, Player, Rows, given
 from music_tf.errors import UsageError
@@ -35,7 +35,7 @@ _FEW = 5
 """Steps that are too few for a correlation."""
 
 
-class Verdict(enum.StrEnum):
+class Certainty(enum.StrEnum):
     """How far a proposal can be trusted."""
 
     SURE = "sure"
@@ -58,7 +58,7 @@ class Found(NamedTuple):
     """Kind of each column."""
     relations: Mapping[int, str]
     """What some columns are, seen from others."""
-    verdict: Verdict
+    verdict: Certainty
     why: str
     """What speaks for the verdict where the proposals do not say it."""
     proposed: Mapping[str, Proposal]
@@ -104,11 +104,11 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     noise = repeated(player)
     seen = compared(player.branches, noise)
     found = proposed(seen)
-    if seen.places and found.verdict != Verdict.SURE:
+    if seen.places and found.verdict != Certainty.SURE:
         drive_around(player, seen)
         found = proposed(compared(player.branches, noise))
     for number in range(SEEDS, MORE):
-        if found.verdict == Verdict.SURE or Kind.OBJECT not in found.kinds:
+        if found.verdict == Certainty.SURE or Kind.OBJECT not in found.kinds:
             break
         player.part(number)
         if number % 8 == 7:  # noqa: PLR2004
@@ -153,7 +153,7 @@ def windows(columns: Sequence[int], size: int, last: Sequence[int] = ()) -> Iter
             yield window
 
 
-def drive_around(player: Player, seen: Seen) -> None:
+def drive_around(player: Player, seen: ColumnFacts) -> None:
     """Drives what could be a gripper to what could be an object, until one is moved by it."""
     rows = np.concatenate([one.rows for one in player.branches])
     low, high, middle = rows.min(axis=0), rows.max(axis=0), np.median(rows, axis=0)
@@ -202,7 +202,7 @@ def touches(
     return states, changes
 
 
-def matched(seen: Seen, grip: Columns, thing: Columns) -> Match | None:
+def matched(seen: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
     """Returns what speaks for a gripper that moves a thing; None where nothing does."""
     g, o, tolerance = list(grip), list(thing), seen.answers.tolerance
     if set(g) & set(o):
@@ -249,7 +249,7 @@ def _drives(one: Branch, grip: Columns, thing: Columns) -> bool:
     return bool(one.driven and set(one.driven[0]) & set(grip) and set(one.driven[1]) & set(thing))
 
 
-def _is_height(seen: Seen, robot: int, thing: Sequence[int], near: bool) -> bool:
+def _is_height(seen: ColumnFacts, robot: int, thing: Sequence[int], near: bool) -> bool:
     """Whether the third column of a thing belongs to it: it may be a stranger beside two."""
     last = thing[-1]
     if (last, robot) in seen.relative.values() or set(thing) <= set(seen.goal):
@@ -264,7 +264,7 @@ def _alike(a: Rows, b: Rows) -> float:
     return abs(float(correlations(a[:, None], b[:, None])[0, 0]))
 
 
-def matches(seen: Seen) -> list[Match]:
+def matches(seen: ColumnFacts) -> list[Match]:
     """Returns all pairs of groups that something relates, the likeliest first."""
     things = [c for c in seen.of(Kind.OBJECT) if c not in seen.turned]
     spare = seen.of(Kind.PULSE, Kind.MOVER, Kind.SETTLE, Kind.REST, Kind.CONSTANT)
@@ -276,7 +276,7 @@ def matches(seen: Seen) -> list[Match]:
     return sorted(filter(None, found), key=lambda one: one.score, reverse=True)
 
 
-def whole(seen: Seen, best: Match) -> Match:
+def whole(seen: ColumnFacts, best: Match) -> Match:
     """Returns a match with a neighbour on either side that is related as the others are."""
     grip, thing, related = best.grip, best.thing, set(seen.relative.values())
     after = (thing[-1] + 1, grip[-1] + 1)
@@ -290,7 +290,7 @@ def whole(seen: Seen, best: Match) -> Match:
     return best._replace(grip=grip, thing=thing)
 
 
-def proposed(seen: Seen) -> Found:
+def proposed(seen: ColumnFacts) -> Found:
     """Says which columns to name, or that nothing shows it."""
     relations = {**seen.derived, **seen.turned}
     relations |= {c: f"{thing} minus {own}" for c, (thing, own) in seen.relative.items()}
@@ -299,7 +299,7 @@ def proposed(seen: Seen) -> Found:
     return found._replace(relations=relations)
 
 
-def pushed(seen: Seen, ranked: Sequence[Match]) -> Found:
+def pushed(seen: ColumnFacts, ranked: Sequence[Match]) -> Found:
     """Proposes the likeliest pair of groups."""
     best = whole(seen, ranked[0])
     others: list[Columns] = []
@@ -316,11 +316,11 @@ def pushed(seen: Seen, ranked: Sequence[Match]) -> Found:
         "descriptor": Proposal(best.thing, "skills differ by where they bring the object"),
     }
     enough = len(best.why) > 1 and best.touches >= _TOUCHES
-    verdict = Verdict.SURE if enough else Verdict.LIKELY
+    verdict = Certainty.SURE if enough else Certainty.LIKELY
     return Found(seen.kinds, {}, verdict, "", reasons, others)
 
 
-def held(seen: Seen) -> Found | None:
+def held(seen: ColumnFacts) -> Found | None:
     """Proposes the achieved goal as an object that lies in a hand, where it answers one-sidedly."""
     goal, joints = seen.goal, [c for c in seen.joints if c not in seen.goal]
     if not joints or any(c not in seen.of(Kind.ROBOT) for c in goal) or not goal:
@@ -335,12 +335,12 @@ def held(seen: Seen) -> Found | None:
         "object": Proposal(goal[:_WAYS], why),
         "descriptor": Proposal(goal, "skills differ by where they bring the object"),
     }
-    return Found(seen.kinds, {}, Verdict.LIKELY, "", proposals)
+    return Found(seen.kinds, {}, Certainty.LIKELY, "", proposals)
 
 
-def nothing_pushed(seen: Seen) -> Found:
+def nothing_pushed(seen: ColumnFacts) -> Found:
     """Says why no object is proposed, and what skills can be told apart by all the same."""
-    kinds, goal, verdict = seen.kinds, seen.goal, Verdict.CANNOT_TELL
+    kinds, goal, verdict = seen.kinds, seen.goal, Certainty.CANNOT_TELL
     rest = [c for c in seen.of(Kind.REST) if c not in goal]
     things = seen.of(Kind.OBJECT)
     if Kind.ROBOT not in kinds:
@@ -353,7 +353,7 @@ def nothing_pushed(seen: Seen) -> Found:
     elif rest:
         why = f"{listed(rest)} rest, and nothing that was played moved them: goals, or out of reach"
     else:
-        verdict = Verdict.NO_OBJECT
+        verdict = Certainty.NO_OBJECT
         why = "nothing rests until it is touched: there is no object, or it is seen with others"
     few = 0 < len(seen.places) <= _WAYS and not seen.turned and not things
     reason = "skills differ by all that is observed"

@@ -31,7 +31,7 @@ _STEPS = 100
 """Most steps of the episode in which entries of `info` are looked for."""
 
 
-class Entry(NamedTuple):
+class InfoEntry(NamedTuple):
     """An entry of `info` that is kept because rewards or ends read it, and how it comes back."""
 
     like: Any
@@ -74,9 +74,9 @@ class Extras(NamedTuple):
 
     sizes: Mapping[str, int] = {}
     """Numbers of each extra, in the order in which they are kept."""
-    readers: Mapping[str, Reader | Entry | None] = {}
+    readers: Mapping[str, Reader | InfoEntry | None] = {}
     """What members read, so neither achieved goals nor times; None for an entry of `info`."""
-    asked: Mapping[str, Entry] = {}
+    asked: Mapping[str, InfoEntry] = {}
     """Entries of `info` that `compute_reward` or `compute_terminated` reads."""
     played: bool = False
     """Whether the environment took steps to find that out."""
@@ -169,7 +169,7 @@ def find_extras(
         )
     entries = infos[0] if infos else {}
     sizes: dict[str, int] = {}
-    readers: dict[str, Reader | Entry | None] = {}
+    readers: dict[str, Reader | InfoEntry | None] = {}
     for name, source in info.extras.items():
         option = "world.descriptor" if name == DESCRIPTOR and source != INFO else "world.extras"
         if source == GOAL:
@@ -202,7 +202,7 @@ def find_extras(
 
 def _kept(
     env_id: str, infos: Sequence[Mapping[str, Any]], asked: Iterable[str], info: EnvironmentInfo
-) -> dict[str, Entry]:
+) -> dict[str, InfoEntry]:
     """Returns those entries of `info` that were asked for and are there in some step.
 
     Raises:
@@ -218,7 +218,7 @@ def _kept(
                 f"world.extras: {name}: rewards read info[{name!r}], expected another name"
             )
         _shape(f"{env_id}: info[{name!r}], which its rewards read", found[0])
-        kept[name] = Entry(found[0], name in info.extras or len(found) == len(infos))
+        kept[name] = InfoEntry(found[0], name in info.extras or len(found) == len(infos))
     return kept
 
 

@@ -59,7 +59,7 @@ class Answers(NamedTuple):
     rough: Rows  # change of a step, in deviations
 
 
-class Seen(NamedTuple):
+class ColumnFacts(NamedTuple):
     """All that is known of the columns when groups are compared."""
 
     branches: Sequence[Branch]
@@ -91,7 +91,7 @@ class Seen(NamedTuple):
         return [c for c, kind in enumerate(self.kinds) if kind in kinds and c not in self.derived]
 
 
-def compared(branches: Sequence[Branch], noise: Rows) -> Seen:
+def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
     """Compares branches with their twins, and columns with each other.
 
     Args:
@@ -104,7 +104,7 @@ def compared(branches: Sequence[Branch], noise: Rows) -> Seen:
     live = [c for c, kind in enumerate(kinds) if kind != Kind.CONSTANT]
     sums = sums_of(states, live, answers.scale) if len(live) <= _MANY else []
     moving = [c for c in live if kinds[c] != Kind.REST]
-    return Seen(
+    return ColumnFacts(
         branches,
         answers,
         kinds,

@@ -70,7 +70,7 @@ class Observations(NamedTuple):
     extras: Mapping[str, Array]  # name -> [E, D]
 
 
-class Steps(NamedTuple):
+class StepResults(NamedTuple):
     """What one step of several environments brought; rows follow the given indices."""
 
     observation: Array  # [E, O]
@@ -209,7 +209,7 @@ class LockstepEnvs:
             self._reset_one(index, int(seed), goal, task)
         return Observations(*self._rounded(self._table[indices]))
 
-    def step(self, actions: Array, indices: Sequence[int]) -> Steps:
+    def step(self, actions: Array, indices: Sequence[int]) -> StepResults:
         """Applies one action in [-1, 1]^A to each of the environments `indices`.
 
         What an environment does wrong is reported in `faults`: a non-finite number, a wrong shape,
@@ -237,7 +237,7 @@ class LockstepEnvs:
             faults = [self._faults[index] for index in indices]
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
-        return Steps(
+        return StepResults(
             *self._rounded(after),
             reward=np.array(reward, np.float32),
             terminated=np.array(terminated, np.bool_),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from music_tf.envs import simulator
 from music_tf.envs.changes import Changes
-from music_tf.envs.extras import Entry, Reader
+from music_tf.envs.extras import InfoEntry, Reader
 from music_tf.envs.making import GOAL_KEYS
 
 Floats = npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ class PlainMember:
         self,
         environment: gymnasium.Env[Any, Any],
         success_ends: bool | None = None,
-        extras: Mapping[str, Reader | Entry | None] = MappingProxyType({}),
+        extras: Mapping[str, Reader | InfoEntry | None] = MappingProxyType({}),
     ) -> None:
         """Takes the environment, whether its own success ends an episode, and what reads extras.
 
@@ -116,7 +116,7 @@ class PlainMember:
             if begins and not callable(reader) and name not in info:
                 target[:] = 0.0
                 continue
-            if isinstance(reader, Entry):
+            if isinstance(reader, InfoEntry):
                 value: Any = reader.numbers(info, name)
             else:
                 value = info.get(name) if reader is None else reader(self._unwrapped)

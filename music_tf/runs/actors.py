@@ -8,7 +8,7 @@ from music_tf.reading.command import TrainCommand
 from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
 from music_tf.runs.begun import Begun
 from music_tf.storage.run_directory import log_path, open_run
-from music_tf.training.actors import Actor
+from music_tf.training.actors import ActingRank
 
 
 def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
@@ -30,5 +30,5 @@ def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
         command, record = agreed(command, heritage.record if heritage else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
-            with contextlib.closing(Actor(command.config, comm, command.learners)) as actor:
+            with contextlib.closing(ActingRank(command.config, comm, command.learners)) as actor:
                 actor.serve(directory.write_evidence)

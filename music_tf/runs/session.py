@@ -32,7 +32,7 @@ from music_tf.runs.progress import Progress
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
-from music_tf.storage.metrics import Drawn, MetricsWriter, foreseen, known_to
+from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
 from music_tf.storage.start import Heritage, start_line, taken_before
@@ -52,7 +52,7 @@ _SETTLED = 3
 _PAUSE_SECONDS = 1.0
 """Before a save is tried again."""
 _LOGGER = logging.getLogger(__name__)
-Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Drawn]]
+Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[EvaluationPicture]]
 """Draws an evaluation of the run in a directory."""
 
 

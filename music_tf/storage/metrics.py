@@ -226,7 +226,7 @@ JUDGED = {"control": CONTROL, "coverage": COVERAGE, "zero_shot": ZERO_SHOT}
 """All by their names in `evaluation.json`, where each stands beside `NAME_episodes`."""
 
 
-class Drawn(NamedTuple):
+class EvaluationPicture(NamedTuple):
     """A picture of an evaluation, for `MetricsWriter.write_image`."""
 
     tag: str

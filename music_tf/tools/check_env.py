@@ -28,7 +28,7 @@ from music_tf.envs.registry import described
 from music_tf.envs.repeating import first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
 from music_tf.tools.doctor import Finding
-from music_tf.tools.proposals import Task, columns_text, next_lines, world_text
+from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
 from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Rehearsal
 
@@ -330,7 +330,7 @@ def _columns(played: Played) -> list[Finding]:
         cure = "observe what the actions move, as numbers that change with each step"
     info, length = envs.info, envs.spec.max_episode_steps
     pays, known = _pays(played, info.reward_bounds) if played.has_goals else (None, True)
-    task = Task(played.env_id, played.settings, info, length, pays, known)
+    task = CheckedEnv(played.env_id, played.settings, info, length, pays, known)
     findings = [
         Finding("columns", columns_text(found), cure=cure),
         Finding("world", world_text(found, info)),

@@ -62,7 +62,7 @@ _WIDTH, _HEIGHT = 6.2, 4.0
 """Inches of a picture for each panel, without the legend below."""
 
 
-class Run(NamedTuple):
+class RunCurves(NamedTuple):
     """What is drawn of a run."""
 
     name: str
@@ -96,7 +96,7 @@ class Curve(NamedTuple):
     up: Numbers
 
 
-def load(path: Path) -> Run:
+def load(path: Path) -> RunCurves:
     """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
 
     Steps, minutes and episodes count the runs that it started from.
@@ -117,7 +117,7 @@ def load(path: Path) -> Run:
     columns = read_result(path).counted_in_all()
     group, seed = group_and_seed(path)
     study = {"of": path.resolve().parent.name}
-    return Run(path.stem, group, columns, study, str(path.parent), seed)
+    return RunCurves(path.stem, group, columns, study, str(path.parent), seed)
 
 
 def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
@@ -134,7 +134,7 @@ def _counted(path: Path, start: Mapping[str, Any] | None) -> dict[str, Numbers]:
     return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
 
 
-def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run:
+def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> RunCurves:
     """Describes a run directory for plots.
 
     Runs share a line that agree in what they took over from another run, and in all settings. The
@@ -145,7 +145,7 @@ def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run
     return _described(path, kind, settings, stored.init_from, columns)
 
 
-def _unread(path: Path) -> Run:
+def _unread(path: Path) -> RunCurves:
     """Describes a run whose configuration only modules of the user's understand, as it stands."""
     record = read_record(path, "recipe", "config")
     start, settings = record.get("init_from"), flatten(record["config"])
@@ -158,7 +158,7 @@ def _described(
     values: Mapping[str, Any],
     start: Mapping[str, Any] | None,
     columns: Mapping[str, Numbers],
-) -> Run:
+) -> RunCurves:
     """Describes a run directory by its recipe and preset (`kind`) and the values of settings."""
     group = f"{kind['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
     settings = {
@@ -172,7 +172,7 @@ def _described(
     }
     name, folder, seed = f"{group}, {path.name}", str(path.parent), values.get("seed")
     known = seed if isinstance(seed, int) else None
-    return Run(name, group, columns, settings, folder, known, digest_of(start))
+    return RunCurves(name, group, columns, settings, folder, known, digest_of(start))
 
 
 def read_each(
@@ -197,21 +197,21 @@ def read_each(
 
 def load_begun(
     paths: Sequence[Path],
-) -> tuple[list[Run], list[str], dict[str, UsageError]]:
+) -> tuple[list[RunCurves], list[str], dict[str, UsageError]]:
     """Returns the runs with an epoch, paths of those without one, and why others are not read."""
     runs, faults = read_each(paths, load)
     early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
     return runs, early, {path: fault for path, fault in faults.items() if path not in early}
 
 
-def by_settings(runs: Sequence[Run]) -> list[Run]:
+def by_settings(runs: Sequence[RunCurves]) -> list[RunCurves]:
     """Returns the runs grouped so that only runs of equal settings share a line.
 
     A group is named by what tells it from others of its recipe and environment. That is a preset of
     its own, then the settings that it shares with the fewest of them. A preset alone makes no line.
     """
 
-    def key(run: Run) -> Hashable:
+    def key(run: RunCurves) -> Hashable:
         return run.group, frozenset(pair for pair in run.settings.items() if pair[0] != _PRESET)
 
     labels: dict[Hashable, str] = {}
@@ -234,13 +234,13 @@ def by_settings(runs: Sequence[Run]) -> list[Run]:
     return [run._replace(group=labels[key(run)]) for run in runs]
 
 
-def without_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+def without_repeats(runs: Sequence[RunCurves]) -> tuple[list[RunCurves], list[str]]:
     """Returns the runs with each seed of a line once, and the labels of those left out.
 
     Of several runs of a line with one seed and one start that counts which has most epochs, the
     first of equals. Together they would pass for several seeds.
     """
-    longest: dict[Hashable, Run] = {}
+    longest: dict[Hashable, RunCurves] = {}
     for number, run in enumerate(runs):
         key: Hashable = number if run.seed is None else (run.group, run.source, run.seed)
         if key not in longest or run.epochs > longest[key].epochs:
@@ -251,21 +251,21 @@ def without_repeats(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     return [run for run in runs if id(run) in kept], repeats
 
 
-def own_labels(runs: Sequence[Run]) -> list[str]:
+def own_labels(runs: Sequence[RunCurves]) -> list[str]:
     """Returns a label for each run, with its folder where several have its name."""
     namesakes = Counter(run.name for run in runs)
     return [run.name if namesakes[run.name] == 1 else f"{run.name} ({run.folder})" for run in runs]
 
 
-def in_groups(runs: Sequence[Run], each: bool = False) -> dict[str, list[Run]]:
+def in_groups(runs: Sequence[RunCurves], each: bool = False) -> dict[str, list[RunCurves]]:
     """Returns the runs that share a line, by its label; with `each` every run by itself."""
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[RunCurves]] = {}
     for own, run in zip(own_labels(runs), runs, strict=True):
         groups.setdefault(own if each else run.group, []).append(run)
     return groups
 
 
-def with_count(label: str, runs: Sequence[Run]) -> str:
+def with_count(label: str, runs: Sequence[RunCurves]) -> str:
     """Returns the label of a line with the number of its runs where there are several.
 
     They are called seeds where each is known to have its own.
@@ -275,7 +275,7 @@ def with_count(label: str, runs: Sequence[Run]) -> str:
     return label if len(runs) == 1 else f"{label} ({len(runs)} {kind})"
 
 
-def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> list[str]:
+def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> list[str]:
     """Returns the metrics to draw, after checking that some run has each of them over the axis.
 
     Raises:
@@ -306,7 +306,7 @@ def choose_metrics(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> li
     return chosen
 
 
-def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
+def left_out(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
     """Returns the labels of runs that have no line, by what they lack."""
     found: dict[str, list[str]] = {}
     for label, run in zip(own_labels(runs), runs, strict=True):
@@ -317,7 +317,7 @@ def left_out(runs: Sequence[Run], metrics: Sequence[str], axis: str) -> dict[str
     return found
 
 
-def curve_of(run: Run, metric: str, axis: str) -> Curve:
+def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
     """Returns a metric of a run where it has one."""
     column, unit, _ = AXES[axis]
     if not {column, metric} <= run.columns.keys():
@@ -350,7 +350,7 @@ def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
 
 
 def draw_curves(
-    runs: Sequence[Run], metrics: Sequence[str], axis: str, out: Path, each: bool = False
+    runs: Sequence[RunCurves], metrics: Sequence[str], axis: str, out: Path, each: bool = False
 ) -> list[str]:
     """Writes a picture with a panel a metric, and a legend below where it covers no curve.
 
@@ -386,7 +386,7 @@ def draw_curves(
     return chosen
 
 
-def curves_svg(groups: Mapping[str, Sequence[Run]], metric: str) -> str:
+def curves_svg(groups: Mapping[str, Sequence[RunCurves]], metric: str) -> str:
     """Returns a panel as SVG for a page, in the page's own letters and colour of text.
 
     Line n of the groups has colour n of `COLOURS`.
@@ -420,7 +420,7 @@ def svg_of(draw: Callable[[Any], None], salt: str) -> str:
 
 
 def _draw_panel(
-    panel: Any, groups: Mapping[str, Sequence[Run]], metric: str, axis: str
+    panel: Any, groups: Mapping[str, Sequence[RunCurves]], metric: str, axis: str
 ) -> dict[str, Any]:
     """Draws a metric of all groups, without a title, and returns the line of each that has it.
 

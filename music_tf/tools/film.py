@@ -116,7 +116,7 @@ class View(NamedTuple):
     """What else is known of the episode."""
 
 
-class Moments(NamedTuple):
+class ShownMoments(NamedTuple):
     """What of a run a picture shows."""
 
     episode: int = 1
@@ -125,7 +125,7 @@ class Moments(NamedTuple):
     """States of it, at least 2."""
 
 
-SIX = Moments()
+SIX = ShownMoments()
 """The default: six moments of the first episode."""
 
 
@@ -196,7 +196,7 @@ def _announcement(sheets: Sequence[Page], steps: int, pace: Pace) -> str:
 def strip(
     run: Path,
     out: Path,
-    shown: Moments = SIX,
+    shown: ShownMoments = SIX,
     skills: Sequence[int] | Aim = (),
     typed_env_id: str | None = None,
     stage: str = LEARNED,

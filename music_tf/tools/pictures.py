@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.storage.metrics import PATHS_TAG, SKILLS_TAG, Drawn
+from music_tf.storage.metrics import PATHS_TAG, SKILLS_TAG, EvaluationPicture
 from music_tf.tools.paths import paths_from_above
 from music_tf.tools.skills import skills_in_training
 from music_tf.types import Episodes
@@ -21,7 +21,9 @@ class Drawing:
         self._share = share
         self._due = 0.0
 
-    def __call__(self, run: Path, episodes: Episodes, info: EnvironmentInfo) -> list[Drawn]:
+    def __call__(
+        self, run: Path, episodes: Episodes, info: EnvironmentInfo
+    ) -> list[EvaluationPicture]:
         """Returns the pictures of an evaluation.
 
         Args:
@@ -32,10 +34,10 @@ class Drawing:
         found = []
         paths = paths_from_above(episodes, info)
         if paths is not None:
-            found.append(Drawn(PATHS_TAG, "paths_{steps}.png", paths))
+            found.append(EvaluationPicture(PATHS_TAG, "paths_{steps}.png", paths))
         start = time.monotonic()
         skills = skills_in_training(run, episodes) if start >= self._due else None
         if skills is not None:
             self._due = start + (time.monotonic() - start) / self._share
-            found.append(Drawn(SKILLS_TAG, "skills_in_training.png", skills))
+            found.append(EvaluationPicture(SKILLS_TAG, "skills_in_training.png", skills))
         return found

@@ -46,7 +46,7 @@ from music_tf.storage.run_directory import (
 from music_tf.storage.start import taken_before
 from music_tf.storage.worlds import read_worlds
 from music_tf.tools.curves import LEADING
-from music_tf.tools.study import Run, load_study, runs_of
+from music_tf.tools.study import StudyRun, load_study, runs_of
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
@@ -82,7 +82,7 @@ def code_version() -> str:
     return f"commit {found}{' with uncommitted changes' if changes.output.strip() else ''}"
 
 
-def store(run: Run, results: Path) -> None:
+def store(run: StudyRun, results: Path) -> None:
     """Writes the result of a run that has ended and was judged.
 
     Raises:
@@ -132,7 +132,7 @@ def store(run: Run, results: Path) -> None:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def hold_budgets(runs: Sequence[Run], folder: Path) -> None:
+def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
     """Notes the budget of each condition of a reported study when it begins, and holds it to that.
 
     Raises:
@@ -177,7 +177,11 @@ class Pool:
     """The runs of a study, and what has become of each."""
 
     def __init__(
-        self, runs: Sequence[Run], results: Path, jobs: int = 1, trainer: Sequence[str] = TRAINER
+        self,
+        runs: Sequence[StudyRun],
+        results: Path,
+        jobs: int = 1,
+        trainer: Sequence[str] = TRAINER,
     ) -> None:
         """Looks up what is done already of runs that stand behind those that they start from.
 
@@ -208,7 +212,7 @@ class Pool:
         self._received: list[int] = []
         self._deadline = math.inf
 
-    def _begun(self, run: Run) -> str:
+    def _begun(self, run: StudyRun) -> str:
         """Returns the state of a run that has no result yet."""
         try:
             refuse_if_in_use(run.directory)
@@ -231,8 +235,8 @@ class Pool:
         missing = [run for run in self.runs if self.states[run.name] != DONE]
         order = graphlib.TopologicalSorter({run: set(missing) & {run.source} for run in missing})
         order.prepare()
-        ready: list[Run] = []
-        going: dict[Future[str], Run] = {}
+        ready: list[StudyRun] = []
+        going: dict[Future[str], StudyRun] = {}
         with ThreadPoolExecutor(self._jobs) as threads:
             try:
                 while True:
@@ -271,7 +275,7 @@ class Pool:
         counts = collections.Counter(self.states.values())
         return ", ".join(f"{count} {state}" for state, count in counts.items())
 
-    def _take_to_its_end(self, run: Run) -> str:
+    def _take_to_its_end(self, run: StudyRun) -> str:
         """Trains a run, judges and stores it, and returns its state; a thread of its own."""
         try:
             run.directory.parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +304,7 @@ class Pool:
             self.faults[run.name] = str(fault).splitlines()
         return FAILED
 
-    def _wait_for(self, run: Run, words: Sequence[str]) -> int:
+    def _wait_for(self, run: StudyRun, words: Sequence[str]) -> int:
         """Returns the exit code of a process that writes to the log of a run."""
         with run.directory.with_suffix(".log").open("ab") as log:
             process = started([*self._trainer, *words], log)
@@ -313,7 +317,7 @@ class Pool:
         for process in list(self._children.values()):
             process.send_signal(number)
 
-    def _block(self, source: Run) -> None:
+    def _block(self, source: StudyRun) -> None:
         """Gives up all that starts from a run."""
         for run in self.runs:
             if run.source == source:
@@ -351,7 +355,7 @@ def table(pool: Pool) -> Table:
         title=f"{pool.runs[0].study}: {pool.summary()}",
         title_justify="left",
     )
-    rows: dict[tuple[str, str], list[Run]] = {}
+    rows: dict[tuple[str, str], list[StudyRun]] = {}
     for run in pool.runs:
         rows.setdefault((run.condition, run.env_id), []).append(run)
     for (condition, env_id), runs in rows.items():
@@ -366,7 +370,7 @@ def table(pool: Pool) -> Table:
     return found
 
 
-def _progress(run: Run, state: str) -> str:
+def _progress(run: StudyRun, state: str) -> str:
     """Returns how far a run has come that goes on, or ended."""
     if state not in (RUNNING, DONE, FAILED):
         return ""

@@ -24,7 +24,7 @@ _UPDATE_MS = {_MUSIC: 9.0, _HINDSIGHT: 5.0, _SKILLS: 8.0}
 _WIDTH = 24
 
 
-class Task(NamedTuple):
+class CheckedEnv(NamedTuple):
     """An environment as it was checked."""
 
     env_id: str
@@ -81,7 +81,7 @@ def _compared(split: SplitSpec, found: Found) -> str:
     return f"{known}; playing shows other columns: is that split right?"
 
 
-def next_lines(task: Task, found: Found) -> str:
+def next_lines(task: CheckedEnv, found: Found) -> str:
     """Returns what to type for a first look: MUSIC, hindsight and skills, as far as each fits."""
     names = ("agent", "surrounding", "object", "gripper")
     own = _fitting({name: found.proposed[name] for name in names if name in found.proposed})
@@ -102,7 +102,7 @@ def next_lines(task: Task, found: Found) -> str:
 
 
 def _line(
-    task: Task, found: Found, recipe: str, what: str, options: Iterable[str]
+    task: CheckedEnv, found: Found, recipe: str, what: str, options: Iterable[str]
 ) -> Iterator[str]:
     """Yields what a recipe is for with its minutes, and the command."""
     epochs, minutes = first_look(recipe, task, found.rate)
@@ -112,7 +112,7 @@ def _line(
     yield f"  {shlex.join(words)}"
 
 
-def first_look(recipe: str, task: Task, rate: float) -> tuple[int | None, float]:
+def first_look(recipe: str, task: CheckedEnv, rate: float) -> tuple[int | None, float]:
     """Returns epochs of at most `_MINUTES`, None for all of them, and the minutes that they take.
 
     Args:

@@ -86,7 +86,7 @@ class Recorded(NamedTuple):
     """What it says of more episodes."""
     zero_shot: Rows
     """What `music-tf evaluate --zero-shot` says."""
-    curves: curves.Run
+    curves: curves.RunCurves
     """Columns of `metrics.csv`; none before the first epoch is over."""
     before: Mapping[str, float]
     """What the runs had taken that it started from, by column; `curves` counts it."""

@@ -29,7 +29,7 @@ _HERE = 1e-9
 """Length of a way below which there is nowhere to go."""
 
 
-class Belief(NamedTuple):
+class TaskBelief(NamedTuple):
     """A Gaussian over latents: what is believed of the task."""
 
     mean: Array  # [L]
@@ -100,7 +100,7 @@ class Policy:
         )
         return actions if given.ndim == _MATRIX else actions[0]
 
-    def infer(self, episodes: Sequence[Episode]) -> Belief:
+    def infer(self, episodes: Sequence[Episode]) -> TaskBelief:
         """Returns what episodes say about the task; without any, what is believed at first.
 
         Args:
@@ -116,22 +116,22 @@ class Policy:
         latent, deterministic = told["latent"], told["deterministic"]
         if not episodes:
             zeros = np.zeros(latent, np.float32)
-            return Belief(zeros, zeros if deterministic else zeros + np.float32(1.0))
+            return TaskBelief(zeros, zeros if deterministic else zeros + np.float32(1.0))
         rows = np.concatenate([self._rows(one) for one in episodes])
         outputs = self._network("encoder", rows)
         if told["recurrent"]:
             outputs = self._after_run(outputs)[None]
         if deterministic:
             mean: Array = outputs.mean(axis=0)
-            return Belief(mean, np.zeros_like(mean))
+            return TaskBelief(mean, np.zeros_like(mean))
         if told["full"]:
             return _after_observations(outputs.reshape(-1, latent + 1))
         means, raw = outputs[:, :latent], outputs[:, latent:]
         precision = 1.0 / np.maximum(np.logaddexp(raw, np.float32(0.0)), _LEAST_VARIANCE)
         variance: Array = 1.0 / precision.sum(axis=0)
-        return Belief(variance * (precision * means).sum(axis=0), variance)
+        return TaskBelief(variance * (precision * means).sum(axis=0), variance)
 
-    def draw(self, belief: Belief, seed: int | None = None) -> Array:
+    def draw(self, belief: TaskBelief, seed: int | None = None) -> Array:
         """Returns a latent [L] of a belief; a seed fixes it."""
         noise = np.random.default_rng(seed).standard_normal(len(belief.mean), np.float32)
         spread = belief.spread
@@ -275,13 +275,13 @@ class Policy:
         return rows.astype(np.float32, copy=False)
 
 
-def _after_observations(observed: Array) -> Belief:
+def _after_observations(observed: Array) -> TaskBelief:
     """Returns the belief after directions and values of observations, [N, L + 1]."""
     direction, value = observed[:, :-1], observed[:, -1]
     precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
     spread = np.linalg.inv(np.linalg.cholesky(precision))
     mean: Array = spread.T @ (spread @ (direction.T @ value))
-    return Belief(mean, np.square(spread).sum(axis=0), spread)
+    return TaskBelief(mean, np.square(spread).sum(axis=0), spread)
 
 
 def _numbers(name: str, values: npt.ArrayLike | None, size: int) -> Array:

@@ -198,7 +198,7 @@ _EXPECTED: Mapping[Any, str] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class StudyRun:
     """One run of a study."""
 
     study: str
@@ -207,7 +207,7 @@ class Run:
     seed: int
     arguments: tuple[str, ...]
     """What stands after `train`, but for the directory and the run to start from."""
-    source: "Run | None" = None
+    source: "StudyRun | None" = None
     """The run that this one starts from."""
     parts: str = ""
     """What it takes over from there, where the recipe does not say it."""
@@ -315,7 +315,7 @@ def load_study(path: Path) -> Study:
     return study
 
 
-def runs_of(name: str, study: Study) -> list[Run]:
+def runs_of(name: str, study: Study) -> list[StudyRun]:
     """Returns the runs of a study, each behind the one that it starts from.
 
     All conditions of the first seeds come first, so that a study cut short has compared like with
@@ -331,9 +331,9 @@ def runs_of(name: str, study: Study) -> list[Run]:
     _refuse_seeds(study)
     tasks = {task.env_id: task for task in study.tasks}
     conditions = {condition.name: condition for condition in study.conditions}
-    runs: dict[tuple[str, str, int], Run] = {}
+    runs: dict[tuple[str, str, int], StudyRun] = {}
 
-    def add(condition: Condition, env_id: str, seed: int) -> Run:
+    def add(condition: Condition, env_id: str, seed: int) -> StudyRun:
         key = (condition.name, env_id, seed)
         if key in runs:
             return runs[key]
@@ -411,7 +411,9 @@ def _refuse_seeds(study: Study) -> None:
             )
 
 
-def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | None) -> Run:
+def _run(
+    study: str, condition: Condition, task: Task, seed: int, source: StudyRun | None
+) -> StudyRun:
     """Returns a run, after reading its command line as `train` would."""
     epochs = condition.epochs.get(task.env_id, task.epochs)
     try:
@@ -422,7 +424,7 @@ def _run(study: str, condition: Condition, task: Task, seed: int, source: Run | 
             *shlex.split(condition.arguments),
             *("--threads", "1"),
         )
-        run = Run(
+        run = StudyRun(
             study=study,
             condition=condition.name,
             env_id=task.env_id,

@@ -170,7 +170,7 @@ class Actors:
     """One of the learner's own: it says what the task is, and pays goals in hindsight."""
 
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
-        """Takes all ranks; every rank must call it, or make an `Actor`, together."""
+        """Takes all ranks; every rank must call it, or make an `ActingRank`, together."""
         self._all, self._config = comm, config
         self._team = Team.of(config, comm, learners)
         self.ordered: Order | None = None
@@ -474,7 +474,7 @@ class _Clocks:
         }
 
 
-class Actor:
+class ActingRank:
     """A rank that plays what the learner orders, and keeps nothing that has to be saved."""
 
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:

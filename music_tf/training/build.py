@@ -11,7 +11,7 @@ from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.config.world import named_in_module
 from music_tf.distributed import Communicator
-from music_tf.envs.lockstep import LockstepEnvs, Observations, Steps
+from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
 from music_tf.intrinsic.incremental import Incremental
@@ -165,7 +165,7 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: Seen) -> Array:
     """Returns what is seen of the states of a few episodes of random actions, [N, D]."""
     spec, rows = envs.spec, []
 
-    def values_of(found: Observations | Steps) -> Array:
+    def values_of(found: Observations | StepResults) -> Array:
         values = found.extras[seen.extra] if seen.extra else found.observation
         return values[0] if seen.extra else values[0, list(seen.columns)]
 

@@ -61,7 +61,7 @@ class Learning(Protocol):
 
 
 @dataclasses.dataclass
-class Begun:
+class SequenceProgress:
     """How far the run had come when the skill at hand began, and what was learned before."""
 
     env_steps: int = 0
@@ -98,7 +98,7 @@ class SkillSequence:
         self._ends = list(ends)
         self.learned: list[Snapshot] = []
         """What each skill acts with since it was finished."""
-        self.begun = Begun()
+        self.begun = SequenceProgress()
         self._played_in: dict[int, int | tuple[int, ...]] = {}
         """Stage of the world in which skills were last played to see where they go."""
 
@@ -142,7 +142,7 @@ class SkillSequence:
             for number, snapshot in enumerate(self.learned):
                 self._refresh(snapshot, number, evaluation)
         self._term.begin_skill(skill)
-        self.begun = Begun(counters.env_steps, counters.updates, self.begun.worlds)
+        self.begun = SequenceProgress(counters.env_steps, counters.updates, self.begun.worlds)
         if skill == 0:
             return
         trainer.update.begin_anew(self._initial_weights(trainer))
@@ -213,7 +213,7 @@ class SkillSequence:
         Raises:
             ValueError: More skills are learned than there are.
         """
-        begun = take_over(Begun(), meta, "incremental")
+        begun = take_over(SequenceProgress(), meta, "incremental")
         learned = len(begun.worlds)
         if learned > self._config.skills:
             raise ValueError(f"incremental.worlds: {learned} of {self._config.skills} skills")

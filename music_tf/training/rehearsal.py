@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
     """Whether it concerns so few steps that a warning is enough."""
 
 
-class Seen(NamedTuple):
+class RawStep(NamedTuple):
     """What a step of the environment gave, before anything is made of it."""
 
     observation: Mapping[str, Any]
@@ -358,7 +358,7 @@ class Rehearsal:
         return self._achieved[min(_SOON, int(self.episode.length[0]))].astype(float)
 
     @functools.cached_property
-    def _at_goal(self) -> Sequence[Seen]:
+    def _at_goal(self) -> Sequence[RawStep]:
         """The episode again under a goal that it meets; empty where goals cannot be set."""
         actions, seed = self.episode.action[0][:_AROUND], int(self.episode.seed[0])
         try:
@@ -367,7 +367,7 @@ class Rehearsal:
             return ()
         return seen if _same(seen[1].observation["desired_goal"], self._near_goal) else ()
 
-    def _step_under(self, goal: Any) -> Seen | None:
+    def _step_under(self, goal: Any) -> RawStep | None:
         """Returns the first step of the episode under a goal; None where that cannot be set."""
         actions, seed = self.episode.action[0][:1], int(self.episode.seed[0])
         try:
@@ -507,7 +507,7 @@ class Rehearsal:
             "step must return compute_reward(achieved_goal, desired_goal, info)",
         )
 
-    def steps(self, actions: Array, seed: int, goal: Any = None) -> Iterator[Seen]:
+    def steps(self, actions: Array, seed: int, goal: Any = None) -> Iterator[RawStep]:
         """Plays actions [T, A] in [-1, 1] without stored rows; yields what reset and steps gave.
 
         Args:
@@ -518,7 +518,7 @@ class Rehearsal:
         environment: Any = self.envs.environment
         simulator.clear_state(environment.unwrapped)
         observation, info = environment.reset(seed=seed)
-        yield Seen(_copied(observation), 0.0, False, dict(info))
+        yield RawStep(_copied(observation), 0.0, False, dict(info))
         if goal is not None:
             show_goal(environment.unwrapped, goal)
             task: Any = getattr(environment.unwrapped, "task", None)
@@ -527,7 +527,7 @@ class Rehearsal:
         for action in self.envs.scaled(actions):
             with np.errstate(all="ignore"):
                 observation, reward, terminated, truncated, info = environment.step(action)
-            yield Seen(_copied(observation), float(reward), bool(terminated), dict(info))
+            yield RawStep(_copied(observation), float(reward), bool(terminated), dict(info))
             if terminated or truncated:
                 break
         simulator.take_warnings()
@@ -546,7 +546,7 @@ def _gaps(
     return gaps
 
 
-class Found(NamedTuple):
+class Rehearsed(NamedTuple):
     """What a rehearsal tells of a run that it does not refuse."""
 
     warnings: Sequence[str] = ()
@@ -556,7 +556,7 @@ class Found(NamedTuple):
     """Whether replay has to keep more of goals than single precision does."""
 
 
-def rehearse(config: Config) -> Found:
+def rehearse(config: Config) -> Rehearsed:
     """Plays before a run what its replay recomputes.
 
     An environment that cannot be made, or does not play, is left to training, which will meet it.
@@ -566,7 +566,7 @@ def rehearse(config: Config) -> Found:
     """
     question, own = _asked_of_split(config), config.goals == "environment"
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
-        return Found(question)
+        return Rehearsed(question)
     verdicts: list[Verdict] = []
     bounds, exact_goals = None, False
     with _streams_kept(), contextlib.ExitStack() as stack:
@@ -582,7 +582,7 @@ def rehearse(config: Config) -> Found:
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
     rare = [verdict for verdict in verdicts if verdict.cure]
     texts = (f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}" for verdict in rare)
-    return Found((*question, *texts), bounds, exact_goals)
+    return Rehearsed((*question, *texts), bounds, exact_goals)
 
 
 def _asked_of_split(config: Config) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from music_tf.training.counters import Counters, EpochLog
 from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.incremental import (
-    Begun,
+    SequenceProgress,
     SkillSequence,
     of_more,
     rows_of_fewer,
@@ -402,7 +402,7 @@ class Trainer:
     @property
     def _since_begun(self) -> tuple[int, int]:
         """Environment steps and updates of the run so far, or of the skill that it learns now."""
-        begun = Begun() if self.sequence is None else self.sequence.begun
+        begun = SequenceProgress() if self.sequence is None else self.sequence.begun
         return self.counters.env_steps - begun.env_steps, self.counters.updates - begun.updates
 
     @property

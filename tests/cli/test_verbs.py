@@ -249,7 +249,7 @@ def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatc
 
 def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
     calls = stand_in(monkeypatch, "music_tf.tools.film", "strip")
-    sys.modules["music_tf.tools.film"].Moments = lambda *given: given
+    sys.modules["music_tf.tools.film"].ShownMoments = lambda *given: given
     words = ["play", str(stored_run), "--strip", "a.png"]
     assert run_verb(words) == 0
     assert run_verb([*words, "--episode", "3", "--frames", "4", "--skill", "1,0"]) == 0

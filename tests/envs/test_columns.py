@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import EnvConfig
-from music_tf.envs.columns import Verdict, look
+from music_tf.envs.columns import Certainty, look
 from music_tf.envs.kinds import Kind, leaning, velocities
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Player
@@ -37,7 +37,7 @@ def split_of(found):
 @pytest.mark.parametrize("env_id", [ARM, ARM_WITH_GOALS])
 def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
     found = found_in(env_id)
-    assert found.verdict == Verdict.SURE
+    assert found.verdict == Certainty.SURE
     assert {name: one.columns for name, one in found.proposed.items()} == {
         **{"agent": TIP, "gripper": TIP},
         **{"surrounding": DISC, "object": DISC, "descriptor": DISC},
@@ -62,7 +62,7 @@ def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
 def test_an_object_is_found(groups, habits):
     found = found_in(LAYOUT, groups=groups, **habits)
     robot, thing = split_of(found)
-    assert found.verdict == Verdict.SURE
+    assert found.verdict == Certainty.SURE
     assert robot == columns(groups, "point")
     discs = {columns(groups, name) for name in ("disc", "second") if name in groups}
     assert {thing, *found.others} == discs
@@ -84,15 +84,15 @@ def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
 @pytest.mark.parametrize(
     ("groups", "habits", "verdict"),
     [
-        (["mixed"], {}, Verdict.CANNOT_TELL),
-        (["point", "far_unit"], {}, Verdict.CANNOT_TELL),
-        (["point", "goal"], {}, Verdict.CANNOT_TELL),
-        (["point", "disc"], {"unseeded": True}, Verdict.CANNOT_TELL),
-        (["constant", "goal"], {}, Verdict.CANNOT_TELL),
-        (["point", "difference"], {}, Verdict.NO_OBJECT),
-        (["egocentric"], {}, Verdict.NO_OBJECT),
-        (["point", "lamp"], {}, Verdict.NO_OBJECT),
-        (["point", "disc"], {"grasped": True}, Verdict.NO_OBJECT),
+        (["mixed"], {}, Certainty.CANNOT_TELL),
+        (["point", "far_unit"], {}, Certainty.CANNOT_TELL),
+        (["point", "goal"], {}, Certainty.CANNOT_TELL),
+        (["point", "disc"], {"unseeded": True}, Certainty.CANNOT_TELL),
+        (["constant", "goal"], {}, Certainty.CANNOT_TELL),
+        (["point", "difference"], {}, Certainty.NO_OBJECT),
+        (["egocentric"], {}, Certainty.NO_OBJECT),
+        (["point", "lamp"], {}, Certainty.NO_OBJECT),
+        (["point", "disc"], {"grasped": True}, Certainty.NO_OBJECT),
     ],
     ids=[
         *("one by one", "other unit", "goal alone", "no seed", "nothing answers"),
@@ -116,7 +116,7 @@ def test_what_is_observed_again_or_a_step_later_is_no_place_of_its_own():
 
 def test_what_an_action_and_its_opposite_push_alike_is_held():
     found = found_in("tests.kit.layouts:Palm-v0")
-    assert found.verdict == Verdict.LIKELY
+    assert found.verdict == Certainty.LIKELY
     assert split_of(found) == ((0, 1, 2), (3, 4, 5))
 
 
@@ -134,7 +134,7 @@ def test_what_an_action_and_its_opposite_push_alike_is_held():
 )
 def test_no_object_is_proposed_where_there_is_none(env_id, descriptor):
     found = found_in(env_id)
-    assert found.verdict == Verdict.NO_OBJECT
+    assert found.verdict == Certainty.NO_OBJECT
     assert {name: one.columns for name, one in found.proposed.items()} == {"descriptor": descriptor}
 
 
@@ -215,5 +215,5 @@ def test_what_no_action_moves_is_said(env_id, kind):
     found = found_in(env_id)
     assert kind in found.kinds
     assert Kind.ROBOT not in found.kinds
-    assert found.verdict == Verdict.CANNOT_TELL
+    assert found.verdict == Certainty.CANNOT_TELL
     assert found.proposed == {}

@@ -22,7 +22,7 @@ from music_tf.storage.results import read_result
 from music_tf.tools import curves
 from music_tf.tools import pool as pools
 from music_tf.tools.pool import BLOCKED, DONE, FAILED, RUNNING, Pool
-from music_tf.tools.study import Condition, Picture, Run, Study, Task, load_study, runs_of
+from music_tf.tools.study import Condition, Picture, Study, StudyRun, Task, load_study, runs_of
 from tests.experiments import stand_in
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -243,7 +243,7 @@ def test_a_run_that_cannot_be_judged_is_not_stored_and_judged_next_time(folder, 
     ],
 )
 def test_a_module_that_the_study_names_may_be_imported_by_what_judges(arguments, allowed):
-    run = Run(study="tiny", condition="her", env_id=ENV, seed=4, arguments=arguments)
+    run = StudyRun(study="tiny", condition="her", env_id=ENV, seed=4, arguments=arguments)
     judging = run.judging()
     assert judging[:4] == ["evaluate", judging[1], "--env-id", ENV]
     assert ("--allow-import" in judging) is allowed

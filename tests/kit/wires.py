@@ -6,7 +6,7 @@ import threading
 
 from music_tf.distributed import Communicator
 from music_tf.errors import LearnerEnded
-from music_tf.training.actors import Actor, Actors
+from music_tf.training.actors import ActingRank, Actors
 
 SECONDS = 60.0
 
@@ -68,7 +68,7 @@ def actors_of(config, count, change=None):
 
     def act(rank):
         try:
-            Actor(config, Wires(rank, between, change)).serve(lambda evidence: None)
+            ActingRank(config, Wires(rank, between, change)).serve(lambda evidence: None)
             codes.append(0)
         except LearnerEnded as ended:
             codes.append(ended.exit_code)

@@ -10,7 +10,7 @@ from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.storage.results import NoEpochError
 from music_tf.tools import curves
-from music_tf.tools.curves import Curve, Run, by_settings, in_groups, load, without_repeats
+from music_tf.tools.curves import Curve, RunCurves, by_settings, in_groups, load, without_repeats
 from tests.kit.recorded import write_run
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
@@ -44,12 +44,12 @@ def without(run, metric):
 
 def of(**settings):
     """A run of a group `g` with some settings."""
-    return Run("run", "g", {}, settings)
+    return RunCurves("run", "g", {}, settings)
 
 
 def line(name, seed, epochs, **more):
     """A run of a group `g` with a seed and a number of epochs."""
-    return Run(name, "g", {"time/env_steps": np.zeros(epochs)}, seed=seed, **more)
+    return RunCurves(name, "g", {"time/env_steps": np.zeros(epochs)}, seed=seed, **more)
 
 
 def labels(*runs):

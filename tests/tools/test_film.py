@@ -26,8 +26,8 @@ from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (
     Aim,
-    Moments,
     Shot,
+    ShownMoments,
     View,
     curve,
     drawing_variables,
@@ -48,9 +48,9 @@ ALONE = """
 import sys
 from pathlib import Path
 from music_tf.cli import run_verb
-from music_tf.tools.film import Moments, strip
+from music_tf.tools.film import ShownMoments, strip
 if sys.argv[1] == "strip":
-    strip(*map(Path, sys.argv[2:]), Moments(frames=2))
+    strip(*map(Path, sys.argv[2:]), ShownMoments(frames=2))
 else:
     run_verb(sys.argv[1:])
 print("tensorflow" in sys.modules)
@@ -448,7 +448,7 @@ def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_i
     rows = len(acting)
     paid = Trace("skill", np.full((rows, 30), -0.25, np.float32), -1.0, 0.0)
     monkeypatch.setattr(film, "rewards_along", lambda loaded, played: [paid])
-    strip(runs / run, tmp_path / "strip.png", Moments(episode=2, frames=4), skills)
+    strip(runs / run, tmp_path / "strip.png", ShownMoments(episode=2, frames=4), skills)
     with Image.open(tmp_path / "strip.png") as picture:
         height = rows * (240 + (20 + 240 // 9) + CAPTION + GAP) - GAP
         assert picture.size == (4 * (240 + GAP) - GAP, height + height % 2)
@@ -469,7 +469,7 @@ def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_i
 def test_a_strip_that_makes_no_sense_is_refused(runs, tmp_path, options, text):
     out = tmp_path / options.pop("out", "strip.png")
     with pytest.raises(UsageError, match=text):
-        strip(runs / "plain", out, Moments(**options))
+        strip(runs / "plain", out, ShownMoments(**options))
 
 
 # What rewards pay.

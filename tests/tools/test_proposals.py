@@ -1,14 +1,14 @@
 import pytest
 
 from music_tf.config.settings import EnvConfig
-from music_tf.envs.columns import Found, Proposal, Verdict
+from music_tf.envs.columns import Certainty, Found, Proposal
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import EnvironmentInfo, lookup
-from music_tf.tools.proposals import Task, columns_text, first_look, ranges, world_text
+from music_tf.tools.proposals import CheckedEnv, columns_text, first_look, ranges, world_text
 from music_tf.types import SplitSpec
 
 SPLIT = {"agent": Proposal((0, 1), "they answer"), "surrounding": Proposal((3, 4), "they rest")}
-FOUND = Found([Kind.ROBOT] * 3 + [Kind.OBJECT] * 2, {2: "3 minus 0"}, Verdict.SURE, "", SPLIT)
+FOUND = Found([Kind.ROBOT] * 3 + [Kind.OBJECT] * 2, {2: "3 minus 0"}, Certainty.SURE, "", SPLIT)
 
 
 def known(agent, surrounding):
@@ -34,7 +34,7 @@ def test_a_split_that_is_known_is_compared(split, says):
 
 
 def test_where_playing_shows_nothing_that_is_said_of_a_known_split():
-    nothing = FOUND._replace(verdict=Verdict.CANNOT_TELL, why="3 4 rest", proposed={})
+    nothing = FOUND._replace(verdict=Certainty.CANNOT_TELL, why="3 4 rest", proposed={})
     first, last = world_text(nothing, known((0,), (3,))).splitlines()
     assert first == "cannot tell: 3 4 rest"
     assert last.endswith("; playing shows neither that nor another")
@@ -58,5 +58,5 @@ def test_each_proposal_comes_with_its_reason():
     ],
 )
 def test_a_first_look_is_the_whole_preset_or_what_ten_minutes_hold(rate, epochs, minutes):
-    task = Task("FetchPush-v4", EnvConfig(), lookup(""), 50, None)
+    task = CheckedEnv("FetchPush-v4", EnvConfig(), lookup(""), 50, None)
     assert first_look("ddpg_music", task, rate) == (epochs, pytest.approx(minutes))

@@ -9,7 +9,7 @@ import pytest
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.training import actors as training_actors
-from music_tf.training.actors import Actor, Actors, Ranks
+from music_tf.training.actors import ActingRank, Actors, Ranks
 from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
@@ -152,7 +152,7 @@ def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):
     thread = threading.Thread(target=learn)
     thread.start()
     with pytest.raises(Exception, match="CUDA_VISIBLE_DEVICES is '0'") as fault:
-        Actor(HER, Wires(1, between))
+        ActingRank(HER, Wires(1, between))
     thread.join()
     assert [*found, fault.value.exit_code] == [3, 3]
 

@@ -15,7 +15,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.tools.check_env import check_environment
 from music_tf.training import rehearsal
-from music_tf.training.rehearsal import Found, Rehearsal, rehearse
+from music_tf.training.rehearsal import Rehearsal, Rehearsed, rehearse
 from music_tf.types import ACHIEVED_REST
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
 from tests.kit.points import STEPS, Point
@@ -152,7 +152,7 @@ def test_check_env_says_the_same(points):
 )
 def test_nothing_is_compared_where_replay_recomputes_nothing(points, config):
     env_id = "Pendulum-v1" if config.env_id == "Pendulum-v1" else "Lies-v0"
-    assert rehearse(dataclasses.replace(config, env_id=env_id)) == Found()
+    assert rehearse(dataclasses.replace(config, env_id=env_id)) == Rehearsed()
 
 
 def shown(env_id, kwargs="{}"):
@@ -222,7 +222,7 @@ def test_an_observation_without_the_goal_passes(points, env_id):
 def test_such_an_observation_is_refused_in_hindsight_alone(points, relabel_k, refused):
     config = dataclasses.replace(HER, env_id="Shows-v0", replay=ReplayConfig(relabel_k=relabel_k))
     if not refused:
-        assert rehearse(config) == Found()
+        assert rehearse(config) == Rehearsed()
         return
     with pytest.raises(EnvironmentFault, match="columns 0, 1 of the observation change"):
         rehearse(config)
@@ -270,7 +270,7 @@ def test_clipped_inputs_of_networks_are_reported(points):
     assert re.search(
         r"columns 0, 1 of the observation reach 0\.727616, and networks see them clipped", text
     )
-    assert rehearse(config) == Found()
+    assert rehearse(config) == Rehearsed()
 
 
 KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
@@ -345,19 +345,19 @@ class Drawing(Point):
 def test_the_random_streams_of_a_process_stay_as_they_were(monkeypatch):
     gymnasium.register("Drawing-v0", Drawing, max_episode_steps=STEPS)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    assert rehearse(dataclasses.replace(HER, env_id="Drawing-v0")) == Found()
+    assert rehearse(dataclasses.replace(HER, env_id="Drawing-v0")) == Rehearsed()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     del gymnasium.registry["Drawing-v0"]
 
 
 def test_what_breaks_is_left_to_training(points, monkeypatch):
     monkeypatch.setattr(points["Point-v0"], "step", lambda *_: 1 / 0)
-    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Found()
+    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Rehearsed()
 
 
 def test_what_cannot_be_made_is_left_to_training(points, monkeypatch):
     monkeypatch.setattr(points["Point-v0"], "__init__", lambda self: 1 / 0)
-    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Found()
+    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Rehearsed()
 
 
 def test_a_refusal_of_a_reward_that_fails_names_its_environment_once(points, monkeypatch):
