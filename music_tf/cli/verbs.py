@@ -20,7 +20,7 @@ from music_tf import recipes
 from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
-from music_tf.config.settings import EnvConfig
+from music_tf.config.settings import BOTH, EnvConfig, Visited
 from music_tf.config.start import parse_parts, parts_of
 from music_tf.config.values import JsonObject
 from music_tf.config.world import load_function, trust
@@ -166,7 +166,7 @@ class Evaluate(MeasuringVerb):
     episodes: Annotated[int | None, In(1, 10**6)] = None
     """How many episodes, default 100; of a run that adapts to tasks, how many visits to each,
     default 20."""
-    tasks: Literal["both", "test", "train"] = "both"
+    tasks: Visited = BOTH
     """Tasks to visit, in a run that adapts to tasks: those kept for evaluation, those of training,
     or both."""
     explore: Annotated[int | None, In(1, 10**4)] = None
@@ -208,10 +208,10 @@ class Evaluate(MeasuringVerb):
                 "for example: --export FOLDER --parts actor,normalizer; episodes go to --out A.npz"
             )
         onnx = None if self.onnx is None else _file("--onnx", self.onnx, (".onnx",))
-        if self.full and self.tasks != "both":
+        if self.full and self.tasks != BOTH:
             raise UsageError(
                 "--full: the probe of beliefs is fitted on training tasks and judged on test "
-                f"tasks: expected --tasks both, got {self.tasks}"
+                f"tasks: expected --tasks {BOTH}, got {self.tasks}"
             )
         prepare_tensorflow()
         from music_tf.runs.inspection import Beyond, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
@@ -229,7 +229,7 @@ class Evaluate(MeasuringVerb):
             self._export_weights(run, self.export, self.parts)
         export = exporter(self.out, self.minari)
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
-        parts = PARTS if self.tasks == "both" else (self.tasks,)
+        parts = PARTS if self.tasks == BOTH else (self.tasks,)
         loaded = visiting(loaded, parts, self.explore)
         evaluate_run(
             loaded,

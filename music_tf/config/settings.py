@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from music_tf.config.agents import GRU, AgentConfig, DdpgConfig, SoftConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
@@ -123,6 +123,11 @@ _OF_CONTEXTS = {
     "adapt/context_return_late": "mean of that over the last 30 % of the episodes of a visit",
 }
 """Where `agent.context_reward` is another reward than that of the environment."""
+
+
+BOTH: Literal["both"] = "both"
+Visited: TypeAlias = Literal["both", "test", "train"]
+"""Which tasks of a run are visited: those kept for evaluation (`test`), those of training, both."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
