@@ -37,11 +37,14 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.losses.neighbours import kth_nearest
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.recipes import resolve
-from music_tf.training.actors import ActingRank, Actors
+from music_tf.training.acting_rank import ActingRank
+from music_tf.training.actors import Actors
+from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.build import build_terms, build_trainer
 from music_tf.training.collect import Collector
+from music_tf.training.feeds import as_tensor
 from music_tf.training.trainer import Trainer
-from music_tf.training.update import DESYNC_INTERVAL, AdamState, adam_step, as_tensor
+from music_tf.training.update import DESYNC_INTERVAL
 from music_tf.types import Array, EnvSpec, Episodes, all_finite
 
 ENV_ID = "FetchPush-v4"

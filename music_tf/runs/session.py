@@ -27,6 +27,7 @@ from music_tf.reading.stored import runs_root, stored_start, stored_tasks
 from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
 from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed, Listeners
+from music_tf.runs.first_lines import first_lines
 from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.progress import Progress
 from music_tf.runs.telling import explanation, of_note, tellings
@@ -35,7 +36,7 @@ from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
-from music_tf.storage.start import Heritage, start_line, taken_before
+from music_tf.storage.start import Heritage, taken_before
 from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import VISITS, Adaptations
 from music_tf.training.build import build_trainer
@@ -147,7 +148,7 @@ class Session:
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
-        self._progress.banner(_first_lines(command, self._ranks, directory.path, origin))
+        self._progress.banner(first_lines(command, self._ranks, directory.path, origin))
         self._build()
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
@@ -470,25 +471,6 @@ class Session:
                 f"play:   music-tf play {place}{allowing(self._command)}",
             ]
         )
-
-
-def _first_lines(
-    command: TrainCommand, ranks: Ranks, path: Path, origin: Mapping[str, Any] | None
-) -> list[str]:
-    """Returns what a run says before it builds anything."""
-    config = command.config
-    count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
-    played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
-    ratio = config.collect.updates_per_step
-    updates = f"{config.updates} updates" if ratio is None else f"{ratio:g} updates per step"
-    return [
-        f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
-        f"workers {config.workers} on {ranks.described(config)}; "
-        f"global batch {config.workers * config.replay.batch_size}",
-        f"an epoch is {config.cycles} cycles of {played} and {updates}",
-        *([start_line(origin)] if origin is not None else []),
-        f"run directory: {path}",
-    ]
 
 
 def _worker_name(worker: int) -> str:

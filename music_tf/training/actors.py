@@ -1,15 +1,14 @@
-"""Ranks that only act, with numpy: what the learner asks of them, and what they do.
+"""Ranks that only act, as the learner sees them: it tells them what to play, and waits for it.
 
-The first rank learns and tells the others what to play; they hold nothing that has to be saved. So
-their number changes no bit: an order, the seed and their workers decide all that they do.
+They hold nothing that has to be saved (`acting_rank.py`). So their number changes no bit: an order,
+the seed and their workers decide all that they do.
 """
 
 import contextlib
 import dataclasses
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -21,28 +20,16 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import (
     EXIT_BUG,
     EXIT_DONE,
-    FROM_USERS,
     EnvironmentFault,
-    LearnerEnded,
     MusicError,
     NumbersFault,
     UsageError,
 )
-from music_tf.networks.acting import (
-    ENCODER,
-    EXPLORER,
-    Moments,
-    NetworkInputs,
-    Snapshot,
-    policy_of,
-)
-from music_tf.process.machine import available_cores, threads_per_rank
-from music_tf.process.signals import request_stop, stop_requested
-from music_tf.process.tensorflow_start import NO_GPU
+from music_tf.networks.acting import Snapshot
+from music_tf.process.signals import request_stop
 from music_tf.process.watchdog import longer_timeout
-from music_tf.training.adaptation import Adaptation, MetaEvaluation, among_all
+from music_tf.training.adaptation import Adaptation, among_all
 from music_tf.training.collect import Collected, Order, make_environments
-from music_tf.training.evaluation import Evaluation
 from music_tf.training.memory import Share
 from music_tf.training.messages import (
     ADAPT,
@@ -51,106 +38,18 @@ from music_tf.training.messages import (
     PLAY,
     AnswerHeader,
     Data,
-    EpisodeFormat,
     OrderHeader,
     SnapshotFormat,
-    VisitFormat,
     answer_in,
     body_of,
     headed,
-    header_size,
-    order_in,
 )
-from music_tf.training.tasks import TaskCollector, TaskSets, make_collector
-from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
+from music_tf.training.tasks import TaskSets
+from music_tf.training.team import Team, visit_format
+from music_tf.types import Episodes, Metrics
 
 Answer = TypeVar("Answer", covariant=True)  # noqa: PLC0105  (as in _Format)
-_LEARNER_CORES = 2
-"""That a learner keeps busy beside its actors."""
 _FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, NumbersFault)}
-
-
-class Team(NamedTuple):
-    """A rank that learns, the first of its team, and those that act for it."""
-
-    comm: Communicator
-    """Of the team, for its messages alone."""
-    learning: Communicator
-    """Of the ranks with the same role in all teams."""
-    config: Config
-    learners: int
-    """How many teams there are."""
-    number: int
-    """Of this one."""
-
-    @classmethod
-    def of(cls, config: Config, comm: Communicator, learners: int) -> Self:
-        """Makes teams of all ranks, the first of which learn; every rank must call it together.
-
-        Raises:
-            EnvironmentFault: A rank that acts sees a GPU.
-        """
-        acts = comm.rank >= learners
-        own = os.environ.get("CUDA_VISIBLE_DEVICES") if acts else NO_GPU
-        for rank, visible in enumerate(comm.allgather(own)):
-            if visible != NO_GPU:
-                raise EnvironmentFault(
-                    f"rank {rank} only acts, and sees a GPU: CUDA_VISIBLE_DEVICES is {visible!r}\n"
-                    "a module that the run imports has changed it; leave that to the learner"
-                )
-        each = (comm.size - learners) // learners
-        number = (comm.rank - learners) // each if acts else comm.rank
-        team, learning = comm.group(number), comm.group(int(acts))
-        if learners == 1:
-            learning = Communicator(alone=True)
-        return cls(team, learning, config, learners, number)
-
-    @property
-    def actors(self) -> range:
-        """Ranks that act, in this group of one learner and its actors."""
-        return range(1, self.comm.size)
-
-    def among_all(self, rank: int) -> int:
-        """Returns the number that a rank that acts has among all ranks."""
-        return self.learners + self.number * len(self.actors) + rank - 1
-
-    def workers(self, rank: int) -> range:
-        """Returns the workers that a rank plays for."""
-        share = self.config.workers // self.learners // len(self.actors)
-        first = self.number * len(self.actors) + rank - 1
-        return range(first * share, (first + 1) * share)
-
-    @property
-    def together(self) -> int:
-        """Episodes of an evaluation that the learner would play at a time if it did."""
-        return self.config.workers // self.learners * self.config.rollouts
-
-    def evaluated(self, rank: int, episodes: int) -> IntArray:
-        """Returns the evaluation episodes that a rank plays: those of its own environments."""
-        each = self.together // len(self.actors)
-        indices = np.arange(episodes)
-        batch, place = np.divmod(indices, self.together)
-        mine: IntArray = indices[
-            (batch % self.learners == self.number) & (place // each == rank - 1)
-        ]
-        return mine
-
-    def visited(self, rank: int, visits: int) -> IntArray:
-        """Returns the evaluation visits to tasks that a rank plays, by their numbers."""
-        turn, learner = np.divmod(np.arange(visits), self.learners)
-        mine: IntArray = np.flatnonzero(
-            (learner == self.number) & (turn % len(self.actors) == rank - 1)
-        )
-        return mine
-
-    def format(self, spec: EnvSpec, steps: int | None = None) -> EpisodeFormat:
-        """Returns how episodes are sent: parts of up to `steps`, or whole ones."""
-        return EpisodeFormat(spec, self.config.condition_size, steps or spec.max_episode_steps)
-
-
-def visit_format(config: Config) -> VisitFormat:
-    """Returns how visits to tasks are sent."""
-    return VisitFormat(config.tasks.explore + config.tasks.adapt, config.condition_size)
 
 
 class _Format(Protocol[Answer]):
@@ -404,24 +303,6 @@ class Ranks(NamedTuple):
         """How many there are in all."""
         return self.learning.size + (0 if self.actors is None else self.actors.count)
 
-    def described(self, config: Config) -> str:
-        """Returns the line of the terminal on who learns, who acts, and on which cores."""
-        actors = self.actors
-        here = 0 if actors is None else actors.here
-        threads = threads_per_rank(config.threads, self.learning.size, here)
-        cores = f"{available_cores()} cores"
-        learner = f"on {self.gpu}" if self.gpu else f"of {threads} thread(s)"
-        if actors is not None:
-            others = f" and {actors.hosts - 1} more host(s)" if actors.hosts > 1 else ""
-            missing = here + _LEARNER_CORES - available_cores()
-            crowded = f"; {missing} too few for all to work at once" if missing > 0 else ""
-            return (
-                f"{actors.count} actor(s) beside {self.learning.size} learner(s) {learner}, "
-                f"lag {config.lag}, on {cores}{others}{crowded}"
-            )
-        ranks = f"{self.size} rank{'s' if self.size > 1 else ''}"
-        return f"{ranks} of {cores}, " + (learner if self.gpu else f"{threads} thread(s) each")
-
 
 def _joined(parts: Sequence[Episodes]) -> Episodes:
     named = [part.named() for part in parts]
@@ -472,124 +353,3 @@ class _Clocks:
             "mpi/broadcast_ms": 1e3 * float(np.mean(self.telling)),
             "mpi/gather_ms": 1e3 * float(np.mean(self.taking)),
         }
-
-
-class ActingRank:
-    """A rank that plays what the learner orders, and keeps nothing that has to be saved."""
-
-    def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
-        """Makes the environments of its workers; every rank must do its part together.
-
-        Raises:
-            MusicError: As `make_environments`.
-        """
-        self._config = config
-        self._team = team = Team.of(config, comm, learners)
-        self._workers = team.workers(team.comm.rank)
-        share = Share(len(self._workers) * config.rollouts, 0)
-        self._envs = make_environments(config, comm, share)
-        alone = Communicator(alone=True)
-        self._collector = make_collector(config, self._envs, self._workers, alone)
-        self._evaluation = Evaluation(self._envs, config, alone)
-        self._whole = team.format(self._envs.spec)
-        self._parts = team.format(self._envs.spec, config.collect.steps)
-
-    def serve(self, keep: Callable[[Mapping[str, Any]], None]) -> None:
-        """Plays until the learner ends the run.
-
-        Args:
-            keep: Takes what a bad number was found in.
-
-        Raises:
-            LearnerEnded: Its run did not come to a good end; it has said why.
-        """
-        comm, config = self._team.comm, self._config
-        with longer_timeout():
-            said = json.loads(comm.receive(0).tobytes())
-        if "code" in said:
-            self._end(said["code"])
-            return
-        form = SnapshotFormat(said["shapes"])
-        nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
-        inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
-        names = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
-        beside: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
-        for name in names:
-            kind = next(kind for kind in beside if name.startswith(kind))
-            beside[kind][name] = nothing.mean
-        like = Snapshot(
-            config.agent.actor,
-            beside[""],
-            inputs,
-            encoder=beside[ENCODER],
-            explorer=beside[EXPLORER],
-        )
-        message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
-        while True:
-            start = time.monotonic()
-            with longer_timeout():
-                comm.patient_broadcast(message)
-            order = order_in(message)
-            if order.kind == END:
-                break
-            came, fault, ends = time.monotonic(), EXIT_DONE, 0
-            try:
-                snapshot = form.unpack(body_of(message, OrderHeader), like)
-                body, ends = self._answer(order, snapshot)
-            except MusicError as error:
-                keep(getattr(error, "evidence", {}))
-                body, fault = str(error).encode(), error.exit_code
-            header = AnswerHeader(
-                *(order.number, order.cycle, self._workers.start, len(self._workers)),
-                fault=fault,
-                ends=ends,
-                stop=stop_requested(),
-                played_us=round(1e6 * (time.monotonic() - came)),
-                waited_us=round(1e6 * (came - start)),
-            )
-            comm.send(headed(header, body), 0)
-        self._end(order.code)
-
-    def _end(self, code: int) -> None:
-        """Ends as the learner does."""
-        if code != EXIT_DONE:
-            raise LearnerEnded(code)
-
-    def close(self) -> None:
-        """Closes the environments; what that breaks is ignored."""
-        with contextlib.suppress(*FROM_USERS):
-            self._envs.close()
-
-    def _answer(self, order: OrderHeader, snapshot: Snapshot) -> tuple[bytes, int]:
-        """Returns what was ordered as it is sent, and how much came to its end."""
-        if order.kind == ADAPT:
-            visits = self._visit(order, snapshot)
-            return visit_format(self._config).pack(visits), len(visits.returns)
-        played = self._play(order, snapshot)
-        form = self._whole if order.kind == EVALUATE else self._parts
-        return form.pack(played), len(played.succeeded)
-
-    def _visit(self, order: OrderHeader, snapshot: Snapshot) -> Adaptation:
-        """Plays this rank's share of visits to evaluation tasks."""
-        if not isinstance(self._collector, TaskCollector):
-            raise NumbersFault("asked for visits to tasks, and there is one task")
-        tasks, part = self._collector.tasks, TaskSets._fields[order.part]
-        adaptation = MetaEvaluation(self._envs, self._config, Communicator(alone=True), tasks)
-        count = len(getattr(tasks, part)) * order.episodes
-        mine = self._team.visited(self._team.comm.rank, count)
-        return adaptation.play_some(snapshot, part, order.episodes, mine)
-
-    def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
-        """Plays a cycle, or this rank's rows of each batch of evaluation episodes."""
-        if order.kind == EVALUATE:
-            mine = self._team.evaluated(self._team.comm.rank, order.episodes)
-            policy, together = policy_of(snapshot), self._team.together
-            evaluation = self._evaluation._replace(world=order.world)
-            played = evaluation.play_some(policy, mine, together)
-            counts = [len(mine), *[0] * (len(self._workers) - 1)]
-            return Collected(played, counts, np.zeros(0, np.bool_))
-        if order.begins_epoch:
-            self._collector.begin_epoch()
-        at_random, initial = bool(order.at_random), bool(order.initial)
-        self._collector.order(Order(order.cycle, snapshot, at_random, order.world, initial))
-        return self._collector.collect()

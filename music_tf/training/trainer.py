@@ -43,6 +43,16 @@ from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.counters import Counters, EpochLog
 from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
+from music_tf.training.feeds import (
+    FRESH,
+    RELABELLED,
+    Draws,
+    Feed,
+    Schedules,
+    even_parts,
+    rows_of_part,
+    under_fresh_conditions,
+)
 from music_tf.training.incremental import (
     SequenceProgress,
     SkillSequence,
@@ -51,8 +61,8 @@ from music_tf.training.incremental import (
     state_of_fewer,
 )
 from music_tf.training.tasks import TaskSets
-from music_tf.training.update import Draws, Feed, Schedules, Update, check_same_state
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.training.update import Update, check_same_state
+from music_tf.types import Array, Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """How names of arrays begin that acting and judging need."""
@@ -61,8 +71,6 @@ _ROWS_AT_ONCE = 409_600
 """Steps of a worker that are looked up at a time: those of 100 updates of 4,096."""
 _TURN = 2**40
 """Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
-_FRESH, _RELABELLED = "fresh_condition", "relabelled"
-"""Names among the noise of an update: conditions, and whether steps are seen under them."""
 
 
 @dataclasses.dataclass
@@ -336,15 +344,15 @@ class Trainer:
             for term in self.active_terms()
         }
         rows = config.updates * config.replay.batch_size
-        for part in _even_parts(config.updates, parts or math.ceil(rows / _ROWS_AT_ONCE)):
-            beside = _rows(part, config.updates, noise)
+        for part in even_parts(config.updates, parts or math.ceil(rows / _ROWS_AT_ONCE)):
+            beside = rows_of_part(part, config.updates, noise)
             batch = replay.transitions(Picks(*(each[part] for each in picks)))
-            batch = _under_fresh_conditions(batch, beside)
+            batch = under_fresh_conditions(batch, beside)
             yield Feed(
                 batch,
                 inputs(batch.observation, batch.desired_goal, batch.skill),
                 inputs(batch.next_observation, batch.desired_goal, batch.skill),
-                {name: _rows(part, config.updates, fed) for name, fed in terms.items()},
+                {name: rows_of_part(part, config.updates, fed) for name, fed in terms.items()},
                 beside,
             )
 
@@ -361,7 +369,7 @@ class Trainer:
             size = config.condition_size
             fresh.append(fresh_conditions(config.condition, size, generator, shape, chances))
         relabelled = np.stack(chosen, axis=1).astype(np.float32)
-        return {_FRESH: np.stack(fresh, axis=1), _RELABELLED: relabelled}
+        return {FRESH: np.stack(fresh, axis=1), RELABELLED: relabelled}
 
     def copy_replay(self) -> str:
         """Lets updates look up a copy of replay on the device that learns; returns a line on it."""
@@ -373,7 +381,7 @@ class Trainer:
         by_name = {term.name: term for term in self.terms}
 
         def look_up(now: Draws) -> Feed:
-            batch = _under_fresh_conditions(device.transitions(now.transitions), now.noise)
+            batch = under_fresh_conditions(device.transitions(now.transitions), now.noise)
             states = (batch.observation, batch.next_observation)
             terms = {
                 name: drawn
@@ -711,25 +719,6 @@ def _multiples(number: float, unit: int) -> int:
     return math.floor(number) // unit
 
 
-def _even_parts(count: int, parts: int) -> Iterator[slice]:
-    """Yields slices of about as many of a number of rows, of at most two lengths."""
-    size = math.ceil(count / parts)
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
-
-
-def _rows(part: slice, updates: int, fed: Any) -> Any:
-    """Returns what a part of the updates reads; some take several rows each."""
-    if part == slice(0, updates):
-        return fed
-
-    def own(values: np.ndarray) -> np.ndarray:
-        times = len(values) // updates
-        return values[part.start * times : part.stop * times]
-
-    return tf.nest.map_structure(own, fed)
-
-
 def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
     """Adds up the shares that all ranks have in a cycle; of extremes it takes the furthest."""
     names = list(metrics)
@@ -740,12 +729,3 @@ def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
     sums = comm.sum_in_place(own)
     values = np.where(lowest, -ends, np.where(highest, ends, sums))
     return dict(zip(names, map(float, values), strict=True))
-
-
-def _under_fresh_conditions(batch: Transition, noise: Mapping[str, Any]) -> Transition:
-    """Returns a minibatch of which some steps have a fresh condition; numpy stays numpy."""
-    if _FRESH not in noise:
-        return batch
-    where: Any = np.where if isinstance(batch.skill, np.ndarray) else tf.where
-    chosen = noise[_RELABELLED][..., None] > 0.0
-    return batch._replace(skill=where(chosen, noise[_FRESH], batch.skill))

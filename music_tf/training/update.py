@@ -4,106 +4,29 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner, Phase
+from music_tf.agents.base import Batch, Learner
 from music_tf.config.agents import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.gate import check_fit, expected_of
 from music_tf.intrinsic.answers import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.acting import Moments
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
-from music_tf.replay.rows import Picks
-from music_tf.types import ALIGNED, Array, Metrics, Transition
+from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.feeds import Draws, Feed, Schedules, as_tensor
+from music_tf.training.phases import LaidPhase, phases_of
+from music_tf.types import Array, Metrics
 
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
 HEARTBEAT_INTERVAL = 10
 """Updates between two heartbeats of a rank by itself; a heartbeat leaves the compiled loop."""
-_SHARED_BYTES = 100_000
-"""From here on an array is shared with TensorFlow, where it can be."""
-_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
-
-
-class Feed(NamedTuple):
-    """All that the updates of one cycle need; arrays are [U, W, ...]."""
-
-    transitions: Transition
-    inputs: Array  # [U, W, B, I], normalised, of the states before the actions
-    next_inputs: Array  # [U, W, B, I]
-    terms: Mapping[str, Mapping[str, np.ndarray]]  # [U * times of the term, W, ...]
-    noise: Mapping[str, Array]
-
-    def named(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name, as evidence of numbers that went bad."""
-        named = {f"transitions.{name}": value for name, value in self.transitions._asdict().items()}
-        for group in ("extras", "next_extras"):
-            extras = named.pop(f"transitions.{group}")
-            named |= {f"transitions.{group}.{name}": array for name, array in extras.items()}
-        named |= {"inputs": self.inputs, "next_inputs": self.next_inputs, **self.noise}
-        for term, arrays in self.terms.items():
-            named |= {f"{term}.{name}": array for name, array in arrays.items()}
-        return named
-
-
-class Draws(NamedTuple):
-    """What stands for a `Feed` where replay lies on a device: all that is drawn, or has moved."""
-
-    transitions: Picks  # [U, W, B]
-    moments: Sequence[Moments]  # of observations and goals, [U, D]
-    terms: Mapping[str, Mapping[str, Any]]  # [U * times of the term, W, ...]
-    noise: Mapping[str, Array]
-
-    def named(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name, as evidence of numbers that went bad."""
-        named = {f"transitions.{n}": value for n, value in self.transitions._asdict().items()}
-        for kind, moments in zip(("observation", "goal"), self.moments, strict=True):
-            named |= {f"{kind}.{n}": value[0] for n, value in moments._asdict().items()}
-        for term, drawn in self.terms.items():
-            for name, value in drawn.items():
-                fields = value._asdict() if isinstance(value, Picks) else {"": value}
-                named |= {f"{term}.{name}{n and '.'}{n}": part for n, part in fields.items()}
-        return named | dict(self.noise)
-
-
-class Schedules(NamedTuple):
-    """Scheduled weights at present, as tensors so that a new value does not retrace."""
-
-    terms: Mapping[str, tf.Tensor]
-    entropy: tf.Tensor
-
-
-class AdamState(NamedTuple):
-    """Moments of the gradient, and room for a step."""
-
-    first: tf.Variable  # [P]
-    second: tf.Variable  # [P]
-    change: tf.Variable  # [P], holds nothing between steps
-
-    @classmethod
-    def zeros(cls, like: Array) -> "AdamState":
-        """Returns the state before the first step of parameters of this shape."""
-        return cls(*(tf.Variable(tf.zeros_like(like)) for _ in cls._fields))
-
-
-class _Phase(NamedTuple):
-    """A phase of the learner or of terms, with the part of the flat vector that it moves."""
-
-    own: slice
-    layout: Layout
-    """Of the networks in that part."""
-    learner: Phase | None
-    terms: tuple[RewardTerm, ...]
-    every: int
-    times: int
-    early: bool = False
-    """Whether it learns also while nothing else does."""
 
 
 class Update:
@@ -145,7 +68,7 @@ class Update:
             [*learner.networks, *(network for term in terms for network in term.networks)]
         )
         self.targets_layout = Layout(learner.target_networks)
-        self._phases = _phases(learner, self.terms, self.layout)
+        self._phases = phases_of(learner, self.terms, self.layout)
         self._paid_in = [phase.learner is not None for phase in self._phases].index(True)
         self._slow = self.layout.span([network.name for network in learner.target_networks])
         initial = comm.broadcast(self.layout.initial())
@@ -517,7 +440,7 @@ class Update:
         return {term.name: term for term in self.terms if term.name in feed.terms}
 
     def _gradient(
-        self, phase: _Phase, now: Feed, schedules: Schedules
+        self, phase: LaidPhase, now: Feed, schedules: Schedules
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor], Mapping[str, tf.Tensor]]:
         r"""Returns the flat gradient of a phase, its metrics [W], and what all rewards pay, [W, B].
 
@@ -622,61 +545,6 @@ class Update:
         self.targets.assign_add((1.0 - self._config.polyak) * (online - self.targets))
 
 
-def as_tensor(values: Any) -> tf.Tensor:
-    """Returns an array as a tensor: a large one that is `aligned` shares its memory with it.
-
-    So nobody may write into such an array while the tensor is used.
-    """
-    large = isinstance(values, np.ndarray) and values.nbytes >= _SHARED_BYTES
-    if large and values.flags.carray and values.__array_interface__["data"][0] % ALIGNED == 0:
-        return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
-    return tf.convert_to_tensor(values)
-
-
-def adam_step(
-    parameters: tf.Variable,
-    gradient: tf.Tensor,
-    state: AdamState,
-    step: tf.Tensor,
-    learning_rate: tf.Tensor,
-    own: slice | None = None,
-) -> None:
-    r"""Takes one step of Adam (Kingma and Ba, 2015, arXiv:1412.6980) on a part of a vector.
-
-    .. math:: \theta \leftarrow \theta
-        - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
-
-    The "epsilon hat" form of the paper's section 2, as in Keras and OpenAI Baselines, with
-    epsilon 1e-8. A parameter that never got a gradient stays bit-identical. TensorFlow's fused
-    operation knows one learning rate only, so it makes the step for a rate of 1.
-
-    Args:
-        parameters: theta, shape [P].
-        gradient: Shape [Q].
-        state: m and v, each [Q].
-        step: t, counted from 1, float32 scalar.
-        learning_rate: eta, shape [P].
-        own: The part that moves, of size Q; None for all of it.
-    """
-    state.change.assign(tf.zeros_like(gradient))
-    tf.raw_ops.ResourceApplyAdam(
-        var=state.change.handle,
-        m=state.first.handle,
-        v=state.second.handle,
-        beta1_power=_BETA_1**step,
-        beta2_power=_BETA_2**step,
-        lr=1.0,
-        beta1=_BETA_1,
-        beta2=_BETA_2,
-        epsilon=_EPSILON,
-        grad=gradient,
-    )
-    if own is None:
-        parameters.assign_add(learning_rate * state.change)
-    else:
-        parameters[own].assign(parameters[own] + learning_rate[own] * state.change)
-
-
 def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Communicator) -> None:
     """Compares arrays bit by bit over ranks, by digests; every rank must call it together.
 
@@ -719,57 +587,3 @@ def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array
 def _stacked(values: Sequence[tf.Tensor]) -> tf.Tensor:
     """Returns scalars as one tensor, which may be empty."""
     return tf.stack(values) if values else tf.zeros([0])
-
-
-class _Part(NamedTuple):
-    """Networks of a term that step together."""
-
-    term: RewardTerm
-    names: tuple[str, ...]
-    early: bool
-
-    @property
-    def alone(self) -> bool:
-        """Whether they have a phase of their own, by what their term says."""
-        rhythm = (self.term.every, self.term.times)
-        return self.early or self.term.leads or rhythm != (1, 1)
-
-
-def _parts(term: RewardTerm) -> list[_Part]:
-    """Returns what a term learns, apart from what learns also while nothing else does."""
-    names = [network.name for network in term.networks]
-    chosen = {
-        early: tuple(n for n in names if (n in term.early) is early) for early in (False, True)
-    }
-    return [_Part(term, its, early) for early, its in chosen.items() if its]
-
-
-def _phases(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[_Phase]:
-    """Lays the phases over the flat vector.
-
-    Terms without a rhythm of their own join a learner that has one phase, and come after it
-    otherwise; those that lead come before it.
-    """
-
-    def phase(learned: Phase | None, its_parts: Sequence[_Part]) -> _Phase:
-        names = [name for part in its_parts for name in part.names]
-        rhythm = learned or its_parts[0].term
-        moved = [*(learned.networks if learned else ()), *names]
-        inside = Layout(network for network in layout.networks if network.name in moved)
-        own = layout.span(moved)
-        its_terms = tuple(part.term for part in its_parts)
-        early = any(part.early for part in its_parts)
-        return _Phase(own, inside, learned, its_terms, rhythm.every, rhythm.times, early)
-
-    parts = [part for term in terms for part in _parts(term)]
-    leading = [part for part in parts if part.term.leads and not part.early]
-    others = [part for part in parts if part not in leading]
-    shared = [part for part in others if not part.alone and len(learner.phases) == 1]
-    phases = [phase(learned, shared) for learned in learner.phases]
-    if phases[0].every != 1:
-        raise ValueError("the first phase of a learner is due at every update")
-    before, after = (
-        [phase(None, [part]) for part in some]
-        for some in (leading, [part for part in others if part not in shared])
-    )
-    return [*before, *phases, *after]

@@ -11,7 +11,7 @@ import numpy as np
 
 from music_tf.envs.toys import PointPush
 from music_tf.networks.acting import Snapshot
-from music_tf.training import actors
+from music_tf.training import acting_rank
 from music_tf.training.messages import PLAY
 
 RANK = "1"
@@ -20,7 +20,7 @@ CYCLE = 5
 
 def strike(way):
     """Hooks into what an actor does with an order."""
-    order_in, act, body_of = actors.order_in, Snapshot.act, actors.body_of
+    order_in, act, body_of = acting_rank.order_in, Snapshot.act, acting_rank.body_of
     left = {"cycles": 0, "strikes": 1}
 
     def noted(message):
@@ -47,7 +47,7 @@ def strike(way):
             numbers[-1] = np.nextafter(numbers[-1], np.float32(np.inf))
         return body_of(message, kind)
 
-    actors.order_in, Snapshot.act, actors.body_of = noted, acted, came
+    acting_rank.order_in, Snapshot.act, acting_rank.body_of = noted, acted, came
 
 
 class Acting(PointPush):

@@ -17,6 +17,8 @@ from music_tf.networks.parameters import Layout
 from music_tf.process.launcher import launched_rank
 from music_tf.process.watchdog import heartbeat
 from music_tf.training import update
+from music_tf.training.adam import AdamState
+from music_tf.training.phases import LaidPhase
 from tests.kit.jobs import VARIABLE
 
 _STEP_SIZE = 0.01
@@ -76,8 +78,8 @@ class Update(update.Update):
         self.parameters = Vector(comm.broadcast(self.layout.initial()))
         self.targets = Vector(self.parameters.value)
         zeros = np.zeros_like(self.parameters.value)
-        self.moments = [update.AdamState(Vector(zeros), Vector(zeros), Vector(zeros))]
-        self._phases = [update._Phase(slice(0, len(zeros)), self.layout, None, (), 1, 1)]
+        self.moments = [AdamState(Vector(zeros), Vector(zeros), Vector(zeros))]
+        self._phases = [LaidPhase(slice(0, len(zeros)), self.layout, None, (), 1, 1)]
         self._phase_steps = [Vector(np.int64(0))]
         self.step = Vector(np.int64(0))
         self.step_scale = 1.0

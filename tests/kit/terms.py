@@ -6,7 +6,7 @@ import tensorflow as tf
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.intrinsic.base import TermContext
 from music_tf.networks.parameters import Layout
-from music_tf.training.update import AdamState, adam_step
+from music_tf.training.adam import AdamState, adam_step
 from music_tf.types import EnvSpec, Transition
 
 

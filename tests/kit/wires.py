@@ -6,7 +6,8 @@ import threading
 
 from music_tf.distributed import Communicator
 from music_tf.errors import LearnerEnded
-from music_tf.training.actors import ActingRank, Actors
+from music_tf.training.acting_rank import ActingRank
+from music_tf.training.actors import Actors
 
 SECONDS = 60.0
 

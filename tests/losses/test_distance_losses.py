@@ -13,7 +13,7 @@ from music_tf.losses.distance import (
     slack,
     squared_controllability_distance,
 )
-from music_tf.training.update import AdamState, adam_step
+from music_tf.training.adam import AdamState, adam_step
 
 MEAN, LOG_DEVIATION, CHANGE = (
     tf.constant(values) for values in ([0.0, 0.1, -0.2], [-1.0, 0.0, 0.5], [0.1, 0.3, -0.1])

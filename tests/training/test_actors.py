@@ -8,8 +8,8 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.training import actors as training_actors
-from music_tf.training.actors import ActingRank, Actors, Ranks
+from music_tf.training.acting_rank import ActingRank
+from music_tf.training.actors import Actors
 from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
@@ -127,16 +127,6 @@ def test_a_trainer_that_goes_back_drops_what_is_played_meanwhile():
         trainer.run_epoch(go_on)
         straight.run_epoch(go_on)
         assert_same_state(straight, trainer)
-
-
-@pytest.mark.parametrize(
-    ("cores", "said"), [(3, "on 3 cores; 1 too few for all to work at once"), (4, "on 4 cores")]
-)
-def test_the_first_lines_say_how_many_cores_are_missing(monkeypatch, cores, said):
-    monkeypatch.setattr(training_actors, "available_cores", lambda: cores)
-    with actors_of(HER, 2) as actors:
-        actors.make_environment()  # which ranks do together
-        assert Ranks(actors.learning, actors).described(HER).endswith(said)
 
 
 def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.training.update import AdamState, adam_step
+from music_tf.training.adam import AdamState, adam_step
 
 
 def run(gradients, rates, start=None):

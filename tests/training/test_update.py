@@ -16,15 +16,11 @@ from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
 from music_tf.recipes.skills import DadsConfig, SkillConfig
+from music_tf.training import feeds as feeds_module
 from music_tf.training import update as update_module
-from music_tf.training.update import (
-    AdamState,
-    Feed,
-    Schedules,
-    Update,
-    adam_step,
-    check_same_state,
-)
+from music_tf.training.adam import AdamState, adam_step
+from music_tf.training.feeds import Feed, Schedules
+from music_tf.training.update import Update, check_same_state
 from music_tf.types import aligned
 from tests.kit.ranks import Beside
 from tests.kit.small import (
@@ -726,7 +722,7 @@ def test_what_is_large_and_aligned_is_shared_with_tensorflow_and_all_else_copied
     constant[:] = 1.0
     constant.flags.writeable = False
     arrays = [large, shifted, small, apart, constant]
-    tensors = [update_module.as_tensor(array) for array in arrays]
+    tensors = [feeds_module.as_tensor(array) for array in arrays]
     for tensor, array in zip(tensors, arrays, strict=True):
         np.testing.assert_array_equal(tensor, array)
     for array in arrays[:-1]:
@@ -737,11 +733,11 @@ def test_what_is_large_and_aligned_is_shared_with_tensorflow_and_all_else_copied
 def test_what_updates_see_of_replay_is_shared(monkeypatch):
     config = dataclasses.replace(MUSIC, replay=dataclasses.replace(BASE.replay, batch_size=1000))
     _, given = prepared(config, updates=40)
-    monkeypatch.setattr(update_module, "_SHARED_BYTES", 0)
+    monkeypatch.setattr(feeds_module, "_SHARED_BYTES", 0)
     feed, steps = given.feed, given.feed.transitions
     seen = (feed.inputs, feed.next_inputs, steps.observation, steps.action, steps.reward)
     for array in (*seen, feed.terms["music"]["trajectories"]):
-        tensor = update_module.as_tensor(array)
+        tensor = feeds_module.as_tensor(array)
         array.flat[-1] = 77.0
         assert float(tf.reshape(tensor, [-1])[-1]) == 77.0
 
@@ -749,7 +745,7 @@ def test_what_updates_see_of_replay_is_shared(monkeypatch):
 def test_a_tensor_keeps_the_memory_that_it_shares():
     array = aligned([1000, 1000])
     array[:] = 3.0
-    tensor = update_module.as_tensor(array)
+    tensor = feeds_module.as_tensor(array)
     del array
     others = [np.full([1000, 1000], 5.0, np.float32) for _ in range(20)]
     assert float(tf.reduce_max(tensor)) == 3.0

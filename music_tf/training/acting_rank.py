@@ -1,0 +1,156 @@
+"""The side of a rank that only acts, with numpy: it plays what the learner orders."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from music_tf.config.settings import Config
+from music_tf.distributed import Communicator
+from music_tf.errors import EXIT_DONE, FROM_USERS, LearnerEnded, MusicError, NumbersFault
+from music_tf.networks.acting import ENCODER, EXPLORER, Moments, NetworkInputs, Snapshot, policy_of
+from music_tf.process.signals import stop_requested
+from music_tf.process.watchdog import longer_timeout
+from music_tf.training.adaptation import Adaptation, MetaEvaluation
+from music_tf.training.collect import Collected, Order, make_environments
+from music_tf.training.evaluation import Evaluation
+from music_tf.training.memory import Share
+from music_tf.training.messages import (
+    ADAPT,
+    END,
+    EVALUATE,
+    AnswerHeader,
+    OrderHeader,
+    SnapshotFormat,
+    body_of,
+    headed,
+    header_size,
+    order_in,
+)
+from music_tf.training.tasks import TaskCollector, TaskSets, make_collector
+from music_tf.training.team import Team, visit_format
+from music_tf.types import Array
+
+
+class ActingRank:
+    """A rank that plays what the learner orders, and keeps nothing that has to be saved."""
+
+    def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
+        """Makes the environments of its workers; every rank must do its part together.
+
+        Raises:
+            MusicError: As `make_environments`.
+        """
+        self._config = config
+        self._team = team = Team.of(config, comm, learners)
+        self._workers = team.workers(team.comm.rank)
+        share = Share(len(self._workers) * config.rollouts, 0)
+        self._envs = make_environments(config, comm, share)
+        alone = Communicator(alone=True)
+        self._collector = make_collector(config, self._envs, self._workers, alone)
+        self._evaluation = Evaluation(self._envs, config, alone)
+        self._whole = team.format(self._envs.spec)
+        self._parts = team.format(self._envs.spec, config.collect.steps)
+
+    def serve(self, keep: Callable[[Mapping[str, Any]], None]) -> None:
+        """Plays until the learner ends the run.
+
+        Args:
+            keep: Takes what a bad number was found in.
+
+        Raises:
+            LearnerEnded: Its run did not come to a good end; it has said why.
+        """
+        comm, config = self._team.comm, self._config
+        with longer_timeout():
+            said = json.loads(comm.receive(0).tobytes())
+        if "code" in said:
+            self._end(said["code"])
+            return
+        form = SnapshotFormat(said["shapes"])
+        nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
+        inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
+        names = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
+        beside: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
+        for name in names:
+            kind = next(kind for kind in beside if name.startswith(kind))
+            beside[kind][name] = nothing.mean
+        like = Snapshot(
+            config.agent.actor,
+            beside[""],
+            inputs,
+            encoder=beside[ENCODER],
+            explorer=beside[EXPLORER],
+        )
+        message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
+        while True:
+            start = time.monotonic()
+            with longer_timeout():
+                comm.patient_broadcast(message)
+            order = order_in(message)
+            if order.kind == END:
+                break
+            came, fault, ends = time.monotonic(), EXIT_DONE, 0
+            try:
+                snapshot = form.unpack(body_of(message, OrderHeader), like)
+                body, ends = self._answer(order, snapshot)
+            except MusicError as error:
+                keep(getattr(error, "evidence", {}))
+                body, fault = str(error).encode(), error.exit_code
+            header = AnswerHeader(
+                *(order.number, order.cycle, self._workers.start, len(self._workers)),
+                fault=fault,
+                ends=ends,
+                stop=stop_requested(),
+                played_us=round(1e6 * (time.monotonic() - came)),
+                waited_us=round(1e6 * (came - start)),
+            )
+            comm.send(headed(header, body), 0)
+        self._end(order.code)
+
+    def _end(self, code: int) -> None:
+        """Ends as the learner does."""
+        if code != EXIT_DONE:
+            raise LearnerEnded(code)
+
+    def close(self) -> None:
+        """Closes the environments; what that breaks is ignored."""
+        with contextlib.suppress(*FROM_USERS):
+            self._envs.close()
+
+    def _answer(self, order: OrderHeader, snapshot: Snapshot) -> tuple[bytes, int]:
+        """Returns what was ordered as it is sent, and how much came to its end."""
+        if order.kind == ADAPT:
+            visits = self._visit(order, snapshot)
+            return visit_format(self._config).pack(visits), len(visits.returns)
+        played = self._play(order, snapshot)
+        form = self._whole if order.kind == EVALUATE else self._parts
+        return form.pack(played), len(played.succeeded)
+
+    def _visit(self, order: OrderHeader, snapshot: Snapshot) -> Adaptation:
+        """Plays this rank's share of visits to evaluation tasks."""
+        if not isinstance(self._collector, TaskCollector):
+            raise NumbersFault("asked for visits to tasks, and there is one task")
+        tasks, part = self._collector.tasks, TaskSets._fields[order.part]
+        adaptation = MetaEvaluation(self._envs, self._config, Communicator(alone=True), tasks)
+        count = len(getattr(tasks, part)) * order.episodes
+        mine = self._team.visited(self._team.comm.rank, count)
+        return adaptation.play_some(snapshot, part, order.episodes, mine)
+
+    def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
+        """Plays a cycle, or this rank's rows of each batch of evaluation episodes."""
+        if order.kind == EVALUATE:
+            mine = self._team.evaluated(self._team.comm.rank, order.episodes)
+            policy, together = policy_of(snapshot), self._team.together
+            evaluation = self._evaluation._replace(world=order.world)
+            played = evaluation.play_some(policy, mine, together)
+            counts = [len(mine), *[0] * (len(self._workers) - 1)]
+            return Collected(played, counts, np.zeros(0, np.bool_))
+        if order.begins_epoch:
+            self._collector.begin_epoch()
+        at_random, initial = bool(order.at_random), bool(order.initial)
+        self._collector.order(Order(order.cycle, snapshot, at_random, order.world, initial))
+        return self._collector.collect()
