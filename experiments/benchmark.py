@@ -44,7 +44,7 @@ from music_tf.process.mpirun import (
     rank_words,
 )
 from music_tf.process.tensorflow_start import NO_GPU
-from music_tf.storage.run_directory import commit, processor
+from music_tf.storage.provenance import commit, processor
 from music_tf.tools.doctor import installed
 
 HERE = Path(__file__).resolve().parent

@@ -11,6 +11,7 @@ import numpy as np
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
+from music_tf.storage.places import folder_name
 from music_tf.storage.results import (
     ADAPTATION,
     BEFORE,
@@ -20,7 +21,6 @@ from music_tf.storage.results import (
     StoredResult,
     read_result,
 )
-from music_tf.storage.run_directory import folder_name
 from music_tf.tools.study import Condition, Study, Task, load_study
 
 ROOT = Path(__file__).resolve().parents[1]

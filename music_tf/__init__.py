@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from music_tf.runs.callbacks import Callback
-    from music_tf.storage.policy import load_policy
+    from music_tf.storage.loading import load_policy
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,7 +41,7 @@ _PLACES = {
     "music_tf.config.world": ("World", "register_world"),
     "music_tf.envs.switching": ("register_tasks",),
     "music_tf.runs.callbacks": ("Callback",),
-    "music_tf.storage.policy": ("load_policy",),
+    "music_tf.storage.loading": ("load_policy",),
 }
 
 

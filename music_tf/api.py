@@ -28,7 +28,7 @@ from music_tf.reading.command import as_typed, parse_train
 from music_tf.reading.stored import allow_modules, read_run, stored_env_id
 from music_tf.runs.callbacks import checked
 from music_tf.runs.start import start
-from music_tf.storage.run_directory import film_path, find_run
+from music_tf.storage.places import film_path, find_run
 from music_tf.tools import new_drawing
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Run:
         Raises:
             MusicError: No checkpoint is there yet, or all are damaged.
         """
-        from music_tf.storage.policy import load_policy  # noqa: PLC0415 - numpy
+        from music_tf.storage.loading import load_policy  # noqa: PLC0415 - numpy
 
         return load_policy(self.path, self.env_id)
 

@@ -15,7 +15,7 @@ from music_tf.errors import UsageError
 from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import best_skill, try_heritage
 from music_tf.storage.checkpoint import Checkpoints
-from music_tf.storage.policy import load_policy
+from music_tf.storage.loading import load_policy
 from music_tf.training.build import build_trainer
 from music_tf.types import ACTIONS, Declared, refusal
 from tests.kit import counting

@@ -16,14 +16,7 @@ from types import MappingProxyType
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
 from music_tf.config.names import suggestion
-from music_tf.errors import (
-    EXIT_DONE,
-    EXIT_STOPPED,
-    EnvironmentFault,
-    HostLost,
-    Stopped,
-    UsageError,
-)
+from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, HostLost, Stopped, UsageError
 from music_tf.process.children import PIP_INSTALL, death_follower
 from music_tf.process.launcher import ASKED_VARIABLE, END_VARIABLE, LAUNCH_VARIABLE, check_topology
 from music_tf.process.mpirun import (

@@ -37,7 +37,7 @@ from music_tf.reading.stored import (
     runs_root,
     stored_env_id,
 )
-from music_tf.storage.run_directory import agents, film_path, find_agent, find_run, place_of
+from music_tf.storage.places import agents, film_path, find_agent, find_run, place_of
 
 if TYPE_CHECKING:  # numpy
     from music_tf.storage.policy import SavedPolicy
@@ -256,7 +256,7 @@ class Evaluate(MeasuringVerb):
             sys.stdout.write(f"written: {folder / ROBOT}, which needs numpy alone\n")
 
     def _policy(self, run: Path) -> "SavedPolicy":
-        from music_tf.storage.policy import load_policy  # noqa: PLC0415 - numpy
+        from music_tf.storage.loading import load_policy  # noqa: PLC0415 - numpy
 
         return load_policy(run, stored_env_id(run))
 

@@ -16,7 +16,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.types import ACTIONS, Declared, refusal
 
 _SEEN = ("observation", "desired_goal")
-_LOADER = "music_tf.storage.policy:load_policy"
+_LOADER = "music_tf.storage.loading:load_policy"
 """What reads a run, of which this folder knows nothing."""
 
 

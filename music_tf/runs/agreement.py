@@ -17,7 +17,7 @@ from music_tf.envs.making import with_registered_world
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.stored import StoredRun, flatten, run_to_json
-from music_tf.storage.run_directory import versions
+from music_tf.storage.provenance import versions
 from music_tf.training.rehearsal import rehearse
 
 if TYPE_CHECKING:

@@ -30,13 +30,10 @@ from music_tf.runs.skills import skill_arrays
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.zero_shot import GOALS, Leads, measure_zero_shot
 from music_tf.storage.metrics import JUDGED
+from music_tf.storage.places import agents, comes_with_package
+from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metrics
-from music_tf.storage.run_directory import (
-    EVALUATION_NAME,
-    agents,
-    comes_with_package,
-    provenance,
-)
+from music_tf.storage.run_directory import EVALUATION_NAME
 from music_tf.training.adaptation import VISITS
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics

@@ -23,8 +23,9 @@ from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.process.tensorflow_start import load_tensorflow, prepare_tensorflow
 from music_tf.reading.stored import StoredRun, read_run
 from music_tf.rollout import Policy
-from music_tf.storage.policy import AdaptivePolicy, SavedPolicy, saved_policy
-from music_tf.storage.run_directory import comes_with_package
+from music_tf.storage.loading import saved_policy
+from music_tf.storage.places import comes_with_package
+from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
 from music_tf.training.adaptation import PARTS, MetaEvaluation
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.tasks import recorded_tasks, task_sets

@@ -33,9 +33,10 @@ from music_tf.runs.progress import Progress
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
+from music_tf.storage.logs import log_path
 from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
-from music_tf.storage.run_directory import RunDirectory, link_latest, log_path, open_run
+from music_tf.storage.run_directory import RunDirectory, link_latest, open_run
 from music_tf.storage.start import Heritage, taken_before
 from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import VISITS, Adaptations

@@ -29,12 +29,8 @@ from music_tf.reading.command import TrainCommand
 from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed
 from music_tf.runs.tracking import tracking
-from music_tf.storage.run_directory import (
-    find_source,
-    missing_folders,
-    prepare_directory,
-    remove_empty,
-)
+from music_tf.storage.places import find_source
+from music_tf.storage.run_directory import missing_folders, prepare_directory, remove_empty
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator

@@ -12,8 +12,8 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
-from music_tf.storage.policy import load_policy
-from music_tf.storage.run_directory import find_agent
+from music_tf.storage.loading import load_policy
+from music_tf.storage.places import find_agent
 from music_tf.storage.start import Heir, Heritage, inherit
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation

@@ -10,7 +10,7 @@ from music_tf.config.settings import Config
 from music_tf.files import read_json
 from music_tf.networks.ends import Ends
 from music_tf.reading.stored import runs_root
-from music_tf.storage.run_directory import comes_with_package
+from music_tf.storage.places import comes_with_package
 
 SKILLS_NAME = "skills.json"
 """What `music-tf skills` writes into a run directory."""

@@ -23,7 +23,7 @@ from music_tf.config.telling import INFORMATION
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import EnvironmentFault
 from music_tf.files import read_at_most, replace_file
-from music_tf.storage.run_directory import RateLimitedWarning
+from music_tf.storage.logs import RateLimitedWarning
 
 CSV_NAME = "metrics.csv"
 PATHS_TAG = "eval/object_paths"

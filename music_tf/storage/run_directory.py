@@ -1,73 +1,38 @@
-"""Run directories: where they lie, whose they are, and what a run keeps in its own.
+"""Run directories: how one is made or opened again, and what a run keeps in its own.
 
 ROOT/ENV/RECIPE/seedN-TIME holds `config.json`, logs, checkpoints, videos and tables of a run, and
 belongs to one job at a time. ROOT/latest is a link to the newest.
 """
 
 import contextlib
-import datetime
-import importlib.metadata
 import json
 import logging
-import math
 import os
-import platform
-import re
 import shutil
-import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_tf.config.names import suggestion, without_module
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import remove_drafts, replace_file
-from music_tf.process.machine import available_cores
-from music_tf.reading.stored import (
-    CONFIG_NAME,
-    LATEST,
-    named_run,
-    read_record,
-    refuse_changes,
-    runs_root,
-)
+from music_tf.reading.stored import CONFIG_NAME, LATEST, read_record, refuse_changes, runs_root
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
+from music_tf.storage.logs import LogFile, RateLimitedWarning, Terminal, log_path
+from music_tf.storage.places import behind_link, folder_name
+from music_tf.storage.provenance import provenance
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
     from music_tf.reading.command import TrainCommand
 
-AGENTS = Path(__file__).resolve().parents[1] / "weights"
-"""Agents that come with the package: a folder each, of weights, settings and `agent.json`."""
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
 _FOLDERS = ("checkpoints", "videos", "logs")
 _MOST_TRIES = 1000
 _KEPT_RESUMES = 20
-_QUIET_SECONDS = 600.0
 _PACKAGE = logging.getLogger("music_tf")
-_PACKAGES = (
-    "music_tf",
-    "tensorflow",
-    "keras",
-    "numpy",
-    "mujoco",
-    "gymnasium",
-    "gymnasium-robotics",
-    "mpi4py",
-)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOGGER = logging.getLogger(__name__)
-
-
-# --- where runs lie ---------------------------------------------------------------------------
-
-
-def folder_name(env_id: str) -> str:
-    """Returns an environment's id as the name of a folder."""
-    return without_module(env_id).replace("/", "_")
 
 
 def new_directory(command: "TrainCommand") -> Path:
@@ -110,7 +75,7 @@ def prepare_directory(command: "TrainCommand") -> Path:
         ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
-    return _behind_link(directory).absolute()  # code of the user's may leave this folder
+    return behind_link(directory).absolute()  # code of the user's may leave this folder
 
 
 def missing_folders(command: "TrainCommand") -> list[Path]:
@@ -144,112 +109,9 @@ def link_latest(directory: Path, root: Path | None = None) -> None:
         draft.unlink(missing_ok=True)
 
 
-def find_run(text: str) -> Path:
-    """Returns the run directory that the user means; `latest` is the newest under the root.
-
-    Raises:
-        UsageError: There is no run.
-    """
-    directory = named_run(text)
-    if directory is not None:
-        return _behind_link(directory)
-    hint = f"the newest run under {runs_root()} is called {LATEST}"
-    if text == LATEST:
-        hint = f"there is none under {runs_root()} yet; music-tf train starts one"
-    raise UsageError(
-        f"RUN: expected a run directory with a {CONFIG_NAME}, got {text[:200]!r}\n{hint}"
-    )
-
-
-def find_agent(text: str) -> Path:
-    """Returns the directory of what can act: a run, a folder of weights, or an agent by its name.
-
-    Where a path and the name of an agent are the same word, the path wins.
-
-    Raises:
-        UsageError: There is none.
-    """
-    try:
-        return find_run(text)
-    except UsageError as error:
-        if _means_an_agent(text):
-            return AGENTS / text
-        names = agents()
-        shadowed = f"\nthe path {text} wins over the agent of that name" if text in names else ""
-        raise UsageError(
-            f"{error}\nagents that come with the package: {', '.join(names)}"
-            + (shadowed or suggestion(text, names))
-        ) from error
-
-
-def find_source(text: str) -> Path:
-    """Returns where the weights lie that the user means: of a run, of a folder, or of an agent.
-
-    Raises:
-        UsageError: There are none.
-    """
-    from music_tf.storage.checkpoint import MANIFEST, weights_of  # noqa: PLC0415 - numpy
-
-    if os.path.isfile(Path(text) / MANIFEST):
-        return Path(text)
-    try:
-        return weights_of(find_run(text))
-    except UsageError as error:
-        if _means_an_agent(text):
-            return AGENTS / text
-        raise UsageError(
-            f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
-            f"with a {MANIFEST}, or one of {', '.join(agents())}, got {text[:200]!r}"
-            + suggestion(text, agents())
-        ) from error
-
-
-def agents() -> dict[str, dict[str, Any]]:
-    """Returns the agents that come with the package by name, with what `agent.json` says of each.
-
-    That is what it does, the command, seed, commit and versions that made it, and its evaluation.
-    """
-    return {
-        path.parent.name: json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(AGENTS.glob("*/agent.json"))
-    }
-
-
-def comes_with_package(run: Path) -> bool:
-    """Whether a directory is that of an agent of the package, so that nothing is written there."""
-    return run.resolve().parent == AGENTS
-
-
-def film_path(run: Path) -> Path:
-    """Returns where a film of a run goes unless asked otherwise; of an agent, under the root."""
-    if comes_with_package(run):
-        return runs_root().absolute() / f"{run.name}.mp4"
-    return run / "videos" / "policy.mp4"
-
-
-def place_of(name: str, runs: Sequence[Path]) -> Path:
-    """Returns where a file about runs goes unless asked otherwise.
-
-    Into the run where there is one, seen from its directory or its table; else under the root.
-    """
-    only = runs[0].absolute() if len(runs) == 1 else runs_root().absolute()
-    folder = only if os.path.isdir(only) else only.parent  # False where a name is too long
-    inside = os.path.isfile(folder / CONFIG_NAME)
-    return (folder if inside else runs_root().absolute()) / name
-
-
-def _means_an_agent(text: str) -> bool:
-    return text in agents() and not os.path.lexists(text)
-
-
 def _parent(command: "TrainCommand") -> Path:
     recipe = command.recipe.replace(":", ".")  # one of the user's; a colon divides paths elsewhere
     return runs_root() / folder_name(command.config.env_id) / recipe
-
-
-def _behind_link(directory: Path) -> Path:
-    """Returns the directory that a link such as `latest` means now: it may move during the run."""
-    return directory.resolve() if directory.is_symlink() else directory
 
 
 # --- what a run keeps in its directory --------------------------------------------------------
@@ -269,9 +131,9 @@ class RunDirectory:
         self._handlers: list[logging.Handler] = []
         _PACKAGE.setLevel(logging.INFO)
         if comm.is_root:
-            self._attach(_Terminal(logging.WARNING))
+            self._attach(Terminal(logging.WARNING))
         try:
-            file = _LogFile(self.log, self.disk_warning)
+            file = LogFile(self.log, self.disk_warning)
         except OSError as error:
             self.disk_warning("log", error, self.log)
         else:
@@ -340,11 +202,6 @@ class RunDirectory:
     def _attach(self, handler: logging.Handler) -> None:
         _PACKAGE.addHandler(handler)
         self._handlers.append(handler)
-
-
-def log_path(path: Path, rank: int) -> Path:
-    """Returns where a rank of the run in a directory keeps its log."""
-    return path / "logs" / f"rank_{rank:04d}.log"
 
 
 def open_run(
@@ -462,99 +319,3 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def _encode(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
-
-
-class RateLimitedWarning:
-    """Warns of a disk that fails: once in ten minutes, however many files it is about."""
-
-    def __init__(self) -> None:
-        self._quiet_until = -math.inf
-
-    def __call__(self, what: str, error: OSError, path: Path) -> None:
-        """Says that something was not written to a file, unless it was said a moment ago."""
-        if time.monotonic() >= self._quiet_until:
-            self._quiet_until = time.monotonic() + _QUIET_SECONDS
-            _LOGGER.warning("%s not written, training goes on: %s (%s)", what, error, path)
-
-
-class _LogFile(logging.FileHandler):
-    """A log file; a full disk loses lines, never the run."""
-
-    def __init__(self, path: Path, warn: RateLimitedWarning) -> None:
-        super().__init__(path, encoding="utf-8")
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        self._warn = warn
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Drops the line."""
-        error = sys.exception()
-        if isinstance(error, OSError):
-            self._warn("log", error, Path(self.baseFilename))
-
-
-class _Terminal(logging.Handler):
-    """Writes to whatever `sys.stderr` is at the time, so that a progress bar can make room."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Writes the message without a time."""
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"{record.levelname.lower()}: {self.format(record)}\n")
-
-
-# --- what a run was made with -----------------------------------------------------------------
-
-
-def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the part of `config.json` that nobody types, as JSON values."""
-    return {
-        "versions": versions(),
-        "mpi": comm.library,
-        "ranks": comm.size,
-        "workers": (record.get("config") or {}).get("workers"),
-        "commit": commit(Path(__file__).resolve().parents[2]),
-        "host": socket.gethostname(),
-        "processor": processor(),
-        "cores": available_cores(),
-        "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-
-
-def versions() -> dict[str, str | None]:
-    """Returns the versions of Python and of what decides about a run's numbers."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def commit(checkout: Path) -> str | None:
-    """Returns the git commit that is checked out in a directory, None outside a checkout."""
-    git = shared = checkout / ".git"
-    try:
-        if git.is_file():  # a worktree: branches lie where it was made from
-            git = checkout / git.read_text().strip().removeprefix("gitdir: ")
-            shared = git / (git / "commondir").read_text().strip()
-        found = (git / "HEAD").read_text().strip()
-        if found.startswith("ref: "):
-            name = found.removeprefix("ref: ")
-            if (shared / name).is_file():
-                found = (shared / name).read_text().strip()
-            else:
-                packed = (shared / "packed-refs").read_text().splitlines()
-                found = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
-    except (OSError, ValueError):
-        return None
-    return found if _COMMIT.fullmatch(found) else None
-
-
-def processor() -> str:
-    """Returns the name of this machine's processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

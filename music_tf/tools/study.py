@@ -29,7 +29,7 @@ from music_tf.reading.command import parse_train
 from music_tf.reading.stored import runs_root
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.metrics import METRICS
-from music_tf.storage.run_directory import folder_name
+from music_tf.storage.places import folder_name
 
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and those that were looked at while it was done."""

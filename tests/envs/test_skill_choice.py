@@ -12,8 +12,8 @@ from music_tf.config.world import DISCOUNT
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import UsageError
-from music_tf.storage import policy as storage_policy
-from music_tf.storage.policy import load_policy
+from music_tf.storage import loading
+from music_tf.storage.loading import load_policy
 from music_tf.types import Declared
 from tests.kit.saved_run import rows_of, save_run
 
@@ -57,7 +57,7 @@ def line(monkeypatch):
         recipe="sac_diayn",
         declared=Declared(low=[-2.0], high=[2.0]),
     )
-    monkeypatch.setattr(storage_policy, "load_policy", lambda run: policy)
+    monkeypatch.setattr(loading, "load_policy", lambda run: policy)
     settings = EnvConfig(skills="somewhere", skill_steps=3, skill_discount=0.5)
     environment = SkillChoice(Line(), settings)
     environment.reset(seed=0)

@@ -12,7 +12,7 @@ from music_tf.config.start import other_source
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.run_directory import find_source
+from music_tf.storage.places import find_source
 from music_tf.storage.start import start_line
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"

@@ -28,9 +28,9 @@ from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
+from music_tf.storage.loading import load_policy
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import MetricsWriter
-from music_tf.storage.policy import load_policy
 from music_tf.storage.start import Heir, inherit
 from music_tf.tools import curves
 from music_tf.training.build import build_trainer

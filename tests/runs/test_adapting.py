@@ -15,7 +15,8 @@ from music_tf.runs.adapting import adaptation_rows
 from music_tf.runs.inspection import Beyond, evaluate_run
 from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import try_heritage
-from music_tf.storage.policy import AdaptivePolicy, load_policy
+from music_tf.storage.loading import load_policy
+from music_tf.storage.policy import AdaptivePolicy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import CONFIG_NAME
 from tests.kit import encoders

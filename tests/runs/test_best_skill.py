@@ -11,7 +11,7 @@ from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import best_skill, with_skills_of
-from music_tf.storage.policy import load_policy
+from music_tf.storage.loading import load_policy
 from music_tf.training.evaluation import Evaluation
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import ENV_ID, save_run, small_config, write_config

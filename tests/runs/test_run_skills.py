@@ -17,7 +17,7 @@ from music_tf.runs.judging import measure_skills
 from music_tf.runs.learned import Learned
 from music_tf.runs.loaded import load_run
 from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, summarize_skills
-from music_tf.storage.policy import load_policy
+from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
 from tests.kit.saved_run import save_run, write_config
 

@@ -14,8 +14,9 @@ from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
 from music_tf.runs.loaded import load_run
+from music_tf.storage.places import AGENTS, agents, find_agent
 from music_tf.storage.results import read_result
-from music_tf.storage.run_directory import AGENTS, agents, find_agent, open_run
+from music_tf.storage.run_directory import open_run
 from tests.kit.saved_run import save_run
 from tests.kit.sources import ROOT
 

@@ -9,7 +9,7 @@ from music_tf.errors import UsageError
 from music_tf.networks.ends import Ends
 from music_tf.runs.inspection import leading_to_goals
 from music_tf.runs.loaded import load_run
-from music_tf.storage.policy import load_policy
+from music_tf.storage.loading import load_policy
 from tests.kit.saved_run import save_run
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8, dtype=np.float32)

@@ -17,7 +17,7 @@ from music_tf.reading.stored import read_run
 from music_tf.recipes import resolve
 from music_tf.runs.warm_start import best_skill, try_heritage, with_skills_of
 from music_tf.storage.checkpoint import newest_weights, save_weights
-from music_tf.storage.policy import load_policy
+from music_tf.storage.loading import load_policy
 from music_tf.storage.start import export_weights, start_line
 from music_tf.training.build import build_trainer
 from tests.kit import small

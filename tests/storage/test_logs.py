@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from music_tf.distributed import Communicator
-from music_tf.storage import run_directory
-from music_tf.storage.run_directory import RateLimitedWarning, RunDirectory
+from music_tf.storage import logs
+from music_tf.storage.logs import RateLimitedWarning
+from music_tf.storage.run_directory import RunDirectory
 
 LOGGER = logging.getLogger("music_tf.training.somewhere")
 
@@ -13,7 +14,7 @@ LOGGER = logging.getLogger("music_tf.training.somewhere")
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(run_directory.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     return now
 
 

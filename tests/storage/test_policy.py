@@ -9,7 +9,7 @@ from music_tf.errors import UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import discard
-from music_tf.storage.policy import load_policy
+from music_tf.storage.loading import load_policy
 from music_tf.storage.run_directory import link_latest
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 from tests.kit.started import python

@@ -17,7 +17,8 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage import run_directory
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
-from music_tf.storage.run_directory import commit, open_run
+from music_tf.storage.provenance import commit
+from music_tf.storage.run_directory import open_run
 
 RECORD = {
     "recipe": "ddpg_her",

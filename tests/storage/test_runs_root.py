@@ -6,13 +6,11 @@ import pytest
 from music_tf.config.settings import Config
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
+from music_tf.storage.places import find_run, find_source, place_of
 from music_tf.storage.run_directory import (
-    find_run,
-    find_source,
     link_latest,
     missing_folders,
     new_directory,
-    place_of,
     prepare_directory,
     remove_empty,
 )

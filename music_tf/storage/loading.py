@@ -1,0 +1,246 @@
+"""Loads the policy of a run: what its checkpoint must hold, and what acts, infers and leads."""
+
+import functools
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from music_tf.config.settings import Config
+from music_tf.config.world import is_function
+from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
+from music_tf.gate import Expected, Kind, MisfitError, declared_in, is_count
+from music_tf.networks.acting import (
+    ENCODER,
+    SKILLS,
+    NetworkInputs,
+    SkillSnapshots,
+    Snapshot,
+    actor_shapes,
+    learned_skill,
+)
+from music_tf.networks.belief import encoder_shapes
+from music_tf.networks.discriminator import Discriminator, discriminator_of
+from music_tf.networks.embedding import PHI, Embedding, embedding_of
+from music_tf.normalizer import Normalizer
+from music_tf.reading.stored import StoredRun, allow_modules, read_run, stored_env_id
+from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
+from music_tf.storage.ends import ends_of
+from music_tf.storage.frozen import worlds_of
+from music_tf.storage.places import find_agent
+from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
+from music_tf.types import Array
+
+DISCRIMINATOR = ("parameters/discriminator/", "scales/discriminator")
+"""How names of arrays begin that name skills."""
+EMBEDDING = (f"parameters/{PHI}/", f"scales/{PHI}")
+"""How names of arrays begin that lead to places."""
+_NORMALIZERS = ("normalizer/observation", "normalizer/goal")
+_MOST_COMPONENTS = 2**20
+"""Numbers in a vector that an environment takes or gives."""
+_LARGEST_NETWORKS = 2**29
+"""Bytes of weights beside the actor's."""
+
+
+def load_policy(
+    run: str | os.PathLike[str], env_id: str | None = None, *, allow_import: bool = False
+) -> SavedPolicy:
+    """Loads the policy of a run from its newest intact checkpoint, or that of a ready-made agent.
+
+    The run may still be going: nothing is locked or written.
+
+    Args:
+        run: A run directory, `latest`, a folder that `evaluate --export` wrote, or the name of an
+            agent that comes with the package, such as `push`; a path wins over a name.
+        env_id: Repeats the id `module:Id` of your own environment, which no file may import;
+            needed for nothing else.
+        allow_import: Lets the run import the modules of your own that it names: an encoder of yours
+            infers with its own code, and with TensorFlow.
+
+    Raises:
+        UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
+        EnvironmentFault: Every checkpoint is damaged.
+    """
+    directory = find_agent(os.fspath(run))
+    if allow_import:
+        allow_modules(directory.resolve())
+        env_id = env_id or stored_env_id(directory.resolve())
+    stored = read_run(directory.resolve(), env_id)
+    parts = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}")
+    wanted = (*parts, *DISCRIMINATOR, *EMBEDDING)
+    return saved_policy(directory, stored, wanted)[0]
+
+
+def saved_policy(
+    run: Path, stored: StoredRun, wanted: tuple[str, ...]
+) -> tuple[SavedPolicy, StoredWeights]:
+    """Returns the policy of a run's newest intact checkpoint, and what was read of that.
+
+    Args:
+        run: The run directory.
+        stored: What its `config.json` says.
+        wanted: How the names of the arrays to read begin: actor and normalisers, and what else
+            the caller needs of the same checkpoint. Others may be damaged.
+
+    Raises:
+        UsageError: No checkpoint yet, or one that does not fit `config.json`.
+        EnvironmentFault: Every checkpoint is damaged.
+    """
+    config = stored.config
+    expected = functools.partial(_expected, config)
+    if config.incremental.on:
+        wanted = (*wanted, SKILLS)
+    try:
+        found = newest_weights(weights_of(run.resolve()), expected, wanted)
+        counters = found.meta.get("counters")
+        counters = counters if isinstance(counters, dict) else {}
+        if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
+            raise ValueError("counters: expected whole numbers epoch and env_steps")
+        declared = declared_in(found.meta)
+    except ValueError as error:
+        raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
+    moments = []
+    for name in _NORMALIZERS:
+        totals = found.arrays[name]
+        normalizer = Normalizer(totals.size // 2, config.normalizer, Communicator(alone=True))
+        normalizer.state = totals
+        moments.append(normalizer.moments)
+    shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
+    weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
+    inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
+    encoder = _encoder_of(config, found, len(moments[0].mean))
+    current = Snapshot(config.agent.actor, weights, inputs, encoder=encoder)
+    snapshot: Snapshot | SkillSnapshots = current
+    worlds: tuple[int, ...] = ()
+    if config.incremental.on:
+        worlds = _learned_in(run, config, found)
+        skills = len(worlds)
+        stored = stored._replace(config=config.of_first_skills(skills))
+        each = (learned_skill(current, found.arrays, skill) for skill in range(skills))
+        snapshot = SkillSnapshots(tuple(each))
+    inputs_of = found.meta.get("inputs")
+    seen = inputs_of.get("discriminator") if isinstance(inputs_of, dict) else None
+    terms = config.rewards.values() if config.acting_skills else ()
+    paid = [term for term in terms if "discriminator" in term.networks]
+    names: Discriminator | str | None = None
+    try:
+        for term in paid:
+            hidden = getattr(term, "hidden_sizes", ())
+            state = getattr(term, "state", None)  # that is judged, not the one that is learned
+            judged = {**seen, "state": state} if seen else seen
+            names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
+    except ValueError as error:  # which does not keep the policy from acting
+        names = str(error)
+    if config.agent.inference is not None:
+        return AdaptivePolicy(stored, current, counters, declared), found
+    policy = SavedPolicy(stored, snapshot, counters, names, declared)
+    policy.worlds = worlds
+    policy.embedding = _embedding_in(config, found, policy.observation_dim)
+    policy.ends = ends_of(run, policy.stored.config, counters)
+    return policy, found
+
+
+def _embedding_in(
+    config: Config, found: StoredWeights, observation_dim: int
+) -> Embedding | str | None:
+    """Returns what leads to places, a text where it does not fit, None where there is none."""
+    inputs, kind = found.meta.get("inputs"), config.condition.kind
+    size = config.condition_size
+    seen = inputs.get(PHI) if isinstance(inputs, dict) else None
+    for term in config.rewards.values():
+        if PHI in term.networks:
+            try:
+                return embedding_of(found.arrays, seen, term, kind, size, observation_dim)
+            except ValueError as error:  # which does not keep the policy from acting
+                return str(error)
+    return None
+
+
+def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:
+    """Returns the stages in which skills were learned that are finished, one after the other."""
+    worlds = worlds_of(found.meta)
+    room = len(found.arrays[f"{SKILLS}moments/observation"])
+    stages = range(max(1, len(config.env.stages)))
+    if (
+        worlds is None
+        or not all(type(stage) is int and stage in stages for stage in worlds)
+        or len(worlds) > min(room, config.skills)
+    ):
+        raise UsageError(f"{run}: the checkpoint does not fit config.json\nincremental: no worlds")
+    if not worlds:
+        first = config.incremental.of_each(config.skills)[0]
+        raise UsageError(
+            f"{run}: no skill is learned yet, expected at least one; the first is with epoch "
+            f"{first}, and the newest checkpoint is of epoch {found.meta['counters']['epoch']}"
+        )
+    return tuple(worlds)
+
+
+def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> dict[str, Array]:
+    """Returns the weights of what infers a belief by name; none where there are none."""
+    inference = config.agent.inference
+    if inference is None or not _has_encoder(found.arrays):
+        return {}
+    prefix = "parameters/"
+    names = list(encoder_shapes(inference, observation_dim, 0))
+    if not names:
+        there = (name.removeprefix(prefix) for name in found.arrays)
+        names = [name for name in there if name.startswith(ENCODER)]
+    return {name: found.arrays[prefix + name] for name in names}
+
+
+def _has_encoder(names: Iterable[str]) -> bool:
+    """Whether arrays hold what infers a belief; a folder of exported weights may lack it."""
+    return any(name.startswith(f"parameters/{ENCODER}") for name in names)
+
+
+def _actor_shapes(
+    config: Config, observation_dim: int, goal_dim: int, action_dim: int
+) -> dict[str, tuple[int, ...]]:
+    agent, input_dim = config.agent, observation_dim + config.seen_condition + goal_dim
+    return actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
+
+
+def _expected(config: Config, found: Expected) -> Expected:
+    """Returns what a run's checkpoint must hold; what the environment has stands in it alone.
+
+    Networks of rewards, whose shapes only TensorFlow knows, are bounded as a whole.
+    """
+    *_, last = _actor_shapes(config, 0, 0, 0)
+    sizes = {}
+    for name in (*_NORMALIZERS, f"parameters/{last}"):
+        if name not in found:
+            raise MisfitError(name, "numbers", None)
+        _, shape = found[name]
+        if len(shape) != 1 or shape[0] > _MOST_COMPONENTS:
+            raise MisfitError(name, f"at most {_MOST_COMPONENTS} numbers", str(shape))
+        sizes[name] = shape[0]
+    observation, goal, actions = sizes.values()
+    skills = 0
+    if config.incremental.on:  # fewer where a run has been told to learn more
+        _, shape = found.get(f"{SKILLS}moments/observation", (None, ()))
+        skills = min(config.skills, shape[0]) if shape else config.skills
+    expected: dict[str, Kind] = {
+        name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
+    }
+    for name, shape in _actor_shapes(config, observation // 2, goal // 2, actions).items():
+        expected[f"parameters/{name}"] = np.dtype(np.float32), shape
+        if config.incremental.on:
+            expected[f"{SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
+    for name, size in (("observation", observation), ("goal", goal)) if skills else ():
+        expected[f"{SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
+    known = ["parameters/actor/", "norm", SKILLS]
+    inference = config.agent.inference
+    if inference is not None and not is_function(inference.encoder):
+        known.append(f"parameters/{ENCODER}")
+        inferring = encoder_shapes(inference, observation // 2, actions)
+        shapes = inferring if _has_encoder(found) else {}
+        expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in shapes.items()}
+    others = {n: e for n, e in found.items() if not n.startswith(tuple(known))}
+    size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
+    if size > _LARGEST_NETWORKS:
+        raise MisfitError("parameters", f"at most {_LARGEST_NETWORKS} bytes", str(size))
+    return expected | others

@@ -1,0 +1,53 @@
+"""Logs of a run: a file for each rank, and the terminal. A full disk costs lines, never the run."""
+
+import contextlib
+import logging
+import math
+import sys
+import time
+from pathlib import Path
+
+_QUIET_SECONDS = 600.0
+_LOGGER = logging.getLogger(__name__)
+
+
+def log_path(path: Path, rank: int) -> Path:
+    """Returns where a rank of the run in a directory keeps its log."""
+    return path / "logs" / f"rank_{rank:04d}.log"
+
+
+class RateLimitedWarning:
+    """Warns of a disk that fails: once in ten minutes, however many files it is about."""
+
+    def __init__(self) -> None:
+        self._quiet_until = -math.inf
+
+    def __call__(self, what: str, error: OSError, path: Path) -> None:
+        """Says that something was not written to a file, unless it was said a moment ago."""
+        if time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + _QUIET_SECONDS
+            _LOGGER.warning("%s not written, training goes on: %s (%s)", what, error, path)
+
+
+class LogFile(logging.FileHandler):
+    """A log file; a full disk loses lines, never the run."""
+
+    def __init__(self, path: Path, warn: RateLimitedWarning) -> None:
+        super().__init__(path, encoding="utf-8")
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self._warn = warn
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Drops the line."""
+        error = sys.exception()
+        if isinstance(error, OSError):
+            self._warn("log", error, Path(self.baseFilename))
+
+
+class Terminal(logging.Handler):
+    """Writes to whatever `sys.stderr` is at the time, so that a progress bar can make room."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the message without a time."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"{record.levelname.lower()}: {self.format(record)}\n")

@@ -1,0 +1,122 @@
+"""Where runs and agents lie, and which of them a user means."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from music_tf.config.names import suggestion, without_module
+from music_tf.errors import UsageError
+from music_tf.reading.stored import CONFIG_NAME, LATEST, named_run, runs_root
+
+AGENTS = Path(__file__).resolve().parents[1] / "weights"
+"""Agents that come with the package: a folder each, of weights, settings and `agent.json`."""
+
+
+def folder_name(env_id: str) -> str:
+    """Returns an environment's id as the name of a folder."""
+    return without_module(env_id).replace("/", "_")
+
+
+def find_run(text: str) -> Path:
+    """Returns the run directory that the user means; `latest` is the newest under the root.
+
+    Raises:
+        UsageError: There is no run.
+    """
+    directory = named_run(text)
+    if directory is not None:
+        return behind_link(directory)
+    hint = f"the newest run under {runs_root()} is called {LATEST}"
+    if text == LATEST:
+        hint = f"there is none under {runs_root()} yet; music-tf train starts one"
+    raise UsageError(
+        f"RUN: expected a run directory with a {CONFIG_NAME}, got {text[:200]!r}\n{hint}"
+    )
+
+
+def find_agent(text: str) -> Path:
+    """Returns the directory of what can act: a run, a folder of weights, or an agent by its name.
+
+    Where a path and the name of an agent are the same word, the path wins.
+
+    Raises:
+        UsageError: There is none.
+    """
+    try:
+        return find_run(text)
+    except UsageError as error:
+        if _means_an_agent(text):
+            return AGENTS / text
+        names = agents()
+        shadowed = f"\nthe path {text} wins over the agent of that name" if text in names else ""
+        raise UsageError(
+            f"{error}\nagents that come with the package: {', '.join(names)}"
+            + (shadowed or suggestion(text, names))
+        ) from error
+
+
+def find_source(text: str) -> Path:
+    """Returns where the weights lie that the user means: of a run, of a folder, or of an agent.
+
+    Raises:
+        UsageError: There are none.
+    """
+    from music_tf.storage.checkpoint import MANIFEST, weights_of  # noqa: PLC0415 - numpy
+
+    if os.path.isfile(Path(text) / MANIFEST):
+        return Path(text)
+    try:
+        return weights_of(find_run(text))
+    except UsageError as error:
+        if _means_an_agent(text):
+            return AGENTS / text
+        raise UsageError(
+            f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
+            f"with a {MANIFEST}, or one of {', '.join(agents())}, got {text[:200]!r}"
+            + suggestion(text, agents())
+        ) from error
+
+
+def agents() -> dict[str, dict[str, Any]]:
+    """Returns the agents that come with the package by name, with what `agent.json` says of each.
+
+    That is what it does, the command, seed, commit and versions that made it, and its evaluation.
+    """
+    return {
+        path.parent.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(AGENTS.glob("*/agent.json"))
+    }
+
+
+def comes_with_package(run: Path) -> bool:
+    """Whether a directory is that of an agent of the package, so that nothing is written there."""
+    return run.resolve().parent == AGENTS
+
+
+def film_path(run: Path) -> Path:
+    """Returns where a film of a run goes unless asked otherwise; of an agent, under the root."""
+    if comes_with_package(run):
+        return runs_root().absolute() / f"{run.name}.mp4"
+    return run / "videos" / "policy.mp4"
+
+
+def place_of(name: str, runs: Sequence[Path]) -> Path:
+    """Returns where a file about runs goes unless asked otherwise.
+
+    Into the run where there is one, seen from its directory or its table; else under the root.
+    """
+    only = runs[0].absolute() if len(runs) == 1 else runs_root().absolute()
+    folder = only if os.path.isdir(only) else only.parent  # False where a name is too long
+    inside = os.path.isfile(folder / CONFIG_NAME)
+    return (folder if inside else runs_root().absolute()) / name
+
+
+def _means_an_agent(text: str) -> bool:
+    return text in agents() and not os.path.lexists(text)
+
+
+def behind_link(directory: Path) -> Path:
+    """Returns the directory that a link such as `latest` means now: it may move during the run."""
+    return directory.resolve() if directory.is_symlink() else directory

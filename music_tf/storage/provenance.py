@@ -1,0 +1,83 @@
+"""What a run was made with: versions, commit, machine."""
+
+import datetime
+import importlib.metadata
+import platform
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_tf.process.machine import available_cores
+
+if TYPE_CHECKING:
+    from music_tf.distributed import Communicator
+
+_PACKAGES = (
+    "music_tf",
+    "tensorflow",
+    "keras",
+    "numpy",
+    "mujoco",
+    "gymnasium",
+    "gymnasium-robotics",
+    "mpi4py",
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the part of `config.json` that nobody types, as JSON values."""
+    return {
+        "versions": versions(),
+        "mpi": comm.library,
+        "ranks": comm.size,
+        "workers": (record.get("config") or {}).get("workers"),
+        "commit": commit(Path(__file__).resolve().parents[2]),
+        "host": socket.gethostname(),
+        "processor": processor(),
+        "cores": available_cores(),
+        "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Returns the versions of Python and of what decides about a run's numbers."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def commit(checkout: Path) -> str | None:
+    """Returns the git commit that is checked out in a directory, None outside a checkout."""
+    git = shared = checkout / ".git"
+    try:
+        if git.is_file():  # a worktree: branches lie where it was made from
+            git = checkout / git.read_text().strip().removeprefix("gitdir: ")
+            shared = git / (git / "commondir").read_text().strip()
+        found = (git / "HEAD").read_text().strip()
+        if found.startswith("ref: "):
+            name = found.removeprefix("ref: ")
+            if (shared / name).is_file():
+                found = (shared / name).read_text().strip()
+            else:
+                packed = (shared / "packed-refs").read_text().splitlines()
+                found = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+    except (OSError, ValueError):
+        return None
+    return found if _COMMIT.fullmatch(found) else None
+
+
+def processor() -> str:
+    """Returns the name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
