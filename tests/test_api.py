@@ -319,7 +319,7 @@ def test_a_callback_that_would_not_hear_what_it_means_to_is_refused(callbacks, t
 
 def test_several_ranks_are_refused_with_the_command_for_them(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
-    with pytest.raises(music_tf.UsageError, match="use: music-tf launch -n N train"):
+    with pytest.raises(music_tf.UsageError, match="for several: music-tf launch -n N train"):
         music_tf.train("ddpg_her", **OPTIONS)
 
 

@@ -304,7 +304,7 @@ def test_bad_numbers_of_an_actor_are_named_and_send_the_run_back(  # F14, F15
     first, *others = ended.err.splitlines()
     assert first.startswith("warning: rank 1: ")
     assert told in first
-    assert others[0].startswith("back to the checkpoint of epoch 1, going on with 0.5 of the step")
+    assert others[0].startswith("back to the checkpoint of epoch 1, continuing with 0.5 of the")
     assert_went_back(path)
     assert (path / "logs/rank_0001.bad_numbers.npz").exists() == (way == "action")
 

@@ -64,5 +64,5 @@ def test_the_recipe_differs_from_music_by_its_reward_alone(preset):
 def test_without_a_split_it_is_said_what_is_missing_and_what_proposes_it():
     with pytest.raises(UsageError, match=r"expected --world.agent COLUMNS --world.surr") as raised:
         context().split()
-    assert "music-tf check-env made-up proposes them where playing shows" in str(raised.value)
+    assert "music-tf check-env made-up proposes them if it finds" in str(raised.value)
     assert not re.search(r"--world\.\w+ \d", str(raised.value))

@@ -427,7 +427,7 @@ def test_bad_numbers_cost_an_epoch_and_half_the_step_size_once(
     bad_numbers(4)  # the second cycle of the second epoch
     train(path)
     assert "non-finite" in caplog.text
-    assert "back to the checkpoint of epoch 1, going on with 0.5 of the step size" in caplog.text
+    assert "back to the checkpoint of epoch 1, continuing with 0.5 of the step size" in caplog.text
     assert epochs_of(path) == [1, 2, 3]
     assert [row["time/env_steps"] for row in rows_of(path)] == ["120", "240", "360"]
     meta = meta_of(path)
@@ -583,7 +583,7 @@ def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heri
     train(path, ONE, heritage=heritage)
     shutil.rmtree(path / "checkpoints")
     (path / "checkpoints").mkdir()
-    with pytest.raises(UsageError, match=r"(?s)cut off before it had saved.*--init-from"):
+    with pytest.raises(UsageError, match=r"(?s)stopped before it had saved.*--init-from"):
         train(path, HER_RUN, resume=True)
 
 

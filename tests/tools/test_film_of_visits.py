@@ -72,5 +72,5 @@ def test_a_strip_of_a_task_that_is_not_there_is_refused_with_those_that_are(run,
 
 
 def test_a_belief_is_never_drawn_by_itself():
-    with pytest.raises(UsageError, match="a belief is inferred from episodes in a task"):
+    with pytest.raises(UsageError, match="a belief is inferred from episodes of a task"):
         continuous_conditions(small().condition, np.random.default_rng(0), 3)
