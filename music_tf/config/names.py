@@ -231,11 +231,12 @@ def check_env_id(env_id: str) -> str:
 
 
 def _beside(env_id: str) -> str | None:
-    """Returns an id, of whatever version, as a module in the current folder has it in quotes."""
+    """Returns an id, of whatever version, that a module in the current folder registers."""
     quoted = re.compile(rf"(['\"])({re.escape(_stem(env_id) or env_id)}-v\d+)\1")
     for path in sorted(Path().glob("*.py")):
         with contextlib.suppress(OSError, UnicodeError):
-            found = quoted.search(path.read_text(encoding="utf-8"))
-            if found and path.stem.isidentifier():
+            text = path.read_text(encoding="utf-8")
+            found = quoted.search(text)
+            if found and "register" in text and path.stem.isidentifier():
                 return f"{path.stem}:{found[2]}"
     return None
