@@ -563,7 +563,7 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: flo
     """Writes an .mp4 (H.264) or a .gif and returns its number of frames, which is at least one.
 
     The frames have one size, with even width and height. A gif has the same few colours in all of
-    them, which keeps the file small and steady.
+    them, which keeps the file small and steady; small things such as a goal keep theirs.
     """
     if path.suffix == ".mp4":
         count = 0
@@ -577,7 +577,7 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: flo
     following = iter(frames)
     beginning = list(itertools.islice(following, _PALETTE_FRAMES))
     samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
-    palette = grid(samples, len(samples)).quantize(64)
+    palette = grid(samples, len(samples)).quantize(64, method=Image.Quantize.FASTOCTREE)
     first, *others = (
         frame.quantize(palette=palette, dither=Image.Dither.NONE)
         for frame in itertools.chain(beginning, following)

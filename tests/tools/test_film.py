@@ -212,6 +212,17 @@ def test_a_gif_has_the_colours_of_its_last_frame_too(tmp_path):
     assert tuple(gif(tmp_path / "film.gif")[3][5, 5]) == (0, 200, 0)
 
 
+def test_a_gif_keeps_the_colour_of_a_small_goal(tmp_path):
+    shades = np.random.default_rng(0).integers(0, 256, (320, 320, 1), np.uint8)
+    pixels = shades * np.array([0.4, 1.0, 0.6]) + [20.0, 0.0, 0.0]
+    pixels[100:106, 200:206] = 230.0, 10.0, 10.0
+    frames = [Image.fromarray(pixels.astype(np.uint8))] * 2
+    assert film.write_film(tmp_path / "film.gif", frames, 10) == 2
+    red, green, blue = (int(part) for part in gif(tmp_path / "film.gif")[3][103, 203])
+    assert red > 190
+    assert max(green, blue) < 60
+
+
 def test_pages_hold_every_episode_of_every_skill_once():
     for episodes, skills in ((1, [0]), (5, [3]), (17, [0]), (1000, [0]), (9, range(23))):
         shots = [shot for page, _ in pages(episodes, skills) for shot in page]
