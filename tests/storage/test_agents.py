@@ -1,5 +1,6 @@
 """Agents that come with the package: found by name, and as good as what is written of them."""
 
+import dataclasses
 import json
 import shlex
 from statistics import fmean
@@ -13,7 +14,9 @@ from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
+from music_tf.runs.inspection import leading_to_goals, measured_stop
 from music_tf.runs.loaded import load_run
+from music_tf.runs.zero_shot import reached_states, reaching
 from music_tf.storage.places import AGENTS, agents, find_agent
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import open_run
@@ -24,7 +27,8 @@ OF_MUSIC = ("pick", "push", "push_sac")
 WITH_SKILLS = ("ant", "hopper")
 ONE_BY_ONE = ("cheetah",)
 ADAPTING = ("point",)
-NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ONE_BY_ONE, *ADAPTING)))
+REACHING = ("reach_push",)
+NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ONE_BY_ONE, *ADAPTING, *REACHING)))
 EPISODES = 20
 TOLERANCES = {
     "eval/object_moved_rate": {"abs": 0.15},
@@ -98,6 +102,28 @@ def test_it_adapts_in_a_few_visits_as_its_stored_evaluation_says(name):
         assert found[metric] == pytest.approx(published(name)[metric], abs=2.0)
 
 
+@pytest.mark.parametrize("name", REACHING)
+def test_it_goes_where_it_is_told_as_often_as_its_stored_evaluation_says(name):
+    loaded = load_run(find_agent(name), environments=EPISODES)
+    leads = leading_to_goals(loaded)
+    shown, policy = reaching(loaded.evaluation, loaded.saved.snapshot, leads, name)
+    stored = agents()[name]["evaluation"]["zero_shot"]["ours"]
+    assert measured_stop(loaded) == stored["zero_shot/stop"]
+    stopping = dataclasses.replace(policy, stop=stored["zero_shot/stop"])
+    reached = reached_states(shown, shown.play(stopping, EPISODES))
+    loaded.envs.close()
+    assert reached[:, -1].mean() == pytest.approx(stored["zero_shot/end_with_brake"], abs=0.25)
+
+
+@pytest.mark.parametrize("name", REACHING)
+def test_a_policy_loaded_by_name_goes_to_opposite_places_in_opposite_directions(name):
+    policy = music_tf.load_policy(name)
+    seen = np.zeros(25)
+    seen[3:5] = 1.3, 0.75
+    there, back = (policy.act(seen, reach=[1.3, 0.75 + far]) for far in (0.1, -0.1))
+    assert np.abs(there - back).max() > 0.1
+
+
 def test_an_agent_that_adapts_is_told_of_a_place_in_numpy_alone():
     agent = music_tf.load_policy("point")
     place = np.array([0.4, 0.5])
@@ -137,6 +163,7 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
     skills = [skill["metrics"] for skill in result.details.get("skills", [])]
     several = name in (*WITH_SKILLS, *ONE_BY_ONE)
     assert about["evaluation"].get("skills", []) == (skills if several else [])
+    assert about["evaluation"].get("zero_shot") == result.details.get("zero_shot")
     header = (ROOT / about["published"]).read_text(encoding="utf-8")
     assert about["command"] in header
     assert about["commit"] in header
@@ -181,6 +208,16 @@ def test_a_page_lists_them_with_what_they_do():
         shown = [policies["ours"][f"adapt/return_{seen}"] for seen in ("prior", "1", "2", "last")]
         shown.append(policies["random"]["eval/return"])
         values = " | ".join(f"{value:.1f}" for value in shown)
+        rows.append(f"| `{name}` | {made[name]} | {values} |")
+    assert table.splitlines()[2:] == rows
+
+    table = page.partition("<!-- reaching -->\n")[2].partition("<!-- /reaching -->")[0]
+    rows = []
+    for name in REACHING:
+        found = agents()[name]["evaluation"]["zero_shot"]
+        shown = [found["ours"][f"zero_shot/{kind}"] for kind in ("ever", "end", "end_with_brake")]
+        shown.append(found["nothing"]["zero_shot/end"])
+        values = " | ".join(f"{value:.2f}" for value in shown)
         rows.append(f"| `{name}` | {made[name]} | {values} |")
     assert table.splitlines()[2:] == rows
 
