@@ -35,6 +35,8 @@ _FINE = 2
 _GAP, _TITLE, _LEGEND, _TEXT = 2 * _FINE, 14 * _FINE, 44 * _FINE, 13 * _FINE
 _START, _END = 2.5 * _FINE, 3.5 * _FINE
 """How far the circles reach at the ends of a path."""
+_BAR = 50 * _FINE
+"""Most that the bar beside the legend is across."""
 _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
 
@@ -99,17 +101,42 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
 
     upwards = "time" if info.object is not None and len(info.object) == 1 else "y"
     sheet = grid(panels, columns, gap=_GAP)
-    legend = Image.new("RGB", (sheet.width, _LEGEND), PAPER)
+    text = f"end of {len(place)} episodes; x to the right, {upwards} up"
+    legend = _legend(sheet.width, text, scale, info.unit)
+    return np.asarray(stacked([sheet, legend]).reduce(_FINE))
+
+
+def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
+    """Returns what explains the circles, with a bar of a round length across a few pixels.
+
+    Args:
+        width: Pixels across.
+        text: What is said of the ends of paths.
+        scale: Pixels of a unit.
+        unit: Its name, if it has one.
+    """
+    legend = Image.new("RGB", (width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
     x, y = 10.0 * _FINE, _LEGEND / 2
-    for radius, colour, text in (
-        (_START, PAPER, "start"),
-        (_END, _PALE, f"end of {len(place)} episodes; x to the right, {upwards} up"),
-    ):
+    for radius, colour, said in ((_START, PAPER, "start"), (_END, _PALE, text)):
         _dot(draw, np.array([x, y]), radius, colour)
-        draw.text((x + 8 * _FINE, y), text, _INK, font(_TEXT), "lm")
-        x += 24 * _FINE + draw.textlength(text, font(_TEXT))
-    return np.asarray(stacked([sheet, legend]).reduce(_FINE))
+        draw.text((x + 8 * _FINE, y), said, _INK, font(_TEXT), "lm")
+        x += 24 * _FINE + draw.textlength(said, font(_TEXT))
+    length = round_length(_BAR / scale)
+    said = f"{length:g} {unit}".rstrip()
+    left, right = x, x + length * scale
+    if right + 6 * _FINE + draw.textlength(said, font(_TEXT)) <= width:
+        draw.line((left, y, right, y), _INK, _FINE)
+        for end in (left, right):
+            draw.line((end, y - _END, end, y + _END), _INK, _FINE)
+        draw.text((right + 6 * _FINE, y), said, _INK, font(_TEXT), "lm")
+    return legend
+
+
+def round_length(most: float) -> float:
+    """Returns the largest of 1, 2 and 5 times a power of ten that a positive number holds."""
+    power = 10.0 ** math.floor(math.log10(most))
+    return next(step * power for step in (5, 2, 1) if step * power <= most)
 
 
 def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:

@@ -23,6 +23,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, read_json, replace_file
 from music_tf.measures.behaviour import direction
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
+from music_tf.runs.telling import of_note
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
@@ -265,8 +266,8 @@ def read_recorded(path: Path) -> Recorded:
         stored,
         record,
         evaluation,
-        Measured(rows_of(evaluation.get("policies")), evaluated_at),
-        Measured(rows_of(summary.get("evaluation")), trained_for),
+        Measured(of_note(rows_of(evaluation.get("policies")), stored.config), evaluated_at),
+        Measured(of_note(rows_of(summary.get("evaluation")), stored.config), trained_for),
         rows_of(evaluation.get("control")),
         rows_of(evaluation.get("coverage")),
         rows_of(evaluation.get("zero_shot")),
@@ -309,7 +310,8 @@ def render(runs: Sequence[Recorded]) -> bytes:
             films[path] = _address(path, content)
             room -= len(content)
     drawn, repeats = curves.without_repeats(curves.by_settings([run.curves for run in runs]))
-    shown = {name for name in METRICS if any(run.has(name) for run in drawn)} - _TIMES
+    telling = {name for run in runs for name in telling_columns(run)} - _TIMES
+    shown = {name for name in telling if any(run.has(name) for run in drawn)}
     tables = [rows for run in runs for rows in (run.measured.policies, run.skills())]
     explained = {name for rows in tables for row in rows.values() for name in row}
     page = pages.get_template("report.html.j2").render(
@@ -324,13 +326,32 @@ def render(runs: Sequence[Recorded]) -> bytes:
         colours=COLOURS,
         repeats=repeats,
         metrics={name: meaning for name, meaning in METRICS.items() if name in shown},
-        behaviour=[name for name in METRICS if name in shown and name.startswith("eval/")],
+        behaviour=[name for name in METRICS if name in shown & leading_columns(runs)],
         judged=JUDGED,
         policies=all_policies(runs),
         missing=missing(runs),
         glossary={name: meaning for name, meaning in MEANINGS.items() if name in explained},
     )
     return page.encode("utf-8", "replace")
+
+
+def telling_columns(run: Recorded) -> set[str]:
+    """Returns the columns of a run that have numbers, without a return that nothing pays."""
+    epochs: Rows = {str(epoch): {} for epoch in range(run.curves.epochs)}
+    for name, values in run.curves.columns.items():
+        for epoch in np.flatnonzero(np.isfinite(values)).tolist():
+            epochs[str(epoch)][name] = float(values[epoch])
+    return {name for row in of_note(epochs, run.stored.config).values() for name in row}
+
+
+def leading_columns(runs: Sequence[Recorded]) -> set[str]:
+    """Returns what is drawn first: behaviour, and what says whether the runs learn."""
+    terms = [
+        (run.stored.config, term) for run in runs for term in run.stored.config.rewards.values()
+    ]
+    told = [one for config, term in terms if term.counts for one in term.tells(config)]
+    behaviour = {name for name in METRICS if name.startswith("eval/")}
+    return behaviour | {name for one in told for name in (one.metric, one.random)}
 
 
 def all_policies(runs: Sequence[Recorded]) -> Rows:

@@ -3,7 +3,7 @@ import pytest
 from PIL import ImageColor
 
 from music_tf.envs.registry import EnvironmentInfo, Support
-from music_tf.tools.paths import COLOURS, paths_from_above
+from music_tf.tools.paths import COLOURS, paths_from_above, round_length
 from music_tf.types import Episodes
 
 INFO = EnvironmentInfo(
@@ -57,6 +57,24 @@ def test_without_a_support_the_paths_fill_the_view():
     assert crosses(picture, 294, 210, COLOURS[0])  # (5.4, 5.0)
     still = paths_from_above(episodes([[[5.0, 5.0], [5.0, 5.0]]]), info)
     assert still.shape == (464, 420, 3)
+
+
+@pytest.mark.parametrize(("size", "held"), [(1.0, 42), (0.5, 42), (0.4, 21)])
+def test_a_bar_beside_the_legend_has_a_round_length(size, held):
+    # 420 pixels are 1, 0.5 and 0.4 across, and the most of 50 pixels 0.12, 0.06 and 0.048.
+    info = EnvironmentInfo(family="toy", object=(1, 2, 3))
+    picture = paths_from_above(episodes([[[0.0, 0.0], [size - 0.2, 0.0]]]), info)
+    row = picture[-LEGEND // 2, 300:]
+    assert near(row[row.min(axis=1).argmin()], "#333333")
+    longest = max(map(len, "".join("x" if one.max() < 120 else " " for one in row).split()))
+    assert longest == pytest.approx(held, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("most", "found"), [(0.99, 0.5), (1.0, 1.0), (4.9, 2.0), (0.031, 0.02), (700.0, 500.0)]
+)
+def test_a_round_length_is_the_largest_that_fits(most, found):
+    assert round_length(most) == pytest.approx(found)
 
 
 def test_without_an_object_there_is_nothing_to_draw():

@@ -172,6 +172,27 @@ def test_each_metric_beside_times_has_a_curve(whole):
     assert (len(whole.all("{*}svg")), "1 more curve" in whole.text) == (2, True)
 
 
+def test_a_return_that_nothing_pays_has_no_curve_and_what_is_paid_comes_first(tmp_path):
+    pays = {"music/bound_heldout": 0.1, "music/bound_random": 0.0, "eval/length": 50.0}
+    for recipe, kept in (("ddpg_music", []), ("ddpg", ["eval/return", "eval/length"])):
+        run = tmp_path / recipe
+        write_run(run, recipe)
+        writer = MetricsWriter(run, resume_after=None)
+        for epoch in (1, 2):
+            row = {"time/epoch": epoch, "time/env_steps": 100 * epoch, "train/mean_q": 0.5}
+            writer.write({**row, "eval/return": 0.0, **pays})
+        policies = {"ours": {"eval/return": 0.0, "eval/length": 50.0, "eval/information": 1.0}}
+        evaluate(run, 2, policies=policies)
+        page = page_of(tmp_path, run)
+        drawn = [caption.split()[0] for caption in page.texts("figcaption")]
+        if kept:
+            assert drawn == [*kept, "train/mean_q", "music/bound_heldout", "music/bound_random"]
+        else:
+            assert drawn == ["music/bound_heldout", "music/bound_random", "train/mean_q"]
+        heads = [name.removeprefix("eval/") for name in kept]
+        assert page.table("Behaviour")[""] == ["policy", *heads, "information"]
+
+
 def test_behaviour_stands_beside_simple_policies_with_bars(whole):
     assert whole.table("Behaviour") == {
         "": ["policy", "object moved rate", "object comotion m"],
