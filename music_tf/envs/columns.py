@@ -118,17 +118,21 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     return found._replace(steps=player.steps, seconds=seconds, rate=rate, fault=player.fault)
 
 
-def moved_at_random(envs: LockstepEnvs, surrounding: Columns) -> float:
-    """Returns in which share of random steps any of some columns moves.
-
-    Of a thing that has to be pushed it is small: 0.1 on FetchPush.
-    """
+def played_at_random(envs: LockstepEnvs) -> list[Rows]:
+    """Returns the observations of some episodes of random actions, [T + 1, O] each."""
     player, random = Player(envs), np.random.default_rng(0)
-    episodes = [
+    return [
         player.play(number, lambda _: random.uniform(-1.0, 1.0, player.size), player.length).rows
         for number in range(_EPISODES)
     ]
-    own = list(surrounding)
+
+
+def share_moved(episodes: Sequence[Rows], columns: Columns) -> float:
+    """Returns in which share of the steps of episodes any of some columns moves.
+
+    Of a thing that has to be pushed it is small: 0.1 on FetchPush.
+    """
+    own = list(columns)
     most = MOVED * ANSWER * deviations(np.concatenate(episodes))[own]
     changes = np.concatenate([np.abs(np.diff(rows[:, own], axis=0)) for rows in episodes])
     return float((changes > most).any(axis=1).mean()) if len(changes) else 0.0

@@ -18,7 +18,7 @@ from music_tf.config.names import KNOWN, few, is_one_of
 from music_tf.config.settings import Config, EnvConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
-from music_tf.envs.columns import moved_at_random
+from music_tf.envs.columns import played_at_random, share_moved
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
@@ -589,9 +589,13 @@ def _asked_of_split(config: Config) -> tuple[str, ...]:
     """Returns a question where surroundings that somebody named move in most random steps.
 
     The robot's own columns do, and a reward for moving both together would be paid from the start.
+
+    Raises:
+        EnvironmentFault: What somebody named as the robot's never changes.
     """
     if not _OF_SPLITS & set(config.rewards):
         return ()
+    split, episodes = None, []
     with _streams_kept(), contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.suppress(MusicError))  # training will meet it
         envs = LockstepEnvs(config.env_id, 1, config.env, world=config.world)
@@ -600,17 +604,26 @@ def _asked_of_split(config: Config) -> tuple[str, ...]:
         split = envs.spec.split
         if split is None or split == lookup(config.env_id).split:
             return ()
-        share = moved_at_random(envs, split.surrounding)
+        episodes = played_at_random(envs)
         simulator.take_warnings()
-        if share > _MOST:
-            named = few([str(column) for column in split.surrounding])
-            return (
-                f"{config.env_id}: the surroundings (columns {named}) move in {share:.0%} of "
-                "random steps; is that split right? It is if they are held or move by themselves, "
-                "and wrong if they are the robot's\n"
-                f"music-tf check-env {config.env_id} shows what each column does",
-            )
-    return ()
+    if split is None or not any(len(rows) > 1 for rows in episodes):
+        return ()
+    cure = f"music-tf check-env {config.env_id} shows what each column does"
+    if not any(np.ptp(rows[:, list(split.agent)], axis=0).any() for rows in episodes):
+        named = few([str(column) for column in split.agent])
+        raise EnvironmentFault(
+            f"{config.env_id}: expected columns of the robot that actions move, got {named}, "
+            f"which stay as they are in {len(episodes)} episodes of random actions\n{cure}"
+        )
+    share = share_moved(episodes, split.surrounding)
+    if share <= _MOST:
+        return ()
+    named = few([str(column) for column in split.surrounding])
+    return (
+        f"{config.env_id}: the surroundings (columns {named}) move in {share:.0%} of random steps; "
+        "is that split right? It is if they are held or move by themselves, and wrong if they are "
+        f"the robot's\n{cure}",
+    )
 
 
 def _needs_bounds(config: Config) -> bool:

@@ -18,6 +18,7 @@ from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Rehearsal, Rehearsed, rehearse
 from music_tf.types import ACHIEVED_REST
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
+from tests.kit.layouts import LAYOUT
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, OPTIONS
 
@@ -499,3 +500,15 @@ def test_questioning_the_surroundings_leaves_shared_random_streams_alone():
     after = np.random.random()  # noqa: NPY002
     np.random.seed(7)  # noqa: NPY002
     assert after == np.random.random()  # noqa: NPY002
+
+
+def test_a_robot_of_which_no_action_moves_anything_is_refused():
+    groups = EnvConfig(kwargs=json.dumps({"groups": ["goal", "disc", "point"]}))
+    world = World(agent=(0, 1), surrounding=(2, 3))
+    still = dataclasses.replace(MUSIC, env_id=LAYOUT, env=groups, world=world)
+    with pytest.raises(
+        EnvironmentFault, match=rf"(?s)that actions move, got 0, 1, .*check-env {LAYOUT}"
+    ):
+        rehearse(still)
+    robot = dataclasses.replace(still, world=World(agent=(4, 5), surrounding=(2, 3)))
+    assert rehearse(robot).warnings == ()
