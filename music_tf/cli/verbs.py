@@ -23,11 +23,12 @@ from music_tf.config.names import check_env_id, few, suggestion
 from music_tf.config.settings import BOTH, EnvConfig, Visited
 from music_tf.config.start import parse_parts, parts_of
 from music_tf.config.values import JsonObject
-from music_tf.config.world import load_function, trust
+from music_tf.config.world import World, load_function, trust
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
 from music_tf.process.launcher import launched_world_size
 from music_tf.process.machine import available_cores
 from music_tf.process.tensorflow_start import prepare_tensorflow
+from music_tf.reading.command import changes_as_typed
 from music_tf.reading.options import Flag, Options, read
 from music_tf.reading.stored import (
     CONFIG_NAME,
@@ -571,7 +572,7 @@ class Tune(Verb):
 
     example: ClassVar[str] = "tune FetchReach-v4 --method ddpg_her --epochs 5 --minutes 30"
 
-    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")] = tyro.MISSING
+    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")] = tyro.MISSING
     """A known environment, or module:Id for your own."""
     method: str = "ddpg_music"
     """What to tune: ddpg_music, ddpg_her, sac or sac_diayn."""
@@ -594,6 +595,8 @@ class Tune(Verb):
     """Seeds of the trials, in turn."""
     check_seeds: tuple[int, ...] = (200, 201, 202)
     """Seeds of the runs that compare the best setting with the preset; empty: no such runs."""
+    env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
+    world: World = dataclasses.field(default_factory=World)
 
     def act(self) -> int:
         """Tunes, compares, and says how to train."""
@@ -610,15 +613,17 @@ class Tune(Verb):
             )
         if not self.seeds:
             raise UsageError("--seeds: expected one or more, got none")
-        sizes = {"epochs": self.epochs, "seeds": self.seeds}
-        search = tune.search_of(check_env_id(self.env), self.method, self.preset, method, sizes)
+        shared = changes_as_typed(self.env, self.world)
+        options = {"epochs": self.epochs, "seeds": self.seeds, "settings": shared}
+        search = tune.search_of(check_env_id(self.id), self.method, self.preset, method, options)
+        tune.check_task(search)
 
         def say(text: str) -> None:
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
         tuner = tune.Tuner(search, say)
-        say(f"study: {search.storage}")
+        say(f"study: {search.storage}, {tuner.ended} of {self.trials} trials have ended")
         tuner.work(self.trials, self.jobs, self.minutes)
         for line in tune.summary(search, tuner, tuner.check(self.check_seeds, self.jobs)):
             say(line)

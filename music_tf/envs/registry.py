@@ -11,6 +11,7 @@ from typing import Any
 
 from music_tf.config.names import KNOWN, WITH_GOALS, is_one_of, without_module
 from music_tf.config.world import ALL, DESCRIPTOR, READ, World, registered_world
+from music_tf.errors import UsageError
 from music_tf.types import EnvSpec, SplitSpec
 
 INFO = "info"
@@ -220,6 +221,18 @@ def lookup(env_id: str) -> EnvironmentInfo:
             arm = None if "Joints" in name else info.arm  # actions turn the joints themselves
             return dataclasses.replace(info, reward_bounds=bounds, arm=arm)
     return _UNKNOWN
+
+
+def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
+    """Returns the refusal of what needs to know which columns are the robot's surroundings."""
+    reason = info.why_no_split or (
+        "nothing says which components of its observation are the robot and which its surroundings."
+    )
+    return UsageError(
+        f"{env_id}: {reason}\n"
+        f"expected --world.agent COLUMNS --world.surrounding COLUMNS; music-tf check-env {env_id} "
+        "proposes them if it finds an object (about 5 s)"
+    )
 
 
 def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:

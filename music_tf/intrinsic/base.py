@@ -12,8 +12,7 @@ import tensorflow as tf
 from music_tf.config.settings import ConditionConfig
 from music_tf.config.terms import TermConfig
 from music_tf.config.values import Schedule
-from music_tf.envs.registry import EnvironmentInfo, descriptor_of
-from music_tf.errors import UsageError
+from music_tf.envs.registry import EnvironmentInfo, descriptor_of, no_split
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
@@ -51,16 +50,7 @@ class TermContext(NamedTuple):
             UsageError: Nobody says.
         """
         if self.spec.split is None:
-            reason = self.info.why_no_split or (
-                "nothing says which components of its observation are the robot and which its "
-                "surroundings."
-            )
-            env_id = self.spec.env_id
-            raise UsageError(
-                f"{env_id}: {reason}\n"
-                "expected --world.agent COLUMNS --world.surrounding COLUMNS; music-tf check-env "
-                f"{env_id} proposes them if it finds an object (about 5 s)"
-            )
+            raise no_split(self.spec.env_id, self.info)
         return self.spec.split
 
     def descriptor(self) -> "Seen":

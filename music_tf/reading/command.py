@@ -15,7 +15,7 @@ import tyro
 from music_tf import recipes
 from music_tf.config.agents import AgentConfig, DiscreteSacConfig
 from music_tf.config.changes import OPTION, SKILL
-from music_tf.config.fields import Field, In, fields_of, show_option, with_fields
+from music_tf.config.fields import Field, In, Settings, fields_of, show_option, with_fields
 from music_tf.config.names import check_env_id, names_a_module, suggestion
 from music_tf.config.settings import Config, IncrementalConfig
 from music_tf.config.start import Start, parse_parts, parts_of
@@ -152,6 +152,13 @@ def as_typed(options: Mapping[str, Any]) -> list[str]:
         for full, one in given.items():
             words += _words(full, one)
     return words
+
+
+def changes_as_typed(*groups: Settings) -> list[str]:
+    """Returns what groups of settings say beside their defaults, as it is typed after `train`."""
+    usual = {field.name: field.value for group in groups for field in fields_of(type(group)())}
+    given = {field.name: field.value for group in groups for field in fields_of(group)}
+    return as_typed({name: value for name, value in given.items() if value != usual[name]})
 
 
 def _words(name: str, value: Any) -> list[str]:

@@ -1,7 +1,6 @@
 """What `check-env` says of columns, and what to train with them: lines to paste, with minutes."""
 
 import contextlib
-import dataclasses
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from music_tf.envs.columns import Found, Proposal, listed
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import EnvironmentInfo, lookup
 from music_tf.errors import UsageError
-from music_tf.reading.command import as_typed
+from music_tf.reading.command import as_typed, changes_as_typed
 from music_tf.types import SplitSpec
 
 _MINUTES = 10.0
@@ -107,7 +106,7 @@ def _line(
     """Yields what a recipe is for with its minutes, and the command."""
     epochs, minutes = first_look(recipe, task, found.rate)
     words = ["music-tf", "train", recipe, "--env-id", task.env_id, *options]
-    words += [*_changed(task.settings), *(["--epochs", str(epochs)] if epochs else [])]
+    words += [*changes_as_typed(task.settings), *(["--epochs", str(epochs)] if epochs else [])]
     yield f"{what}, about {max(1.0, minutes):.0f} min:"
     yield f"  {shlex.join(words)}"
 
@@ -148,13 +147,6 @@ def _fitting(proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
 def _typed(proposed: Mapping[str, Proposal]) -> list[str]:
     """Returns options of a world as they are typed."""
     return as_typed({f"world.{name}": one.columns for name, one in proposed.items()})
-
-
-def _changed(settings: EnvConfig) -> list[str]:
-    """Returns options of an environment that are not their defaults, as they are typed."""
-    given = {field: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-    changed = {f.name: value for f, value in given.items() if value != f.default}
-    return as_typed({f"env.{name}": value for name, value in changed.items()})
 
 
 def ranges(columns: Iterable[int]) -> str:

@@ -29,6 +29,9 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
+from music_tf.config.terms import PaidConfig
+from music_tf.envs.making import with_registered_world
+from music_tf.envs.registry import lookup, no_split
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.hints import hints_of
 from music_tf.process.children import check_extra
@@ -46,7 +49,7 @@ if TYPE_CHECKING:  # an extra
     import optuna
 
 STORAGE_NAME = "study.db"
-_FORMAT = 1
+_FORMAT = 2
 """Format of what is stored beside Optuna's own tables."""
 _POLL_SECONDS, _SECONDS_TO_BEGIN = 0.5, 60.0
 _ENOUGH_FOR_PRUNING = 4
@@ -76,6 +79,8 @@ class Search:
     preset: str
     epochs: int
     """Epochs of each run."""
+    settings: tuple[str, ...]
+    """Those of environment and world that all runs share, as they are typed."""
     space: Space
     metrics: tuple[str, ...]
     """The first of them that a run has scores it; larger is better."""
@@ -112,7 +117,7 @@ class Search:
         """Returns recipe, environment and settings as they are typed."""
         head = [self.recipe, "--env-id", self.env_id]
         preset = [] if self.preset == recipes.DEFAULT_PRESET else ["--preset", self.preset]
-        return [*head, *preset, *as_typed(values)]
+        return [*head, *preset, *self.settings, *as_typed(values)]
 
     def of_preset(self) -> dict[str, Any]:
         """Returns the values that the preset has for what is searched."""
@@ -146,16 +151,23 @@ def search_of(
         recipe: A method that can be tuned.
         preset: Where settings that are not searched come from.
         method: Its space and its metrics.
-        options: `epochs` and `seeds` of `Search`; unset epochs are those of the preset.
+        options: `epochs`, `settings` and `seeds` of `Search`; unset epochs are those of the preset.
 
     Raises:
         UsageError: A setting is unknown, or a value is out of its range.
     """
     config = recipes.resolve(recipe, preset, env_id)
-    epochs = options.get("epochs") or config.epochs
     search = Search(
-        env_id, recipe, preset, epochs, method.space, method.metrics, tuple(options["seeds"])
+        env_id,
+        recipe,
+        preset,
+        epochs=options.get("epochs") or config.epochs,
+        settings=tuple(options.get("settings", ())),
+        space=method.space,
+        metrics=method.metrics,
+        seeds=tuple(options["seeds"]),
     )
+    parse_train(search.typed({}))
     for name, dimension in method.space.items():
         if name in _SET_BY_TUNE:
             raise UsageError(
@@ -168,6 +180,20 @@ def search_of(
             except UsageError as fault:
                 raise UsageError(f"--space: {fault}") from fault
     return search
+
+
+def check_task(search: Search) -> None:
+    """Refuses what would fail in every trial, before anything is written.
+
+    Raises:
+        UsageError: The environment is unknown, or a reward needs surroundings that nobody names.
+        EnvironmentFault: A package that it needs is missing.
+    """
+    config = with_registered_world(parse_train(search.typed({})).config)
+    info = lookup(search.env_id)
+    controls = any(isinstance(term, PaidConfig) for term in config.rewards.values())
+    if controls and not config.world.agent and info.split is None:
+        raise no_split(search.env_id, info)
 
 
 class Tuner:
@@ -321,6 +347,7 @@ class Tuner:
             return bool(trial.should_prune())
 
         trial.set_user_attr("seed", seed)
+        self._say(f"trial {trial.number} begins: seed {seed}, {shlex.join(as_typed(values))}")
         lock = open(folder.with_suffix(".lock"), "w", encoding="utf-8")  # noqa: SIM115
         self._locks[trial.number] = lock
         fcntl.flock(lock, fcntl.LOCK_EX)  # until the study knows how the trial ended

@@ -89,7 +89,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
         (["study", "x.py", "--lst"], ["did you mean --list?"]),
         (["study", "x.py", "--jobs", "0"], ["--jobs", "of at least 1", "got 0"]),
         (["study", "x.py", "--max-minutes", "nan"], ["--max-minutes", "above 0", "nan"]),
-        (["tune"], ["ENV", "music-tf tune FetchReach-v4"]),
+        (["tune"], ["ID", "music-tf tune FetchReach-v4"]),
         (["tune", "FetchPush-v4", "--trials", "0"], ["--trials", "[1, 100000]", "got 0"]),
         (["launch", "-n", "2"], ["expected one of train"]),
         (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),

@@ -14,6 +14,7 @@ from music_tf.errors import EnvironmentFault, Stopped, UsageError
 from music_tf.process import children
 from music_tf.tools import tune
 from music_tf.tools.spaces import METHODS, Choices, Method, Numbers, method_of, read_space
+from tests.kit.arm import ARM
 
 optuna = pytest.importorskip("optuna")
 
@@ -51,6 +52,12 @@ def trainer(tmp_path, monkeypatch):
         return (sys.executable, str(path))
 
     return made
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
 
 
 def seen(tmp_path):
@@ -133,21 +140,55 @@ def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, t
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("env_id", "text"),
+    [
+        (ARM, rf"{ARM}: .*\nexpected --world.agent COLUMNS .*music-tf check-env {ARM} proposes"),
+        ("tests.kit.arm:Arm-v1", f"did you mean '{ARM}'"),
+    ],
+)
+def test_a_search_of_which_every_trial_would_fail_is_refused_at_once(root, env_id, text):
+    with pytest.raises(UsageError, match=text):
+        run_verb(["tune", env_id])
+    assert not root.exists()
+
+
+def test_all_runs_share_what_is_said_of_environment_and_world(root, monkeypatch, capsys):
+    trained = []
+
+    class Instant(tune.Tuner):
+        """Notes what would be trained."""
+
+        ended, best = 1, {"exploration.noise": 0.3}
+
+        def work(self, *_):
+            self.study.tell(self.study.ask(), 1.0)
+            trained.append(" ".join(self._search.words(self.best, 100, root)))
+
+        def check(self, *_):
+            return {}
+
+    monkeypatch.setattr(tune, "Tuner", Instant)
+    world = "--world.agent 4 5 --world.surrounding 6 7"
+    words = ["tune", ARM, *world.split(), "--env.max-episode-steps", "40", "--epochs", "3"]
+    assert run_verb(words) == 0
+    shared = f"ddpg_music --env-id {ARM} --env.max-episode-steps 40 {world}"
+    assert trained[0].startswith(f"{shared} --exploration.noise 0.3 --seed 100 --epochs 3 ")
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"music-tf train {shared} --exploration.noise 0.3"
+    with pytest.raises(UsageError, match=r"has settings .*--env.max-episode-steps.* do not comp"):
+        run_verb(["tune", ARM, *world.split(), "--epochs", "3"])
+
+
 def test_without_optuna_what_installs_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(children.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentFault, match=r"-m pip install 'music_tf\[tune\]'"):
-        run_verb(["tune", "FetchReach-v4"])
+        run_verb(["tune", "FetchReach-v4", "--method", "ddpg_her"])
     assert not (tmp_path / "runs").exists()
 
 
 # The search.
-
-
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
 
 
 def test_the_preset_is_the_first_trial_and_seeds_follow_each_other(root, trainer, tmp_path):
@@ -451,8 +492,10 @@ def test_a_toy_is_tuned_for_real(root, tmp_path, capsys, monkeypatch):
     words += ["--space", str(tmp_path / "space.json"), "--check-seeds"]
     monkeypatch.chdir(tmp_path)
     assert run_verb(["tune", "music_tf/PointPush-v0", *words]) == 0
-    preset, first, *_, last = capsys.readouterr().out.splitlines()
+    preset, first, begun, *_, last = capsys.readouterr().out.splitlines()
     assert preset.startswith("the preset is no trial: the space does not hold its cycles ")
-    assert first == f"study: {root}/tune/music_tf_PointPush-v0_ddpg_her/study.db"
+    place = f"{root}/tune/music_tf_PointPush-v0_ddpg_her/study.db"
+    assert first == f"study: {place}, 0 of 1 trials have ended"
+    assert begun.startswith("trial 0 begins: seed 100, --cycles ")
     assert last.startswith("music-tf train ddpg_her --env-id music_tf/PointPush-v0 --cycles ")
     assert (root / "tune/music_tf_PointPush-v0_ddpg_her/trial_0000/summary.json").exists()
