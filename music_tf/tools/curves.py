@@ -60,6 +60,8 @@ _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
 _WIDTH, _HEIGHT = 6.2, 4.0
 """Inches of a picture for each panel, without the legend below."""
+_TITLE_WIDTH = 68
+"""Characters of a line of a panel's title, which is no wider than the panel."""
 
 
 class RunCurves(NamedTuple):
@@ -371,7 +373,8 @@ def draw_curves(
     lines: dict[str, Any] = {}
     for panel, metric in zip(panels, chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
-        panel.set_title(f"{metric}: {METRICS.get(metric, '')}", fontsize="medium", wrap=True)
+        title = textwrap.fill(f"{metric}: {METRICS.get(metric, '')}", _TITLE_WIDTH)
+        panel.set_title(title, fontsize="medium")
     shown = [lines[label] for label in groups if label in lines]
     labels = [textwrap.fill(line.get_label(), 60) for line in shown]
     named = [label.replace("$", r"\$") for label in labels]  # a file's text is no mathematics
