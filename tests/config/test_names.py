@@ -150,7 +150,9 @@ def test_an_id_without_the_module_that_writes_it_is_meant_with_it(
     typed, meant, tmp_path, monkeypatch
 ):
     (tmp_path / "a_picture.py").write_bytes(b"\xff\xfe")
-    (tmp_path / "users_arm.py").write_text("register(\"ArmPush-v0\")\nregister('me/Lift-v3')\n")
+    (tmp_path / "a_script.py").write_text("train('ddpg', env_id='ArmPush-v1')\n")
+    text = "register(\"ArmPush-v0\", Arm)\nregister(\n    id='me/Lift-v3', entry_point=Lift)\n"
+    (tmp_path / "users_arm.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=f"\ndid you mean {meant}\\?\n"):
         check_env_id(typed)

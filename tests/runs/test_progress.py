@@ -1,5 +1,6 @@
 import importlib.machinery
 import io
+import os
 import re
 import sys
 import types
@@ -99,6 +100,21 @@ def test_a_line_holds_what_tells_most_and_is_no_wider_than_the_terminal(width, t
     bar.epoch({"time/env_steps": 96000.0, "time/fps": 99.0, **TOLD})
     assert file.getvalue() == f"epoch 12/60  {told}\n"
     assert len(file.getvalue()) <= width
+
+
+def test_off_a_terminal_a_line_has_room_for_all_that_tells(monkeypatch):
+    def nowhere(_):
+        raise OSError("no terminal")
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(os, "get_terminal_size", nowhere)
+    file = io.StringIO()
+    bar = Progress(MUSIC, file=file)
+    bar.start(60, 0)
+    bar.epoch({"time/env_steps": 8000.0, "time/fps": 99.0, **TOLD})
+    assert [
+        one for one in ("co-motion", "I(dx; dy)", "pay", "bound") if one not in file.getvalue()
+    ] == []
 
 
 def test_a_bar_stays_on_one_line_of_a_terminal(monkeypatch):
