@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import music_tf
+from experiments import notebook
 from music_tf import recipes
 from music_tf.cli import run_verb
 from music_tf.config.fields import fields_of
 from music_tf.config.settings import Config
-from music_tf.errors import ModuleNotAllowed
+from music_tf.errors import EnvironmentFault, ModuleNotAllowed
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import stored_tasks
 from music_tf.runs import session
@@ -132,27 +133,74 @@ def test_the_examples_of_training_from_python_train(small_training, example):
     assert (small_training / "push.gif").exists() == ("push.gif" in example)
 
 
-def test_the_notebook_runs_from_its_first_cell_to_its_last_and_shows_a_film(small_training, capsys):
-    names, shown = {}, []
-    for cell in NOTEBOOK["cells"]:
-        if cell["cell_type"] == "code":
-            assert cell["outputs"] == []
-            body = ast.parse("".join(cell["source"]))
-            last = ast.Expression(body.body.pop().value) if _shows(body) else None
-            exec(compile(body, "cell", "exec"), names)
-            shown += [eval(compile(last, "cell", "eval"), names)] if last else []
-    _, film, motions, *_ = shown
-    assert film._repr_html_().startswith("<img ")
-    assert {"ours", "random"} <= set(motions)
-    assert len(names["run"].metrics["epoch"]) == 2
-    output = capsys.readouterr().out
-    assert "epoch 2: 0." in output
-    assert "did you mean FetchPush-v4?" in output
+@pytest.fixture
+def small_notebook(tmp_path, monkeypatch):
+    """Lets the notebook train for seconds: an epoch, and another one when it goes on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    train, resume, compare = music_tf.train, music_tf.Run.resume, session.compare
+    monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
+
+    def trained(recipe, **options):
+        mistyped = options["env_id"] == "FetchPusch-v4"
+        return train(recipe, **(options if mistyped else {**options, **OPTIONS, "epochs": 1}))
+
+    def resumed(run, **options):
+        return resume(run, **{**options, "epochs": 2})
+
+    monkeypatch.setattr(music_tf, "train", trained)
+    monkeypatch.setattr(music_tf.Run, "resume", resumed)
+    return tmp_path
 
 
-def _shows(body):
-    """Whether a notebook shows the value of the last line of a cell."""
-    return isinstance(body.body[-1], ast.Expr)
+def test_the_notebook_shows_what_its_cells_show_when_they_run(small_notebook):
+    # If this fails: python -m experiments.notebook
+    stored = [cell["outputs"] for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    shown = notebook.executed(notebook.sources(NOTEBOOK))
+    assert [kinds(cell) for cell in shown] == [kinds(cell) for cell in stored]
+    both = zip(shown, stored, strict=True)
+    assert set().union(*(names(new) - names(old) for new, old in both)) == set()
+    assert {"image/png", "text/html"} <= {kind for cell in stored for kind in kinds(cell)}
+    told = "".join(line for cell in stored for line in lines_of(cell))
+    assert re.findall(r"/tmp|/root|/home|/work|[Ww]arning|Traceback", told) == []
+    assert (small_notebook / "push.gif").exists()
+
+
+def test_a_cell_that_warns_is_not_stored():
+    with pytest.raises(EnvironmentFault, match=r"cell 2 warns: beware"):
+        notebook.executed(["import sys", "sys.stderr.write('beware')"])
+
+
+def test_a_cell_shows_what_it_prints_its_last_value_and_its_figures(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    cells = [
+        "import os\nprint(os.getcwd() + '/runs')\n2 + 3",
+        "x = 4; x;",
+        "import matplotlib.pyplot as plt\nplt.plot([1]);",
+    ]
+    text, nothing, picture = notebook.executed(cells)
+    assert text[0]["text"] == ["runs\n"]
+    assert text[1]["data"] == {"text/plain": ["5"]}
+    assert nothing == []
+    assert kinds(picture) == ["image/png"]
+
+
+def kinds(outputs):
+    """What a cell shows: `stdout`, or types of media."""
+    return [kind for one in outputs for kind in (*one.get("data", ()), one.get("name")) if kind]
+
+
+def lines_of(outputs):
+    """The lines of all texts that a cell shows."""
+    texts = [one.get("text") or one["data"].get("text/plain", ()) for one in outputs]
+    return [line for text in texts for line in text]
+
+
+def names(outputs):
+    """What a cell names: first words of lines, measures of an epoch, keys; environments none."""
+    lines = [re.sub(r"\S*Push-v\d\S*", "ENV", line) for line in lines_of(outputs)]
+    forms = (r"^\W*([\w/-]+)", r"  ([a-zA-Z(;) -]+) -?\d", r"'(\w+)'")
+    return {name for line in lines for form in forms for name in re.findall(form, line)}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
