@@ -238,7 +238,7 @@ def test_one_bit_of_difference_is_named_with_the_ranks(name, other):
     ranks = Beside(lambda own: own | changed, same, lambda own: own | changed)
     with pytest.raises(NumbersFault) as raised:
         check_same_state(STATE, 7, ranks)
-    text = f"differs after 7 updates: {name} on ranks [1, 3] is not what rank 0 holds"
+    text = f"differ after 7 updates: {name} on ranks [1, 3] is not what rank 0 holds"
     assert str(raised.value).endswith(text)
 
 
