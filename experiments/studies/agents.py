@@ -1,7 +1,8 @@
 """What does an agent that comes with the package do, whose run belongs to no other study?
 
 It is evidence of what the agent does, and no result of a method. Seed 101 is one of those on which
-settings of `sac_disk` were chosen, and the only one trained for this agent.
+settings of `sac_disk` were chosen, and the only one trained for this agent: there are fewer than
+three seeds.
 """
 
 from music_tf.tools.study import Condition, Study, Task
