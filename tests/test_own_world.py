@@ -204,7 +204,7 @@ def test_a_reward_that_reads_info_has_it_under_other_goals_too():
         ({"extras": ("at=tests.kit.tidying:pair",)}, ["world.extras", "tidying:pair", "(2, 2)"]),
         ({"extras": ("colour",)}, ["world.extras", "info['colour']", "got str"]),
         ({"extras": ("wieght",)}, ["world.extras", "is_success, weight, colour", "mean weight?"]),
-        ({"extras": (f"weight={DISC}",)}, ["rewards read info['weight']", "no other"]),
+        ({"extras": (f"weight={DISC}",)}, ["rewards read info['weight']", "expected another name"]),
     ],
     ids=str,
 )
