@@ -24,8 +24,8 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="HalfCheetah-v5", seeds=range(290, 293), epochs=20, minutes=20),),
     conditions=(
-        Condition(name="disk", label="DISk, 10,000 steps a skill", recipe="sac_disk"),
-        Condition(name="diayn", label="DIAYN, 40,000 steps", recipe="sac_diayn", arguments=_DIAYN),
+        Condition(name="disk", label="DISk, few steps", recipe="sac_disk"),
+        Condition(name="diayn", label="DIAYN, few steps", recipe="sac_diayn", arguments=_DIAYN),
     ),
     shown={
         "skill/hausdorff_mean": "mean Hausdorff distance (m)",

@@ -27,8 +27,8 @@ def _beside(name: str, tasks: tuple[str, ...], where: str, more: str = "") -> li
     """Returns both recipes on some robots, which are measured by where they are."""
     ends = f"{name}_" if name else ""
     both = (
-        ("disk", "DISk, 40,000 steps a skill", _DISK),
-        ("diayn", "DIAYN, 160,000 steps", f"{_DIAYN} --world.descriptor {where}"),
+        ("disk", "DISk", _DISK),
+        ("diayn", "DIAYN", f"{_DIAYN} --world.descriptor {where}"),
     )
     return [
         Condition(
