@@ -24,7 +24,7 @@ from music_tf.recipes.tasks import ddpg_her
 class RegressionConfig(AgentConfig):
     """Advantage-weighted regression (arXiv:1910.00177)."""
 
-    learner: ClassVar[str] = "two_files.regression:Regression"
+    learner: ClassVar[str] = "fresh.regression:Regression"
     networks: ClassVar[tuple[str, ...]] = ("value",)
     metrics: ClassVar[dict[str, str]] = {
         **AgentConfig.metrics, "regression/weight": "mean weight of replayed actions",
@@ -98,7 +98,7 @@ class CuriousConfig(TermConfig):
     """Pays what a model of the object's motion does not foretell (arXiv:1705.05363)."""
 
     name: ClassVar[str] = "curious"
-    term: ClassVar[str] = "two_files.curiosity:Curiosity"
+    term: ClassVar[str] = "fresh.curiosity:Curiosity"
     networks: ClassVar[tuple[str, ...]] = ("model",)
     metrics: ClassVar[dict[str, str]] = {
         "curious/loss": "mean squared error of the model", "curious/heldout": "the same, held out",
@@ -173,15 +173,15 @@ FILES = {
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Puts the four files into a package `two_files`, beside which there is nothing of the user's."""
-    (tmp_path / "two_files").mkdir()
+    """Puts the four files into a package `fresh`, beside which there is nothing of the user's."""
+    (tmp_path / "fresh").mkdir()
     for name, text in {"__init__": "", **FILES}.items():
-        (tmp_path / "two_files" / f"{name}.py").write_text(text)
+        (tmp_path / "fresh" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
     monkeypatch.setattr(session, "compare", lambda *given: {})
     yield
-    for name in ("two_files", *(f"two_files.{name}" for name in FILES)):
+    for name in ("fresh", *(f"fresh.{name}" for name in FILES)):
         sys.modules.pop(name, None)
 
 
@@ -189,13 +189,13 @@ def package(tmp_path, monkeypatch):
     ("recipe", "options", "networks", "logged"),
     [
         (
-            "two_files.curiosity_recipe:curious",
+            "fresh.curiosity_recipe:curious",
             {"curious": {"units": 5}},
             {"parameters/model": 5, "parameters/actor": 16},
             ("curious/loss", "curious/heldout", "reward/curious_mean"),
         ),
         (
-            "two_files.regression_recipe:regression",
+            "fresh.regression_recipe:regression",
             {"agent": {"hidden_sizes": (5, 5), "spread": 0.5}},
             {"parameters/actor": 5, "parameters/value": 5, "targets/value": 5},
             ("train/critic_loss", "regression/weight"),
@@ -237,23 +237,23 @@ def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
     [
         (
             "curiosity_recipe",
-            "two_files.curiosity:Curiosity",
-            "two_files.curiosty:Curiosity",
-            "term of curious: the module 'two_files.curiosty' cannot be imported: ModuleNotFoundError",
+            "fresh.curiosity:Curiosity",
+            "fresh.curiosty:Curiosity",
+            "term of curious: the module 'fresh.curiosty' cannot be imported: ModuleNotFoundError",
         ),
         (
             "regression_recipe",
-            "two_files.regression:Regression",
-            "two_files.regression:Regresion",
-            r"learner of agent: there is no 'Regresion' in two_files.regression\ndid you mean Regress",
+            "fresh.regression:Regression",
+            "fresh.regression:Regresion",
+            r"learner of agent: there is no 'Regresion' in fresh.regression\ndid you mean Regress",
         ),
     ],
 )
 @pytest.mark.usefixtures("package")
 def test_a_class_that_settings_name_and_no_file_holds_is_refused(file, word, wrong, told, tmp_path):
-    path = tmp_path / "two_files" / f"{file}.py"
+    path = tmp_path / "fresh" / f"{file}.py"
     path.write_text(path.read_text().replace(word, wrong))
-    recipe = f"two_files.{file}:{'curious' if 'curious' in told else 'regression'}"
+    recipe = f"fresh.{file}:{'curious' if 'curious' in told else 'regression'}"
     with pytest.raises(music_tf.UsageError, match=told):
         music_tf.train(recipe, run_dir=tmp_path / "run", epochs=1, **OPTIONS)
     assert not (tmp_path / "run").exists()
