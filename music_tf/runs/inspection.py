@@ -11,6 +11,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.envs.registry import descriptor_of
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_json, replace_file
+from music_tf.hints import fits
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
 from music_tf.reading.stored import runs_root
@@ -326,7 +327,7 @@ def measured_stop(loaded: LoadedRun) -> float:
         if not isinstance(judged, dict):
             return 0.0
     stop = judged.get("zero_shot/stop")
-    return float(stop) if isinstance(stop, int | float) and stop > 0.0 else 0.0
+    return float(stop) if fits(stop, float) and stop > 0.0 else 0.0
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """Rewards that own networks, with ranks that only act and on several ranks that were stopped."""
 
-import signal
-
 import pytest
 
-from tests.kit.jobs import DONE, STOPPED, Job, assert_same_run, resume, run
+from tests.kit.jobs import assert_a_stop_changes_no_bit, assert_actors_change_no_bit
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
@@ -26,28 +24,17 @@ MADE = {
 }
 
 
-def train(made, path, *more):
+def trained_by(made):
+    """Returns what gives the words that train in a folder."""
     recipe, *options = MADE[made].split()
-    return [*WORDS.format(recipe=recipe).split(), *options, *more, "--run-dir", str(path)]
+    words = [*WORDS.format(recipe=recipe).split(), *options]
+    return lambda path, *more: [*words, *more, "--run-dir", str(path)]
 
 
 @pytest.mark.parametrize("made", sorted(MADE))
 def test_actors_change_no_bit_of(made, tmp_path):
-    alone, acted = tmp_path / "alone", tmp_path / "acted"
-    for path, ranks, more in ((alone, 1, ()), (acted, 2, ("--learners", "1"))):
-        ended = run(train(made, path, *more), path, ranks=ranks, real=True)
-        assert ended.code == DONE, ended.err
-    assert_same_run(alone, acted)
+    assert_actors_change_no_bit(trained_by(made), tmp_path)
 
 
 def test_active_exploration_on_two_ranks_that_was_stopped_ends_with_the_same_bits(tmp_path):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    ended = run(train("active exploration", whole), whole, real=True)
-    assert ended.code == DONE, ended.err
-    with Job(train("active exploration", cut), cut, real=True) as job:
-        job.wait_for_epoch(1)
-        job.send(signal.SIGUSR1)
-        assert job.end().code == STOPPED
-    ended = resume(cut, real=True)
-    assert ended.code == DONE, ended.err
-    assert_same_run(whole, cut)
+    assert_a_stop_changes_no_bit(trained_by("active exploration"), tmp_path)

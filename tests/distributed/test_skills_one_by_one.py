@@ -1,10 +1,8 @@
 """Skills one after the other on several ranks, and with ranks that only act."""
 
-import signal
-
 import pytest
 
-from tests.kit.jobs import DONE, STOPPED, Job, assert_same_run, resume, run
+from tests.kit.jobs import assert_a_stop_changes_no_bit, assert_actors_change_no_bit
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
@@ -20,21 +18,8 @@ def train(path, *more):
 
 
 def test_a_run_on_two_ranks_that_was_stopped_ends_with_the_same_bits(tmp_path):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    ended = run(train(whole), whole, real=True)
-    assert ended.code == DONE, ended.err
-    with Job(train(cut), cut, real=True) as job:
-        job.wait_for_epoch(1)
-        job.send(signal.SIGUSR1)
-        assert job.end().code == STOPPED
-    ended = resume(cut, real=True)
-    assert ended.code == DONE, ended.err
-    assert_same_run(whole, cut)
+    assert_a_stop_changes_no_bit(train, tmp_path)
 
 
 def test_actors_change_no_bit_of_skills_one_after_the_other(tmp_path):
-    alone, acted = tmp_path / "alone", tmp_path / "acted"
-    for path, ranks, more in ((alone, 1, ()), (acted, 2, ("--learners", "1"))):
-        ended = run(train(path, *more), path, ranks=ranks, real=True)
-        assert ended.code == DONE, ended.err
-    assert_same_run(alone, acted)
+    assert_actors_change_no_bit(train, tmp_path)

@@ -235,6 +235,29 @@ def assert_same_run(one, other):
     assert meta == other_meta
 
 
+def assert_a_stop_changes_no_bit(words, folder):
+    """Trains on two ranks as `words(path)` says, straight and stopped after an epoch."""
+    whole, cut = folder / "whole", folder / "cut"
+    ended = run(words(whole), whole, real=True)
+    assert ended.code == DONE, ended.err
+    with Job(words(cut), cut, real=True) as job:
+        job.wait_for_epoch(1)
+        job.send(signal.SIGUSR1)
+        assert job.end().code == STOPPED
+    ended = resume(cut, real=True)
+    assert ended.code == DONE, ended.err
+    assert_same_run(whole, cut)
+
+
+def assert_actors_change_no_bit(words, folder):
+    """Trains as `words(path, *more)` says, on one rank and on a learner with an actor."""
+    alone, acted = folder / "alone", folder / "acted"
+    for path, ranks, more in ((alone, 1, ()), (acted, 2, ("--learners", "1"))):
+        ended = run(words(path, *more), path, ranks=ranks, real=True)
+        assert ended.code == DONE, ended.err
+    assert_same_run(alone, acted)
+
+
 def digests(path):
     """SHA-256 of every file below a directory."""
     return {
