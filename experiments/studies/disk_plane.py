@@ -1,0 +1,29 @@
+"""What are the skills of an ant worth to a task in the plane, learned one by one or at once?
+
+A controller chooses among four frozen skills of `disk_robots` on Ant, seed 290, every ten steps,
+for 100 thousand steps of the simulator. Goals lie on a circle of 4 metres, and the return is the
+distance that the ant came nearer. Falls end no episode, as while the skills were learned. About
+four minutes a run on one core; one seed, for want of time. Settings are those of the preset.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+GOALS = "music_tf/AntGoals-v0"
+FALLS = """--env.kwargs '{"terminate_when_unhealthy": false}'"""
+SKILLS = "runs/studies/disk_robots/ant_{}/music_tf_Ant-v0/seed290"
+
+STUDY = Study(
+    question="Does a controller reach goals in the plane with the skills of an ant?",
+    role="reported",
+    tasks=(Task(env_id=GOALS, seeds=(290,), epochs=20),),
+    conditions=tuple(
+        Condition(
+            name=name,
+            label=f"controller of four skills of {label}",
+            recipe="skills_controller",
+            arguments=f"--env.skills {SKILLS.format(name)} {FALLS}",
+        )
+        for name, label in (("disk", "DISk"), ("diayn", "DIAYN"))
+    ),
+    shown={"eval/return": "metres nearer to the goal, of 4"},
+)
