@@ -246,11 +246,7 @@ def test_a_callback_that_hangs_is_interrupted(monkeypatch, tmp_path):
     monkeypatch.setattr(watchdog, "LONGER", 1e-3)  # within a callback the limit is 0.1 s
     with pytest.raises(music_tf.Hanging):
         music_tf.train(
-            "ddpg_her",
-            run_dir=tmp_path / "run",
-            hang_after=100,
-            callbacks=[Stuck()],
-            **OPTIONS,
+            "ddpg_her", run_dir=tmp_path / "run", hang_after=100, callbacks=[Stuck()], **OPTIONS
         )
 
 

@@ -132,11 +132,7 @@ def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
 
 @pytest.mark.parametrize(
     ("how", "mode"),
-    [
-        (ALONE, "interrupt"),
-        MPI(WITH_MPI4PY, "interrupt"),
-        MPI(WITH_MPI4PY, "lone interrupt"),
-    ],
+    [(ALONE, "interrupt"), MPI(WITH_MPI4PY, "interrupt"), MPI(WITH_MPI4PY, "lone interrupt")],
 )
 def test_an_interrupt_that_no_signal_has_raised_is_the_fault_of_whose_code_raises_it(how, mode):
     code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)

@@ -126,10 +126,7 @@ def test_the_job_is_out_of_reach_of_the_terminal_and_dies_with_its_launcher():
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [
-        ("raise SystemExit(4)", 4),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
-    ],
+    [("raise SystemExit(4)", 4), ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137)],
 )
 def test_the_code_of_a_job_is_passed_on(code, expected):
     assert run_job([sys.executable, "-c", code], os.environ) == expected

@@ -5,16 +5,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.kit.jobs import (
-    DONE,
-    STOPPED,
-    USAGE,
-    Job,
-    assert_same_run,
-    resume,
-    rows_of,
-    run,
-)
+from tests.kit.jobs import DONE, STOPPED, USAGE, Job, assert_same_run, resume, rows_of, run
 from tests.kit.saved_run import load_weights
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]

@@ -291,8 +291,7 @@ def test_a_rank_that_is_stopped_ends_the_job_with_the_stacks_of_others(tmp_path,
 
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize(
-    ("way", "told"),
-    [("action", "action[0, 0] is nan"), ("weights", "was changed on its way")],
+    ("way", "told"), [("action", "action[0, 0] is nan"), ("weights", "was changed on its way")]
 )
 def test_bad_numbers_of_an_actor_are_named_and_send_the_run_back(  # F14, F15
     tmp_path, lag, way, told

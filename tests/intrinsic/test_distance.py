@@ -13,13 +13,7 @@ from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
-from tests.kit.terms import (
-    context,
-    gradient_of_reward,
-    made_transition,
-    train,
-    weights_of,
-)
+from tests.kit.terms import context, gradient_of_reward, made_transition, train, weights_of
 
 SIZE = 2
 

@@ -188,12 +188,7 @@ def weights(term):
 def follow(term, past, own, updates=50):
     """Lets it see means of both distances over some updates, of which half had a past."""
     return term.adapt(
-        {
-            "disk/past": 0.5 * past,
-            "disk/past_known": 0.5,
-            "disk/own": own,
-            "disk/own_known": 1.0,
-        },
+        {"disk/past": 0.5 * past, "disk/past_known": 0.5, "disk/own": own, "disk/own_known": 1.0},
         updates,
     )
 

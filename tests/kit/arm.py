@@ -56,11 +56,7 @@ class ArmWithGoals(Arm):
         super().__init__()
         place = gymnasium.spaces.Box(-2.0, 2.0, (2,), np.float32)
         self.observation_space = gymnasium.spaces.Dict(
-            {
-                "observation": self.observation_space,
-                "achieved_goal": place,
-                "desired_goal": place,
-            }
+            {"observation": self.observation_space, "achieved_goal": place, "desired_goal": place}
         )
 
     def seen(self, observation):

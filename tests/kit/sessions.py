@@ -24,9 +24,7 @@ def run_session(command, heritage=None, comm=None, episodes=4, callbacks=(), gpu
     The final table takes a few episodes, and TensorFlow keeps the threads that it has.
     """
     compare = session.compare
-    with (
-        mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)),
-    ):
+    with mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)):
         comm = comm or Communicator()
         begun = Begun(command.run_dir, heritage, claim=lambda: gpu)
         session.learn(command, comm, begun, Drawing(math.inf), callbacks)

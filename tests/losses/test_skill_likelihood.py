@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.losses.discriminator import (
-    gaussian_log_likelihood,
-    skill_hits,
-    skill_log_likelihood,
-)
+from music_tf.losses.discriminator import gaussian_log_likelihood, skill_hits, skill_log_likelihood
 
 
 def test_it_is_the_logarithm_of_the_softmax_at_the_active_skill():

@@ -12,9 +12,7 @@ SCALE = np.array([[0.1, -0.2], [2.0, 0.5]], np.float32)
 
 def arrays(hidden=(4, 6), columns=2, skills=3):
     network = Network(
-        "discriminator",
-        plain(columns, skills, "logits", hidden, np.random.default_rng(0)),
-        0.1,
+        "discriminator", plain(columns, skills, "logits", hidden, np.random.default_rng(0)), 0.1
     )
     layout = Layout([network])
     named = layout.name_arrays(layout.initial() + 0.1)

@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.fields import (
-    describe_range,
-    fields_of,
-    show_option,
-    show_value,
-    with_fields,
-)
+from music_tf.config.fields import describe_range, fields_of, show_option, show_value, with_fields
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
 from music_tf.hints import choices_of, kinds_of
@@ -207,10 +201,7 @@ BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symme
         ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
         ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
         ("--agent.polyak-every 0", "expected a whole number in [1, 1000000] or one of cycle, upd"),
-        (
-            "--agent.polyak-every updat",
-            "cycle, update, got 'updat'\ndid you mean update?",
-        ),
+        ("--agent.polyak-every updat", "cycle, update, got 'updat'\ndid you mean update?"),
     ],
 )
 def test_what_is_neither_word_nor_number_is_refused(words, text):

@@ -77,9 +77,7 @@ def test_without_priorities_none_are_stored():
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"rewards": {"music": MusicConfig(gain=0.0)}}],
-    ids=["no network", "no gain"],
+    "settings", [{}, {"rewards": {"music": MusicConfig(gain=0.0)}}], ids=["no network", "no gain"]
 )
 def test_priorities_need_a_network_that_measures(settings):
     with pytest.raises(UsageError, match=r"replay\.priority: 'music' needs the reward music"):

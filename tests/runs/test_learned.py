@@ -96,10 +96,7 @@ def test_only_terms_that_still_count_are_measured():
     ("change", "text"),
     [
         ({"parameters/ghost/kernel": np.zeros(2)}, "ghost/kernel: no such weight in this run"),
-        (
-            {"parameters/statistics/score/bias": np.zeros(2)},
-            "statistics/score/bias: expected",
-        ),
+        ({"parameters/statistics/score/bias": np.zeros(2)}, "statistics/score/bias: expected"),
     ],
 )
 def test_weights_that_do_not_fit_are_named(change, text):

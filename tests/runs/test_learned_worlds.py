@@ -40,10 +40,7 @@ CONFIG = with_fields(
 def runs(tmp_path_factory):
     """A run of two skills, and one that stopped between them."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, config in (
-        ("whole", CONFIG),
-        ("half", with_fields(CONFIG, {"max_minutes": 1e-9})),
-    ):
+    for name, config in (("whole", CONFIG), ("half", with_fields(CONFIG, {"max_minutes": 1e-9}))):
         run_session(command_of(config, folder / name, recipe="sac_disk"))
     return folder
 

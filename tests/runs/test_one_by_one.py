@@ -149,10 +149,7 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
         (["--epochs", "9"], "epochs: expected those of all skills together, 16, got 9\n"),
         (["--epochs", "9"], "nearest: --skills 2"),
         (["--skills", "0"], "skills: expected a whole number in [1, 4096], got 0"),
-        (
-            ["--incremental.epochs", "2", "3"],
-            "one for each of 4 skills, got 2\n",
-        ),
+        (["--incremental.epochs", "2", "3"], "one for each of 4 skills, got 2\n"),
         (["--disk.k", "1"], "disk.k: expected a whole number in [2, 1000], got 1"),
         (["--disk.k", "9", "--disk.rows", "8"], "disk.rows: expected at least disk.k = 9, got 8"),
         (["--disk.descriptor", "stride"], "add --world.extras stride=stride:20"),

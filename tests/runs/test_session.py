@@ -261,12 +261,7 @@ def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        (HER_RUN, 0),
-        (replace(FORGETS, env=EnvConfig()), 1),
-        (FORGETS, 0),
-    ],
+    ("config", "said"), [(HER_RUN, 0), (replace(FORGETS, env=EnvConfig()), 1), (FORGETS, 0)]
 )
 def test_a_run_that_cannot_be_exact_says_so_once_at_its_start(config, said, tmp_path, capsys):
     train(tmp_path / "run", replace(config, epochs=1))

@@ -100,9 +100,7 @@ CONFIGURATIONS = {
         *("sac_diayn", *_SKILL, "--skill.state", "current", "--skill.subtract-prior", "False"),
         *("--skill.scale", "0.5", "--skill.clip", "-1", "0", "--replay.relabel-k", "4"),
     ),
-    "sac_diayn_qdax": _point(
-        *("sac_diayn", "--preset", "qdax", *_SKILL, "--skills", "4", *_STEPS),
-    ),
+    "sac_diayn_qdax": _point(*("sac_diayn", "--preset", "qdax", *_SKILL, "--skills", "4", *_STEPS)),
     "sac_diayn_torch": _point("sac_diayn", "--preset", "diayn_torch", *_SKILL, *_STEPS),
     "sac_diayn_sequential": _point(
         *("sac_diayn", "--preset", "paper", *_SKILL, *_STEPS),

@@ -13,13 +13,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.gate import ExpectedState, expected_of
 from music_tf.storage import checkpoint
-from music_tf.storage.checkpoint import (
-    MANIFEST,
-    Checkpoints,
-    labels,
-    read_manifest,
-    save_weights,
-)
+from music_tf.storage.checkpoint import MANIFEST, Checkpoints, labels, read_manifest, save_weights
 from music_tf.types import Declared
 from tests.kit.forged import archived, reseal, saved_array
 from tests.kit.saved_run import load_weights

@@ -178,11 +178,7 @@ def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_pa
 
 @pytest.mark.parametrize(
     "content",
-    [
-        lock_of(1, host="elsewhere"),
-        *("", "[]", "{", "[" * 9000, "9" * 9000),
-        " " * 10**6,
-    ],
+    [lock_of(1, host="elsewhere"), *("", "[]", "{", "[" * 9000, "9" * 9000), " " * 10**6],
     ids=lambda content: repr(content[:12]),
 )
 def test_a_lock_that_cannot_be_judged_is_respected(tmp_path, content):

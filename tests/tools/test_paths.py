@@ -120,8 +120,7 @@ def corner(skill, columns):
 
 
 @pytest.mark.parametrize(
-    ("skills", "columns", "rows"),
-    [(2, 2, 1), (5, 5, 1), (7, 4, 2), (11, 4, 3), (16, 4, 4)],
+    ("skills", "columns", "rows"), [(2, 2, 1), (5, 5, 1), (7, 4, 2), (11, 4, 3), (16, 4, 4)]
 )
 def test_each_skill_has_a_panel_with_its_own_path_alone(skills, columns, rows):
     picture = picture_of(skills)

@@ -15,10 +15,7 @@ from music_tf.training.tasks import task_sets
 from tests.kit.pearl import small
 
 CONFIG = small(tasks__explore=2, tasks__adapt=2)
-SPARSE = {
-    "env__kwargs": '{"layout": "half_circle"}',
-    "world__extras": ("sparse_reward",),
-}
+SPARSE = {"env__kwargs": '{"layout": "half_circle"}', "world__extras": ("sparse_reward",)}
 
 
 @pytest.fixture(scope="module")

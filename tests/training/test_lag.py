@@ -13,15 +13,7 @@ from music_tf.recipes.influence import InfluenceConfig
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session
-from tests.kit.small import (
-    HER,
-    LEARNED_PRIOR,
-    MUSIC,
-    assert_same_state,
-    go_on,
-    paying,
-    trainer_of,
-)
+from tests.kit.small import HER, LEARNED_PRIOR, MUSIC, assert_same_state, go_on, paying, trainer_of
 
 LATE = replace(HER, lag=1, cycles=3)
 WITH_PRIOR = replace(LEARNED_PRIOR, lag=1, cycles=3)

@@ -230,11 +230,7 @@ def test_such_an_observation_is_refused_in_hindsight_alone(points, relabel_k, re
 
 
 @pytest.mark.parametrize(
-    ("env_id", "kwargs"),
-    [
-        ("Onwards-v0", "{}"),
-        ("PointMaze_UMaze-v3", '{"reset_target": true}'),
-    ],
+    ("env_id", "kwargs"), [("Onwards-v0", "{}"), ("PointMaze_UMaze-v3", '{"reset_target": true}')]
 )
 def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
     config = dataclasses.replace(HER, env_id=env_id, env=EnvConfig(kwargs=kwargs))

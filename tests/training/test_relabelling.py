@@ -61,8 +61,7 @@ def test_without_relabelling_nothing_is_drawn():
 def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled():
     with pytest.raises(UsageError, match=r"(?s)condition.relabel: expected .*relabel 0"):
         with_fields(
-            dataclasses.replace(SAC, skills=3),
-            {"pinned_skill": 1, "condition.relabel": 0.5},
+            dataclasses.replace(SAC, skills=3), {"pinned_skill": 1, "condition.relabel": 0.5}
         )
 
 

@@ -364,9 +364,7 @@ def test_a_frozen_statistics_network_stays_as_it_is_through_training():
     assert "music/bound_heldout" in row
 
 
-def test_measures_beside_random_actions_are_judged_anew_on_episodes_played_once(
-    monkeypatch,
-):
+def test_measures_beside_random_actions_are_judged_anew_on_episodes_played_once(monkeypatch):
     played = []
     random = Evaluation.random
 

@@ -107,13 +107,7 @@ def by_hand(trainer, given):
         total = (tf.reduce_sum(losses.total) + learned) / trainer.config.workers
     gradient = tape.gradient(total, flat)
     moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())
-    adam_step(
-        moved,
-        gradient,
-        AdamState.zeros(moved.numpy()),
-        tf.constant(1.0),
-        rate,
-    )
+    adam_step(moved, gradient, AdamState.zeros(moved.numpy()), tf.constant(1.0), rate)
     return moved.numpy(), gradient.numpy()
 
 
@@ -273,8 +267,7 @@ def test_targets_may_move_at_every_nth_update():
 
 
 VALUE = dataclasses.replace(
-    SOFT,
-    agent=SacValueConfig(critics=2, learn_temperature=True, polyak_every="update", **NETWORK),
+    SOFT, agent=SacValueConfig(critics=2, learn_temperature=True, polyak_every="update", **NETWORK)
 )
 
 

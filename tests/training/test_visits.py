@@ -11,13 +11,7 @@ from music_tf.networks.belief import Encoder
 from music_tf.training import tasks as tasks_module
 from music_tf.training.build import build_trainer
 from music_tf.training.collect import Order
-from music_tf.training.tasks import (
-    TaskCollector,
-    TaskSets,
-    context_of,
-    recorded_tasks,
-    task_sets,
-)
+from music_tf.training.tasks import TaskCollector, TaskSets, context_of, recorded_tasks, task_sets
 from tests.kit.pearl import small
 
 CONFIG = small(rollouts=2)
