@@ -109,8 +109,7 @@ def test_a_run_shows_its_table_and_a_policy_that_acts(whole):
 
 
 def test_its_options_are_stored_as_a_command_line_that_means_the_same(whole):
-    stored = json.loads((whole.path / "config.json").read_text())
-    again = parse_train(stored["arguments"])
+    again = parse_train(json.loads((whole.path / "config.json").read_text())["arguments"])
     assert again.config.agent.hidden_sizes == (16, 16)
     assert (again.run_dir, again.config.epochs) == (whole.path, 2)
 

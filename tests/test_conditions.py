@@ -27,8 +27,7 @@ STEPS = CollectConfig(steps=10)
 
 def drawn(config, count, seed=0):
     """Conditions of many episodes of one worker."""
-    sampler = ConditionSampler(config, 3)
-    return sampler.begin_episodes(np.random.default_rng(seed), np.arange(count))
+    return ConditionSampler(config, 3).begin_episodes(np.random.default_rng(seed), np.arange(count))
 
 
 def test_skills_are_drawn_with_equal_chances():
@@ -57,8 +56,7 @@ def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
     [("gaussian", 1.0), ("sphere", 0.25), ("box", 1.0 / 3.0)],
 )
 def test_continuous_conditions_come_from_their_prior(kind, mean_square):
-    config = Config(condition=ConditionConfig(kind=kind, size=4))
-    skills = drawn(config, 20_000).skills
+    skills = drawn(Config(condition=ConditionConfig(kind=kind, size=4)), 20_000).skills
     assert skills.shape == (20_000, 4)
     assert skills.dtype == np.float32
     np.testing.assert_allclose(skills.mean(axis=0), 0.0, atol=0.03)
@@ -241,8 +239,7 @@ def test_replay_keeps_conditions_as_they_acted_and_learns_from_them():
         return Noting(*snapshot)
 
     trainer.snapshot = noting
-    metrics = trainer.run_epoch(go_on)
-    assert np.isfinite(list(metrics.values())).all()
+    assert np.isfinite(list(trainer.run_epoch(go_on).values())).all()
     batch = trainer.replay.sample_transitions(200, 0)
     assert len(np.unique(batch.skill[..., 0])) > 8
     states = batch.observation.reshape(-1, 2)
@@ -277,8 +274,7 @@ def test_evenly_assigned_skills_train_and_are_recognised(sampler):
     for cycle in np.split(np.array(kept), 4, axis=1):  # [workers, rollouts]
         assert sorted(cycle.ravel().tolist()) == [0, 1, 2, 3]
     again = trainer_of(config, condition=condition)
-    repeated = [again.run_epoch(go_on) for _ in range(2)]
-    for one, other in zip(metrics, repeated, strict=True):
+    for one, other in zip(metrics, [again.run_epoch(go_on) for _ in range(2)], strict=True):
         assert {n: v for n, v in one.items() if n not in TIMES} == {
             n: v for n, v in other.items() if n not in TIMES
         }

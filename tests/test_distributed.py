@@ -49,8 +49,7 @@ def test_workers_that_do_not_divide_are_refused_with_what_would(workers, size, s
 
 
 def test_an_mpi_that_sees_fewer_ranks_than_the_launcher_is_refused(monkeypatch):
-    mpi = pytest.importorskip("mpi4py.MPI")
-    seen = mpi.COMM_WORLD.Get_size()
+    seen = pytest.importorskip("mpi4py.MPI").COMM_WORLD.Get_size()
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", str(seen + 4))
     with pytest.raises(
         EnvironmentFault, match=rf"started {seen + 4} ranks, but mpi4py sees {seen}"
@@ -65,8 +64,7 @@ def test_output_that_cannot_be_written_does_not_change_the_exit_code(end):
         "sys.stdout = sys.stderr = open('/dev/full', 'w')\n"
         f"print('some output')\nCommunicator().{end}(75)"
     )
-    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
-    assert done.returncode == 75
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 75
 
 
 def test_another_number_of_ranks_than_launch_asked_for_is_refused(monkeypatch):
@@ -110,5 +108,4 @@ def test_one_process_does_not_load_mpi():
         "import sys\nfrom music_tf.distributed import Communicator\n"
         "comm = Communicator()\ncomm.any(True)\ncomm.barrier()\nsys.exit('mpi4py' in sys.modules)"
     )
-    job = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
-    assert job.returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0

@@ -21,8 +21,7 @@ def parts():
     generator = np.random.default_rng(0)
     mean = tf.constant(generator.uniform(-0.7, 0.7, (6, 4)), tf.float32)
     log_deviation = tf.constant(generator.uniform(-3.0, -0.5, (6, 4)), tf.float32)
-    noise = tf.constant(generator.normal(size=(6, 4)), tf.float32)
-    return mean, log_deviation, noise
+    return mean, log_deviation, tf.constant(generator.normal(size=(6, 4)), tf.float32)
 
 
 def test_a_sample_is_the_tanh_of_mean_plus_scaled_noise():

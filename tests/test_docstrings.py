@@ -31,8 +31,7 @@ def test_a_public_function_that_is_long_or_moves_arrays_is_documented_where_it_i
 
 def public_functions(tree):
     """Yields the functions of a module, and the methods of its classes with their class."""
-    owners = [None, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
-    for owner in owners:
+    for owner in [None, *(node for node in tree.body if isinstance(node, ast.ClassDef))]:
         if owner is None or not owner.name.startswith("_"):
             for node in (owner or tree).body:
                 if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

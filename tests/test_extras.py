@@ -81,8 +81,7 @@ def described(monkeypatch):
 
 def declare(monkeypatch, extras, env_id=DESCRIBED):
     split = {"agent": (0, 1, 2), "surrounding": (3, 4, 5)}
-    declared = {env_id: World(**split, extras=tuple(extras))}
-    monkeypatch.setattr(config_world, "_REGISTERED", declared)
+    monkeypatch.setattr(config_world, "_REGISTERED", {env_id: World(**split, extras=tuple(extras))})
 
 
 def wander(observation, goal, skill, noise):
@@ -128,8 +127,7 @@ def test_extras_of_every_step_of_whole_episodes_are_theirs(described):
     taken = np.arange(EPISODE_STEPS) < episodes.length[:, None]
     third = np.arange(1, EPISODE_STEPS + 1) % 3 == 0
     expected = np.broadcast_to(np.where(third, 0.5, 1.0), taken.shape)
-    found = steps.next_extras[DISCOUNT][..., 0]
-    np.testing.assert_array_equal(found[taken], expected[taken])
+    np.testing.assert_array_equal(steps.next_extras[DISCOUNT][..., 0][taken], expected[taken])
     assert not steps.extras[DISCOUNT][:, 0].any()  # a reset brings none
 
 
@@ -166,8 +164,7 @@ def test_the_fast_path_of_fetch_gives_way_where_extras_are_asked_for(monkeypatch
     declare(monkeypatch, ["is_success"], "FetchPush-v4")
     envs = LockstepEnvs("FetchPush-v4", 1)
     assert type(envs._members[0]) is PlainMember
-    goal = envs.reset([0], [0]).achieved_goal
-    envs.reset([0], [0], goal)
+    envs.reset([0], [0], envs.reset([0], [0]).achieved_goal)
     taken = envs.step(np.zeros([1, 4], np.float32), [0])
     np.testing.assert_array_equal(taken.extras["is_success"], [[1.0]])
 

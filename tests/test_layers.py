@@ -51,8 +51,7 @@ def stage_of(dotted):
 
 
 def own_stage(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return stage_of(".".join(("music_tf", *parts)))
+    return stage_of(".".join(("music_tf", *path.relative_to(PACKAGE).with_suffix("").parts)))
 
 
 def may_use(stage, used):

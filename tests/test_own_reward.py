@@ -167,16 +167,14 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
     recipe = request.getfixturevalue(where)
     monkeypatch.setattr(session, "compare", lambda *given: {})
     run = tmp_path / "run"
-    command = parse_train([recipe, *SMALL, "--left.way", "0.2", "--run-dir", str(run)])
-    run_session(command)
+    run_session(parse_train([recipe, *SMALL, "--left.way", "0.2", "--run-dir", str(run)]))
     (row,) = rows_of(run)
     own = [f"reward/left_{part}" for part in ("mean", "std", "min", "max")]
     assert all(0.0 <= float(row[name]) <= 1.0 for name in own)
     ours = [name for name in METRICS if name in row]
     assert list(row) == ["epoch", *ours, *own]
     assert {name for name in ours if name.startswith("reward/")} == set()
-    stored = json.loads((run / "config.json").read_text())["config"]["rewards"]
-    assert stored["left"]["way"] == 0.2
+    assert json.loads((run / "config.json").read_text())["config"]["rewards"]["left"]["way"] == 0.2
     if where == "inside":
         assert recipe in recipes.names()
     again = ["--run-dir", str(run), "--resume", "--epochs", "2"]

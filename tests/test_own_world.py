@@ -56,8 +56,7 @@ def shove(point, disc):
 
 def behaviour(env_id, policy, world=None):
     envs = LockstepEnvs(env_id, 6, world=world)
-    start = Conditions(np.arange(6), None, np.ones([6, 1], np.float32))
-    played = play(envs, policy, start, None)
+    played = play(envs, policy, Conditions(np.arange(6), None, np.ones([6, 1], np.float32)), None)
     return summarize(played.observation, played.length, envs.info)
 
 
@@ -92,8 +91,7 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
     }
     monkeypatch.setattr(worlds, "_REGISTERED", {})
     loaded = load_run(run, TIDYING)
-    found = measure(loaded, 2)["policies"]
-    assert set(found["ours"]) >= OBJECT_METRICS
+    assert set(measure(loaded, 2)["policies"]["ours"]) >= OBJECT_METRICS
     assert (loaded.envs.info.object, loaded.envs.info.support.high) == ((2, 3, 4), (1.0, 1.0))
 
 
@@ -225,8 +223,7 @@ def test_the_achieved_goal_needs_goals():
 def test_a_file_has_no_function_imported_unless_the_user_allows_it(tmp_path, monkeypatch, capsys):
     run = tmp_path / "run"
     skills = ("--skills", "2", "--rewards", "skill", "--world.descriptor", DISC)
-    command = ["ddpg_her", *SMALL, *TYPED, *skills, "--run-dir", str(run)]
-    run_session(parse_train(command))
+    run_session(parse_train(["ddpg_her", *SMALL, *TYPED, *skills, "--run-dir", str(run)]))
     assert "--allow-import" in capsys.readouterr().out.rpartition("music-tf play")[2]
     monkeypatch.setattr(worlds, "_TRUSTED", set())
     evaluate = ["evaluate", str(run), "--episodes", "1"]
@@ -241,7 +238,6 @@ def test_a_file_has_no_function_imported_unless_the_user_allows_it(tmp_path, mon
     assert run_verb(["report", str(run), "--out", str(tmp_path / "report.html")]) == 0
     assert run_verb([*evaluate, "--allow-import"]) == 0
     monkeypatch.setattr(worlds, "_TRUSTED", set())
-    film = ["play", str(run), "--allow-import", "--strip", str(tmp_path / "strip.png")]
-    run_verb(film)
+    run_verb(["play", str(run), "--allow-import", "--strip", str(tmp_path / "strip.png")])
     assert (tmp_path / "strip.png").exists()
     run_session(parse_train([*resume, "--allow-import"]))

@@ -80,8 +80,7 @@ def test_every_package_is_shipped_and_typed(metadata):
 
 def run(*words, cwd=ROOT, **options):
     """Runs a program; what it writes is shown where it fails."""
-    program = list(map(str, words))
-    done = ended(*program, cwd=cwd, timeout=250, **options)
+    done = ended(*map(str, words), cwd=cwd, timeout=250, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -249,8 +248,7 @@ def test_help_lists_every_target():
 
 @pytest.mark.parametrize("target", MAKE_TARGETS)
 def test_a_target_installs_first_where_nothing_is_installed(target, tmp_path):
-    planned = commands(target, f"VENV={tmp_path}/venv")
-    assert "--require-hashes -r requirements.lock" in planned
+    assert "--require-hashes -r requirements.lock" in commands(target, f"VENV={tmp_path}/venv")
 
 
 def test_an_installation_is_built_again_when_the_lock_is_newer(tmp_path):

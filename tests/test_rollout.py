@@ -207,8 +207,7 @@ def test_what_is_stored_is_the_action_that_was_taken_without_noise_the_policys(a
 
 def test_each_worker_explores_from_its_own_generator():
     config, shape = ExplorationConfig(), (STEPS, 2, 3)
-    generators = [np.random.default_rng(seed) for seed in (1, 2)]
-    both = perturbation(config, generators, shape)
+    both = perturbation(config, [np.random.default_rng(seed) for seed in (1, 2)], shape)
     alone = perturbation(config, [np.random.default_rng(2)], shape)
     for part, own in zip(both[:4], alone[:4], strict=True):
         np.testing.assert_array_equal(part[:, 2:], own)

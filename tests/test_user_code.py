@@ -74,8 +74,7 @@ def twice(environment):
 
 
 def test_an_environment_may_scale_the_action_that_it_is_given():
-    envs = made("ScalesAction")
-    played = episode(envs)
+    played = episode(made("ScalesAction"))
     np.testing.assert_array_equal(played.action[0], act(played.observation[0, :-1], 0, 0, 0))
     moved = np.diff(played.observation[0], axis=0)
     np.testing.assert_allclose(moved, 0.01 * played.action[0], atol=1e-6)

@@ -14,8 +14,7 @@ def run(body, limit=30):
     program += "from music_tf.process.signals import *\nfrom music_tf.process.watchdog import *\n"
     program += textwrap.dedent(body)
     start = time.monotonic()
-    done = python(program, timeout=limit)
-    return done, time.monotonic() - start
+    return python(program, timeout=limit), time.monotonic() - start
 
 
 def test_a_process_that_hangs_ends_with_its_stacks(tmp_path):

@@ -44,8 +44,7 @@ def test_check_env_says_of_the_arm_what_the_page_shows(folder, capsys):
     assert run_verb(COMMANDS[0]) == 0
     shown = of_clocks(capsys.readouterr().out)
     assert [line for line in CHECKED.splitlines() if of_clocks(line) not in shown] == []
-    proposed = " ".join(["music-tf", *COMMANDS[1][: COMMANDS[1].index("--epochs")]])
-    assert proposed in shown
+    assert " ".join(["music-tf", *COMMANDS[1][: COMMANDS[1].index("--epochs")]]) in shown
 
 
 def test_what_is_pasted_trains_measures_and_films_the_arm(folder, capsys, monkeypatch):

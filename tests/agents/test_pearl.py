@@ -151,8 +151,7 @@ def test_rows_of_a_task_share_its_latent():
     case = PearlCase()
     case.noise["context"] = case.noise["context"][:, :1]  # one task has all rows
     latent, _ = case.latents()
-    rows = tf.repeat(latent, ROWS, axis=1)
-    several = {**case.noise, "latent": rows}
+    several = {**case.noise, "latent": tf.repeat(latent, ROWS, axis=1)}
     one = case.learner.losses(case.weights, case.targets, case.batch, several, tf.constant(0.0))
     found = case.losses().metrics
     np.testing.assert_allclose(found["train/critic_loss"], one.metrics["train/critic_loss"])
@@ -180,8 +179,7 @@ def test_mean_deviation_and_sample_of_the_policy_cost_what_the_settings_say():
     none = parts(case)["actor"]
     before = case.losses().metrics["train/actor_loss"]
     for name, cost in costs.items():
-        gradient = parts(case, **{name: 0.5})["actor"]
-        assert np.abs(gradient - none).max() > 1e-4, name
+        assert np.abs(parts(case, **{name: 0.5})["actor"] - none).max() > 1e-4, name
         added = np.mean(case.losses().metrics["train/actor_loss"] - before)
         assert added == pytest.approx(0.5 * cost, rel=1e-4), name
 
@@ -200,8 +198,7 @@ def test_a_deterministic_latent_is_the_mean_of_what_rows_say_and_costs_no_diverg
 @pytest.mark.parametrize(("following", "size"), [(False, 1), (True, 1 + OBSERVED)])
 def test_the_encoder_reads_observation_action_and_reward_and_perhaps_what_followed(following, size):
     case = PearlCase(context_next_observation=following)
-    kernel = case.network("encoder").shapes[0]
-    assert kernel == (OBSERVED + ACTIONS + size, 8)
+    assert case.network("encoder").shapes[0] == (OBSERVED + ACTIONS + size, 8)
     assert case.network("encoder").shapes[-1] == (2 * LATENT,)
 
 

@@ -195,8 +195,7 @@ def test_the_correction_for_squashing_is_that_of_the_settings():
 
 
 def test_the_loss_of_the_temperature_is_logged_where_one_is_learned():
-    case = case_of(**PAPER, target_entropy_per_action=-2.0)
-    metrics = case.losses().metrics
+    metrics = case_of(**PAPER, target_entropy_per_action=-2.0).losses().metrics
     alpha, entropy = metrics["train/temperature"], metrics["train/entropy"]
     # an entropy below the target gives a negative loss, which falls as alpha grows
     np.testing.assert_allclose(
@@ -230,8 +229,7 @@ def test_masked_steps_at_which_the_time_was_over_teach_critics_nothing(form):
     q = case.q(case.weights, case.batch.inputs, case.batch.action)
     error = np.where(case.batch.truncated, 0.0, y - q)
     expected = np.square(error).mean(axis=2).sum(axis=0) / (4.0 if form == "half_mean" else 1.0)
-    found = case.losses().metrics["train/critic_loss"]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
 
 
 def test_half_the_mean_is_a_critic_loss_too():

@@ -257,13 +257,11 @@ def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_ow
     code = (
         "import time; time.sleep(0.3)\nfrom music_tf.process.signals import since_launch as since\n"
     )
-    said = python(f"{code}print(since(), time.time())")
-    age, then = map(float, said.stdout.split())
+    age, then = map(float, python(f"{code}print(since(), time.time())").stdout.split())
     assert 0.3 <= age <= then - before + 0.05  # the clock of processes has ticks of 10 ms
     outside = since_launch()
     with as_guest():
-        inside = since_launch()
-        assert 0.0 <= inside < outside
+        assert 0.0 <= since_launch() < outside
     assert since_launch() >= outside
 
 

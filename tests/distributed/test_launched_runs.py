@@ -49,8 +49,7 @@ def test_a_launched_run_leaves_everything(whole):
     summary = json.loads((path / "summary.json").read_text())
     assert (summary["ranks"], summary["epochs"], summary["env_steps"]) == (2, 12, 2880)
     assert "music/bound_heldout" in summary["metrics"]
-    logs = {entry.name for entry in (path / "logs").iterdir()}
-    assert logs >= {"rank_0000.log", "rank_0001.log"}
+    assert {entry.name for entry in (path / "logs").iterdir()} >= {"rank_0000.log", "rank_0001.log"}
     assert out.count("workers 2 on 2 ranks") == 1
 
 
@@ -74,8 +73,7 @@ def test_a_run_that_sigusr1_stopped_ends_bit_equal_to_one_that_went_through(whol
 
 def test_two_ranks_start_from_a_run_of_two_ranks(whole, tmp_path):
     path, source = tmp_path / "run", whole[0]
-    words = train(path, "ddpg_music_finetune_her", "--init-from", source)
-    ended = run(words, path, real=True)
+    ended = run(train(path, "ddpg_music_finetune_her", "--init-from", source), path, real=True)
     assert ended.code == DONE, ended.err
     before, _ = load_weights(source / "checkpoints")
     first, _ = load_weights(path / "checkpoints/epoch_000000")

@@ -73,8 +73,7 @@ def disturbed(trainer, comm):
     """What the comparison says of arrays that the last rank moved by one ulp, by their names."""
     arrays = {name: np.copy(array) for name, array in trainer.shared().items()}
     meta, texts = json.loads(json.dumps(trainer.meta())), {}
-    one_of_each = {name.split("/")[0]: name for name in arrays}
-    for name in (*one_of_each.values(), "normalizer/observation"):
+    for name in (*{name.split("/")[0]: name for name in arrays}.values(), "normalizer/observation"):
         moved = np.copy(arrays[name])
         if comm.rank == comm.size - 1:
             moved.flat[-1] = np.nextafter(moved.flat[-1], np.inf, dtype=moved.dtype)

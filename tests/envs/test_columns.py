@@ -75,8 +75,7 @@ def test_an_object_is_found_on_a_line():
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
     groups = random_groups(np.random.default_rng([20, number]))
-    found = found_in(LAYOUT, groups=groups)
-    robot, thing = split_of(found)
+    robot, thing = split_of(found_in(LAYOUT, groups=groups))
     assert robot == columns(groups, "point")
     assert thing in [columns(groups, name) for name in ("disc", "second") if name in groups]
 
@@ -192,8 +191,7 @@ def test_a_velocity_goes_along_with_the_change_of_a_place():
 
 
 def test_of_two_columns_the_relative_one_moves_with_the_thing():
-    random = np.random.default_rng(0)
-    thing, robot = random.normal(size=(2, 40)).cumsum(axis=1)
+    thing, robot = np.random.default_rng(0).normal(size=(2, 40)).cumsum(axis=1)
     leans = leaning([branch(thing, robot, thing - robot)], 0, 1, 2)
     assert leans[0] < 0.5
     assert leans[1] > 0.9

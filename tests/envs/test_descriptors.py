@@ -59,8 +59,7 @@ def test_the_plane_of_a_robot_is_x_and_z_where_it_runs_along_a_line_else_x_and_y
     found = plane(environment)
     assert found.shape == (2,)
     start = [0.0, environment.init_qpos[1]] if "z_distance_from_origin" in info else [0.0, 0.0]
-    expected = [info[name] for name in entries]
-    np.testing.assert_allclose((found - start)[: len(entries)], expected)
+    np.testing.assert_allclose((found - start)[: len(entries)], [info[name] for name in entries])
     environment.data.qpos[:2] = 7.0, 3.0
     np.testing.assert_array_equal(plane(environment), [7.0, 3.0])
 
@@ -84,8 +83,7 @@ def test_a_run_may_tell_skills_apart_by_its_name_alone(word, size):
     envs = LockstepEnvs("Ant-v5", 1, EnvConfig(), world=World(descriptor=(word,)))
     assert envs.spec.extras == {DESCRIPTOR: size}
     envs.reset([0], [3])
-    taken = envs.step(np.zeros([1, 8], np.float32), [0])
-    assert taken.extras[DESCRIPTOR].shape == (1, size)
+    assert envs.step(np.zeros([1, 8], np.float32), [0]).extras[DESCRIPTOR].shape == (1, size)
     envs.close()
 
 

@@ -163,8 +163,7 @@ def test_tasks_are_drawn_as_the_authors_draw_them():
 def test_two_tasks_differ_in_what_they_pay_and_in_nothing_else(env_id):
     envs = LockstepEnvs(env_id, 2)
     tasks = envs.sample_tasks(2, np.random.default_rng(0))
-    first = envs.reset([0, 1], [3, 3], tasks=tasks).observation
-    np.testing.assert_array_equal(*first)
+    np.testing.assert_array_equal(*envs.reset([0, 1], [3, 3], tasks=tasks).observation)
     action = np.full((2, envs.spec.action_dim), 0.3, np.float32)
     for _ in range(3):
         played = envs.step(action, [0, 1])

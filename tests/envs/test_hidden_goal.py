@@ -60,18 +60,15 @@ def test_observations_are_those_of_the_task_that_shows_its_goal_with_what_is_ach
 
 
 def drawn(env_id, count=400):
-    environment = gymnasium.make(env_id)
-    return environment.get_wrapper_attr("sample_tasks")(count, np.random.default_rng(0))
+    return gymnasium.make(env_id).get_wrapper_attr("sample_tasks")(count, np.random.default_rng(0))
 
 
 def test_goals_are_drawn_as_the_environment_draws_them():
     reach, pick = drawn(REACH), drawn("music_tf/FetchPickAndPlaceHiddenGoal-v0")
-    shown = make_environment("FetchReach-v4").unwrapped
-    away = reach - shown.initial_gripper_xpos
+    away = reach - make_environment("FetchReach-v4").unwrapped.initial_gripper_xpos
     assert 0.14 < np.abs(away).max() <= 0.15
     np.testing.assert_allclose(away.mean(axis=0), 0.0, atol=0.02)
-    on_table = np.isclose(pick[:, 2], pick[:, 2].min())
-    assert 0.4 < on_table.mean() < 0.6
+    assert 0.4 < np.isclose(pick[:, 2], pick[:, 2].min()).mean() < 0.6
     cells = np.unique(np.round(drawn(MAZE)), axis=0)
     free = make_environment("PointMaze_UMaze-v3").unwrapped.maze.unique_goal_locations
     np.testing.assert_array_equal(cells, np.unique(free, axis=0))

@@ -143,8 +143,7 @@ def test_time_is_over_with_the_last_step_and_not_before(env_id, steps):
 
 def test_an_episode_that_reaches_its_goal_may_terminate():
     envs = LockstepEnvs("music_tf/PointPushTerminating-v0", 1)
-    goal = envs.reset([0], [0]).achieved_goal
-    envs.reset([0], [0], goal)
+    envs.reset([0], [0], envs.reset([0], [0]).achieved_goal)
     taken = envs.step(np.zeros((1, 3), np.float32), [0])
     assert (taken.terminated[0], taken.truncated[0], taken.success[0]) == (True, False, True)
 

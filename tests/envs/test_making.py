@@ -53,8 +53,7 @@ def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     try:
-        environment = make_environment("users_module:UsersReach-v0")
-        assert environment.spec.max_episode_steps == 5
+        assert make_environment("users_module:UsersReach-v0").spec.max_episode_steps == 5
     finally:
         gymnasium.registry.pop("UsersReach-v0", None)
         sys.modules.pop("users_module", None)

@@ -119,8 +119,7 @@ def test_a_recipe_trains_on_it(recipe, task, typed):
     words = [recipe, "--env-id", env_id(task), *SMALL.split(), *(TYPED.split() if typed else ())]
     if recipe != "ddpg_her":
         words += ["--music.trajectories", "2"]
-    trainer = build_trainer(parse_train(words).config, Communicator())
-    metrics = trainer.run_epoch(lambda _: False)
+    metrics = build_trainer(parse_train(words).config, Communicator()).run_epoch(lambda _: False)
     assert metrics["time/env_steps"] > 0
     assert math.isfinite(metrics["train/critic_loss"])
     learned = "music/bound" if "music" in recipe else "eval/success_rate"

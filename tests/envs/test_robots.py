@@ -107,8 +107,7 @@ def test_an_ant_that_stays_inside_moves_as_one_without_blocks():
 
 def test_stages_of_a_run_lower_blocks_and_break_a_leg():
     changes = [{}, {"at": {"steps": 1}, "set": {"opened": 2}, "gear": {"hip_4": 0, "ankle_4": 0}}]
-    settings = EnvConfig(changes=json.dumps(changes))
-    envs = LockstepEnvs("music_tf/AntBlocks-v0", 1, settings)
+    envs = LockstepEnvs("music_tf/AntBlocks-v0", 1, EnvConfig(changes=json.dumps(changes)))
     model = envs._members[0].environment.unwrapped.model
 
     def lowered():

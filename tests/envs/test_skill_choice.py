@@ -99,8 +99,7 @@ def run(tmp_path_factory):
 
 
 def test_it_acts_as_the_run_does_and_goals_are_columns(run):
-    settings = EnvConfig(skills=str(run), skill_steps=7)
-    envs = LockstepEnvs(POINT, 1, settings)
+    envs = LockstepEnvs(POINT, 1, EnvConfig(skills=str(run), skill_steps=7))
     plain = LockstepEnvs(POINT, 1)
     spec = envs.spec
     assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (8 + 3, 0, 3)

@@ -55,8 +55,7 @@ def library(monkeypatch):
     torch.set_num_threads = stand_in.threads.append
     for module in (stand_in, noise, torch):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    time = SimpleNamespace(monotonic=lambda: clock.seconds)
-    monkeypatch.setattr(compare_baselines, "time", time)
+    monkeypatch.setattr(compare_baselines, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
     monkeypatch.setattr(importlib.metadata, "version", lambda package: "2.0")
     return stand_in
 

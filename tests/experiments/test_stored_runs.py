@@ -113,8 +113,7 @@ def test_a_metric_on_the_way_counts_the_steps_of_a_start_and_is_blank_between_ep
     path = tmp_path / "seed2.csv"
     comments = header("music-tf train sac", "1", {"before": {"time/env_steps": 1000.0}})
     path.write_text(comments + SEED.partition("\n")[2])
-    found = stored.followed(read_result(path), MOTION, (2000, 3000, 3500))
-    assert found == [0.1, 0.3, None]
+    assert stored.followed(read_result(path), MOTION, (2000, 3000, 3500)) == [0.1, 0.3, None]
 
 
 def in_world(epoch, world, skill, learned_in, x, moved=0.0):

@@ -140,8 +140,7 @@ def test_a_share_that_is_nowhere_above_0_has_no_interval(place):
 
 
 def test_runs_made_by_hand_say_how(place):
-    text = STUDY.replace("role=", 'by_hand="`make train`", role=')
-    (place / "mine.py").write_text(text)
+    (place / "mine.py").write_text(STUDY.replace("role=", 'by_hand="`make train`", role='))
     store(place, "her", {0: 0.9})
     assert lines_of(place)[-1].startswith("`make train`; commit 0123456; ")
 

@@ -28,8 +28,7 @@ OF_STATISTICS = [name for name in STARTED if "_prioritized" in name or "_reward"
 
 
 def inherited(recipe, env_id, folder):
-    words = [recipe, "--env-id", env_id, "--init-from", folder]
-    command = parse_train(words)
+    command = parse_train([recipe, "--env-id", env_id, "--init-from", folder])
     return try_heritage(command.config, find_source(command.start.path), command.start.parts)
 
 
@@ -46,8 +45,7 @@ def inherited(recipe, env_id, folder):
     ],
 )
 def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
-    env_id = TASKS[folder.removesuffix("_sac")]
-    assert inherited(recipe, env_id, folder).record["parts"] == parts
+    assert inherited(recipe, TASKS[folder.removesuffix("_sac")], folder).record["parts"] == parts
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,7 @@ def lost_hosts(setting: Setting) -> Iterator[Trial]:
             hosts.mend(2)
             if name == "SIGUSR1":
                 trial = judge_stop(trial)
-            note = "; ".join(filter(None, [name, trial.note]))
-            yield dataclasses.replace(trial, note=note)
+            yield dataclasses.replace(trial, note="; ".join(filter(None, [name, trial.note])))
         finish_and_compare(path, setting.folder / "reference", 1, *LEARNER[2:], hosts=hosts)
 
 
@@ -278,8 +277,7 @@ def _note(path: Path, name: str, seed: int, trial: Trial) -> None:
 
 def _memory(pid: int) -> int:
     """Returns the resident bytes of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _files(pid: int) -> int:

@@ -141,8 +141,7 @@ def _build_learner(config, spec, terms):
     from music_tf.randomness import stream
 
     inputs = spec.observation_dim + config.skills + spec.goal_dim
-    seed = stream(config.seed, "initial weights/agent")
-    return Learner(Linear(inputs, spec.action_dim, seed))
+    return Learner(Linear(inputs, spec.action_dim, stream(config.seed, "initial weights/agent")))
 
 
 class Fault:

@@ -53,8 +53,7 @@ def test_an_exception_on_one_rank_ends_the_job_with_one_traceback(  # F2
 def test_a_rank_that_hangs_ends_the_job_with_the_stacks_of_all_others(tmp_path):  # F4
     path = tmp_path / "run"
     saves_take_longer = ("--checkpoint-every", "1000000")
-    words = train(path, *ENDLESS, *saves_take_longer, "--hang-after", 5)
-    with Job(words, path, ranks=4) as job:
+    with Job(train(path, *ENDLESS, *saves_take_longer, "--hang-after", 5), path, ranks=4) as job:
         job.wait_for_epoch(1)
         os.kill(job.rank_pids()[2], signal.SIGSTOP)
         start = time.monotonic()
@@ -64,6 +63,5 @@ def test_a_rank_that_hangs_ends_the_job_with_the_stacks_of_all_others(tmp_path):
     spoke = re.findall(r"music-tf: rank (\d): no progress for", ended.err)
     assert len(spoke) == len(set(spoke)) == 3
     assert "most recent call first" in ended.err
-    logged = [log for log in (path / "logs").iterdir() if "no progress" in log.read_text()]
-    assert len(logged) == 3
+    assert len([log for log in (path / "logs").iterdir() if "no progress" in log.read_text()]) == 3
     assert rows_of(path)

@@ -33,8 +33,7 @@ def test_a_second_job_is_refused_and_a_dead_one_succeeded(tmp_path):  # F21
             code = job.process.wait(timeout=60)
         text = second.with_suffix(".err").read_text()
         assert code == USAGE, text
-        root = int(re.search(r"in use by process (\d+) on host", text)[1])
-        assert root in first.rank_pids()
+        assert int(re.search(r"in use by process (\d+) on host", text)[1]) in first.rank_pids()
         assert socket.gethostname() in text
         first.send(signal.SIGUSR1)
         assert first.end().code == STOPPED

@@ -117,8 +117,7 @@ def kill_a_rank(generator: np.random.Generator) -> Callable[[Job], None]:
 
     def strike(job: Job) -> None:
         until(job.rank_pids, "no rank starts")
-        pids = job.rank_pids()
-        os.kill(int(generator.choice(pids)), signal.SIGKILL)
+        os.kill(int(generator.choice(job.rank_pids())), signal.SIGKILL)
 
     return strike
 

@@ -99,8 +99,7 @@ class Forger:
         self.replace(change, lambda path: path.endswith(ending))
 
     def replace_meta(self, change):
-        meta = json.loads((self.checkpoint / "meta.json").read_bytes())
-        text = json.dumps(change(meta)).encode()
+        text = json.dumps(change(json.loads((self.checkpoint / "meta.json").read_bytes()))).encode()
         self.replace(lambda _: text, lambda path: path == "meta.json")
 
     def change_entry(self, path=None, size=None, sha256=None):
@@ -112,8 +111,7 @@ class Forger:
 
     def change_config(self, change):
         path = self.run / "config.json"
-        record = json.loads(path.read_bytes())
-        path.write_text(json.dumps(change(record)))
+        path.write_text(json.dumps(change(json.loads(path.read_bytes()))))
 
     def pick(self, *values):
         return self.random.choice(values)
@@ -127,8 +125,7 @@ def npy(header, data=b"", version=1):
 
 def objects(forger):
     """Pickles where an array belongs: as an object array, inside an archive, or bare."""
-    array = np.array([Payload(forger.marker)], dtype=object)
-    whole = saved_array(array, allow_pickle=True)
+    whole = saved_array(np.array([Payload(forger.marker)], dtype=object), allow_pickle=True)
     bare = (
         f"cbuiltins\nopen\n(V{forger.marker}\nVw\ntR.".encode()
     )  # opens the file, written by hand
@@ -478,8 +475,7 @@ def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatc
         assert "theirs:music_tf/PointPush-v0" in text
     assert not Path("imported").exists()
     allowed = ["--allow-import"]
-    command = parse_train([*resume, *allowed])
-    assert command.config.env_id == "theirs:music_tf/PointPush-v0"
+    assert parse_train([*resume, *allowed]).config.env_id == "theirs:music_tf/PointPush-v0"
     assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2", *allowed])) == 0
     assert Path("imported").exists()
 

@@ -100,8 +100,7 @@ def test_evaluation_counts_nothing_and_a_loaded_term_goes_on():
 
 def test_steps_after_an_end_count_in_no_moment_and_ends_in_no_loss():
     term = dads(normalize_target=False)
-    episodes = make_episodes(0, 2, lengths=[2, 5], skills=SKILLS)
-    term.observe({0: episodes}, 0)
+    term.observe({0: make_episodes(0, 2, lengths=[2, 5], skills=SKILLS)}, 0)
     assert term._moments.steps == 7
     feed = first(term.feed(replay(parted(6)), 1, 0))
     nothing = {**feed, "counted": tf.zeros_like(feed["counted"])}
@@ -144,8 +143,7 @@ def test_omitted_columns_do_not_change_the_reward():
 def test_where_all_is_omitted_changes_are_predicted_from_the_skill_alone():
     term, width = dads(omit="all"), dads(omit=2)
     assert term.inputs == width.inputs == {"dynamics": {"components": [0, 2], "omit": 2}}
-    kernel = term.networks[0].model.trainable_variables[0]
-    assert kernel.shape[0] == SKILLS
+    assert term.networks[0].model.trainable_variables[0].shape[0] == SKILLS
     batch = first(replay(parted(20)).sample_transitions(1, 0))
     elsewhere = batch._replace(
         observation=batch.observation + 5.0, next_observation=batch.next_observation + 5.0

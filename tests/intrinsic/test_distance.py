@@ -155,8 +155,7 @@ def test_the_density_counts_what_is_seldom_touched_more_than_what_moves_at_once(
     episodes = following(256, free=1.0)
     term = distance(distance="density", seen=(1, 3), learning_rate=3e-3)
     weights, _ = train(term, replay(episodes), 1500)
-    steps = first(term.feed(replay(episodes), 1, 7))
-    _, metrics = term.loss(weights, steps)
+    _, metrics = term.loss(weights, first(term.feed(replay(episodes), 1, 7)))
     # deviations of 1 and sqrt(5) / 6 = .37: weights (1 / .37)^2 = 7.2 to 1
     assert float(metrics["distance/weight_spread"][0]) == pytest.approx(math.log(7.2), abs=0.7)
     flat, _ = train(distance(distance="l2", seen=(1, 3)), replay(episodes), 1)
@@ -231,8 +230,7 @@ def test_spectral_kernels_never_lengthen_a_step():
     term = distance(constraint="spectral", seen=(0, 1, 2, 3))
     weights = weights_of(term, seed=2)
     assert [network.name for network in term.networks] == ["phi"]
-    generator = np.random.default_rng(0)
-    before, after = generator.normal(size=(2, 500, 4)).astype(np.float32)
+    before, after = np.random.default_rng(0).normal(size=(2, 500, 4)).astype(np.float32)
     way = np.linalg.norm(term._step(weights, before, after), axis=-1)
     assert (way <= np.linalg.norm(after - before, axis=-1) + 1e-5).all()
     longer = [7.0 * each if each.shape.rank == 2 else each for each in weights["phi"]]
@@ -243,8 +241,7 @@ def test_spectral_kernels_never_lengthen_a_step():
 
 def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_goes():
     episodes = following(40)
-    still = np.repeat(episodes.observation[:20, :1], STEPS + 1, axis=1)
-    episodes.observation[:20] = still
+    episodes.observation[:20] = np.repeat(episodes.observation[:20, :1], STEPS + 1, axis=1)
     linear = [np.float32([[2.0, 0.0, -2.0, 0.0], [0.0, 3.0, 0.0, -3.0]]), np.zeros(4, np.float32)]
     last = [np.float32([[1, 0], [0, 1], [-1, 0], [0, -1]]), np.zeros(2, np.float32)]
     made = Distance(

@@ -83,14 +83,12 @@ def test_the_lowest_value_is_that_of_the_present_weight():
 
 
 def test_a_term_that_never_weighs_anything_is_bounded_by_zero():
-    unbounded = Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),))
-    assert unbounded.bounds == (0.0, 0.0)
+    assert Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),)).bounds == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_no_raw_reward_leaves_the_bounds(weight):
-    rewards = np.concatenate([np.linspace(-2, 2, 101), [-1e9, 1e9]])
-    found = mixed(MUSIC, rewards, weight)
+    found = mixed(MUSIC, np.concatenate([np.linspace(-2, 2, 101), [-1e9, 1e9]]), weight)
     assert found.min() >= -weight - 1e-6
     assert found.max() <= 0.0
 

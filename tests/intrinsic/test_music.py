@@ -208,8 +208,7 @@ def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_tim
         keras_scores(term, weights, agent, shuffled),
         tf.ones([2, 32, STEPS + 1]),
     )
-    tensors = {name: tf.constant(values) for name, values in feed.items()}
-    loss, metrics = term.loss(weights, tensors)
+    loss, metrics = term.loss(weights, {name: tf.constant(values) for name, values in feed.items()})
     np.testing.assert_allclose(metrics["music/bound"], np.mean(expected, axis=1), atol=1e-6)
     np.testing.assert_allclose(loss, -np.mean(expected, axis=1), atol=1e-6)
 
@@ -223,12 +222,10 @@ def test_one_permutation_serves_a_batch_or_each_trajectory_has_its_own(negatives
     np.testing.assert_array_equal(order, np.broadcast_to(short, order.shape))
     assert order.shape == (4, 32, STEPS + 1)
     assert (np.sort(order, axis=-1) == np.arange(STEPS + 1)).all()
-    alike = (order == order[:, :1]).all()
-    assert alike == (negatives == "shared")
+    assert (order == order[:, :1]).all() == (negatives == "shared")
     assert (order[0] != order[1]).any()
     for worker, cycle in ((1, 0), (0, 1)):
-        other = term._permutations(worker, cycle, lengths, STEPS + 1, True)
-        assert (other != order).any()
+        assert (term._permutations(worker, cycle, lengths, STEPS + 1, True) != order).any()
 
 
 @pytest.mark.parametrize("negatives", ["shared", "independent"])
@@ -526,8 +523,7 @@ def test_steps_after_the_end_of_an_episode_do_not_count():
     term = music(pair_negatives="swap")
     weights = weights_of(term, 3)
     whole = carried_episodes(4, 1.0, rng(5))
-    short = whole._replace(length=np.array([0, 20, 30, STEPS]))
-    found = term.priorities(weights, short, 0, 0)
+    found = term.priorities(weights, whole._replace(length=np.array([0, 20, 30, STEPS])), 0, 0)
     assert found[0] == 0.0
     assert found[3] == term.priorities(weights, whole, 0, 0)[3]
     assert (found[:3] < term.priorities(weights, whole, 0, 0)[:3]).all()

@@ -30,8 +30,7 @@ def after_one(term, batch):
     """Gain of a term that has seen a minibatch, and what it pays there then."""
     feed = term.steady_feed(2)
     measured = term.measures(term.reward({}, batch, feed), batch, feed)
-    means = {name: float(tf.reduce_mean(value)) for name, value in measured.items()}
-    term.adapt(means, 40)
+    term.adapt({name: float(tf.reduce_mean(value)) for name, value in measured.items()}, 40)
     return term.gain, term.reward({}, batch, term.steady_feed(2)).numpy()
 
 
@@ -83,8 +82,7 @@ def test_random_rewards_do_not_look_at_what_was_done():
     ids=lambda term: term.name,
 )
 def test_a_run_is_paid_by_a_logarithm_and_a_gain_that_follows(term):
-    trainer = trainer_of(paying(MUSIC, term))
-    metrics = trainer.run_epoch(go_on)
+    metrics = trainer_of(paying(MUSIC, term)).run_epoch(go_on)
     mean, gain = (metrics.get(name) for name in term.measured)
     assert mean >= 0.0
     assert gain > 0.0

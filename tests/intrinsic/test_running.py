@@ -9,8 +9,7 @@ def test_it_begins_with_the_first_episode_and_keeps_99_of_100_parts_after_each()
     assert average.follow(-3.0, 0) is None
     assert average.follow(-1.0, 4) == -2.0  # the mean over the updates by then
     assert average.follow(-1.0, 5) == pytest.approx(0.99 * -2.0 + 0.01 * -1.0)
-    before = average.follow(5.0, 5)
-    assert before == pytest.approx(-1.99)
+    assert average.follow(5.0, 5) == pytest.approx(-1.99)
     found = average.follow(1.0, 7)  # two more episodes, with (5 + 1) / 2 each
     assert found == pytest.approx(0.99**2 * -1.99 + (1 - 0.99**2) * 3.0)
 

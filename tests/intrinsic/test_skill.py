@@ -90,8 +90,7 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
     observed = own.observation if state == "current" else own.next_observation
     np.testing.assert_array_equal(feed["state"], observed[..., [0, 2]])
     np.testing.assert_array_equal(feed["skill"], own.skill)
-    policy_batch = buffer.sample_transitions(3, 5)
-    assert (own.observation != policy_batch.observation).any()
+    assert (own.observation != buffer.sample_transitions(3, 5).observation).any()
 
 
 def test_it_may_learn_from_the_minibatch_of_the_agent():
@@ -255,16 +254,14 @@ def test_the_prior_of_the_pytorch_code_has_its_offset():
 
 
 def test_the_discriminator_may_see_actions_too():
-    scale = (np.float32([1.0, 2.0]), np.float32([3.0, 4.0]))
-    for given in (None, scale):
+    for given in (None, (np.float32([1.0, 2.0]), np.float32([3.0, 4.0]))):
         settings = SkillConfig(
             hidden_sizes=(8,), include_actions=True, normalize_inputs=given is not None
         )
         made = context(columns=(0, 2), skills=SKILLS, scale=given)._replace(spec=SPEC)
         term, buffer = Skill(settings, made), replay()
         batch = buffer.sample_transitions(1, 0, "skill/transitions")
-        state = term.feed(buffer, 1, 0)["state"]
-        np.testing.assert_array_equal(state[..., 2:], batch.action)
+        np.testing.assert_array_equal(term.feed(buffer, 1, 0)["state"][..., 2:], batch.action)
         weights, now = weights_of(term, 1), first_update(batch)
         other = now._replace(action=-now.action)
         found = [term.reward(weights, each, {}).numpy() for each in (now, other)]

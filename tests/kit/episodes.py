@@ -17,8 +17,7 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
     """
     states, numbers = np.arange(STEPS + 1), np.arange(first, first + count)
     length = np.full(count, STEPS) if lengths is None else np.array(lengths)
-    state = np.minimum(states, length[:, None])
-    base = 100.0 * numbers[:, None, None] + state[..., None]
+    base = 100.0 * numbers[:, None, None] + np.minimum(states, length[:, None])[..., None]
     observation = base + np.arange(SPEC.observation_dim) / 10.0
     steps = base[:, :STEPS] + 0.5 + np.arange(SPEC.action_dim) / 10.0
     over = np.arange(STEPS) >= length[:, None]

@@ -34,8 +34,7 @@ class Guess(RewardTerm):
         self.inputs = {"guesser": {"of": "the state after"}}
 
     def reward(self, weights, batch, feed):
-        guess = self._guess(weights, batch.next_observation)
-        return tf.stop_gradient(guess)
+        return tf.stop_gradient(self._guess(weights, batch.next_observation))
 
     def feed(self, replay, updates, cycle):
         return {"state": replay.sample_transitions(updates, cycle, "guess").observation}

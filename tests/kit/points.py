@@ -251,8 +251,7 @@ class PaysElsewhere(Point):
 
     def step(self, action):
         seen, _, *rest = super().step(action)
-        reward = self.compute_reward(seen["achieved_goal"], self.drawn, {})
-        return seen, float(reward), *rest
+        return seen, float(self.compute_reward(seen["achieved_goal"], self.drawn, {})), *rest
 
 
 class Mapped(Sparse):

@@ -58,8 +58,7 @@ def test_the_density_distance_has_its_known_value():
 
 
 def test_a_column_that_never_changes_takes_nearly_all_of_the_weight():
-    log_deviation = tf.constant([-13.8155, -3.0, -2.0, -4.0])
-    found = controllability_log_weights(log_deviation)
+    found = controllability_log_weights(tf.constant([-13.8155, -3.0, -2.0, -4.0]))
     np.testing.assert_allclose(found, [16.223, -5.408, -7.408, -3.408], atol=1e-3)
 
 

@@ -62,8 +62,7 @@ def test_equal_predictions_have_none_however_sure_the_model_is():
 
 
 def test_it_lies_between_none_and_the_log_of_the_number_of_actions():
-    found = influence_of_actions(*drawn(100, 8, 3)).numpy()
-    assert (found >= -1e-6).all()
+    assert (influence_of_actions(*drawn(100, 8, 3)).numpy() >= -1e-6).all()
     apart = gaussians(1e3 * np.arange(8.0)[:, None], np.ones([8, 1]))
     # far apart, the variational part is log K and the product (log 2 - 1) / 2 below
     expected = math.log(8.0) + 0.25 * (math.log(2.0) - 1.0)

@@ -52,8 +52,7 @@ def test_the_temperature_rises_where_entropy_is_below_its_target(log_density, di
 
 def test_the_entropy_reward_is_scaled_and_clipped():
     # -0.02 * (10, -10, 80) = (-0.2, 0.2, -1.6), clipped to [-1, 0]: it never pays
-    log_density = tf.constant([[10.0, -10.0, 80.0]])
-    found = entropy_reward(log_density, 0.02, (-1.0, 0.0), batch_mean=False)
+    found = entropy_reward(tf.constant([[10.0, -10.0, 80.0]]), 0.02, (-1.0, 0.0), batch_mean=False)
     np.testing.assert_allclose(found, [[-0.2, 0.0, -1.0]], rtol=1e-6)
 
 
@@ -73,8 +72,7 @@ def test_no_gradient_passes_through_the_entropy_reward(batch_mean):
 
 
 def test_the_batch_mean_has_the_gradient_of_the_released_matrix_and_differs_by_a_variance():
-    generator = np.random.default_rng(0)
-    q, rest, log_density = generator.normal(size=(3, 6)).astype(np.float32)
+    q, rest, log_density = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
     log_density = 20.0 * (log_density - log_density.mean())
     rho = np.clip(-0.02 * log_density, -1.0, 0.0)
     assert 0.0 < np.mean(rho == 0.0) < 1.0

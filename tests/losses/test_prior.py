@@ -18,6 +18,5 @@ def test_the_effective_number_is_that_of_as_many_equal_ones(chances, expected):
 
 
 def test_the_learned_prior_prefers_what_is_recognised():
-    found = learned_prior(np.log([0.9, 0.9, 0.2]))
-    np.testing.assert_allclose(found, [0.45, 0.45, 0.1])
+    np.testing.assert_allclose(learned_prior(np.log([0.9, 0.9, 0.2])), [0.45, 0.45, 0.1])
     assert learned_prior([-1000.0, -1000.0]).tolist() == [0.5, 0.5]

@@ -9,8 +9,7 @@ from music_tf.losses.discriminator import gaussian_log_likelihood, skill_hits, s
 
 def test_it_is_the_logarithm_of_the_softmax_at_the_active_skill():
     # softmax of (log 1, log 2, log 5) = (1/8, 2/8, 5/8)
-    logits = tf.math.log([[1.0, 2.0, 5.0]] * 3)
-    found = skill_log_likelihood(logits, tf.eye(3))
+    found = skill_log_likelihood(tf.math.log([[1.0, 2.0, 5.0]] * 3), tf.eye(3))
     np.testing.assert_allclose(found, np.log([1 / 8, 2 / 8, 5 / 8]), rtol=1e-6)
 
 

@@ -66,7 +66,6 @@ def test_the_soft_target_of_sac():
 
 def test_a_state_is_worth_its_lowest_value_and_the_entropy_there():
     # min(3, 2.5) + 0.1 * 1.3 = 2.63; min(-1, 2) - 0.1 * 2 = -1.2
-    parts = [[[3.0, -1.0]], [[2.5, 2.0]]], [[-1.3, 2.0]], 0.1
-    found, slopes = gradients(value_target, *parts)
+    found, slopes = gradients(value_target, *([[[3.0, -1.0]], [[2.5, 2.0]]], [[-1.3, 2.0]], 0.1))
     np.testing.assert_allclose(found, [[2.63, -1.2]], rtol=1e-6)
     assert slopes == [None] * 3

@@ -89,8 +89,7 @@ def test_an_object_ends_on_its_table_or_held(gripper, last, kept):
 def test_comotion_is_the_path_together_with_a_gripper_within_ten_centimetres(
     gripper, places, metres
 ):
-    found = metrics_of(path(*gripper), path(*places))["object_comotion_m"]
-    assert found == pytest.approx(metres)
+    assert metrics_of(path(*gripper), path(*places))["object_comotion_m"] == pytest.approx(metres)
 
 
 def test_comotion_of_an_episode_that_loses_the_object_is_nothing():
@@ -348,8 +347,7 @@ def test_a_line_is_measured_as_a_plane_is_but_for_directions():
 
 
 def test_nearness_is_unknown_in_an_environments_own_unit():
-    thousandths = flat([(0.0,), (20.0,)], [(100.0,), (120.0,)])
-    found = behaviour_metrics(thousandths, np.array([1]), LINE)
+    found = behaviour_metrics(flat([(0.0,), (20.0,)], [(100.0,), (120.0,)]), np.array([1]), LINE)
     assert found["object_comotion_m"].tolist() == [20.0]
     behind = EnvironmentInfo(
         family="table", gripper=(0, 1, 2), object=(3, 4, 5), support=INFO.support

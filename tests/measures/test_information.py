@@ -158,8 +158,7 @@ def test_a_null_is_compared_with_the_estimate_from_the_same_steps():
     x, y = (generator.standard_normal((30, 40, 1)) for _ in range(2))
     x[:, 20:] *= 100.0
     y[:, 20:] *= 100.0
-    length = np.where(np.arange(30) % 5, 20, 40)
-    found = paired_information(x, y, length, np.random.default_rng(1))
+    found = paired_information(x, y, np.where(np.arange(30) % 5, 20, 40), np.random.default_rng(1))
     assert len(found.same) == len(found.null) == 20
     assert found.nats == pytest.approx(found.null.mean(), abs=0.05)
     assert found.chance > 0.05
@@ -169,8 +168,7 @@ def test_a_null_is_compared_with_the_estimate_from_the_same_steps():
 def test_pairings_with_too_few_steps_are_left_out(episodes, pairings):
     # Whoever is paired, they share their first steps alone; three neighbours need four of them.
     x, y, _, generator = movements(1.0, episodes)
-    length = np.array([20, 1, 1, 1])[:episodes]
-    found = paired_information(x, y, length, generator)
+    found = paired_information(x, y, np.array([20, 1, 1, 1])[:episodes], generator)
     assert len(found.same) == len(found.null) == pairings
 
 

@@ -141,6 +141,5 @@ def test_coverage_is_the_log_of_the_mean_distance_to_the_third_nearest_place():
 
 
 def test_twice_as_wide_is_a_log_two_more():
-    random = np.random.default_rng(1)
-    places = random.standard_normal([100, 2]).astype(np.float32)
+    places = np.random.default_rng(1).standard_normal([100, 2]).astype(np.float32)
     assert coverage(2 * places) - coverage(places) == pytest.approx(np.log(2), abs=1e-6)

@@ -51,8 +51,7 @@ ROWS = (
     ],
 )
 def test_weights_have_names_shapes_and_order_of_the_model(config):
-    model = MODELS[config.actor](4, 3, (8, 5), np.random.default_rng(0))
-    network = Network("actor", model, 0.0)
+    network = Network("actor", MODELS[config.actor](4, 3, (8, 5), np.random.default_rng(0)), 0.0)
     expected = dict(zip(network.weight_names, network.shapes, strict=True))
     assert list(actor_shapes(config.actor, 4, (8, 5), 3).items()) == list(expected.items())
 
@@ -107,5 +106,4 @@ def test_each_skill_acts_with_weights_and_moments_of_its_own():
         name: np.stack([skill_arrays(one)[name] for one in each]) for name in skill_arrays(each[0])
     }
     for number, one in enumerate(each):
-        again = learned_skill(each[0], arrays, number)
-        np.testing.assert_equal(arrays_of(again), arrays_of(one))
+        np.testing.assert_equal(arrays_of(learned_skill(each[0], arrays, number)), arrays_of(one))

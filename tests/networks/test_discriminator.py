@@ -21,8 +21,7 @@ def arrays(hidden=(4, 6), columns=2, skills=3):
 
 def test_the_golden_values_of_three_logits():
     kernel = np.zeros([1, 3], np.float32)
-    bias = np.array([2.0, 0.0, -1.0], np.float32)
-    names = Discriminator([kernel, bias], None, (0,), True)
+    names = Discriminator([kernel, np.array([2.0, 0.0, -1.0], np.float32)], None, (0,), True)
     np.testing.assert_allclose(
         names.log_likelihood(np.zeros([1, 1])), [[-0.169846, -2.169846, -3.169846]], atol=1e-5
     )
@@ -53,8 +52,7 @@ def test_actions_follow_the_columns_that_a_discriminator_sees():
 
 def test_a_discriminator_without_inputs_scores_every_state_alike():
     _, saved = arrays()
-    seen = {"components": [], "state": "next", "blind": True}
-    names = discriminator_of(saved, seen, (4, 6), 3)
+    names = discriminator_of(saved, {"components": [], "state": "next", "blind": True}, (4, 6), 3)
     found = names.log_likelihood(np.random.default_rng(1).normal(size=(5, 25)))
     assert found.shape == (5, 3)
     np.testing.assert_array_equal(found, found[:1].repeat(5, axis=0))

@@ -39,8 +39,7 @@ def test_parameter_counts_are_those_of_the_release(model, parameters):
 
 
 def test_weights_are_glorot_uniform_and_biases_zero():
-    model = deterministic_actor(30, 4, (50, 60), rng())
-    for layer in model.layers[1:]:
+    for layer in deterministic_actor(30, 4, (50, 60), rng()).layers[1:]:
         kernel, bias = layer.get_weights()
         limit = np.sqrt(6.0 / sum(kernel.shape))
         assert np.abs(kernel).max() <= limit

@@ -129,8 +129,7 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     config = parse_train(["sac", *(word for option in words for word in option)]).config
     assert config == with_fields(default, values)
     assert list(config.rewards) == list(default.rewards)
-    same = [field.name for field in fields_of(config) if field in fields]
-    assert same == ["env_id"]
+    assert [field.name for field in fields_of(config) if field in fields] == ["env_id"]
     pinned = parse_train(["sac", "--skills", "3", spelling("pinned_skill"), "2"]).config
     assert pinned.pinned_skill == 2
     held = parse_train(["sac", spelling("exploration.random_hold"), "4"]).config
@@ -378,8 +377,7 @@ def test_help_fits_a_screen_and_names_every_recipe_option_and_group(capsys, reci
     assert max(map(len, text.splitlines())) <= 110
     config = recipes.resolve(*recipe) if recipe else Config()
     names = [show_option(field.name) for field in fields_of(TrainCommand(config=config))]
-    missing = [name for name in names if "." not in name and f"  {name} " not in text]
-    assert missing == ["--recipe"]
+    assert [name for name in names if "." not in name and f"  {name} " not in text] == ["--recipe"]
     assert [name for name in names if name[2:].partition(".")[0] not in text] == []
     if not recipe:
         assert [name for name in recipes.names() if name not in text] == []
@@ -433,8 +431,7 @@ def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(ex
         assert "--agent.entropy-mode" not in text
         assert "Adam step size of the state value. A number in [0, 1]. (default: 0.0003)" in text
         assert "(default: paper)" in text
-    on_hopper = explained("sac", "--env-id", "Hopper-v5")
-    assert "(default: Hopper-v5)" in on_hopper
+    assert "(default: Hopper-v5)" in explained("sac", "--env-id", "Hopper-v5")
     with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):
         train_help(["sac_diayn", "--preset", "torch", "--help"])
 

@@ -72,16 +72,14 @@ def test_beliefs_of_places_can_say_where_circles_and_spheres_meet():
     for env_id, posterior in kinds.items():
         assert recipes.resolve("sac_pearl", "laptop", env_id).agent.posterior == posterior
         for published in ("oyster", "paper", "garage"):
-            config = recipes.resolve("sac_pearl", published, env_id)
-            assert config.agent.posterior == "diagonal"
+            assert recipes.resolve("sac_pearl", published, env_id).agent.posterior == "diagonal"
 
 
 def test_music_pays_beside_the_task_and_fades_before_the_end():
     plain, both = (settings("laptop", PUSH, recipe) for recipe in ("sac_pearl", "sac_pearl_music"))
     assert recipes.resolve("sac_pearl_music").env_id == PUSH
     assert recipes.presets("sac_pearl_music") == ("laptop",)
-    other = {name for name in plain if plain[name] != both[name]}
-    assert other == {"rewards"}
+    assert {name for name in plain if plain[name] != both[name]} == {"rewards"}
     assert both["rewards"] == ["task", "music"]
     (_, first), (half, weight), (end, last) = both["music.weight"]
     assert (first, last) == (weight, 0.0)

@@ -188,8 +188,7 @@ def test_without_goals_fine_tuning_differs_from_its_skills_by_the_reward_alone(
     assert [*after.rewards] == ["task"]
     assert after.collect.random_steps == 0
     same = {field: getattr(before, field) for field in ("rewards", "collect", "evaluation")}
-    pinned = {"pinned_skill": None, "start": None}
-    assert dataclasses.replace(after, **same, **pinned) == before
+    assert dataclasses.replace(after, **same, **{"pinned_skill": None, "start": None}) == before
 
 
 def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop():

@@ -415,8 +415,7 @@ def test_an_episode_that_neither_the_task_nor_a_loss_ended_was_cut_by_the_time()
     drawn = transition(shard.look_up(shard.pick((500,), rng())), 0.9, None)
     episode, time = places(drawn)
     np.testing.assert_array_equal(drawn.truncated, (episode == 2) & (time == 3))
-    everything = all_transitions(episodes).truncated
-    assert np.argwhere(everything).tolist() == [[2, 3]]
+    assert np.argwhere(all_transitions(episodes).truncated).tolist() == [[2, 3]]
 
 
 def test_a_purge_keeps_a_random_half_of_each_worker_and_the_next_save_writes_all():

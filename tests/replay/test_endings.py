@@ -67,15 +67,13 @@ def test_it_is_asked_only_where_it_can_say_yes(env_id, kwargs, ends):
 
 
 def test_a_method_without_an_instance_is_asked_too(points, monkeypatch):
-    envs = LockstepEnvs("Ends-v0", 1)
-    kind = type(envs.environment.unwrapped)
+    kind = type(LockstepEnvs("Ends-v0", 1).environment.unwrapped)
     monkeypatch.setattr(kind, "compute_terminated", staticmethod(lambda a, d, info: True))
     assert LockstepEnvs("Ends-v0", 1).ends_at_goals
 
 
 def test_a_maze_that_is_over_at_its_goal_answers_one_by_one():
-    kwargs = EnvConfig(kwargs='{"continuing_task": false}')
-    envs = LockstepEnvs("PointMaze_UMaze-v3", 1, kwargs)
+    envs = LockstepEnvs("PointMaze_UMaze-v3", 1, EnvConfig(kwargs='{"continuing_task": false}'))
     achieved = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], np.float32)
     desired = np.array([[0.0, 0.44], [1.0, 1.5], [2.0, 2.0]], np.float32)
     assert envs.goal_terminated(achieved, desired).tolist() == [True, False, True]

@@ -30,8 +30,7 @@ def test_episodes_are_drawn_by_dense_rank(priorities, ranks, probabilities):
 
 def prioritized(priority, capacity=4):
     config = ReplayConfig(capacity=capacity * STEPS, batch_size=400, priority="music")
-    shard = Shard(SPEC, 1, config)
-    buffer = ReplayBuffer({3: shard}, config, goal_reward, 0.9, seed=1)
+    buffer = ReplayBuffer({3: Shard(SPEC, 1, config)}, config, goal_reward, 0.9, seed=1)
     buffer.add({3: make_episodes(0, len(priority))}, 0, {3: floats(*priority)})
     return buffer
 
@@ -68,8 +67,7 @@ def by_fresh_episodes(buffer):
     ids=["skills", "normaliser", "trajectories"],
 )
 def test_only_actor_and_critics_sample_by_priority(sample):
-    found = shares(sample(prioritized((0, 0, 3, 5))))
-    assert found == pytest.approx([1 / 4] * 4, abs=0.035)
+    assert shares(sample(prioritized((0, 0, 3, 5)))) == pytest.approx([1 / 4] * 4, abs=0.035)
 
 
 def test_without_priorities_none_are_stored():

@@ -58,8 +58,7 @@ def replay_of(shards):
 
 
 def test_workers_share_tasks_evenly():
-    shares = [list(tasks_of(CONFIG, worker)) for worker in range(2)]
-    assert shares == [[0, 2, 4], [1, 3, 5]]
+    assert [list(tasks_of(CONFIG, worker)) for worker in range(2)] == [[0, 2, 4], [1, 3, 5]]
 
 
 def test_rows_of_an_update_are_of_few_tasks_side_by_side_and_never_mixed():
@@ -68,8 +67,7 @@ def test_rows_of_an_update_are_of_few_tasks_side_by_side_and_never_mixed():
     tasks = (tags // 100).reshape(50, 2, 2, ROWS)
     assert (tasks == tasks[..., :1]).all()
     for worker in range(2):
-        found = np.unique(tasks[:, worker])
-        assert found.tolist() == list(tasks_of(CONFIG, worker))
+        assert np.unique(tasks[:, worker]).tolist() == list(tasks_of(CONFIG, worker))
     assert set(np.unique(tags % 100)) == {10, 11, 20, 21}  # of all visits and kinds
 
 
@@ -85,8 +83,7 @@ def test_contexts_are_of_the_same_tasks_and_of_their_latest_visit_alone():
         contexts.next_observation[..., 0], contexts.observation[..., 0] + 1.0
     )
     # steps count alike: three of four are of the longer of two episodes
-    share = np.mean(contexts.observation[..., 0] >= 100.0)
-    assert share == pytest.approx(0.25, abs=0.02)
+    assert np.mean(contexts.observation[..., 0] >= 100.0) == pytest.approx(0.25, abs=0.02)
 
 
 def test_a_visit_clears_the_context_and_keeps_the_rows():

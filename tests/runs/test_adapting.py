@@ -61,8 +61,7 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert row["eval/return"] == row["adapt/return_last"]
     assert row["adapt/train_return"] < 0.0
     assert row["pearl/kl"] > 0.0
-    summary = json.loads((run / "summary.json").read_text())
-    assert set(summary["evaluation"]) == {"ours", "random"}
+    assert set(json.loads((run / "summary.json").read_text())["evaluation"]) == {"ours", "random"}
     # the first cycle: three tasks, two episodes, two workers; then three episodes of each
     assert row["time/episodes"] == 3 * 2 * 2 + 3 * 3 * 2
     assert row["time/updates"] == 12
@@ -97,10 +96,8 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
 
 def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew(tmp_path):
     half = trained(tmp_path / "half", epochs=1)
-    command = command_of(small(), half, resume=True, without_replay=True, **WORDS)
-    run_session(command)
-    row = read_metrics(half, 2)
-    assert row["time/episodes"] == 2 * (3 * 2 * 2 + 3 * 2)
+    run_session(command_of(small(), half, resume=True, without_replay=True, **WORDS))
+    assert read_metrics(half, 2)["time/episodes"] == 2 * (3 * 2 * 2 + 3 * 2)
 
 
 def test_another_draw_of_tasks_is_refused_on_resume(tmp_path):
@@ -126,8 +123,7 @@ def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same
 
 def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(run):
     result = evaluate_run(load_run(run), 2, beyond=Beyond(full=True), shown=False)
-    written = json.loads((run / "evaluation.json").read_text())
-    assert written["adaptation"] == result["adaptation"]
+    assert json.loads((run / "evaluation.json").read_text())["adaptation"] == result["adaptation"]
     found = result["adaptation"]
     tasks = recorded(run)["tasks"]
     for part in ("test", "train"):
@@ -139,14 +135,12 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
         np.testing.assert_allclose(found[part]["standard_errors"], errors, rtol=1e-6)
     assert found["leak"] == 0.0
     assert set(found["probe_r2"]) == {"2", "3"}
-    last = pytest.approx(found["test"]["returns"][-1])
-    assert result["policies"]["ours"]["eval/return"] == last
+    assert result["policies"]["ours"]["eval/return"] == pytest.approx(found["test"]["returns"][-1])
     ours, random = (result["policies"][name] for name in ("ours", "random"))
     assert ours["adapt/return_prior"] == pytest.approx(found["test"]["returns"][0])
     assert ours["adapt/probe_r2"] == found["probe_r2"]["2"]
     for seen, name in enumerate(("prior", "1", "last")):
-        expected = pytest.approx(found["test"]["random"][seen])
-        assert random[f"adapt/return_{name}"] == expected
+        assert random[f"adapt/return_{name}"] == pytest.approx(found["test"]["random"][seen])
     rows = adaptation_rows(found, "test")
     assert len(rows) == 5
     assert list(rows["mean"]) == ["0", "1", "2", "random"]
@@ -239,8 +233,7 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     assert agent.adapt(seen[:1]) is agent
     assert agent.context.shape == (5, 5)
     agent.adapt(seen[1:])
-    both = agent.exploration().adapt(seen)
-    np.testing.assert_array_equal(agent.belief.mean, both.belief.mean)
+    np.testing.assert_array_equal(agent.belief.mean, agent.exploration().adapt(seen).belief.mean)
     assert (agent.belief.variance < 1.0).all()
     fresh = agent.exploration()
     assert fresh.belief.mean.tolist() == [0.0] * 3
@@ -379,8 +372,7 @@ def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, ch
     assert row["pearl/kl"] > 0.0
     assert np.isfinite(row["adapt/return_last"])
     agent = load_policy(run).adapt(episodes(3))
-    once = load_policy(run).adapt(episodes(3)[:1]).belief
-    assert not np.allclose(agent.belief.mean, once.mean)
+    assert not np.allclose(agent.belief.mean, load_policy(run).adapt(episodes(3)[:1]).belief.mean)
     assert agent.act([0.1, 0.2]).shape == (2,)
     assert (
         evaluate_run(load_run(run), 1, beyond=Beyond(full=True), shown=False)["adaptation"]["leak"]

@@ -16,8 +16,7 @@ from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config,
 
 def acts(policy, skills=1):
     """The actions of a policy in five fixed states."""
-    generator = np.random.default_rng(0)
-    observation = generator.uniform(-1, 1, (5, 8)).astype(np.float32)
+    observation = np.random.default_rng(0).uniform(-1, 1, (5, 8)).astype(np.float32)
     goal = np.zeros((5, 3), np.float32)
     skill = np.eye(skills, dtype=np.float32)[np.zeros(5, int)]
     return policy(observation, goal, skill, np.zeros((5, 3), np.float32))
@@ -39,8 +38,7 @@ def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_fault(tmp_path):
-    trainer = save_run(tmp_path)
-    save_checkpoint(tmp_path, trainer, 2)
+    save_checkpoint(tmp_path, save_run(tmp_path), 2)
     for label, expected in (("epoch_000002", 1), ("epoch_000001", None)):
         damage(tmp_path, label)
         if expected is not None:
@@ -105,8 +103,7 @@ def test_one_process_is_enough_whatever_a_launcher_says(tmp_path, monkeypatch):
     save_run(tmp_path)
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
     monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
-    loaded = load_run(tmp_path)
-    assert measure(loaded, 2)["success"]["successes"] <= 2
+    assert measure(load_run(tmp_path), 2)["success"]["successes"] <= 2
     assert "mpi4py.MPI" not in sys.modules
 
 

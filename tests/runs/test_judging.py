@@ -88,8 +88,7 @@ def test_skills_explain_what_lies_between_their_means():
 
 
 def test_skills_dealt_out_at_random_explain_as_much_as_chance_says():
-    generator = np.random.default_rng(0)
-    ends = generator.standard_normal((400, 3, 5, 3)).astype(np.float32)
+    ends = np.random.default_rng(0).standard_normal((400, 3, 5, 3)).astype(np.float32)
     mean = np.mean([variance_explained(one) for one in ends])
     assert mean == pytest.approx((3 - 1) / (3 * 5 - 1), abs=0.01)
 
@@ -153,8 +152,7 @@ def test_skills_are_shown_beside_random_ones_by_how_far_they_lie_apart():
     assert 0.5 < random["skill/hausdorff_min"] <= random["skill/hausdorff_mean"] < 8.0
     assert random["skill/spread"] > 0.5
     assert {"disk/coverage", "skill/spread"} < set(ours) == set(random)
-    again = compare(square, opposite, 20)
-    assert again == found
+    assert compare(square, opposite, 20) == found
 
 
 @pytest.mark.parametrize(("skills", "each"), [(4, 10), (20, 5), (150, 1)])

@@ -36,8 +36,7 @@ def rests(observation, goal, skill, noise):
 
 
 def test_music_pays_along_an_episode_what_it_pays_in_training_with_swapped_negatives():
-    config = paying(MUSIC, MusicConfig(trajectories=8, gain=20.0))
-    trainer = trainer_of(config)
+    trainer = trainer_of(paying(MUSIC, MusicConfig(trajectories=8, gain=20.0)))
     played = trainer.evaluation.play(carries, 3)
     (trace,) = learned(trainer).traces(played)
     assert (trace.name, trace.lowest, trace.highest) == ("music", -1.0, 0.0)
@@ -84,12 +83,10 @@ def test_heldout_measures_are_those_of_training(lost_object):
 
 
 def test_only_terms_that_still_count_are_measured():
-    retired = with_fields(EVERYTHING, {"skill.weight": ((0.0, 1.0), (2.0, 0.0))})
-    trainer = trainer_of(retired)
+    trainer = trainer_of(with_fields(EVERYTHING, {"skill.weight": ((0.0, 1.0), (2.0, 0.0))}))
     played = trainer.evaluation.play(rests, 2)
     assert "skill/accuracy_heldout" in learned(trainer).heldout(played, 1)
-    found = set(learned(trainer).heldout(played, 3))
-    assert found == {"music/bound_heldout", "music/paid_heldout"}
+    assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout", "music/paid_heldout"}
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,7 @@ def test_skills_are_played_in_the_worlds_that_they_were_learned_in(runs):
         loaded = load_run(runs / "whole", stage=stage)
         each = [loaded.evaluation.play(right, 2, skill) for skill in range(2)]
         found[stage] = [float(played.observation[0, -1, 0]) for played in each]
-        mixed = loaded.evaluation.play(right, 4).observation[:, -1, 0].tolist()
-        assert mixed == found[stage] * 2
+        assert loaded.evaluation.play(right, 4).observation[:, -1, 0].tolist() == found[stage] * 2
         loaded.envs.close()
     assert found == {LEARNED: [0.0, 10.0], NOW: [10.0, 10.0], "0": [0.0, 0.0]}
 
@@ -85,8 +84,7 @@ def test_between_two_skills_the_world_is_already_that_of_the_next(runs):
 
 def test_skills_and_films_take_learned_now_and_numbers(runs, capsys):
     run = runs / "whole"
-    words = ["skills", str(run), "--episodes", "1", "--stage", "learned"]
-    assert run_verb(words) == 0
+    assert run_verb(["skills", str(run), "--episodes", "1", "--stage", "learned"]) == 0
     assert json.loads((run / "skills_stage_learned.json").read_text())["stage"] == [0, 1]
     assert "where each skill was learned" in capsys.readouterr().out
     assert run_verb(["play", str(run), "--episodes", "1", "--out", str(run / "a.gif")]) == 0
@@ -95,8 +93,7 @@ def test_skills_and_films_take_learned_now_and_numbers(runs, capsys):
 def test_evaluate_measures_skills_in_the_world_as_it_is_and_where_they_were_learned(runs, capsys):
     run = runs / "whole"
     assert run_verb(["evaluate", str(run), "--episodes", "2"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "of each skill where it was learned" in shown
+    assert "of each skill where it was learned" in " ".join(capsys.readouterr().out.split())
     found = json.loads((run / "evaluation.json").read_text())
     assert found["stage"] == 1
     assert [len(found[name]) for name in ("skills", "skills_where_learned")] == [2, 2]

@@ -64,8 +64,7 @@ def test_a_table_says_which_skill_was_learned_and_how_far_all_lie_apart(whole):
     rows = rows_of(whole, ())
     assert [float(row["disk/skill"]) for row in rows] == [0, 0, 1, 1]
     assert [bool(row["skill/hausdorff_mean"]) for row in rows] == [False, False, False, True]
-    summary = json.loads((whole / "summary.json").read_text())
-    assert set(summary["evaluation"]) == {"ours", "random"}
+    assert set(json.loads((whole / "summary.json").read_text())["evaluation"]) == {"ours", "random"}
 
 
 def test_a_run_is_looked_at_in_episodes_as_long_as_those_of_its_evaluation(tmp_path):
@@ -93,8 +92,7 @@ def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
     assert policy.skills == 2
     np.testing.assert_array_equal(policy.act([1.0, 2.0], skill=0), first)
     assert not np.array_equal(policy.act([1.0, 2.0], skill=1), first)
-    batch = policy.act([[1.0, 2.0]] * 2, skill=[1, 0])
-    np.testing.assert_allclose(batch[1], first, rtol=1e-5)
+    np.testing.assert_allclose(policy.act([[1.0, 2.0]] * 2, skill=[1, 0])[1], first, rtol=1e-5)
     with pytest.raises(ValueError, match=r"this run has 2, expected 0\.\.1, got 2"):
         policy.act([1.0, 2.0], skill=2)
 
@@ -138,8 +136,7 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
     words = ["--resume", "--run-dir", str(whole), "--skills", "3"]
     command = parse_train([*words, "--incremental.epochs", "2", "2", "5", "--env.changes", "[]"])
     assert (command.config.epochs, command.config.incremental.epochs) == (9, (2, 2, 5))
-    before = json.loads((whole / "config.json").read_text())["config"]["env"]["changes"]
-    assert before == "[]"
+    assert json.loads((whole / "config.json").read_text())["config"]["env"]["changes"] == "[]"
     assert parse_train([*words, "--env.changes", changes]).config.env.changes == changes
 
 

@@ -242,6 +242,5 @@ def test_beside_a_heading_the_leading_metric_stays():
         bar.heading = f"skill {epoch} of 3"
         bar.epoch({"time/env_steps": 100.0 * epoch, "skill/hausdorff_mean": value})
     lines = out.getvalue().splitlines()
-    told = ["apart 9.50" in line for line in lines]
-    assert told == [False, True, True]
+    assert ["apart 9.50" in line for line in lines] == [False, True, True]
     assert lines[2].startswith("epoch 3/4  skill 3 of 3  steps 300  apart 9.50  ")

@@ -90,8 +90,7 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
     assert [one["return"] for one in found["each"]] == pytest.approx(ways, abs=1e-5)
     assert found["best"] == int(np.argmax(ways))
     assert found["reward"] == "my_rewards:to_the_right"
-    shown = capsys.readouterr().out
-    assert f"best by my_rewards:to_the_right: skill {found['best']}" in shown
+    assert f"best by my_rewards:to_the_right: skill {found['best']}" in capsys.readouterr().out
     assert not (run / "skills.json").exists()
 
 
@@ -173,8 +172,7 @@ def test_the_summary_of_skills(run):
     np.testing.assert_array_equal(found["hausdorff"], apart.hausdorff)
     assert found["coverage"] == apart.coverage
     assert 0.0 <= found["explained"] <= 1.0
-    best = max(found["each"], key=lambda row: row["return"])
-    assert found["best"] == best["skill"]
+    assert found["best"] == max(found["each"], key=lambda row: row["return"])["skill"]
     for one, row in zip(followed, found["each"], strict=True):
         assert row["spread"] == pytest.approx(end_spreads(one.ends[None])[0])
         assert row["best_return"] == one.returns.max() >= row["return"]
@@ -272,8 +270,7 @@ def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, o
     loaded.envs.close()
     earned = expected["skill/diversity_return"]
     assert found.diversity.mean() == pytest.approx(earned, rel=1e-3, abs=1e-4)
-    likelihood = expected["skill/log_likelihood_heldout"]
-    assert found.log_likelihood == pytest.approx(likelihood, rel=1e-4)
+    assert found.log_likelihood == pytest.approx(expected["skill/log_likelihood_heldout"], rel=1e-4)
     policy, states = load_policy(tmp_path), played.observation[0, 1:]
     if "missing_descriptor" in options:
         named = policy.skill_log_likelihood(states)

@@ -174,8 +174,7 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     assert set(summary["evaluation"]) == {"ours", "random"}
     launched = read_result(whole / "metrics.csv").columns["time/wall_s"][-1]
     assert summary["wall_s"] > launched > summary["training_s"] > 0.0
-    last = rows_of(whole)[-1]["train/critic_loss"]
-    assert summary["metrics"]["train/critic_loss"] == float(last)
+    assert summary["metrics"]["train/critic_loss"] == float(rows_of(whole)[-1]["train/critic_loss"])
     assert (whole / "logs" / "rank_0000.log").is_file()
 
 
@@ -583,8 +582,7 @@ def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heri
 
 
 def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
-    evaluation = replace(HER_RUN.evaluation, every=2)
-    train(tmp_path / "push", replace(HER_RUN, evaluation=evaluation))
+    train(tmp_path / "push", replace(HER_RUN, evaluation=replace(HER_RUN.evaluation, every=2)))
     train(tmp_path / "reach", replace(HER_RUN, env_id="music_tf/PointReach-v0"))
     assert list(shown_of(tmp_path / "push")[1]) == [240]
     assert shown_of(tmp_path / "reach")[1] == {}

@@ -111,8 +111,7 @@ def test_a_table_leaves_out_a_return_that_nothing_pays_and_nobody_earns():
 
 
 def test_the_arm_of_a_user_is_told_by_all_that_music_has():
-    world = World(agent=TIP, surrounding=DISC, object=DISC, gripper=TIP)
-    envs = LockstepEnvs(ARM, 1, world=world)
+    envs = LockstepEnvs(ARM, 1, world=World(agent=TIP, surrounding=DISC, object=DISC, gripper=TIP))
     assert (envs.info.object, envs.info.gripper, envs.info.unit) == (DISC, TIP, "")
     found = told("ddpg_music", ARM, goals=False, info=envs.info)
     assert list(found) == ["co-motion", "I(dx; dy)", "pay", "bound"]

@@ -91,8 +91,7 @@ def standing_in(monkeypatch):
 
 
 def train(run, *words):
-    command = parse_train([*words, "--run-dir", str(run)])
-    start.start(command, Communicator(alone=True), new_drawing)
+    start.start(parse_train([*words, "--run-dir", str(run)]), Communicator(alone=True), new_drawing)
 
 
 def test_wandb_gets_settings_rows_pictures_and_the_end(tmp_path, standing_in):
@@ -144,8 +143,7 @@ def test_a_tracker_that_breaks_is_warned_of_once_and_costs_nothing(tmp_path, sta
     def refuse(*given, **named):
         raise ConnectionError("no route")
 
-    wandb = standing_in(Wandb())
-    wandb.log = refuse
+    standing_in(Wandb()).log = refuse
     train(tmp_path / "run", *TINY, "--track", "wandb")
     assert (tmp_path / "run" / "summary.json").exists()
     warned = [record.getMessage() for record in caplog.records if "--track" in record.getMessage()]

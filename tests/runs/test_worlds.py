@@ -93,8 +93,7 @@ def test_one_policy_has_no_number_and_many_columns_no_ends():
     assert "skill" not in row
     assert "hausdorff" not in row
     assert row["end_0"] == 10.0
-    wide = dataclasses.replace(config, world=World(descriptor=four))
-    rows = measured(wide, opposite, [0])
+    rows = measured(dataclasses.replace(config, world=World(descriptor=four)), opposite, [0])
     assert [("end_0" in row, row["hausdorff"], row["length"]) for row in rows] == [
         (False, 0.0, 10.0)
     ] * 2

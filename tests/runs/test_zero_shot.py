@@ -73,8 +73,7 @@ def test_it_stops_within_its_distance_and_goes_on_beyond():
     policy = Reaching(Follower(), PLANE, places, stop=3.0)  # a tenth of a unit
     here = np.float32([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     goals = np.float32([[0.09, 0.0, 0.0], [0.11, 0.0, 0.0]])
-    actions = policy(here, goals, None, None)
-    np.testing.assert_allclose(actions, [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(policy(here, goals, None, None), [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
 
 
 def test_of_skills_the_one_acts_that_ends_nearest_to_the_goal(evaluation):

@@ -108,8 +108,7 @@ def commands(side, ranks, name, way):
     configuration = CONFIGURATIONS[name]
     where = ["--run-dir", str(side.run_dir(ranks, name, way))]
     if configuration.source:
-        source = side.run_dir(ranks, configuration.source, "straight")
-        where += ["--init-from", str(source)]
+        where += ["--init-from", str(side.run_dir(ranks, configuration.source, "straight"))]
     if way == "straight":
         found = [[*configuration.train(2), *where]]
     else:

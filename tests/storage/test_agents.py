@@ -83,8 +83,7 @@ def test_its_skills_lie_as_far_apart_as_is_published(name, tmp_path, monkeypatch
 @pytest.mark.parametrize("name", OF_MUSIC)
 def test_it_does_in_a_few_episodes_what_its_stored_evaluation_says(name):
     loaded = load_run(find_agent(name), environments=EPISODES)
-    played = loaded.evaluation.play(loaded.policy, EPISODES)
-    found = loaded.evaluation.behaviour(played)
+    found = loaded.evaluation.behaviour(loaded.evaluation.play(loaded.policy, EPISODES))
     loaded.envs.close()
     shown = {
         metric: pytest.approx(published(name)[metric], **within)
@@ -143,8 +142,7 @@ def test_an_agent_that_adapts_is_told_of_a_place_in_numpy_alone():
     before = fmean(episode(seed)[2].sum() for seed in range(20))
     for seed in range(6):
         agent.adapt([episode(seed)])
-    after = fmean(episode(seed)[2].sum() for seed in range(20))
-    assert after > before + 6.0
+    assert fmean(episode(seed)[2].sum() for seed in range(20)) > before + 6.0
     assert agent.exploration().belief.mean.tolist() == [0.0] * 10
 
 

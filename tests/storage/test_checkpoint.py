@@ -121,8 +121,7 @@ def test_a_manifest_lists_every_shard_with_size_and_digest(tmp_path):
     saved(tmp_path, [1, 2])
     manifest = read_manifest(tmp_path / "epoch_000002")
     listed = {entry.path for entries in manifest.shards.values() for entry in entries}
-    on_disk = {path for path in relative_files(tmp_path) if path.startswith("replay/")}
-    assert listed == on_disk
+    assert listed == {path for path in relative_files(tmp_path) if path.startswith("replay/")}
     entry = manifest.shards["worker_0001"][0]
     assert entry.size == (tmp_path / entry.path).stat().st_size
 

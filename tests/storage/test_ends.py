@@ -96,8 +96,7 @@ def test_ends_of_an_agent_of_the_package_lie_under_the_root_of_all_runs(tmp_path
 
 def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
     note(run)
-    loaded = load_run(run, environments=1)
-    leads = leading_to_goals(loaded)
+    leads = leading_to_goals(load_run(run, environments=1))
     assert leads.columns == (3, 4, 5)
     np.testing.assert_array_equal(leads.points, np.float32(PLACES))
     note(run, [[0.0], [1.0], [2.0]])

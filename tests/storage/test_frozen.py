@@ -156,8 +156,7 @@ def test_exported_skills_act_and_start_runs_as_the_run_itself_does(source, tmp_p
     policy, whole = load_policy(tmp_path / "few"), load_policy(source)
     assert policy.skills == 3
     for skill in range(3):
-        acted = policy.act(SEEN, skill=skill)
-        np.testing.assert_array_equal(acted, whole.act(SEEN, skill=skill))
+        np.testing.assert_array_equal(policy.act(SEEN, skill=skill), whole.act(SEEN, skill=skill))
     one, other = (
         try_heritage(held_to(2), place, ACTING).arrays
         for place in (tmp_path / "few", source / "checkpoints")

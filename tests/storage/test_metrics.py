@@ -102,8 +102,7 @@ def test_a_reward_that_counts_later_has_columns_and_one_that_never_does_has_none
 
 
 def test_what_a_reward_does_not_learn_measure_or_gate_has_no_column():
-    automatic = paying(MusicConfig(gain="auto"))
-    assert starting(automatic, "music/") == starting(METRICS, "music/")
+    assert starting(paying(MusicConfig(gain="auto")), "music/") == starting(METRICS, "music/")
     assert starting(paying(MusicConfig(gain=5.0, train=False)), "music/") == {
         f"music/{name}_{whose}" for name in ("bound", "paid") for whose in ("heldout", "random")
     }
@@ -246,8 +245,7 @@ def test_pictures_with_a_file_lie_in_the_run_until_a_resume_drops_later_ones(tmp
         writer.write(row(epoch))
         picture = np.full((3, 5, 3), epoch, np.uint8)
         writer.write_image("eval/object_paths", picture, 100 * epoch, f"paths_{100 * epoch}.png")
-    found = imageio.v3.imread(tmp_path / "videos/paths_200.png")
-    np.testing.assert_array_equal(found, picture)
+    np.testing.assert_array_equal(imageio.v3.imread(tmp_path / "videos/paths_200.png"), picture)
     (tmp_path / "videos/mine.png").touch()
     MetricsWriter(tmp_path, resume_after=1)
     assert {path.name for path in (tmp_path / "videos").iterdir()} == {"paths_100.png", "mine.png"}
@@ -277,8 +275,7 @@ def test_a_resumed_run_drops_later_rows_and_leaves_earlier_bytes_alone(tmp_path)
 
 
 def test_a_row_torn_by_a_kill_is_dropped_on_resume_with_a_warning(tmp_path, caplog):
-    writer = MetricsWriter(tmp_path, resume_after=None)
-    writer.write(row(1))
+    MetricsWriter(tmp_path, resume_after=None).write(row(1))
     with (tmp_path / "metrics.csv").open("a") as file:
         file.write("2,2,20")
     MetricsWriter(tmp_path, resume_after=1)
@@ -329,8 +326,7 @@ def test_a_failing_disk_costs_one_warning_in_ten_minutes_and_no_row(tmp_path, mo
         for epoch, now in ((2, 10.0), (3, 300.0)):
             clock[0] = now
             writer.write(row(epoch))
-        csv_warnings = [text for text in caplog.messages if "metrics.csv" in text]
-        assert len(csv_warnings) == 1
+        assert len([text for text in caplog.messages if "metrics.csv" in text]) == 1
         clock[0] = 700.0
         writer.write(row(4))
         assert len([text for text in caplog.messages if "metrics.csv" in text]) == 2

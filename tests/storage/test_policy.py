@@ -243,8 +243,7 @@ def test_the_latest_run_is_found_by_its_name_and_is_not_touched(tmp_path):
 def test_a_link_to_nowhere_is_a_damaged_checkpoint(tmp_path):
     save_run(tmp_path)
     (tmp_path / "checkpoints/epoch_000002").symlink_to(tmp_path / "gone")
-    found = checkpoint.newest_weights(tmp_path / "checkpoints")
-    assert found.folder.name == "epoch_000001"
+    assert checkpoint.newest_weights(tmp_path / "checkpoints").folder.name == "epoch_000001"
 
 
 def test_what_acting_does_not_need_may_be_damaged(tmp_path):
@@ -283,8 +282,7 @@ def test_weights_that_do_not_fit_the_configuration_are_named(tmp_path, changes, 
 
 
 def test_an_environment_of_the_users_own_is_typed_again(tmp_path):
-    config = save_run(tmp_path).config
-    write_config(tmp_path, dataclasses.replace(config, env_id="mine:Task-v0"))
+    write_config(tmp_path, dataclasses.replace(save_run(tmp_path).config, env_id="mine:Task-v0"))
     with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
         load_policy(tmp_path)
     assert load_policy(tmp_path, env_id="mine:Task-v0").env_id == "mine:Task-v0"

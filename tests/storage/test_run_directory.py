@@ -165,8 +165,7 @@ def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_pa
     run = open_run(tmp_path, RECORD, False, Communicator())
     lock = json.loads((tmp_path / LOCK_NAME).read_bytes())
     run.close()
-    there = {**lock, "host": "elsewhere"}
-    (tmp_path / LOCK_NAME).write_text(json.dumps(there))
+    (tmp_path / LOCK_NAME).write_text(json.dumps({**lock, "host": "elsewhere"}))
     for job, restarts in (("7", 0), ("8", 1)):
         slurm(job, restarts)
         with pytest.raises(UsageError, match=r"in use by process .* on host elsewhere"):

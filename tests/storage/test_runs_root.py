@@ -41,8 +41,7 @@ def test_no_folder_has_a_colon_in_its_name(root, tmp_path, monkeypatch):
 def named(preset, env_id="FetchPush-v4"):\n    return tasks.ddpg(preset, env_id)\n"""
     (tmp_path / "mine.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    directory = new_directory(parse_train(["mine:named"]))
-    assert directory.parent == root / "FetchPush-v4" / "mine.named"
+    assert new_directory(parse_train(["mine:named"])).parent == root / "FetchPush-v4" / "mine.named"
 
 
 def test_a_file_about_one_run_goes_into_it_and_one_about_several_under_the_root(root, tmp_path):
@@ -81,8 +80,7 @@ def test_a_run_in_latest_stays_where_it_is_when_the_link_moves_on(root):
 
 @pytest.mark.parametrize("text", ["latest", "Task/run"])
 def test_a_run_to_resume_may_be_named_as_every_verb_names_it(root, text):
-    config = parse_train(["sac", "--seed", "5"]).config
-    write_config(root / "Task/run", config, "sac")
+    write_config(root / "Task/run", parse_train(["sac", "--seed", "5"]).config, "sac")
     link_latest(root / "Task/run")
     command = parse_train(["--run-dir", text, "--resume"])
     assert command.config.seed == 5
@@ -95,8 +93,7 @@ def test_a_new_run_does_not_go_into_the_latest_one(root, tmp_path, monkeypatch):
     link_latest(root / "Task/run")
     with pytest.raises(UsageError, match="already holds a run\nadd --resume"):
         prepare_directory(parse_train(["sac", "--run-dir", "latest"]))
-    found = prepare_directory(parse_train(["sac", "--run-dir", "Task/run"]))
-    assert found == tmp_path / "Task/run"
+    assert prepare_directory(parse_train(["sac", "--run-dir", "Task/run"])) == tmp_path / "Task/run"
 
 
 def test_latest_does_not_leave_the_root(root, tmp_path):
@@ -180,8 +177,7 @@ def test_folders_that_a_refused_run_has_made_can_be_taken_away_again(root, tmp_p
     for words in (["sac"], ["sac", "--run-dir", str(tmp_path / "mine/a/b")]):
         command = parse_train(words)
         missing = missing_folders(command)
-        directory = prepare_directory(command)
-        remove_empty([directory, *missing])
+        remove_empty([prepare_directory(command), *missing])
         assert [entry.name for entry in tmp_path.iterdir()] == ["mine"]
         assert not list((tmp_path / "mine").iterdir())
     kept = prepare_directory(parse_train(["sac"]))

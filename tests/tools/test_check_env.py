@@ -131,8 +131,7 @@ def test_unbounded_actions_fail_before_anything_is_played(odd):
 def test_arguments_of_the_environment_change_what_is_checked():
     kwargs = EnvConfig(kwargs='{"reward_type": "dense"}')
     findings = [check_environment("FetchReach-v4", each) for each in (EnvConfig(), kwargs)]
-    values = [found[NAMES.index("reward")].ok for found in findings]
-    assert values == [True, True]
+    assert [found[NAMES.index("reward")].ok for found in findings] == [True, True]
 
 
 def test_a_task_without_goals_is_checked_for_what_it_has():

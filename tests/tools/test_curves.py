@@ -213,8 +213,7 @@ def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_i
 
 def test_the_middle_covers_the_range_that_all_seeds_have():
     long = Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
-    short = Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))
-    (across, up), *_ = curves.summary_of([long, short])
+    (across, up), *_ = curves.summary_of([long, Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))])
     assert (across[0], across[-1]) == (2.0, 6.0)
     # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
     assert up[[0, -1]] == pytest.approx([0.3, 0.7])

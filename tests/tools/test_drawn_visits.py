@@ -66,8 +66,7 @@ def test_a_picture_marks_the_goal_of_each_row_in_each_of_its_columns():
     marked = np.argwhere((np.abs(picture.astype(int) - GREEN) < 12).all(axis=-1))
     rows, columns = picture.shape[0], picture.shape[1]
     upper = marked[marked[:, 0] < rows // 2]
-    lower = marked[marked[:, 0] >= rows // 2]
-    for found, right in ((upper, True), (lower, False)):
+    for found, right in ((upper, True), (marked[marked[:, 0] >= rows // 2], False)):
         across = found[:, 1] * 3 // columns
         assert set(across) == {0, 1, 2}
         within = found[:, 1] % (columns / 3) / (columns / 3)
@@ -76,8 +75,7 @@ def test_a_picture_marks_the_goal_of_each_row_in_each_of_its_columns():
 
 def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
     loaded = load_run(run, environments=2)
-    visits = loaded.adaptation.first_visits(loaded.agent, 3)
-    returns = visits.reward.sum(axis=1).reshape(3, 3)
+    returns = loaded.adaptation.first_visits(loaded.agent, 3).reward.sum(axis=1).reshape(3, 3)
     np.testing.assert_array_equal(
         returns, loaded.adaptation.play(loaded.agent, "test", 1).returns[:, 0]
     )

@@ -356,8 +356,7 @@ def is_drawn_at(image, x, y):
 )
 def test_a_place_to_reach_is_drawn_as_the_goal_and_written_below(aimed, name, place):
     loaded = load_run(aimed / name, environments=2)
-    shots = [Shot(0, None), Shot(1, None)]
-    *_, last = film.film(loaded, shots, every_step, Aim(place))
+    *_, last = film.film(loaded, [Shot(0, None), Shot(1, None)], every_step, Aim(place))
     for view in last:
         assert is_drawn_at(view.image, 1.25, 1.0)
         assert view.note.startswith("   to 1.25 1.00")

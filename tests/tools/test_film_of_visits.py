@@ -39,8 +39,7 @@ def test_what_is_filmed_is_what_an_evaluation_visits(run):
     conditions, notes = _conditions(loaded, shots)
     played = rollout.play(loaded.envs, loaded.policy, conditions, None)
     expected = loaded.adaptation.play(loaded.agent, "test", 1).returns[:2, 0]
-    found = played.reward.sum(axis=1).reshape(2, 3)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(played.reward.sum(axis=1).reshape(2, 3), expected, rtol=1e-4)
     views = list(film(loaded, shots, lambda lengths: np.arange(lengths.max() + 1)))
     means = loaded.adaptation.play(loaded.agent, "test", 1).variances[:2, 0].mean(axis=-1)
     sure = [f"   belief ±{value:.2f}" for value in np.sqrt(means[0])]

@@ -16,8 +16,7 @@ def episodes(places, skills=1):
     observation = np.zeros([len(places), len(places[0]), 4], np.float32)
     observation[..., 1:3] = places
     skill = np.eye(skills, dtype=np.float32)[np.arange(len(places)) % skills]
-    nothing = np.zeros([len(places)])
-    fields = dict.fromkeys(Episodes._fields, nothing)
+    fields = dict.fromkeys(Episodes._fields, np.zeros([len(places)]))
     return Episodes(**{**fields, "observation": observation, "skill": skill, "extras": {}})
 
 
@@ -50,21 +49,18 @@ def test_objects_far_away_leave_the_picture_as_large_as_it_is():
 
 def test_without_a_support_the_paths_fill_the_view():
     info = EnvironmentInfo(family="toy", object=(1, 2, 3))
-    path = [[5.0, 5.0], [5.8, 5.0], [5.8, 5.6], [5.0, 5.6]]
-    picture = paths_from_above(episodes([path]), info)
+    picture = paths_from_above(episodes([[[5.0, 5.0], [5.8, 5.0], [5.8, 5.6], [5.0, 5.6]]]), info)
     assert picture.shape == (380, 420, 3)
     assert crosses(picture, 42, 210, COLOURS[0])  # (5.4, 5.6)
     assert crosses(picture, 294, 210, COLOURS[0])  # (5.4, 5.0)
-    still = paths_from_above(episodes([[[5.0, 5.0], [5.0, 5.0]]]), info)
-    assert still.shape == (464, 420, 3)
+    assert paths_from_above(episodes([[[5.0, 5.0], [5.0, 5.0]]]), info).shape == (464, 420, 3)
 
 
 @pytest.mark.parametrize(("size", "held"), [(1.0, 42), (0.5, 42), (0.4, 21)])
 def test_a_bar_beside_the_legend_has_a_round_length(size, held):
     # 420 pixels are 1, 0.5 and 0.4 across, and the most of 50 pixels 0.12, 0.06 and 0.048.
     info = EnvironmentInfo(family="toy", object=(1, 2, 3))
-    picture = paths_from_above(episodes([[[0.0, 0.0], [size - 0.2, 0.0]]]), info)
-    row = picture[-LEGEND // 2, 300:]
+    row = paths_from_above(episodes([[[0.0, 0.0], [size - 0.2, 0.0]]]), info)[-LEGEND // 2, 300:]
     assert near(row[row.min(axis=1).argmin()], "#333333")
     longest = max(map(len, "".join("x" if one.max() < 120 else " " for one in row).split()))
     assert longest == pytest.approx(held, abs=2)
@@ -84,8 +80,7 @@ def test_without_an_object_there_is_nothing_to_draw():
 
 
 def test_without_an_object_skills_are_drawn_by_what_tells_them_apart():
-    places = [[[0.1, 0.2], [0.7, 0.2]], [[0.1, 0.4], [0.7, 0.4]]]
-    played = episodes(places, 2)
+    played = episodes([[[0.1, 0.2], [0.7, 0.2]], [[0.1, 0.4], [0.7, 0.4]]], 2)
     expected = paths_from_above(played, EnvironmentInfo(family="toy", object=(1, 2, 3)))
     by_columns = EnvironmentInfo(family="toy", descriptor=(1, 2))
     np.testing.assert_array_equal(paths_from_above(played, by_columns), expected)

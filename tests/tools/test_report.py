@@ -315,15 +315,13 @@ def test_a_run_says_where_it_started_and_counts_what_was_taken_before(tmp_path):
     page = page_of(tmp_path, run)
     assert "starts from /runs/push, epoch 7: actor, critic" in page.texts("p")
     assert "after 5,300 steps" in page.texts("figcaption")
-    tile = page.texts("div[@class='tile']")[1]
-    assert tile == "300environment stepsand 5,000 before it started"
+    assert page.texts("div[@class='tile']")[1] == "300environment stepsand 5,000 before it started"
     assert "starts from" not in page_of(tmp_path, other).text
     page = page_of(tmp_path, run, other)
     assert page.tiles()["environment steps"] == "600"
     assert "Steps and minutes count those of the runs that a run started from." in page.text
     rows = [[text_of(cell) for cell in row] for row in page.all("tr")]
-    steps = [row[2:4] for row in rows if row[0] == LABEL]
-    assert steps == [["5,300", "13.0"], ["300", "3.0"]]
+    assert [row[2:4] for row in rows if row[0] == LABEL] == [["5,300", "13.0"], ["300", "3.0"]]
     assert "ddpg_music, PointPush-v0, takes over actor,critic" in page.texts("li")
 
 

@@ -113,8 +113,7 @@ def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, t
     given["reach"][0] = given["observation"][0, list(policy.embedding.columns)]  # it is there
     expected = policy.act(**given)
     assert len(np.unique(expected, axis=0)) == 7
-    found = acted_alone(tmp_path / "robot", given, tmp_path)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(acted_alone(tmp_path / "robot", given, tmp_path), expected)
     one = {name: values[3] for name, values in given.items()}
     np.testing.assert_array_equal(own(tmp_path / "robot").act(**one), policy.act(**one))
 

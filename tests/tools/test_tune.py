@@ -195,8 +195,7 @@ def test_the_preset_is_the_first_trial_and_seeds_follow_each_other(root, trainer
     tuner = tune.Tuner(search(), lambda text: None, trainer())
     tuner.work(4, 1, math.inf)
     assert (root / "tune/FetchReach-v4_ddpg_her/study.db").exists()
-    trained = [(noise, seed) for noise, seed in seen(tmp_path)]
-    assert trained[0] == (0.2, 100)
+    assert next(iter(seen(tmp_path))) == (0.2, 100)
     assert [trial.user_attrs["seed"] for trial in tuner.study.trials] == [100, 101, 100, 101]
     assert tuner.study.best_value >= 1.0 - 0.1**2 - 1e-9
 
@@ -232,8 +231,7 @@ def test_trials_far_behind_end_early(root, trainer):
     for noise in (0.3, 0.29, 0.28, 0.05):
         tuner.study.enqueue_trial({"exploration.noise": noise})
     tuner.work(5, 1, math.inf)
-    states = [trial.state.name for trial in tuner.study.trials]
-    assert states == [*["COMPLETE"] * 4, "PRUNED"]
+    assert [trial.state.name for trial in tuner.study.trials] == [*["COMPLETE"] * 4, "PRUNED"]
 
 
 def test_trials_that_fail_end_the_search_with_what_they_said(root, trainer):

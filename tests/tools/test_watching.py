@@ -52,8 +52,7 @@ def test_a_run_that_saves_again_and_again_can_be_looked_at_meanwhile(tmp_path):
             program = (sys.executable, "-m", "music_tf", *words)
             done = ended(*program, env=environment(real=True), timeout=120)
             assert done.returncode == 0, done.stderr
-        epochs = len(rows_of(path))
-        job.wait_for_epoch(epochs + 2)
+        job.wait_for_epoch(len(rows_of(path)) + 2)
         job.send(signal.SIGUSR1)
         assert job.end().code == STOPPED
     for file in (picture, page, path / "videos/policy.mp4"):

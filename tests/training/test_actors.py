@@ -41,8 +41,7 @@ def test_two_actors_and_a_learner_compute_the_bits_and_metrics_of_one_process(na
         rows = [trainer.run_epoch(go_on) for _ in range(2)]
         assert list(map(told, rows)) == list(map(told, expected))
         np.testing.assert_equal(trainer.shared(), one.shared())
-        everything = [each.of_workers(everything=True) for each in (trainer, one)]
-        np.testing.assert_equal(*everything)
+        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (trainer, one)])
         assert trainer.counters.env_steps == one.counters.env_steps
     assert actors.codes == [0, 0]
 

@@ -46,8 +46,7 @@ def test_a_hundred_steps_agree_with_keras(scale):
     for gradient in gradients:
         optimizer.apply([tf.constant(gradient)], [variable])
         expected.append(variable.numpy())
-    found = run(gradients, [1e-3] * 40)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(run(gradients, [1e-3] * 40), expected, rtol=1e-5, atol=1e-8)
 
 
 def test_each_parameter_has_its_own_rate_and_without_rate_or_gradient_stays_bit_identical():

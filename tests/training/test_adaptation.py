@@ -141,8 +141,7 @@ def test_random_actions_are_the_same_in_each_call_and_know_no_belief():
 
 def made_up(count, returns=None):
     """Adaptation of so many tasks whose belief tells the place by a linear map."""
-    generator = np.random.default_rng(count)
-    tasks = generator.uniform(-1.0, 1.0, (count, 2))
+    tasks = np.random.default_rng(count).uniform(-1.0, 1.0, (count, 2))
     means = np.zeros((count, 2, 4, 3), np.float32)
     means[:, :, 1] = (tasks @ np.array([[2.0, 0.0, 1.0], [1.0, -1.0, 0.0]]) + 0.5)[:, None]
     shape = (count, 2, 4)
@@ -160,8 +159,7 @@ def test_a_probe_reads_what_is_linear_and_nothing_else():
 
 
 def test_metrics_name_returns_and_successes_by_how_many_episodes_were_seen():
-    config = small(tasks__explore=1, tasks__adapt=3)
-    evaluation = evaluation_of(config=config)
+    evaluation = evaluation_of(config=small(tasks__explore=1, tasks__adapt=3))
     (train, known), (test, told) = made_up(6), made_up(3)
     evaluation = evaluation._replace(tasks=evaluation.tasks._replace(train=train, test=test))
     told = told._replace(success=told.returns / 4.0)

@@ -35,8 +35,7 @@ def envs():
 
 def test_gamma_looks_one_episode_ahead_unless_it_is_given(envs):
     assert discount(BASE, envs.spec) == pytest.approx(1.0 - 1.0 / 30.0)
-    given = dataclasses.replace(BASE, agent=DdpgConfig(discount=0.5))
-    assert discount(given, envs.spec) == 0.5
+    assert discount(dataclasses.replace(BASE, agent=DdpgConfig(discount=0.5)), envs.spec) == 0.5
 
 
 FREE = math.inf
@@ -94,12 +93,10 @@ def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
 def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     config = recipes.resolve(name, preset, RELEASED_ON.get(preset, PUSH))
     envs = LockstepEnvs(config.env_id, 1, config.env, world=config.world)
-    small = dataclasses.replace(config.agent, hidden_sizes=(4,))
-    config = dataclasses.replace(config, agent=small)
+    config = dataclasses.replace(config, agent=dataclasses.replace(config.agent, hidden_sizes=(4,)))
     terms = build_terms(config, envs)
     assert [term.name for term in terms] == list(config.rewards)
-    learner = build_learner(config, envs.spec, terms)
-    assert learner.networks[0].name == "actor"
+    assert build_learner(config, envs.spec, terms).networks[0].name == "actor"
 
 
 def test_networks_see_observation_skill_and_goal(envs):
@@ -126,8 +123,7 @@ def test_initial_weights_follow_from_the_seed_alone(envs):
 def test_the_gain_is_the_environments_own_unless_given(envs):
     (term,) = build_terms(MUSIC, envs)
     assert term.mixing.scale == 300.0
-    given = paying(MUSIC, MusicConfig(gain=7.0))
-    assert build_terms(given, envs)[0].mixing.scale == 7.0
+    assert build_terms(paying(MUSIC, MusicConfig(gain=7.0)), envs)[0].mixing.scale == 7.0
     fetch = LockstepEnvs("FetchPush-v4", 1)
     assert build_terms(MUSIC, fetch)[0].mixing.scale == 5000.0
     assert [set(term.shared()) for term in build_terms(MUSIC, fetch)] == [set()]
@@ -185,14 +181,12 @@ def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     monkeypatch.setattr(envs, "info", unbounded)
     with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
         build_terms(config, envs)
-    bounded = paying(config, TaskConfig(clip=(-1.0, 0.0)))
-    assert build_terms(bounded, envs)
+    assert build_terms(paying(config, TaskConfig(clip=(-1.0, 0.0))), envs)
 
 
 def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
     config = recipes.resolve("ddpg_her", env_id="PointMaze_UMaze-v3")
-    maze = LockstepEnvs(config.env_id, 1)
-    terms = build_terms(config, maze)
+    terms = build_terms(config, LockstepEnvs(config.env_id, 1))
     assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
 
 

@@ -86,8 +86,7 @@ def test_actors_play_the_world_of_each_order_to_the_bits_of_one_process(lag):
         trainer = build_trainer(config, Communicator(), actors)
         assert [world for world, _ in seen_by_epoch(trainer, 3)] == [0, 0, 1]
         np.testing.assert_equal(trainer.shared(), one.shared())
-        everything = [each.of_workers(everything=True) for each in (trainer, one)]
-        np.testing.assert_equal(*everything)
+        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (trainer, one)])
     assert seen == [(0, False), (0, False), (1, True)]
 
 
@@ -98,8 +97,7 @@ def test_stages_that_change_nothing_leave_every_bit_as_it_is():
         for trainer in (one, other):
             trainer.run_epoch(go_on)
         np.testing.assert_equal(other.shared(), one.shared())
-        everything = [each.of_workers(everything=True) for each in (one, other)]
-        np.testing.assert_equal(*everything)
+        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (one, other)])
         assert (one.world, other.world) == (0, 1)
 
 

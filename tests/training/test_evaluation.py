@@ -29,8 +29,7 @@ class Rank(Communicator):
 
 
 def act(observation, goal, skill, noise):
-    way = np.tanh(observation[:, :3] - goal + skill.sum(axis=1, keepdims=True))
-    return way.astype(np.float32)
+    return np.tanh(observation[:, :3] - goal + skill.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def play(episodes, count, comm=None):

@@ -19,8 +19,7 @@ def trained():
     """A trainer after an epoch of seconds on FetchPush, its first weights, and its metrics."""
     config = with_fields(sac_pearl_music("laptop"), CHANGES | SMALL)
     trainer = build_trainer(config, Communicator(alone=True))
-    before = trainer.weights()
-    return trainer, before, trainer.run_epoch(go_on)
+    return trainer, trainer.weights(), trainer.run_epoch(go_on)
 
 
 def test_both_rewards_pay_and_the_statistics_network_learns(trained):
@@ -37,8 +36,7 @@ def test_a_context_holds_the_reward_of_the_environment_alone(trained):
     trainer, *_ = trained
     rows = trainer.feed().noise["context"].reshape(-1, 2 * OBSERVED + ACTIONS + 1)
     paid, after = rows[:, OBSERVED + ACTIONS], rows[:, -GOAL:]  # what is achieved comes last
-    goals = trainer.tasks.train
-    distance = np.linalg.norm(after[:, None] - goals, axis=-1)
+    distance = np.linalg.norm(after[:, None] - trainer.tasks.train, axis=-1)
     np.testing.assert_allclose(np.abs(paid[:, None] + distance).min(axis=1), 0.0, atol=1e-5)
 
 

@@ -417,8 +417,7 @@ def test_hindsight_needs_no_flag_where_rewards_have_two_values(points, tmp_path)
     )
     stored = json.loads((run.path / "config.json").read_text())["config"]
     assert stored["world"]["reward"] == [-1.0, 0.0]
-    again = run.resume(epochs=2)
-    assert len(again.metrics["time/epoch"]) == 2
+    assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
 
 
 def test_where_they_have_more_it_asks_for_them_as_before(points, tmp_path):

@@ -19,8 +19,7 @@ FAR = paying(
 
 def fed(share, **changes):
     """What updates are fed after a cycle, and what conditions replay holds."""
-    config = with_fields(FAR, {"condition.relabel": share, **changes})
-    trainer = trainer_of(config)
+    trainer = trainer_of(with_fields(FAR, {"condition.relabel": share, **changes}))
     trainer.collect()
     shards = trainer.replay.shards.values()
     acted = np.concatenate([shard.arrays["skill"][: shard.size] for shard in shards])
@@ -31,8 +30,7 @@ def fed(share, **changes):
 
 def acting(conditions, acted):
     """Which conditions [..., K] are among those that acted [E, K]."""
-    apart = np.abs(conditions[..., None, :] - acted).max(axis=-1)
-    return apart.min(axis=-1) < 1e-6
+    return np.abs(conditions[..., None, :] - acted).max(axis=-1).min(axis=-1) < 1e-6
 
 
 def test_a_share_of_steps_is_seen_under_fresh_conditions_of_the_same_kind():

@@ -129,16 +129,14 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
     changes = '[{"set": {"wall": true}}, {"at": {"skill": 2}, "set": {"wall": false}}]'
     trainer = trainer_of(**{"env.changes": changes, "incremental.past": past})
     trained(trainer, 5)  # the third skill has begun, and the wall is open
-    counts = trainer.terms[0].shared()["disk/past_counts"]
-    assert counts.tolist() == [20, 20, 0]
+    assert trainer.terms[0].shared()["disk/past_counts"].tolist() == [20, 20, 0]
     open_world = trainer.evaluation
     closed = open_world._replace(world=0)
     assert (open_world.world, closed.world) == (1, 0)
     for skill, snapshot in enumerate(trainer.sequence.learned):
         world = open_world if past == "refresh" else closed
         places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
-        found = trainer.terms[0].shared()["disk/past"][skill, :20]
-        np.testing.assert_array_equal(found, places)
+        np.testing.assert_array_equal(trainer.terms[0].shared()["disk/past"][skill, :20], places)
 
 
 EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
@@ -221,8 +219,7 @@ def test_one_skill_acts_in_an_epoch_and_an_evaluation():
     trained(trainer, 3)
     trainer.run_epoch(go_on, lambda played: seen.append(played.skill))
     np.testing.assert_array_equal(seen[0], [[0, 1, 0]] * 2)
-    newest = trainer.replay.shards[0]._live["skill"][-4:]
-    np.testing.assert_array_equal(newest, [[0, 1, 0]] * 4)
+    np.testing.assert_array_equal(trainer.replay.shards[0]._live["skill"][-4:], [[0, 1, 0]] * 4)
 
 
 def test_skills_are_measured_at_their_ends_alone():
@@ -359,8 +356,7 @@ def test_a_checkpoint_of_fewer_skills_is_expected_and_one_of_more_is_not():
     check_fit(many_state, many.expected().shared(many_state))
     with pytest.raises(MisfitError, match="past"):
         check_fit(many_state, few.expected().shared(many_state))
-    shard = few.replay.shards[0].full_rows()
-    rows = expected_of(shard) | expected_of(few._kept(0), free=True)
+    rows = expected_of(few.replay.shards[0].full_rows()) | expected_of(few._kept(0), free=True)
     check_fit(rows, many.expected().rows(rows), rows=True)
     wide = rows | {"skill": (np.dtype(np.float32), (10, 6))}
     with pytest.raises(MisfitError, match="skill"):

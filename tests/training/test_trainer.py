@@ -432,8 +432,7 @@ def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
 
 
 def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
-    config = with_fields(BASE, {"task.weight": ((0.0, 0.0),)})
-    metrics = trainer_of(config).run_epoch(go_on)
+    metrics = trainer_of(with_fields(BASE, {"task.weight": ((0.0, 0.0),)})).run_epoch(go_on)
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
 
 

@@ -566,8 +566,7 @@ def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone()
 @pytest.mark.usefixtures("eagerly")
 def test_diversity_is_added_to_the_task_where_the_episode_returned_enough(reward, gate, paid):
     own = reward(hidden_sizes=(8,), clip=(-9.0, 9.0), shift=20.0, **gate)
-    config = paying(BASE, TaskConfig(), own, skills=3)
-    trainer, given = prepared(config, updates=1)
+    trainer, given = prepared(paying(BASE, TaskConfig(), own, skills=3), updates=1)
     returns = np.resize(np.float32([7.99, 8.0, 9.0]), given.feed.transitions.reward.shape)
     spy = Spy(trainer.update.learner)
     update_of(trainer, spy).run(*given.change(episode_return=returns))
@@ -774,8 +773,7 @@ def test_what_terms_learn_stays_where_the_learner_begins_anew():
     before = trainer.update.shared()
     other, _ = prepared(EVERYTHING, seed=5)
     own = trainer.update.layout.span([n.name for n in trainer.update.learner.networks])
-    initial = other.update.parameters.numpy()[own]
-    trainer.update.begin_anew(initial)
+    trainer.update.begin_anew(other.update.parameters.numpy()[own])
     after = trainer.update.shared()
     changed = learner_arrays(before, "parameters", "targets", "adam_first", "adam_second")
     for name, array in before.items():
@@ -832,8 +830,7 @@ def ahead(trainer, given, **settings):
 def test_a_term_that_leads_pays_what_it_has_just_learned(leads, paid):
     trainer, given = prepared(updates=1)
     update, given = ahead(trainer, given, leads=leads)
-    metrics = update.run(*given)
-    assert metrics["reward/ahead_mean"] == pytest.approx(paid, abs=1e-5)
+    assert update.run(*given)["reward/ahead_mean"] == pytest.approx(paid, abs=1e-5)
     assert float(update.weights()["paid"][0]) == pytest.approx(0.1, abs=1e-5)
     assert float(update.weights()["model"][0]) == pytest.approx(0.01, abs=1e-5)
 
@@ -853,8 +850,7 @@ def test_what_learns_early_moves_alone_and_counts_its_own_steps():
     assert moved == {f"{kind}/model" for kind in kinds}
     np.testing.assert_array_equal(update.targets, targets)
     assert update.counts() == {"updates": 0, "step_scale": 1.0, "phase_steps": [0, 3]}
-    metrics = update.run(*given)
-    assert metrics["ahead/model"] == pytest.approx(0.04, abs=1e-3)
+    assert update.run(*given)["ahead/model"] == pytest.approx(0.04, abs=1e-3)
     assert update.counts()["phase_steps"] == [3, 6]
 
 
@@ -878,8 +874,7 @@ def test_a_time_limit_may_count_as_an_end():
     changed = given.change(truncated=flags)
     for truncated, left in (("bootstrap", 1.0), ("masked", 1.0), ("terminal", 0.0)):
         config = dataclasses.replace(trainer.config.agent, truncated=truncated)
-        update = Update(spy, trainer.terms, config, 0.9, Communicator(), 2)
-        update.run(*changed)
+        Update(spy, trainer.terms, config, 0.9, Communicator(), 2).run(*changed)
         seen = spy.batches[-1].discount.numpy()
         kept = given.feed.transitions.discount[0]
         np.testing.assert_allclose(seen[:, ::2], left * kept[:, ::2])

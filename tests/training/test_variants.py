@@ -100,8 +100,7 @@ def test_the_released_settings_learn_too(recipe, tmp_path):
     words = ("--preset", preset, "--seed", "11")  # under which the object is touched at once
     config = parse_train([recipe, *small(recipe), *words]).config
     assert (config.goals, config.agent.polyak_every) == ("zero", "cycle")
-    music = config.rewards.get("music", MusicConfig())
-    assert music.pair_negatives == "random"
+    assert config.rewards.get("music", MusicConfig()).pair_negatives == "random"
     if recipe.startswith("sac"):
         assert config.agent.entropy_mode == "batch_mean"
     before = trainer_of(config).shared()

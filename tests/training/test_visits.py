@@ -122,8 +122,7 @@ def test_the_posterior_is_inferred_again_as_often_as_asked():
         tasks__resample_posterior=2,
     )
     latents = collect(collector_of(config, (0,)), snapshot_of(config)).played.skill
-    same = (latents[1:] == latents[:-1]).all(axis=1)
-    assert same.tolist() == [False, True, False, True]
+    assert (latents[1:] == latents[:-1]).all(axis=1).tolist() == [False, True, False, True]
 
 
 def test_a_context_holds_observation_action_reward_and_what_was_asked_for():
