@@ -289,8 +289,7 @@ def test_what_the_command_line_refuses_is_refused_in_its_words(recipe, options, 
         parse_train(words.split())
     with pytest.raises(music_tf.UsageError) as of_python:
         music_tf.train(recipe, **options)
-    assert str(of_python.value) == str(of_command.value)
-    assert of_python.value.exit_code == 2
+    assert (str(of_python.value), of_python.value.exit_code) == (str(of_command.value), 2)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,7 @@ def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
 )
 def test_continuous_conditions_come_from_their_prior(kind, mean_square):
     skills = drawn(Config(condition=ConditionConfig(kind=kind, size=4)), 20_000).skills
-    assert skills.shape == (20_000, 4)
-    assert skills.dtype == np.float32
+    assert (skills.shape, skills.dtype) == ((20_000, 4), np.float32)
     np.testing.assert_allclose(skills.mean(axis=0), 0.0, atol=0.03)
     np.testing.assert_allclose(np.cov(skills.T), mean_square * np.eye(4), atol=0.03)
     if kind == "sphere":

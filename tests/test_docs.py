@@ -179,10 +179,8 @@ def test_a_cell_shows_what_it_prints_its_last_value_and_its_figures(monkeypatch,
         "import matplotlib.pyplot as plt\nplt.plot([1]);",
     ]
     text, nothing, picture = notebook.executed(cells)
-    assert text[0]["text"] == ["runs\n"]
-    assert text[1]["data"] == {"text/plain": ["5"]}
-    assert nothing == []
-    assert kinds(picture) == ["image/png"]
+    assert (text[0]["text"], text[1]["data"]) == (["runs\n"], {"text/plain": ["5"]})
+    assert (nothing, kinds(picture)) == ([], ["image/png"])
 
 
 def kinds(outputs):

@@ -72,8 +72,7 @@ def test_an_episode_is_what_the_environment_says_step_by_step():
         np.testing.assert_array_equal(played.observation[1, step + 1], taken.observation[0])
         np.testing.assert_array_equal(played.achieved_goal[1, step + 1], taken.achieved_goal[0])
         assert played.reward[1, step] == taken.reward[0]
-    assert played.success[1] == taken.success[0]
-    assert played.length.tolist() == [STEPS, STEPS]
+    assert (played.success[1], played.length.tolist()) == (taken.success[0], [STEPS, STEPS])
     assert not played.terminated.any()
     np.testing.assert_array_equal(
         played.action[0], np.tile(np.float32([0.5, -0.25, 1]), (STEPS, 1))
@@ -153,8 +152,7 @@ def test_a_spoiled_episode_is_played_again_under_the_next_seed_and_its_skill():
     undisturbed = play(LockstepEnvs(PUSH, 3), constant(0.3, 0.3, 0.0), chosen, None)
     np.testing.assert_array_equal(played.observation[[0, 2]], undisturbed.observation[[0, 2]])
     np.testing.assert_array_equal(played.skill, chosen.skills)
-    assert played.length.tolist() == [STEPS] * 3
-    assert played.seed.tolist() == [7, 10, 9]
+    assert (played.length.tolist(), played.seed.tolist()) == ([STEPS] * 3, [7, 10, 9])
     again = LockstepEnvs(PUSH, 1).reset([0], [10])
     np.testing.assert_array_equal(played.observation[[1], 0], again.observation)
     np.testing.assert_array_equal(played.desired_goal[[1]], again.desired_goal)

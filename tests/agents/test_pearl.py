@@ -211,8 +211,7 @@ def test_twin_critics_differ_from_the_start():
 def test_a_sequential_update_moves_critics_and_encoder_first():
     learner = PearlCase(update_order="sequential").learner
     assert learner.sequence == [("critic_0", "critic_1", "encoder"), ("value",), ("actor",)]
-    assert learner.encoder.name == "encoder"
-    assert learner.networks[0].name == "actor"
+    assert (learner.encoder.name, learner.networks[0].name) == ("encoder", "actor")
     assert [network.name for network in learner.target_networks] == ["value"]
 
 

@@ -124,8 +124,7 @@ def test_a_resumed_run_needs_no_source_and_takes_no_other(tmp_path):
     began = ("ddpg_music_finetune", "--init-from", "/somewhere")
     run = StoredRun("ddpg_music_finetune", "laptop", began, config, record)
     (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
-    assert read_run(tmp_path) == run
-    assert stored_start(tmp_path) == record
+    assert (read_run(tmp_path), stored_start(tmp_path)) == (run, record)
     words = ["--run-dir", str(tmp_path), "--resume"]
     for typed in (words, [*began, *words]):
         command = parse_train(typed)

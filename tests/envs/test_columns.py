@@ -62,8 +62,7 @@ def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
 def test_an_object_is_found(groups, habits):
     found = found_in(LAYOUT, groups=groups, **habits)
     robot, thing = split_of(found)
-    assert found.verdict == Certainty.SURE
-    assert robot == columns(groups, "point")
+    assert (found.verdict, robot) == (Certainty.SURE, columns(groups, "point"))
     discs = {columns(groups, name) for name in ("disc", "second") if name in groups}
     assert {thing, *found.others} == discs
 
@@ -115,8 +114,7 @@ def test_what_is_observed_again_or_a_step_later_is_no_place_of_its_own():
 
 def test_what_an_action_and_its_opposite_push_alike_is_held():
     found = found_in("tests.kit.layouts:Palm-v0")
-    assert found.verdict == Certainty.LIKELY
-    assert split_of(found) == ((0, 1, 2), (3, 4, 5))
+    assert (found.verdict, split_of(found)) == (Certainty.LIKELY, ((0, 1, 2), (3, 4, 5)))
 
 
 @pytest.mark.parametrize(
@@ -213,5 +211,4 @@ def test_what_no_action_moves_is_said(env_id, kind):
     found = found_in(env_id)
     assert kind in found.kinds
     assert Kind.ROBOT not in found.kinds
-    assert found.verdict == Certainty.CANNOT_TELL
-    assert found.proposed == {}
+    assert (found.verdict, found.proposed) == (Certainty.CANNOT_TELL, {})

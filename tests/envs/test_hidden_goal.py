@@ -115,8 +115,7 @@ def test_a_goal_outlives_resets_and_is_given_to_an_environment_that_is_made_anew
 def test_a_hidden_goal_leaves_split_object_and_support_as_they_are(task):
     envs = LockstepEnvs(f"music_tf/{task}HiddenGoal-v0", 1)
     shown = lookup(f"{task}-v4")
-    assert envs.spec.observation_dim == 25 + 3
-    assert envs.spec.split == shown.split
+    assert (envs.spec.observation_dim, envs.spec.split) == (25 + 3, shown.split)
     assert envs.info.object == shown.object == (3, 4, 5)
     assert (envs.info.support, envs.info.music_gain) == (shown.support, shown.music_gain)
     state = envs.reset([0], [0]).observation[0]

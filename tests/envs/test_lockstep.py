@@ -199,8 +199,7 @@ def test_a_broken_environment_is_reported_and_leaves_the_others_alone(odd, fault
     for after, last in zip(taken[:3], before[:3], strict=True):
         np.testing.assert_array_equal(after[1], last[1])
     assert taken.truncated.tolist() == [False, True]
-    assert taken.reward[1] == 0.0
-    assert envs.step(both, [0, 1]).faults[1] == taken.faults[1]
+    assert (taken.reward[1], envs.step(both, [0, 1]).faults[1]) == (0.0, taken.faults[1])
 
 
 def test_a_broken_environment_is_built_anew_on_its_next_reset_only(odd):
@@ -287,8 +286,7 @@ def test_reward_of_goals_is_that_of_single_goals(env_id):
         for one, other in zip(achieved, desired, strict=True)
     ]
     np.testing.assert_array_equal(rewards, single)
-    assert rewards.dtype == np.float32
-    assert rewards[:2].tolist() == [0.0, 0.0]
+    assert (rewards.dtype, rewards[:2].tolist()) == (np.float32, [0.0, 0.0])
     assert -1.0 in rewards
 
 

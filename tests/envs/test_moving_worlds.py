@@ -63,8 +63,7 @@ def test_its_world_is_known(env_id):
     assert (info.object, info.music_gain) == ((3, 4, 5), None)  # so that the gain is auto
     assert max(info.split.surrounding) < COLUMNS[env_id]
     envs = LockstepEnvs(env_id, 2)
-    assert envs.spec.split == info.split
-    assert envs.spec.observation_dim == COLUMNS[env_id]
+    assert (envs.spec.split, envs.spec.observation_dim) == (info.split, COLUMNS[env_id])
 
 
 def test_the_first_disc_is_that_of_the_toy_without_a_crowd():

@@ -75,8 +75,7 @@ def test_it_is_without_fault_and_describes_its_columns(env_id):
         moved = envs.step(sideways, [0, 1])
     envs.close()
     assert (moved.observation[:, HAND[0]] - started.observation[:, HAND[0]] > 0.01).all()
-    assert envs.info.object == tuple(OBJECT)
-    assert envs.info.gripper == tuple(HAND)
+    assert (envs.info.object, envs.info.gripper) == (tuple(OBJECT), tuple(HAND))
 
 
 def test_it_pays_nothing_at_the_goal_and_minus_one_elsewhere(env_id):

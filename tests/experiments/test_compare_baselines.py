@@ -63,8 +63,7 @@ def library(monkeypatch):
 def test_a_row_is_written_for_each_evaluation_until_the_time_is_over(library, tmp_path, capsys):
     out = tmp_path / "deep" / "sac.csv"
     words = ["SAC", str(out), "--env-id", ENV_ID, "--minutes", "1", "--threads", "3"]
-    assert compare_baselines.main(words) == 0
-    assert library.threads == [3]
+    assert (compare_baselines.main(words), library.threads) == (0, [3])
     result = read_result(out)
     assert result.command == f"python experiments/compare_baselines.py {' '.join(words)}"
     assert result.made_with.startswith("commit ")

@@ -59,8 +59,7 @@ def test_a_seed_that_never_came_to_a_level_is_later_than_all_others(times, digit
 
 def test_the_least_share_stands_beside_the_mean():
     assert intervals.with_least([1.0, 0.5]) == "0.75 (least 0.50)"
-    assert intervals.with_least([1.0, None]) == ""
-    assert intervals.with_least([]) == ""
+    assert (intervals.with_least([1.0, None]), intervals.with_least([])) == ("", "")
 
 
 @pytest.mark.parametrize(

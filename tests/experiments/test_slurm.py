@@ -40,8 +40,7 @@ def test_a_job_trains_in_a_directory_of_its_own(cluster):
 
 def test_an_interrupted_job_is_requeued_and_resumes(cluster):
     code, calls = submit(cluster, code=75)
-    assert code == 75
-    assert calls[-1] == "scontrol requeue 7"
+    assert (code, calls[-1]) == (75, "scontrol requeue 7")
     (cluster / "runs/slurm-7").mkdir(parents=True)
     (cluster / "runs/slurm-7/config.json").write_text("{}")
     _, calls = submit(cluster)
@@ -59,8 +58,7 @@ def test_a_job_that_lost_a_host_or_hung_is_requeued_three_times(cluster):
 
 def test_a_job_that_failed_is_not_requeued(cluster):
     code, calls = submit(cluster, code=1)
-    assert code == 1
-    assert len(calls) == 1
+    assert (code, len(calls)) == (1, 1)
 
 
 def test_a_learner_on_a_gpu_has_actors_beside_it_and_what_the_user_says_wins(cluster):

@@ -268,8 +268,7 @@ def test_an_embedding_that_does_not_learn_pays_all_the_same():
     assert {network.learning_rate for network in term.networks} == {0.0}
     assert term.feed(replay(episodes), 3, 0) == {}
     loss, metrics = term.loss(weights_of(term), {})
-    assert float(loss) == 0.0
-    assert metrics == {}
+    assert (float(loss), metrics) == (0.0, {})
     assert np.abs(term.reward(weights_of(term), batch_of(episodes), {})).max() > 0.0
 
 

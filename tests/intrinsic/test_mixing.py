@@ -133,8 +133,7 @@ def test_the_task_reward_is_the_replayed_one():
     batch = made_transition(reward=tf.constant([[-1.0, 0.0]]))
     settings = TaskConfig(scale=2.0, clip=(-1.5, 1.0), shift=0.5)
     term = TaskReward(settings, context(reward_bounds=(-1.0, 0.0)))
-    assert term.mixing.clip == (-1.5, 0.0)
-    assert term.networks == ()
+    assert (term.mixing.clip, term.networks) == ((-1.5, 0.0), ())
     reward = term.reward({}, batch, {})
     np.testing.assert_array_equal(reward, [[-1.0, 0.0]])
     np.testing.assert_allclose(mixed(term.mixing, reward), [[-1.0, 0.5]])  # -2 -> -1.5 + 0.5

@@ -26,8 +26,7 @@ def test_the_kth_nearest_is_the_kth_and_equal_ones_count_one_by_one(query, sorte
 
 
 def test_a_query_among_the_rows_is_its_own_nearest_neighbour():
-    assert distance(PLACES[1], PLACES, 1) == 0.0
-    assert distance(PLACES[1], PLACES, 2) == 1.0
+    assert (distance(PLACES[1], PLACES, 1), distance(PLACES[1], PLACES, 2)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("k", "columns"), [(3, 2), (5, 2), (6, 3), (3, 9), (7, 12)])

@@ -62,8 +62,7 @@ def test_without_a_context_the_prior_is_believed():
     for deterministic, variance in ((False, [1.0, 1.0]), (True, [0.0, 0.0])):
         case = PearlCase(deterministic_latent=deterministic)
         prior = Encoder(weights_of(case), case.config.inference).prior
-        assert prior.mean.tolist() == [0.0, 0.0]
-        assert prior.variance.tolist() == variance
+        assert (prior.mean.tolist(), prior.variance.tolist()) == ([0.0, 0.0], variance)
 
 
 def test_a_latent_is_the_mean_and_as_much_noise_as_there_is_deviation():

@@ -20,8 +20,7 @@ def inference_of(function, trusted=True):
 @pytest.mark.parametrize("function", ["rowwise", "pooled", "recurrent", "nested"])
 def test_a_model_that_fits_is_taken(function):
     first, second = (own_encoder(inference_of(function), 5, seed) for seed in (1, 1))
-    assert first.model.input_shape == (None, None, 5)
-    assert first.model.output_shape[-1] == 4
+    assert (first.model.input_shape, first.model.output_shape[-1]) == ((None, None, 5), 4)
     # Keras counts its layers on; a checkpoint finds the weights all the same
     assert first.model.layers[1].name != second.model.layers[1].name
     assert first.weight_names == second.weight_names

@@ -156,10 +156,8 @@ def test_typed_values_arrive():
     )
     command = parse_train(line.split())
     config = command.config
-    assert command.recipe == "ddpg"
-    assert config.seed == 7
-    assert config.agent.hidden_sizes == (8, 9)
-    assert list(config.rewards) == ["task", "music"]
+    assert (command.recipe, config.seed) == ("ddpg", 7)
+    assert (config.agent.hidden_sizes, list(config.rewards)) == ((8, 9), ["task", "music"])
     assert config.rewards["music"].clip == (-math.inf, 2.0)
     assert config.rewards["music"].weight == ((0.0, 1.0), (5.0, 0.5))
     assert config.agent.discount == 0.9

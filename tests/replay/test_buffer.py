@@ -67,8 +67,7 @@ def test_an_insert_that_straddles_the_end_overwrites_what_was_there_before_it():
         slots = shard.add(make_episodes(3, 3), rng(seed))
         assert slots[0] == 3
         assert set(slots[1:].tolist()) <= {0, 1, 2}
-        assert shard.size == 4
-        assert numbers_in(shard)[3] == 3
+        assert (shard.size, numbers_in(shard)[3]) == (4, 3)
 
 
 def test_a_full_store_overwrites_uniformly_at_random_and_never_grows():
@@ -163,8 +162,7 @@ def test_rows_that_a_run_saved_fit_and_look_like_those_of_a_full_shard():
     full = shard.full_rows()
     assert set(full) == set(saved[0])
     for name, array in saved[0].items():
-        assert full[name].dtype == array.dtype
-        assert full[name].shape[1:] == array.shape[1:]
+        assert (full[name].dtype, full[name].shape[1:]) == (array.dtype, array.shape[1:])
     assert len(full["slots"]) == 6
 
 

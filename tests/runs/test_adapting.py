@@ -63,8 +63,7 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert row["pearl/kl"] > 0.0
     assert set(json.loads((run / "summary.json").read_text())["evaluation"]) == {"ours", "random"}
     # the first cycle: three tasks, two episodes, two workers; then three episodes of each
-    assert row["time/episodes"] == 3 * 2 * 2 + 3 * 3 * 2
-    assert row["time/updates"] == 12
+    assert (row["time/episodes"], row["time/updates"]) == (3 * 2 * 2 + 3 * 3 * 2, 12)
 
 
 class Heard:
@@ -133,8 +132,7 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
         np.testing.assert_allclose(found[part]["returns"], returns.mean(axis=0))
         errors = returns.std(axis=0, ddof=1) / np.sqrt(len(returns))
         np.testing.assert_allclose(found[part]["standard_errors"], errors, rtol=1e-6)
-    assert found["leak"] == 0.0
-    assert set(found["probe_r2"]) == {"2", "3"}
+    assert (found["leak"], set(found["probe_r2"])) == (0.0, {"2", "3"})
     assert result["policies"]["ours"]["eval/return"] == pytest.approx(found["test"]["returns"][-1])
     ours, random = (result["policies"][name] for name in ("ours", "random"))
     assert ours["adapt/return_prior"] == pytest.approx(found["test"]["returns"][0])
@@ -142,8 +140,7 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
     for seen, name in enumerate(("prior", "1", "last")):
         assert random[f"adapt/return_{name}"] == pytest.approx(found["test"]["random"][seen])
     rows = adaptation_rows(found, "test")
-    assert len(rows) == 5
-    assert list(rows["mean"]) == ["0", "1", "2", "random"]
+    assert (len(rows), list(rows["mean"])) == (5, ["0", "1", "2", "random"])
     assert rows["mean"]["2"] == found["test"]["returns"][2]
     assert rows["mean"]["random"] == found["test"]["random"][2]
 
@@ -237,14 +234,12 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     assert (agent.belief.variance < 1.0).all()
     fresh = agent.exploration()
     assert fresh.belief.mean.tolist() == [0.0] * 3
-    assert fresh.context.shape == (0, 5)
-    assert agent.context.shape == (10, 5)
+    assert (fresh.context.shape, agent.context.shape) == ((0, 5), (10, 5))
     agent.reset()
     assert agent.belief.variance.tolist() == [1.0] * 3
     np.testing.assert_array_equal(agent.begin_episode(1), first)
     assert agent.sizes("encoder") == (5, 6)
-    assert agent.sizes("actor") == (5, 2)
-    assert set(agent.networks) == {"actor", "encoder"}
+    assert (agent.sizes("actor"), set(agent.networks)) == ((5, 2), {"actor", "encoder"})
 
 
 @pytest.mark.parametrize(

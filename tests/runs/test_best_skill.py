@@ -24,8 +24,7 @@ def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path)
     save_run(tmp_path, "sac_diayn", skills=3)
     config = small_config("sac_finetune_skill", skills=3)
     best, returns = best_skill(config, str(tmp_path), 3)
-    assert best == int(np.argmax(returns))
-    assert len(returns) == 3
+    assert (best, len(returns)) == (int(np.argmax(returns)), 3)
     loaded = load_run(tmp_path)
     evaluation = Evaluation(loaded.envs, config, Communicator(alone=True))
     policy = load_policy(tmp_path)
@@ -69,8 +68,7 @@ def test_without_goals_the_best_skill_goes_on_from_its_networks(tmp_path, preset
     )
     config = read_run(tuned.path).config
     assert config.pinned_skill in range(3)
-    assert [*config.rewards] == ["task"]
-    assert config.collect.random_steps == 0
+    assert ([*config.rewards], config.collect.random_steps) == (["task"], 0)
 
 
 @pytest.mark.parametrize("recipe", ["sac_finetune_skill", "sac_diayn_finetune"])

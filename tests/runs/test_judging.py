@@ -221,8 +221,7 @@ def test_without_an_object_there_is_nothing_to_judge():
 
 def test_what_was_covered_and_kept_by_ours_stands_beside_that_of_the_random_policy():
     found = cover(evaluation(), carry)
-    assert list(found) == ["ours", "random"]
-    assert list(found["ours"]) == list(COVERAGE)
+    assert (list(found), list(found["ours"])) == (["ours", "random"], list(COVERAGE))
     # the disc is carried to x = 0.8; it does not move from there
     assert found["ours"]["coverage/moved_and_kept_rate"] > 0.5
     assert found["ours"]["coverage/displacement_cells"] > 100
@@ -370,5 +369,4 @@ def test_the_table_names_skills_and_ends_with_the_random_policy():
         "dz m": 0.1,
         "way": "↑ 90°",
     }
-    assert rows["skill 5"] == {"success": 1.0}
-    assert rows["random"] == {"moved": 0.25}
+    assert (rows["skill 5"], rows["random"]) == ({"success": 1.0}, {"moved": 0.25})

@@ -177,8 +177,7 @@ def test_epochs_follow_from_those_of_the_skills():
         config = parse_train(["sac_disk", *words]).config
         return config.skills, config.epochs
 
-    assert asked() == (4, 16)
-    assert asked("--skills", "6") == (6, 24)
+    assert (asked(), asked("--skills", "6")) == ((4, 16), (6, 24))
     assert asked("--incremental.epochs", "3") == (4, 12)
     assert asked("--skills", "2", "--incremental.epochs", "3", "5") == (2, 8)
 

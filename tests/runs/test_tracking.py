@@ -164,8 +164,7 @@ def test_the_end_of_a_run_that_did_not_finish_says_so(tmp_path, standing_in, err
 
     with pytest.raises(type(error)):
         ended()
-    assert wandb.ends == [code]
-    assert wandb.logged[0] == {"time/env_steps": 5.0}
+    assert (wandb.ends, wandb.logged[0]) == ([code], {"time/env_steps": 5.0})
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"wandb": "../../x"}', '{"wandb": 3}', ""])

@@ -19,8 +19,7 @@ def test_what_a_header_says_is_read_again(path):
     path.write_text(header("music-tf train ddpg", "commit 1, tensorflow 2", details) + METRICS)
     result = read_result(path)
     assert result.command == "music-tf train ddpg"
-    assert result.made_with == "commit 1, tensorflow 2"
-    assert result.details == details
+    assert (result.made_with, result.details) == ("commit 1, tensorflow 2", details)
     np.testing.assert_array_equal(result.columns["eval/success_rate"], [np.nan, 0.5])
     assert result.in_all("time/env_steps").tolist() == [1500.0, 2500.0]
     assert result.in_all("epoch").tolist() == [1.0, 2.0]  # not counted before

@@ -83,8 +83,7 @@ def test_a_run_to_resume_may_be_named_as_every_verb_names_it(root, text):
     write_config(root / "Task/run", parse_train(["sac", "--seed", "5"]).config, "sac")
     link_latest(root / "Task/run")
     command = parse_train(["--run-dir", text, "--resume"])
-    assert command.config.seed == 5
-    assert prepare_directory(command) == root / "Task/run"
+    assert (command.config.seed, prepare_directory(command)) == (5, root / "Task/run")
 
 
 def test_a_new_run_does_not_go_into_the_latest_one(root, tmp_path, monkeypatch):
@@ -121,8 +120,7 @@ def test_runs_are_found_by_path_and_by_their_place_under_the_root(root, tmp_path
     run.mkdir(parents=True)
     (run / "config.json").touch()
     link_latest(run)
-    assert find_run(str(run)) == run
-    assert find_run("latest").resolve() == run.resolve()
+    assert (find_run(str(run)), find_run("latest").resolve()) == (run, run.resolve())
     with pytest.raises(UsageError, match="latest"):
         find_run(str(tmp_path))
     with pytest.raises(UsageError, match="''"):

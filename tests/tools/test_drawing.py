@@ -56,8 +56,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     with contextlib.suppress(RuntimeError), appearing(out) as draft:
         draft.write_bytes(b"a part")
         raise RuntimeError("the lights went out")
-    assert out.read_bytes() == b"all of it"
-    assert list(out.parent.iterdir()) == [out]
+    assert (out.read_bytes(), list(out.parent.iterdir())) == (b"all of it", [out])
 
 
 @pytest.mark.parametrize("name", ["file/film.mp4", f"{'x' * 300}.gif", "folder"])

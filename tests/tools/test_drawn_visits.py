@@ -91,8 +91,7 @@ def test_an_evaluation_draws_visits_and_a_report_shows_them_with_curves(run, tmp
     assert end.value.code == 0
     text = page.read_text()
     section = text.partition("<h3>Adaptation to tasks</h3>")[2].partition("<h3>")[0]
-    assert section.count("<svg") == 2
-    assert section.count("data:image/png;base64,") == 1
+    assert (section.count("<svg"), section.count("data:image/png;base64,")) == (2, 1)
     assert "1 visits to each task" in section
     assert "measures of control" not in text
     assert "curves of adaptation" not in text

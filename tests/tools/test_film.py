@@ -163,8 +163,7 @@ def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
         process.terminate()
         assert process.wait(timeout=60) == EXIT_STOPPED
     assert line.startswith("4 of at most ")
-    assert list(made.iterdir()) == []
-    assert list(temporary.iterdir()) == []
+    assert (list(made.iterdir()), list(temporary.iterdir())) == ([], [])
 
 
 def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeypatch, tmp_path):
@@ -532,8 +531,7 @@ def test_each_reward_of_a_run_has_a_colour_of_its_own_whatever_it_is_called():
     traces = [Trace(f"{n}", np.float32([1.0]), 0.0, 1.0) for n in range(7)]
     drawn = np.asarray(tile(view(*traces, step=1), WIDTH, "", STEPS))
     colours = [tuple(row[STEP_CENTRES[0]]) for row in drawn[123 + 30 :: 20 + 27][:7]]
-    assert len(set(colours)) == 6
-    assert colours[0] == colours[6]
+    assert (len(set(colours)), colours[0]) == (6, colours[6])
 
 
 def columns(values, step, lowest=0.0, highest=1.0):

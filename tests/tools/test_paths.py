@@ -31,8 +31,7 @@ def crosses(picture, row, column, wanted):
 def test_a_path_lies_where_the_object_went_with_y_up_from_an_open_to_a_filled_circle():
     # 1 m is shown across 420 pixels, from x = -0.1 on, and y from 0.7 downwards
     picture = paths_from_above(episodes([[[0.1, 0.5], [0.7, 0.5]]]), INFO)
-    assert picture.shape == (0.8 * 420 + 44, 420, 3)
-    assert picture.dtype == np.uint8
+    assert (picture.shape, picture.dtype) == ((0.8 * 420 + 44, 420, 3), np.uint8)
     assert crosses(picture, 84, 210, COLOURS[0])  # (0.4, 0.5)
     assert not crosses(picture, 84, 60, COLOURS[0])  # before its start
     assert not crosses(picture, 252, 210, COLOURS[0])  # the same x, y = 0.1

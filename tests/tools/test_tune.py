@@ -393,8 +393,7 @@ def test_a_full_disk_during_a_trial_ends_its_process(root, trainer, monkeypatch)
     monkeypatch.setattr(optuna.trial.Trial, "report", locked)
     with pytest.raises(EnvironmentFault, match=r"study\.db: cannot be written .*disk is full"):
         tuner.work(9, 1, math.inf)
-    assert [process.poll() for process in started] == [-signal.SIGKILL]
-    assert tuner.ended == 0
+    assert ([process.poll() for process in started], tuner.ended) == ([-signal.SIGKILL], 0)
 
 
 def test_a_score_that_cannot_be_stored_is_the_fault_of_the_machine(root, trainer, monkeypatch):

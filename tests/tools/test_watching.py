@@ -31,8 +31,7 @@ def test_plotting_and_playing_a_run_still_going_changes_none_of_its_files(tmp_pa
     assert run_verb(["play", str(run), "--episodes", "1", "--out", str(film)]) == 0
     assert picture.stat().st_size > 3000
     assert film.stat().st_size > 3000
-    assert {run, *run.rglob("*")} == set(files)
-    assert contents(files) == before
+    assert ({run, *run.rglob("*")}, contents(files)) == (set(files), before)
     with pytest.raises(UsageError):
         refuse_if_in_use(run)  # the trainer still holds it
     lock.release()

@@ -164,7 +164,6 @@ def test_actors_share_the_visits_of_an_evaluation_and_the_learner_plays_none(mon
     played = {id(envs): sum(n for e, n in visited if e is envs) for envs, _ in visited}
     # nine visits of two actors; the learner plays the three of random actions
     assert played.pop(id(trainer.envs)) == 3
-    assert sorted(played.values()) == [4, 5]
-    assert random.returns.shape == (3, 1, 3)
+    assert (sorted(played.values()), random.returns.shape) == ([4, 5], (3, 1, 3))
     for name, values in expected._asdict().items():
         np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)

@@ -63,8 +63,7 @@ def test_continuous_conditions_are_fixed_by_index_for_every_seed_and_sampler():
         for indices, seed in ((range(40), 0), ([7, 39], 1))
     )
     np.testing.assert_array_equal(ours[[7, 39]], theirs)
-    assert ours.shape == (40, 4)
-    assert len(np.unique(ours)) == 160
+    assert (ours.shape, len(np.unique(ours))) == ((40, 4), 160)
 
 
 def test_goals_are_zero_or_the_environments_own():

@@ -122,8 +122,7 @@ def test_headers_come_back_and_other_formats_are_refused():
     assert order_in(headed(order, b"rest")) == order
     answer = AnswerHeader(7, 3, 4, 2, fault=0, ends=5, stop=1, played_us=9, waited_us=8)
     data = headed(answer, b"rest")
-    assert answer_in(data) == answer
-    assert body_of(data, AnswerHeader).tobytes() == b"rest"
+    assert (answer_in(data), body_of(data, AnswerHeader).tobytes()) == (answer, b"rest")
     for bit in range(8 * len(b"rest")):
         changed = data.copy()
         changed[header_size(AnswerHeader) + bit // 8] ^= 1 << bit % 8

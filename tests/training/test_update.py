@@ -740,8 +740,7 @@ def test_a_tensor_keeps_the_memory_that_it_shares():
     tensor = feeds_module.as_tensor(array)
     del array
     others = [np.full([1000, 1000], 5.0, np.float32) for _ in range(20)]
-    assert float(tf.reduce_max(tensor)) == 3.0
-    assert len(others) == 20
+    assert (float(tf.reduce_max(tensor)), len(others)) == (3.0, 20)
 
 
 def learner_arrays(shared, *kinds):
