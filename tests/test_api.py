@@ -25,9 +25,7 @@ HEAVY = ("numpy", "tensorflow", "gymnasium", "mpi4py", "tyro")
 HANDLERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
-class Diary:
-    """Notes what it hears; raises at the first call of one method."""
-
+class Diary:  # notes what it hears; raises at the first call of one method
     def __init__(self, fails="", error=None):
         self.heard, self._fails, self._error = [], fails, error or ValueError("enough")
 
@@ -43,9 +41,7 @@ class Diary:
         return note
 
 
-class Rows:
-    """Has one of the methods alone."""
-
+class Rows:  # has one of the methods alone
     def __init__(self):
         self.rows = []
 

@@ -36,9 +36,7 @@ def exploration(episodes=4, seed=0, size=3, **config):
     )
 
 
-class Faulty:
-    """Lockstep environments that spoil the chosen episodes for their first tries."""
-
+class Faulty:  # lockstep environments that spoil the chosen episodes for their first tries
     def __init__(self, count, spoiled, at_step=5):
         self.envs = LockstepEnvs(PUSH, count)
         self.spec, self.spoiled, self.at_step = self.envs.spec, dict(spoiled), at_step

@@ -27,9 +27,7 @@ def learner_of(config):
     return kind(config, INPUTS, ACTIONS, FREE, np.random.default_rng(0))
 
 
-class Original:
-    """What both codes compute from a case, without our losses and distributions."""
-
+class Original:  # what both codes compute from a case, without our losses and distributions
     def __init__(self, config):
         self.config = config
         self.case = Case(learner_of(config))

@@ -103,9 +103,7 @@ def test_an_environment_without_tasks_is_refused_with_one_that_has_some():
         envs.sample_tasks(3, np.random.default_rng(0))
 
 
-class OddTasks(PointRobot):
-    """A family whose tasks are whatever a test wants."""
-
+class OddTasks(PointRobot):  # a family whose tasks are whatever a test wants
     tasks = None
 
     def sample_tasks(self, count, generator):

@@ -115,9 +115,7 @@ def test_a_hand_that_is_told_to_ignore_a_turn_has_its_rewards_one_by_one():
     assert info_of("HandManipulateBlock-v1").batched_reward
 
 
-class TenTimes(PointPush):
-    """Pays ten times as much."""
-
+class TenTimes(PointPush):  # pays ten times as much
     def compute_reward(self, achieved_goal, desired_goal, info):
         return 10.0 * super().compute_reward(achieved_goal, desired_goal, info)
 

@@ -16,9 +16,7 @@ ENV_ID = "music_tf/PointReach-v0"
 MISSING = "stable-baselines3 cannot be imported (no such library)"
 
 
-class StandIn:
-    """A learner that learns for 25 seconds at a time, and knows the way after 8000 steps."""
-
+class StandIn:  # a learner that learns for 25 seconds at a time, and knows the way after 8000 steps
     def __init__(self, clock, policy, environment, **settings):
         self._clock = clock
         self.num_timesteps = 0

@@ -24,9 +24,7 @@ from tests.kit.jobs import VARIABLE
 _STEP_SIZE = 0.01
 
 
-class Linear:
-    """A policy that is linear in its inputs."""
-
+class Linear:  # a policy that is linear in its inputs
     name = "actor"
     weight_names = ("actor/kernel", "actor/bias")
     learning_rate = _STEP_SIZE
@@ -37,9 +35,7 @@ class Linear:
         self.size = len(self.initial)
 
 
-class Learner:
-    """Imitates the actions that replay holds: enough for weights that every step moves."""
-
+class Learner:  # imitates the actions that replay holds: enough for weights that every step moves
     entropy_weight = ((0.0, 0.0),)
     encoder = None
 
@@ -54,8 +50,6 @@ class Learner:
 
 
 class Vector:
-    """A variable."""
-
     def __init__(self, value):
         self.value = np.array(value)
 
@@ -144,9 +138,7 @@ def _build_learner(config, spec, terms):
     return Learner(Linear(inputs, spec.action_dim, stream(config.seed, "initial weights/agent")))
 
 
-class Fault:
-    """Strikes one rank from one call of one phase on, or at that call alone."""
-
+class Fault:  # strikes one rank from one call of one phase on, or at that call alone
     def __init__(self, phase, how, rank=-1, after=0, mark="", once=False):
         self._phase, self._how, self._rank = phase, how, rank
         self._left = after

@@ -45,9 +45,7 @@ PATIENCE = 20.0
 LABEL = "epoch_000001"
 
 
-class Payload:
-    """Creates a file when it is unpickled."""
-
+class Payload:  # creates a file when it is unpickled
     def __init__(self, marker):
         self._marker = str(marker)
 
@@ -55,9 +53,7 @@ class Payload:
         return open, (self._marker, "w")
 
 
-class Forger:
-    """Changes a run directory as somebody who knows the format, digests included."""
-
+class Forger:  # changes a run directory as somebody who knows the format, digests included
     def __init__(self, run, outside, generator):
         self.run, self.outside, self.random = run, outside, generator
         self.checkpoint = run / "checkpoints" / LABEL

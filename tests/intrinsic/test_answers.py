@@ -25,9 +25,7 @@ BATCH = made_transition(reward=tf.zeros([1, 32]))
 PAID = tf.ones([1, 32])
 
 
-class Height(RewardTerm):
-    """Answers whatever it is told to."""
-
+class Height(RewardTerm):  # answers whatever it is told to
     name = "height"
     mixing = Mixing(1.0, (0.0, 1.0), 0.0, ((0.0, 1.0),))
 

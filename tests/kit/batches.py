@@ -21,9 +21,7 @@ def gradients(function, *values, upstream=None):
     return found, tape.gradient(found, variables, output_gradients=upstream)
 
 
-class Case:
-    """A learner with random weights, other target weights and a batch."""
-
+class Case:  # a learner with random weights, other target weights and a batch
     def __init__(self, learner, seed=0):
         self.learner = learner
         self.layout = Layout(learner.networks)

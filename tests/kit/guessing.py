@@ -23,9 +23,7 @@ class GuessConfig(TermConfig):
     networks: ClassVar[tuple[str, ...]] = ("guesser",)
 
 
-class Guess(RewardTerm):
-    """Pays what its network says of a state."""
-
+class Guess(RewardTerm):  # pays what its network says of a state
     def __init__(self, config, context):
         super().__init__(config, context)
         seed = stream(context.seed, "initial weights/guesser")

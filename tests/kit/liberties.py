@@ -9,9 +9,7 @@ import numpy as np
 from tests.kit.points import Point
 
 
-class InPlace(Point):
-    """Computes its reward in the arrays that it is given."""
-
+class InPlace(Point):  # computes its reward in the arrays that it is given
     def compute_reward(self, achieved, desired, info):
         desired -= achieved
         return -np.linalg.norm(desired, axis=-1)
@@ -33,9 +31,7 @@ class InPlaceWithInfo(Point):
         return -np.linalg.norm(desired) - info["wind"].sum()
 
 
-class OwnArray(Point):
-    """Answers in an array of its own, which it fills anew each time."""
-
+class OwnArray(Point):  # answers in an array of its own, which it fills anew each time
     def more(self):
         return {"wind": 1.0}
 
@@ -45,9 +41,7 @@ class OwnArray(Point):
         return self.answer
 
 
-class ScalesAction(Point):
-    """Scales the action that it is given."""
-
+class ScalesAction(Point):  # scales the action that it is given
     def step(self, action):
         action *= 0.1
         return super().step(action)
@@ -68,32 +62,24 @@ class Strict(Point):
         return super().step(action)
 
 
-class StrictlyWhole(Strict):
-    """Takes whole numbers alone."""
-
+class StrictlyWhole(Strict):  # takes whole numbers alone
     space = gymnasium.spaces.Box(np.array([-3, 0]), np.array([3, 4]), dtype=np.int64)
 
 
-class ShyOfCorners(Point):
-    """Fails where an action reaches a bound."""
-
+class ShyOfCorners(Point):  # fails where an action reaches a bound
     def step(self, action):
         assert np.abs(action).max() < 1.0, "the joint is at its end"
         return super().step(action)
 
 
-class OwnObservation(Point):
-    """Observes in an array of its own, which it fills anew each time."""
-
+class OwnObservation(Point):  # observes in an array of its own, which it fills anew each time
     def seen(self):
         self.kept = getattr(self, "kept", np.zeros(2))
         self.kept[:] = self.place
         return super().seen() | {"observation": self.kept}
 
 
-class Quits(Point):
-    """Tries to end the process."""
-
+class Quits(Point):  # tries to end the process
     where = "step"
 
     def step(self, action):
@@ -122,17 +108,13 @@ class Wanders(Point):
         return super().reset(**options)
 
 
-class PaysInArrays(Point):
-    """Pays an array of one number."""
-
+class PaysInArrays(Point):  # pays an array of one number
     def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, np.array([reward]), *rest
 
 
-class Touches(Point):
-    """Observes more than a goal environment does."""
-
+class Touches(Point):  # observes more than a goal environment does
     def __init__(self):
         super().__init__()
         more = {"touch": gymnasium.spaces.Box(0.0, 1.0, (1,))}
@@ -142,9 +124,7 @@ class Touches(Point):
         return super().seen() | {"touch": np.ones(1, np.float32)}
 
 
-class Price(Point):
-    """Keys of its `info` are also words of ours."""
-
+class Price(Point):  # keys of its `info` are also words of ours
     def more(self):
         return {"discount": 0.5, "descriptor": 0.25}
 

@@ -50,16 +50,12 @@ class PushV3:
         self.inner.close()
 
 
-class MT1:
-    """Meta-World's benchmark of one task in fifty places."""
-
+class MT1:  # Meta-World's benchmark of one task in fifty places
     def __init__(self, name, seed):
         self.train_classes, self.train_tasks = {name: PushV3}, list(range(seed, seed + 50))
 
 
-class CubeEnv:
-    """OGBench's: what it knows of cube, goal and arm stands in `info`."""
-
+class CubeEnv:  # OGBench's: what it knows of cube, goal and arm stands in `info`
     def __init__(self, kind, mode, terminate_at_goal, width, height):
         assert (kind, mode, terminate_at_goal) == ("single", "data_collection", False)
         self.inner = PointPush()

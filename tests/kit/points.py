@@ -50,16 +50,12 @@ class Point(gymnasium.Env[Any, Any]):
         return -np.linalg.norm(achieved - desired, axis=-1) - self.cost(info)
 
 
-class Sparse(Point):
-    """Pays 0 at the goal and -1 elsewhere."""
-
+class Sparse(Point):  # pays 0 at the goal and -1 elsewhere
     def compute_reward(self, achieved, desired, info):
         return (np.linalg.norm(achieved - desired, axis=-1) < 0.3) - 1.0
 
 
-class Items(Point):
-    """Reads info by going through it."""
-
+class Items(Point):  # reads info by going through it
     def more(self):
         return {"cost": 2.0, "name": "point"}
 
@@ -67,16 +63,12 @@ class Items(Point):
         return sum(value for name, value in info.items() if name == "cost")
 
 
-class Copies(Items):
-    """Reads what it has copied before, or joined with something else."""
-
+class Copies(Items):  # reads what it has copied before, or joined with something else
     def cost(self, info):
         return {"cost": 1.0, **info}["cost"] * (info.copy()["cost"] / 2.0)
 
 
-class Lists(Items):
-    """Goes through numbers of two axes, which replay cannot keep."""
-
+class Lists(Items):  # goes through numbers of two axes, which replay cannot keep
     def more(self):
         return {"path": np.ones((2, 3))}
 
@@ -84,9 +76,7 @@ class Lists(Items):
         return sum(np.sum(value) for name, value in info.items() if name == "path")
 
 
-class IsTrue(Point):
-    """Reads a flag that must stay a bool."""
-
+class IsTrue(Point):  # reads a flag that must stay a bool
     def more(self):
         return {"touch": True}
 
@@ -94,9 +84,7 @@ class IsTrue(Point):
         return 2.0 if info["touch"] is True else 0.0
 
 
-class Later(Point):
-    """Reads an entry that the first steps do not have."""
-
+class Later(Point):  # reads an entry that the first steps do not have
     def more(self):
         return {"force": 2.0} if self.steps > 3 else {}
 
@@ -104,9 +92,7 @@ class Later(Point):
         return info["force"] if "force" in info else 0.0  # noqa: SIM401 - as people write
 
 
-class AfterTouch(Point):
-    """Reads an entry only after another was true."""
-
+class AfterTouch(Point):  # reads an entry only after another was true
     def more(self):
         return {"touch": self.steps % 5 == 4, "force": 0.1 * self.steps}
 
@@ -114,9 +100,7 @@ class AfterTouch(Point):
         return info["force"] if info["touch"] else 0.0
 
 
-class Chatty(Point):
-    """Reads a word, which replay cannot keep."""
-
+class Chatty(Point):  # reads a word, which replay cannot keep
     def more(self):
         return {"phase": "far" if self.steps < 10 else "near"}
 
@@ -124,42 +108,32 @@ class Chatty(Point):
         return 1.0 if info.get("phase") == "near" else 0.0
 
 
-class Far(Point):
-    """Has goals in metres of a map."""
-
+class Far(Point):  # has goals in metres of a map
     def reset(self, **options):
         super().reset(**options)
         self.place, self.goal = self.place + 5e6, self.goal + 5e6
         return self.seen(), {}
 
 
-class Moves(Point):
-    """Draws another goal within the episode."""
-
+class Moves(Point):  # draws another goal within the episode
     def step(self, action):
         if self.steps == 10:
             self.goal = self.np_random.uniform(-1, 1, 2)
         return super().step(action)
 
 
-class Lies(Point):
-    """Pays something else than it computes."""
-
+class Lies(Point):  # pays something else than it computes
     def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, reward - 1.0, *rest
 
 
-class Shows(Point):
-    """Shows where the goal lies in its observation."""
-
+class Shows(Point):  # shows where the goal lies in its observation
     def seen(self):
         return super().seen() | {"observation": self.goal - self.place}
 
 
-class ShowsHidden(Shows):
-    """Keeps its goal where nobody can set it."""
-
+class ShowsHidden(Shows):  # keeps its goal where nobody can set it
     begins = True
 
     def reset(self, **options):
@@ -178,9 +152,7 @@ class ShowsHidden(Shows):
             self.aim = value
 
 
-class Onwards(Sparse):
-    """Draws another goal as soon as one is met."""
-
+class Onwards(Sparse):  # draws another goal as soon as one is met
     def step(self, action):
         found = super().step(action)
         if found[1] == 0.0:
@@ -188,23 +160,17 @@ class Onwards(Sparse):
         return found
 
 
-class Resting(Point):
-    """Has achieved what random actions never change."""
-
+class Resting(Point):  # has achieved what random actions never change
     def seen(self):
         return super().seen() | {"achieved_goal": np.zeros(2)}
 
 
-class KnowsGoal(Point):
-    """Pays for the goal of its episode, whatever goal it is asked about."""
-
+class KnowsGoal(Point):  # pays for the goal of its episode, whatever goal it is asked about
     def compute_reward(self, achieved, desired, info):
         return super().compute_reward(achieved, self.goal, info)
 
 
-class KnowsHit(Point):
-    """Pays for a flag in info, which was told under the goal of the episode."""
-
+class KnowsHit(Point):  # pays for a flag in info, which was told under the goal of the episode
     def more(self):
         return {"hit": bool(np.linalg.norm(self.place - self.goal) < 0.3)}
 
@@ -226,9 +192,7 @@ class Progress(Point):
         return info["before"] - np.linalg.norm(achieved - desired, axis=-1)
 
 
-class FineFarAway(Sparse):
-    """Has small steps and a small threshold, thousands of metres away."""
-
+class FineFarAway(Sparse):  # has small steps and a small threshold, thousands of metres away
     def reset(self, **options):
         super().reset(**options)
         self.place, self.goal = 4321.0 + 0.01 * self.place, 4321.0 + 0.01 * self.goal
@@ -254,33 +218,25 @@ class PaysElsewhere(Point):
         return seen, float(self.compute_reward(seen["achieved_goal"], self.drawn, {})), *rest
 
 
-class Mapped(Sparse):
-    """Computes nothing for goals off its map."""
-
+class Mapped(Sparse):  # computes nothing for goals off its map
     def compute_reward(self, achieved, desired, info):
         if np.abs(desired).max() > 5.0:
             raise IndexError("off the map")
         return super().compute_reward(achieved, desired, info)
 
 
-class MappedLies(Mapped):
-    """Pays less than it computes, too."""
-
+class MappedLies(Mapped):  # pays less than it computes, too
     def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, reward - 1.0, *rest
 
 
-class SetsDefault(Items):
-    """Enters what counts where info has nothing, and joins it with more."""
-
+class SetsDefault(Items):  # enters what counts where info has nothing, and joins it with more
     def cost(self, info):
         return info.setdefault("cost", 0.0) + 0.0 * (info | {"name": ""})["cost"]
 
 
-class Together(Point):
-    """Computes one distance for many goals."""
-
+class Together(Point):  # computes one distance for many goals
     def compute_reward(self, achieved, desired, info):
         return -np.linalg.norm(achieved - desired) * np.ones(np.shape(achieved)[:-1])
 
@@ -292,16 +248,12 @@ class Rescaled(gymnasium.ObservationWrapper):
         return {name: values / 10.0 for name, values in seen.items()}
 
 
-class Falls(Point):
-    """Ends its episodes whatever the goal is."""
-
+class Falls(Point):  # ends its episodes whatever the goal is
     def over(self):
         return self.steps == 10
 
 
-class Ends(Point):
-    """Pays 1 at the goal, where the episode is over."""
-
+class Ends(Point):  # pays 1 at the goal, where the episode is over
     def over(self):
         return bool(self.compute_terminated(self.place, self.goal, {}))
 
@@ -312,16 +264,12 @@ class Ends(Point):
         return np.linalg.norm(achieved - desired, axis=-1) < 0.3
 
 
-class EndsOneByOne(Ends):
-    """Says of many goals at once whether any of them is reached."""
-
+class EndsOneByOne(Ends):  # says of many goals at once whether any of them is reached
     def compute_terminated(self, achieved, desired, info):
         return bool((np.linalg.norm(achieved - desired, axis=-1) < 0.3).any())
 
 
-class EndsUnsaid(Ends):
-    """Ends at its goal, and says of no goal that it does."""
-
+class EndsUnsaid(Ends):  # ends at its goal, and says of no goal that it does
     def over(self):
         return bool(self.compute_reward(self.place, self.goal, {}))
 
@@ -329,16 +277,12 @@ class EndsUnsaid(Ends):
         return False
 
 
-class SaysEnds(Ends):
-    """Says that an episode ends at its goal, where it goes on."""
-
+class SaysEnds(Ends):  # says that an episode ends at its goal, where it goes on
     def over(self):
         return False
 
 
-class EndsSilently(Ends):
-    """Does not say where episodes under other goals end."""
-
+class EndsSilently(Ends):  # does not say where episodes under other goals end
     compute_terminated = None
 
     def over(self):

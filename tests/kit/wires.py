@@ -12,9 +12,7 @@ from music_tf.training.actors import Actors
 SECONDS = 60.0
 
 
-class Wires(Communicator):
-    """One of several ranks; `change(rank, data)` may spoil what it sends."""
-
+class Wires(Communicator):  # one of several ranks; `change(rank, data)` may spoil what it sends
     def __init__(self, rank, between, change=None):
         super().__init__(alone=True)
         self.rank, self.size = rank, between.size
@@ -51,9 +49,7 @@ class Wires(Communicator):
         return self._between.posts[source, self.rank].get(timeout=SECONDS).copy()
 
 
-class Between:
-    """What lies between ranks."""
-
+class Between:  # what lies between ranks
     def __init__(self, size):
         self.size = size
         self.told = [None] * size

@@ -80,9 +80,7 @@ def test_what_differs_is_common_from_one_step_in_a_hundred_on(steps, wrong, comm
     assert Compared(steps, wrong).common == common
 
 
-class Turns(Point):
-    """Begins to pay something else in its third episode."""
-
+class Turns(Point):  # begins to pay something else in its third episode
     def reset(self, **options):
         self.begun = getattr(self, "begun", 0) + 1
         return super().reset(**options)

@@ -66,9 +66,7 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert (row["time/episodes"], row["time/updates"]) == (3 * 2 * 2 + 3 * 3 * 2, 12)
 
 
-class Heard:
-    """Keeps what it is told of evaluations."""
-
+class Heard:  # keeps what it is told of evaluations
     def __init__(self):
         self.adapted = []
 

@@ -21,9 +21,7 @@ OPTIONS = """
 """Two skills of two epochs, each of 40 steps and 20 updates."""
 
 
-class Ends:
-    """A callback that ends a run after an epoch."""
-
+class Ends:  # a callback that ends a run after an epoch
     def __init__(self, epoch):
         self.epoch = epoch
 

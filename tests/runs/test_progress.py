@@ -200,9 +200,7 @@ def test_the_table_sets_policies_side_by_side_and_leaves_the_unknown_blank():
     assert "scripted" in file.getvalue()
 
 
-class Output:
-    """Stands in for the widget that ipywidgets has of this name."""
-
+class Output:  # stands in for the widget that ipywidgets has of this name
     def __enter__(self):
         return self
 

@@ -18,9 +18,7 @@ TINY = ("ddpg_her", "--epochs", "2", *as_typed(OPTIONS))
 LARGEST_BATCH = 100
 
 
-class Wandb(types.ModuleType):
-    """Keeps what the calls of W&B that we use were given."""
-
+class Wandb(types.ModuleType):  # keeps what the calls of W&B that we use were given
     def __init__(self):
         super().__init__("wandb")
         self.runs, self.logged, self.summary, self.defined, self.ends = [], [], {}, [], []

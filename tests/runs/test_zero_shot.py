@@ -36,9 +36,7 @@ PLANE = Embedding(
 )
 
 
-class Follower:
-    """Acts along its condition, and remembers which goals it was shown."""
-
+class Follower:  # acts along its condition, and remembers which goals it was shown
     def __init__(self):
         self.goals = []
 
@@ -80,9 +78,7 @@ def test_of_skills_the_one_acts_that_ends_nearest_to_the_goal(evaluation):
     line = np.linspace(-1.0, 1.0, 13, dtype=np.float32)
     places = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
 
-    class Walker:
-        """Goes to the place of its skill, and remembers its skills."""
-
+    class Walker:  # goes to the place of its skill, and remembers its skills
         def __init__(self):
             self.skills = []
 

@@ -407,9 +407,7 @@ def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog
 CALLS = ["fsync", "rename", "mkdir", "unlink", "rmdir"]
 
 
-class Unsynced:
-    """Files that were opened to be written and not synced: a power cut may empty them."""
-
+class Unsynced:  # files that were opened to be written and not synced: a power cut may empty them
     def __init__(self, monkeypatch):
         self._open = {}
         opened, synced = builtins.open, os.fsync
@@ -432,9 +430,7 @@ class Unsynced:
             os.ftruncate(descriptor, 0)
 
 
-class Halved:
-    """A file of which a write may end half-way: `counted` says when."""
-
+class Halved:  # a file of which a write may end half-way: `counted` says when
     def __init__(self, file, counted):
         self._file = file
         self.write = counted(file.write, self.half)

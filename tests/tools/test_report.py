@@ -30,9 +30,7 @@ START = {
 }
 
 
-class Page:
-    """A page as its reader sees it; it is well-formed XML."""
-
+class Page:  # a page as its reader sees it; it is well-formed XML
     def __init__(self, path):
         self.source = path.read_text("utf-8")
         self.root = ElementTree.fromstring(self.source)

@@ -156,9 +156,7 @@ def test_a_search_of_which_every_trial_would_fail_is_refused_at_once(root, env_i
 def test_all_runs_share_what_is_said_of_environment_and_world(root, monkeypatch, capsys):
     trained = []
 
-    class Instant(tune.Tuner):
-        """Notes what would be trained."""
-
+    class Instant(tune.Tuner):  # notes what would be trained
         ended, best = 1, {"exploration.noise": 0.3}
 
         def work(self, *_):

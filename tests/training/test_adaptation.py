@@ -28,9 +28,7 @@ def evaluation_of(environments=2, comm=None, config=CONFIG):
     return MetaEvaluation(envs, config, comm or Communicator(alone=True), task_sets(config, envs))
 
 
-class Half(Communicator):
-    """One of two ranks, whose sums are its own."""
-
+class Half(Communicator):  # one of two ranks, whose sums are its own
     def __init__(self, rank):
         super().__init__(alone=True)
         self.rank, self.size = rank, 2

@@ -80,9 +80,7 @@ def test_robots_pass(env_id):
     assert rewards(env_id, settings).detail == "replay computes what 30 steps paid"
 
 
-class Rarely(Point):
-    """Pays something else in one of two hundred steps."""
-
+class Rarely(Point):  # pays something else in one of two hundred steps
     def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, reward - (self.steps == 7), *rest
@@ -95,9 +93,7 @@ def rarely():
     del gymnasium.registry["Rarely-v0"]
 
 
-class Prized(Point):
-    """Pays half too little but for one place, which is worth a thousand."""
-
+class Prized(Point):  # pays half too little but for one place, which is worth a thousand
     def compute_reward(self, achieved, desired, info):
         prize = 1000.0 * (np.linalg.norm(achieved, axis=-1) > self.far)
         return super().compute_reward(achieved, desired, info) + prize
@@ -330,9 +326,7 @@ def test_what_was_found_counts_though_goals_elsewhere_break_the_reward(points):
         assert stage.reward_bounds() == (-1.0, 0.0)
 
 
-class Drawing(Point):
-    """Draws from streams that all of numpy and Python share."""
-
+class Drawing(Point):  # draws from streams that all of numpy and Python share
     def reset(self, **options):
         found = super().reset(**options)
         self.place = np.random.uniform(-1, 1, 2)  # noqa: NPY002

@@ -232,9 +232,7 @@ def test_skills_are_measured_at_their_ends_alone():
     assert [row["disk/skill"] for row in rows] == [0, 0, 1, 1, 2, 2]
 
 
-class Cut:
-    """What a run has saved at the end of each epoch, as its session keeps it."""
-
+class Cut:  # what a run has saved at the end of each epoch, as its session keeps it
     def __init__(self, trainer):
         self.trainer, self.at, self.chain = trainer, {}, []
         while trainer.counters.epoch < trainer.config.epochs:

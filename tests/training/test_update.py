@@ -355,9 +355,7 @@ def test_every_weight_that_learns_moves(name):
     assert still == ([] if learns else ["log_temperature"])
 
 
-class Spy(Learner):
-    """A learner that notes the batches it gets."""
-
+class Spy(Learner):  # a learner that notes the batches it gets
     def __init__(self, learner):
         self.learner, self.batches = learner, []
 
@@ -372,9 +370,7 @@ class Spy(Learner):
         return self.learner.losses(weights, targets, batch, *rest)
 
 
-class Spoiled(Spy):
-    """A learner whose loss is not finite, while its gradient is."""
-
+class Spoiled(Spy):  # a learner whose loss is not finite, while its gradient is
     def __init__(self, learner, bad):
         super().__init__(learner)
         self._bad = bad
@@ -642,9 +638,7 @@ def test_numbers_that_go_bad_are_reported_with_what_went_bad(config, place, foun
         run(trainer, given)
 
 
-class OtherRankBad(Beside):
-    """The way of the root where only another rank met a bad loss."""
-
+class OtherRankBad(Beside):  # the way of the root where only another rank met a bad loss
     def any(self, flag):
         return True
 
