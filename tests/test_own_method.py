@@ -207,8 +207,7 @@ def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
     recipe, options, networks, logged, tmp_path
 ):
     def train(name, epochs):
-        place = tmp_path / name
-        return music_tf.train(recipe, run_dir=place, epochs=epochs, **OPTIONS | options)
+        return music_tf.train(recipe, run_dir=tmp_path / name, epochs=epochs, **OPTIONS | options)
 
     def weights_of(run):
         return load_weights(run.path / "checkpoints")[0]

@@ -117,10 +117,9 @@ def test_an_arm_of_a_user_is_measured_shown_and_drawn(columns, tmp_path, capsys,
     assert " m " not in shown
     (row,) = rows_of(run)
     assert all(row[name] for name in TOLD)
-    objects = {name for name in row if "object" in name}
     wanted = {"eval/object_comotion_m", "eval/object_displacement_m", "eval/object_coverage",
               "eval/object_moved_rate", "rollout/object_coverage"}  # fmt: skip
-    assert objects == (wanted if columns else set())
+    assert {name for name in row if "object" in name} == (wanted if columns else set())
     assert run_verb(["evaluate", str(run), "--episodes", "3", "--full", "--allow-import"]) == 0
     found = json.loads((run / "evaluation.json").read_text())
     assert {"eval/information", "music/paid_heldout", "music/bound_heldout"} <= set(

@@ -230,8 +230,7 @@ def test_holding_random_actions_is_refused_where_steps_are_collected():
 
 def test_fresh_conditions_come_as_often_as_skills_act():
     generator = np.random.default_rng(0)
-    chances = np.float32([0.7, 0.0, 0.3])
-    drawn = fresh_conditions(ConditionConfig(), 3, generator, (40, 50), chances)
+    drawn = fresh_conditions(ConditionConfig(), 3, generator, (40, 50), np.float32([0.7, 0.0, 0.3]))
     assert drawn.shape == (40, 50, 3)
     np.testing.assert_array_equal(drawn.sum(axis=-1), 1.0)
     np.testing.assert_allclose(drawn.mean(axis=(0, 1)), [0.7, 0.0, 0.3], atol=0.03)

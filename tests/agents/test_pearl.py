@@ -30,8 +30,7 @@ class PearlCase(Case):
             "linear_features": False,
         }
         self.config = PearlConfig(**{**defaults, **config})
-        generator = np.random.default_rng(0)
-        super().__init__(Pearl(self.config, INPUTS, ACTIONS, FREE, generator))
+        super().__init__(Pearl(self.config, INPUTS, ACTIONS, FREE, np.random.default_rng(0)))
         row = self.config.inference.row_dim(OBSERVED, ACTIONS)
         self.noise |= {
             "context": random(WORKERS, TASKS, CONTEXT, row, seed=20),

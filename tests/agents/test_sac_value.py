@@ -46,8 +46,7 @@ def parts_of(case):
 
 
 def value_loss(case, weights, target):
-    error = state_value(case, weights, case.batch.inputs) - target
-    return tf.reduce_mean(tf.square(error), axis=1)
+    return tf.reduce_mean(tf.square(state_value(case, weights, case.batch.inputs) - target), axis=1)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.7])

@@ -130,8 +130,7 @@ def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first
 def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(launch, "_END_SECONDS", 0.2)
     proof = tmp_path / "proof"
-    stays = f"echo 75 > {proof}; exec sleep 60"
-    assert launch.run_job(["sh", "-c", stays], {}, proof) == 75
+    assert launch.run_job(["sh", "-c", f"echo 75 > {proof}; exec sleep 60"], {}, proof) == 75
 
 
 @pytest.mark.parametrize("code", [255, None])

@@ -249,8 +249,7 @@ def test_a_verb_speaks_once_and_what_a_killed_mpirun_left_does_no_harm(tmp_path,
     monkeypatch.setenv("REAL_MPIRUN", MPIRUN[0])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     named = "import sys; from music_tf.cli import launch; launch.find_mpirun = lambda: sys.argv[1]"
-    script = f"{named}; sys.exit(launch.main(['-n', '2', 'recipes']))"
-    done = python(script, mpirun)
+    done = python(f"{named}; sys.exit(launch.main(['-n', '2', 'recipes']))", mpirun)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split().count("ddpg_her") == 1
     left = [path.name for path in tmp_path.iterdir()]

@@ -79,8 +79,7 @@ def test_factors_count_from_the_defaults_and_a_name_counts_in_place_of_all():
     assert model.dof_damping[hip] == 4.0 * before["dof_damping"][hip]
     assert np.flatnonzero(model.dof_damping != before["dof_damping"]).tolist() == [hip]
     broken = [model.joint(name).id for name in ("hip_4", "ankle_4")]  # motors have no names there
-    still = model.actuator_gear[:, 0] == 0
-    assert sorted(model.actuator_trnid[still, 0]) == sorted(broken)
+    assert sorted(model.actuator_trnid[model.actuator_gear[:, 0] == 0, 0]) == sorted(broken)
 
 
 @pytest.mark.parametrize("env_id", [ANT, "FetchPush-v4"])

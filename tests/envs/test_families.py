@@ -124,8 +124,7 @@ def test_other_bodies_are_paid_for_their_speed_and_for_the_step_in_which_they_fa
     task = np.zeros_like(environment.get_wrapper_attr("sample_tasks")(1, np.random.default_rng(0)))
     found = list(steps_of(environment, task[0], planar, steps=200))
     for velocity, action, reward, _ in found:
-        expected = velocity[0] + 1.0 - 1e-3 * np.square(action).sum()
-        assert reward == pytest.approx(expected, abs=1e-6)
+        assert reward == pytest.approx(velocity[0] + 1.0 - 1e-3 * np.square(action).sum(), abs=1e-6)
     assert [terminated for *_, terminated in found] == [False] * (len(found) - 1) + [True]
 
 

@@ -73,8 +73,7 @@ def test_an_unknown_id_of_a_module_brings_the_nearest_one_as_it_is_typed(typed, 
         pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
     with pytest.raises(UsageError) as caught:
         find_spec(typed)
-    expected = f"env_id: unknown environment {typed!r}; did you mean {meant!r}?"
-    assert str(caught.value) == expected
+    assert str(caught.value) == f"env_id: unknown environment {typed!r}; did you mean {meant!r}?"
 
 
 def test_a_module_that_registers_no_environment_is_told_how(tmp_path):

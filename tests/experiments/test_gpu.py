@@ -41,8 +41,7 @@ def test_an_exported_program_holds_its_arguments_and_the_precision_of_its_produc
 ):
     words = "from pathlib import Path; from experiments.gpu_programs import export\n"
     words += f"export(Path({str(tmp_path)!r}), {tf32}, [('ddpg_her', 8)])"
-    hidden = environment(real=True) | {"CUDA_VISIBLE_DEVICES": "-1"}
-    done = python(words, env=hidden, timeout=300)
+    done = python(words, env=environment(real=True) | {"CUDA_VISIBLE_DEVICES": "-1"}, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     program = (tmp_path / "ddpg_her_8.hlo.pb").read_bytes()
     # of each product: its opcode, field 2, and the precision of both operands, 0 default, 2 highest

@@ -16,8 +16,7 @@ KILLS = 10
 def test_kills_at_random_times_cost_an_epoch_at_most_and_leave_nothing_behind(tmp_path):  # F1
     generator = np.random.default_rng(4)
     path = tmp_path / "run"
-    latest = 2.0 * starting_seconds(tmp_path / "start", 4)
-    for moment_s in generator.uniform(0.0, latest, KILLS):
+    for moment_s in generator.uniform(0.0, 2.0 * starting_seconds(tmp_path / "start", 4), KILLS):
         trial = disturb(path, 4, float(moment_s), kill_a_rank(generator))
         assert trial.survived, trial.note
     finish_and_compare(path, tmp_path / "reference", 4)

@@ -17,10 +17,9 @@ SKILLS = 3
 
 
 def dads(columns=(0, 2), total=np.asarray, kind="one_hot", **config):
-    settings = DadsConfig(hidden_sizes=(16,), **config)
     condition = ConditionConfig(kind=kind, size=SKILLS)
     made = context(columns=columns, skills=SKILLS)._replace(total=total, condition=condition)
-    return Dads(settings, made)
+    return Dads(DadsConfig(hidden_sizes=(16,), **config), made)
 
 
 def parted(count, seed=0):

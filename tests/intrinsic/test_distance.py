@@ -100,9 +100,8 @@ def test_an_embedding_of_time_grows_along_conditions_up_to_its_limit():
     episodes = following(64)
     term = distance(dual_start=5.0, learning_rate=1e-2)
     weights, _ = train(term, replay(episodes), 400)
-    paid = term.reward(weights, batch_of(episodes, 64), {}).numpy().mean()
     # a step that follows z pays at most sqrt(D) where the mean of squares is held at 1
-    assert 1.1 < paid < 1.6
+    assert 1.1 < term.reward(weights, batch_of(episodes, 64), {}).numpy().mean() < 1.6
     summed, _ = train(
         distance(dual_start=5.0, learning_rate=1e-2, norm="sum"), replay(episodes), 400
     )

@@ -45,9 +45,8 @@ def test_a_logarithm_keeps_the_order_of_steps():
 def test_bounds_on_both_sides_of_zero_pay_nothing_for_noise():
     both = Mixing(2.0, (-4.0, 4.0), 0.0, ((0.0, 1.0),), "log")
     # log(1 + 2 * 0.5) = log 2 on either side; log 201 = 5.3 is cut at 4
-    raw = [0.5, -0.5, 100.0, -100.0, 0.0]
     expected = [math.log(2.0), -math.log(2.0), 4.0, -4.0, 0.0]
-    np.testing.assert_allclose(mixed(both, raw), expected, rtol=1e-6)
+    np.testing.assert_allclose(mixed(both, [0.5, -0.5, 100.0, -100.0, 0.0]), expected, rtol=1e-6)
     noise = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
     for_noise = [mixed(pay, noise).mean() for pay in (both, both._replace(clip=(0.0, 4.0)))]
     assert abs(for_noise[0]) < 0.01  # its deviation is 0.96, so 0.003 of a mean

@@ -364,11 +364,9 @@ def test_normalised_inputs_are_centred_and_divided():
 
 def test_x_y_and_z_of_a_position_share_the_root_of_their_mean_variance():
     split = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5, 9))
-    unit = np.float32([3, 0.5, 0.5, 0.1, 0.1, 0.01, 7])
-    config = MusicConfig(normalize_inputs=True)
-    scale = (np.arange(7, dtype=np.float32), unit)
+    scale = (np.arange(7, dtype=np.float32), np.float32([3, 0.5, 0.5, 0.1, 0.1, 0.01, 7]))
     told = context(split, scale=scale, gripper=(0, 1, 2), object=(3, 4, 5))
-    found = Music(config, told).scales["statistics"].numpy()
+    found = Music(MusicConfig(normalize_inputs=True), told).scales["statistics"].numpy()
     np.testing.assert_array_equal(found[0], np.arange(7))
     # sqrt(9.5 / 3), and sqrt((0.01 + 0.01 + 0.0001) / 3); what is no position is by itself
     np.testing.assert_allclose(found[1], [1.7795130] * 3 + [0.0818535] * 3 + [7], rtol=1e-6)

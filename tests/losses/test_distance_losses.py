@@ -96,8 +96,7 @@ def test_what_a_step_is_worth_under_a_density_distance(step, reward, left, objec
     found = slack(step, tf.constant(SQUARED_DISTANCE), mean=True, most=1e-6)
     assert float(found) == pytest.approx(left, abs=1e-6)
     loss = embedding_loss(paid, found, tf.constant(math.log(3000.0)))
-    expected = -objective + math.log(3000.0) * left
-    assert float(loss) == pytest.approx(expected, rel=1e-4)
+    assert float(loss) == pytest.approx(-objective + math.log(3000.0) * left, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -88,5 +88,4 @@ def test_the_batch_mean_has_the_gradient_of_the_released_matrix_and_differs_by_a
 
     (mean, (on_mean,)), (matrix, (on_matrix,)) = (gradients(f, q) for f in (mean_loss, matrix_loss))
     np.testing.assert_allclose(on_mean, on_matrix, rtol=1e-5)
-    difference = float(matrix) - float(mean[0])
-    assert difference == pytest.approx(np.var(rho), rel=1e-4)
+    assert float(matrix) - float(mean[0]) == pytest.approx(np.var(rho), rel=1e-4)

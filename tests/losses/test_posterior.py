@@ -50,9 +50,8 @@ def test_a_belief_ignores_order_and_twice_the_rows_halve_its_variance():
 
 
 def test_rows_that_are_not_counted_are_as_good_as_absent():
-    counted = np.float32([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
     both = [np.stack([values, values]) for values in (MEANS, raw(VARIANCES))]
-    masked = product_of_gaussians(*both, counted)
+    masked = product_of_gaussians(*both, np.float32([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
     without = product_of_gaussians(MEANS[[0, 2]], raw(VARIANCES[[0, 2]]))
     for part, own, whole in zip(
         masked, without, product_of_gaussians(MEANS, raw(VARIANCES)), strict=True
@@ -99,8 +98,7 @@ def test_a_product_with_observations_is_proportional_to_prior_and_likelihoods():
     library = _library().distributions
     mean, root = product_of_observations(DIRECTIONS, VALUES)
     places = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
-    away = (places - mean) @ np.asarray(root)
-    product = -0.5 * np.square(away).sum(axis=-1)
+    product = -0.5 * np.square((places - mean) @ np.asarray(root)).sum(axis=-1)
     prior = library.Normal(0.0, 1.0).log_prob(places).numpy().sum(axis=-1)
     seen = library.Normal(places @ DIRECTIONS.T, 1.0).log_prob(VALUES).numpy().sum(axis=-1)
     gap = prior + seen - product

@@ -59,8 +59,7 @@ def test_half_the_mean_critic_loss_averages_members_too():
 def test_the_soft_target_of_sac():
     # 0.7 + 0.99 (min(3, 2.5) + 0.1 * 1.3); 0.8 + 0.99 (min(5, 4.6) + 0.01 * 3)
     q, log_policy = np.float32([[[3.0, 5.0]], [[2.5, 4.6]]]), np.float32([[-1.3, -3.0]])
-    soft = q - np.float32([0.1, 0.01]) * log_policy
-    found = target([[0.7, 0.8]], [[0.99, 0.99]], soft)
+    found = target([[0.7, 0.8]], [[0.99, 0.99]], q - np.float32([0.1, 0.01]) * log_policy)
     np.testing.assert_allclose(found, [[3.3037, 5.3837]], rtol=1e-6)
 
 

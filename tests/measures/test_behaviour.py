@@ -260,8 +260,7 @@ def test_without_an_object_nothing_is_measured():
 
 def test_a_rotation_is_the_angle_from_the_first_to_the_last_valid_orientation():
     # by 60 degrees about x, then by 180 about z: cos 30 = 0.866, and q is the same as -q
-    half = np.sqrt(3.0) / 2.0
-    turns = np.float32([[[1, 0, 0, 0], [half, 0.5, 0, 0], [0, 0, 0, -1]]])
+    turns = np.float32([[[1, 0, 0, 0], [np.sqrt(3.0) / 2.0, 0.5, 0, 0], [0, 0, 0, -1]]])
     info = dataclasses.replace(INFO, orientation=(0, 1, 2, 3))
     states = np.concatenate([turns, -2.0 * turns, turns])
     found = rotation(states, np.array([1, 1, 2]), info)

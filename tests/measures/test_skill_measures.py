@@ -38,8 +38,7 @@ def test_no_step_is_worth_more_than_the_logarithm_of_the_number_of_skills():
 
 
 def test_steps_count_until_the_first_end():
-    expected = [[True, False, False], [True, True, True]]
-    assert kept_steps(np.array([1, 3]), 3).tolist() == expected
+    assert kept_steps(np.array([1, 3]), 3).tolist() == [[True, False, False], [True, True, True]]
 
 
 def test_a_row_of_the_matrix_says_how_often_each_skill_was_named():
@@ -60,8 +59,7 @@ def test_hausdorff_is_the_furthest_that_a_place_is_from_the_other_skill():
     corner = np.float32([[0, 0], [0, 3]])
     found = hausdorff_distances([LINE, corner, LINE[::-1]])
     np.testing.assert_allclose(found, [[0, 3, 0], [3, 0, 3], [0, 3, 0]])
-    far = np.float32([[0, 0], [7, 0]])
-    np.testing.assert_allclose(hausdorff_distances([far, corner])[0, 1], 7)
+    np.testing.assert_allclose(hausdorff_distances([np.float32([[0, 0], [7, 0]]), corner])[0, 1], 7)
 
 
 def test_hausdorff_is_the_same_however_many_distances_are_in_memory(monkeypatch):
@@ -89,8 +87,7 @@ def test_skills_are_apart_by_all_that_counts_of_their_episodes():
 
 
 def test_three_skills_have_a_nearest_one_each_and_a_mean_over_pairs():
-    far = np.float32([[[0], [10], [11]]] * 2)
-    found = separation([RIGHT, LEFT, far], (*ENDS, ENDS[1]))
+    found = separation([RIGHT, LEFT, np.float32([[[0], [10], [11]]] * 2)], (*ENDS, ENDS[1]))
     np.testing.assert_array_equal(found.nearest, [3, 3, 8])
     told = found.metrics()
     assert told["skill/hausdorff_mean"] == pytest.approx((3 + 8 + 11) / 3)

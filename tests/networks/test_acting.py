@@ -78,8 +78,7 @@ def test_a_learner_brings_an_action_distribution_of_its_own(monkeypatch):
     snapshot = Snapshot("choices", weights, INPUTS)
     assert snapshot.action_dim == 3
     np.testing.assert_array_equal(policy_of(snapshot)(*ROWS), np.eye(3)[[0, 0, 1]])
-    noise = np.float32([[0, 0, 9]] * 3)
-    drawn = policy_of(snapshot, sample=True, rows=2)(*ROWS[:3], noise)
+    drawn = policy_of(snapshot, sample=True, rows=2)(*ROWS[:3], np.float32([[0, 0, 9]] * 3))
     np.testing.assert_array_equal(drawn, np.eye(3)[[2, 2, 2]])
 
 

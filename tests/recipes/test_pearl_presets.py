@@ -63,8 +63,7 @@ def test_garage_asks_for_as_many_steps_of_a_visit_in_each_family():
 def test_a_context_is_no_longer_than_a_visit(preset):
     for env_id in (*ROBOT_FAMILIES, *HIDDEN_GOALS):
         config = recipes.resolve("sac_pearl", preset, env_id)
-        steps = config.context_episodes * EPISODE_STEPS[env_id]
-        assert config.agent.context_rows <= steps
+        assert config.agent.context_rows <= config.context_episodes * EPISODE_STEPS[env_id]
 
 
 def test_beliefs_of_places_can_say_where_circles_and_spheres_meet():

@@ -123,8 +123,7 @@ def carry(observation, goal, skill, noise):
     """Goes to the disc, holds it and carries it to x = 0.8; the first of several skills to -0.8."""
     way = observation[:, 6:8]
     touching = np.linalg.norm(way, axis=1, keepdims=True) <= 0.15
-    left = (skill[:, :1] > 0) & (skill.shape[1] > 1)
-    across = np.where(left, -0.8, 0.8) - observation[:, :1]
+    across = np.where((skill[:, :1] > 0) & (skill.shape[1] > 1), -0.8, 0.8) - observation[:, :1]
     sideways = np.concatenate([across, np.zeros_like(across)], axis=1)
     moves = np.concatenate([10 * np.where(touching, sideways, way), 2.0 * touching - 1.0], axis=1)
     return np.clip(moves, -1, 1).astype(np.float32)

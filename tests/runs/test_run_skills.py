@@ -248,8 +248,7 @@ def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
     found = load_policy(run).skill_log_likelihood(arrays["observation"][1, 1:])
     paid = found[: arrays["length"][1], 1] + np.log(3)
     assert arrays["skill/diversity_return"][1] == pytest.approx(paid.sum(), rel=1e-3)
-    expected = np.arange(30)[:, None] < arrays["length"]
-    np.testing.assert_array_equal(arrays["skill/kept"], expected)
+    np.testing.assert_array_equal(arrays["skill/kept"], np.arange(30)[:, None] < arrays["length"])
 
 
 @pytest.mark.parametrize(

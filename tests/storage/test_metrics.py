@@ -137,8 +137,7 @@ def test_an_environment_has_the_columns_of_its_goals_object_support_and_gripper(
     assert columns(HOPPER) - columns() == {"eval/return", "eval/length", "time/episodes"}
     by_steps = columns(HOPPER, collect=CollectConfig(steps=50))
     assert by_steps - columns(HOPPER) == {"time/episodes_cut"}
-    goals = {"stats/goal_mean", "stats/goal_std"}
-    assert starting(columns(), "stats/goal") == goals
+    assert starting(columns(), "stats/goal") == {"stats/goal_mean", "stats/goal_std"}
     assert not starting(columns(HOPPER), "stats/goal", "eval/success", "eval/object")
     assert not {name for name in columns(REACH) if "object" in name}
     assert {name for name in columns(HAND) if "object" in name} == {

@@ -183,8 +183,7 @@ def test_other_settings_always_make_another_label():
     generator = random.Random(0)
     for _ in range(50):
         runs = [of(**{name: str(generator.randrange(2)) for name in "abcdef"}) for _ in range(20)]
-        different = {tuple(run.settings.items()) for run in runs}
-        assert len(set(labels(*runs))) == len(different)
+        assert len(set(labels(*runs))) == len({tuple(run.settings.items()) for run in runs})
 
 
 # What is drawn of them.

@@ -67,8 +67,7 @@ def test_a_picture_marks_the_goal_of_each_row_in_each_of_its_columns():
     rows, columns = picture.shape[0], picture.shape[1]
     upper = marked[marked[:, 0] < rows // 2]
     for found, right in ((upper, True), (marked[marked[:, 0] >= rows // 2], False)):
-        across = found[:, 1] * 3 // columns
-        assert set(across) == {0, 1, 2}
+        assert set(found[:, 1] * 3 // columns) == {0, 1, 2}
         within = found[:, 1] % (columns / 3) / (columns / 3)
         assert (within > 0.5).all() if right else (within < 0.5).all()
 

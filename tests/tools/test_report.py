@@ -358,8 +358,7 @@ def test_training_that_has_evaluated_since_is_what_leads(tmp_path):
 def test_a_simple_policy_has_the_metrics_that_any_run_measured(tmp_path):
     music = finish(make_run(tmp_path / "a"))
     her = make_run(tmp_path / "b", recipe="ddpg_her")
-    random = RANDOM | {"eval/success_rate": 0.25}
-    evaluate(her, 3, policies={"ours": OURS, "random": random})
+    evaluate(her, 3, policies={"ours": OURS, "random": RANDOM | {"eval/success_rate": 0.25}})
     for runs in ((music, her), (her, music)):
         rows = page_of(tmp_path, *runs).table("Behaviour of all runs")
         assert rows[f"random on {TOY}"] == ["0.250", "0.500", "0.070"]
@@ -447,8 +446,7 @@ def test_many_runs_share_a_line_about_what_is_missing(tmp_path):
 def test_of_many_pictures_of_paths_the_first_middle_and_last_are_shown(tmp_path):
     run = make_run(tmp_path / "run", epochs=5, pictures=True)
     page = page_of(tmp_path, run)
-    captions = [f"after {steps} steps" for steps in (100, 300, 500)]
-    assert page.texts("figcaption")[2:] == captions
+    assert page.texts("figcaption")[2:] == [f"after {steps} steps" for steps in (100, 300, 500)]
     assert len(page.all("div[@class='pictures']")) == 1
     Image.new("RGB", (848, 278)).save(run / "paths.png")  # of several skills
     page = page_of(tmp_path, run)

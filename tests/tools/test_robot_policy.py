@@ -79,8 +79,7 @@ def acted_alone(folder, given, tmp_path):
     numpy_only = tmp_path / "numpy_only"
     numpy_only.mkdir(exist_ok=True)
     for name in ("numpy", "numpy.libs"):
-        source = np.__path__[0].removesuffix("numpy") + name
-        (numpy_only / name).symlink_to(source)
+        (numpy_only / name).symlink_to(np.__path__[0].removesuffix("numpy") + name)
     code = f"import sys; sys.path.append({str(numpy_only)!r}){ALONE}"
     done = ended(sys.executable, "-I", "-S", "-c", code, *files)
     assert (done.returncode, done.stdout) == (0, "alone\n"), done.stderr
@@ -129,9 +128,8 @@ def own(folder):
 def adapting(tmp_path_factory, request):
     encoder, posterior = request.param
     path = tmp_path_factory.mktemp("adapting") / encoder
-    words = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
     config = small(epochs=1, cycles=1, agent__encoder=encoder, agent__posterior=posterior)
-    run_session(command_of(config, path, **words))
+    run_session(command_of(config, path, recipe="sac_pearl", arguments=("sac_pearl",)))
     return path
 
 

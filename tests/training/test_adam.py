@@ -12,9 +12,8 @@ def run(gradients, rates, start=None):
     state = AdamState.zeros(parameters.numpy())
     found = []
     for index, gradient in enumerate(gradients):
-        step = tf.constant(index + 1.0)
         rate = tf.constant(rates, tf.float32)
-        adam_step(parameters, tf.constant(gradient), state, step, rate)
+        adam_step(parameters, tf.constant(gradient), state, tf.constant(index + 1.0), rate)
         found.append(parameters.numpy())
     return np.array(found)
 

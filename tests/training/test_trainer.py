@@ -415,9 +415,8 @@ def test_mujoco_tasks_go_on_bit_equal_too(env_id):
 
 
 def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
-    task = TaskConfig(weight=((0.0, 0.0), (1.0, 1.0)))
     music = dataclasses.replace(SMALL_MUSIC, weight=((0.0, 1.0), (1.0, 0.0)))
-    handed_over = paying(HER, task, music)
+    handed_over = paying(HER, TaskConfig(weight=((0.0, 0.0), (1.0, 1.0))), music)
     trainer = trainer_of(handed_over)
     first = trainer.run_epoch(go_on)
     state = saved(trainer)
