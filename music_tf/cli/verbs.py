@@ -188,8 +188,9 @@ class Evaluate(MeasuringVerb):
     """A folder for the weights in --parts, small enough to commit: train --init-from takes it, and
     with actor and normalizer in it play, evaluate and load_policy do."""
     parts: str | None = None
-    """With --export: what to put there, as in actor,normalizer; with both of them FOLDER/robot has
-    the policy as one file of Python that needs numpy alone."""
+    """With --export: what to put there, as in actor,normalizer; with both of them an embedding that
+    leads to places goes along, and FOLDER/robot has the policy as one file of Python that needs
+    numpy alone."""
     onnx: Path | None = None
     """An .onnx file for the policy with the normalisation of its inputs; needs the extra onnx."""
 
@@ -242,7 +243,8 @@ class Evaluate(MeasuringVerb):
         return EXIT_DONE
 
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
-        from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - numpy
+        from music_tf.networks.embedding import PHI, Embedding  # noqa: PLC0415 - numpy
+        from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - the same
         from music_tf.storage.start import export_weights  # noqa: PLC0415 - the same
         from music_tf.tools.portable import ROBOT, write_robot  # noqa: PLC0415 - the same
 
@@ -250,10 +252,13 @@ class Evaluate(MeasuringVerb):
         config = stored.config
         learns = [type(config.agent), *map(type, config.rewards.values())]
         chosen = parse_parts(parts, parts_of(learns))
+        policy = self._policy(run) if {"actor", "normalizer"} <= set(chosen) else None
+        if policy is not None and isinstance(policy.embedding, Embedding):
+            chosen = tuple(dict.fromkeys((*chosen, PHI)))  # without it nothing leads to places
         export_weights(weights_of(run), folder, chosen, stored)
         sys.stdout.write(f"written: {folder}\n")
-        if {"actor", "normalizer"} <= set(chosen):
-            write_robot(self._policy(run), folder / ROBOT)
+        if policy is not None:
+            write_robot(policy, folder / ROBOT)
             sys.stdout.write(f"written: {folder / ROBOT}, which needs numpy alone\n")
 
     def _policy(self, run: Path) -> "SavedPolicy":

@@ -28,6 +28,14 @@ _PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
 _PLACES: Mapping[str, tuple[int, ...]] = {_PUSH: (3, 4), _SLIDE: (3, 4), _PICK: (3, 4, 5)}
 """Columns of an object's place: on a table, or in the air too."""
 _LEAST_DEVIATION = 1e-6
+_AS_IT_IS = {
+    "distance.train": False,
+    "distance.hidden_sizes": (),
+    "distance.initializer": "orthogonal",
+    "distance.scale": 18.0,
+}
+"""A turned copy of what the embedding sees. The scale pays about as much for a metre of a block as
+METRA's embedding comes to on FetchPush."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -207,6 +215,17 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Co
     if preset == "lsd_release":
         return _lsd_release(env_id)
     return _laptop(env_id, {"distance.constraint": "spectral"})
+
+
+def sac_place(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
+    """Skills that bring an object far, each in a direction of its own, without an embedding.
+
+    `sac_metra` with the place of the object itself where that learns an embedding: a direction is
+    one in space. The embedding is a turned copy of its columns (`distance.columns`), which never
+    learns. Where the columns of a place are not known, name them.
+    """
+    del preset  # there is one
+    return _laptop(env_id, _AS_IT_IS)
 
 
 def _laptop(env_id: str, changes: Mapping[str, Any]) -> Config:

@@ -147,9 +147,9 @@ class SavedPolicy:
             raise ValueError(f"reach: {leads}")
         if leads is None:
             raise ValueError(
-                f"reach: {self.recipe} on {self.env_id} cannot go to places; expected "
-                "a run with the reward distance, an export with --parts actor,normalizer,phi, or "
-                "a run with skills"
+                f"reach: {self.recipe} on {self.env_id} cannot go to places; expected a run with "
+                "the reward distance or an export of one with phi in its --parts, or a run with "
+                "skills"
             )
         if isinstance(leads, Embedding) and not leads.columns:
             raise ValueError("reach: its embedding sees no columns of the observation")

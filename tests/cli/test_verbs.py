@@ -4,6 +4,7 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 
 from music_tf import __version__, recipes
@@ -13,6 +14,7 @@ from music_tf.envs import lockstep
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs import inspection, loaded
+from music_tf.storage.loading import load_policy
 from music_tf.tools import visits
 from music_tf.tools.doctor import Finding
 from tests.kit.saved_run import load_weights, save_run
@@ -245,6 +247,22 @@ def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatc
     assert {name.rsplit("/", 2)[0] for name in arrays} == {"parameters/actor", "normalizer"}
     with pytest.raises(UsageError, match="did you mean actor"):
         run_verb([*words[:-1], "acter"])
+
+
+def test_an_embedding_is_exported_with_what_acts_so_that_it_still_leads_to_places(
+    tmp_path, monkeypatch
+):
+    stand_in_for_evaluation(monkeypatch)
+    save_run(tmp_path / "run", "sac_metra")
+    words = ["evaluate", str(tmp_path / "run"), "--export", str(tmp_path / "weights"), "--parts"]
+    assert run_verb([*words, "actor,normalizer"]) == 0
+    policy = load_policy(tmp_path / "run")
+    state, place = np.ones(policy.observation_dim), [1.0, -2.0]
+    found = load_policy(tmp_path / "weights").act(state, reach=place)
+    np.testing.assert_array_equal(found, policy.act(state, reach=place))
+    assert run_verb([*words, "actor"]) == 0
+    arrays, _ = load_weights(tmp_path / "weights")
+    assert {name.rsplit("/", 2)[0] for name in arrays} == {"parameters/actor"}
 
 
 def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):

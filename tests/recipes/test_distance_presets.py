@@ -3,6 +3,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.fields import fields_of
 from music_tf.errors import UsageError
+from music_tf.reading.command import parse_train
 
 OF_CSD = {
     "workers": 1,
@@ -167,3 +168,11 @@ def test_a_release_is_refused_where_it_never_ran(recipe, env_id, near):
         recipes.resolve(recipe, preset, env_id)
     assert f"--preset {preset}: expected an environment of that release" in str(refusal.value)
     assert f"got {env_id}\nnearest: --env-id {near}, or --preset laptop" in str(refusal.value)
+
+
+@pytest.mark.parametrize("env_id", ["FetchPickAndPlace-v4", "FetchPush-v4", "Hopper-v5"])
+def test_the_place_itself_is_metra_with_an_embedding_that_turns_its_columns(env_id):
+    task = ("--env-id", env_id, "--seed", "3")
+    turned = ("--distance.hidden-sizes", "--distance.train", "False", "--distance.scale", "18")
+    spelled_out = ("sac_metra", *task, *turned, "--distance.initializer", "orthogonal")
+    assert parse_train(["sac_place", *task]).config == parse_train([*spelled_out]).config

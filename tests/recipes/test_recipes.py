@@ -26,7 +26,7 @@ VARIANTS = tuple(
 )
 BY_STEPS = (
     *("sac_csd", "sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_lsd"),
-    *("sac_metra", "sac_pearl", "sac_pearl_music", "sac_smerl"),
+    *("sac_metra", "sac_pearl", "sac_pearl_music", "sac_place", "sac_smerl"),
 )
 RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
 RELEASED_SAC = tuple(
@@ -58,7 +58,7 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
         assert presets.pop(name) == ("laptop", "paper", "qdax")
     assert presets.pop("sac_disk") == ("laptop", "seed", "released")
     assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
-    for name in ("sac_disk_music", "sac_pearl_music"):
+    for name in ("sac_disk_music", "sac_pearl_music", "sac_place"):
         assert presets.pop(name) == ("laptop",)
     for name in ("metra", "csd", "lsd"):
         assert presets.pop(f"sac_{name}") == ("laptop", f"{name}_release")
