@@ -1,7 +1,7 @@
 """All that was measured of a study, seed by seed: the README beside its stored results."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +19,17 @@ from experiments.stored import (
 )
 from experiments.study_table import cell, made_by, markdown, waiting
 from music_tf.measures.behaviour import direction
+from music_tf.runs.judging import RANDOM_SHOVE, SHOVE
 from music_tf.storage.results import WORLDS
 from music_tf.storage.worlds import ENDS
 
+_ALIKE = {
+    "random": "random actions",
+    "nothing": "no action",
+    SHOVE: SHOVE,
+    RANDOM_SHOVE: RANDOM_SHOVE,
+}
+"""Policies that do the same beside every run of a task, with the labels of their rows."""
 _STAGES = 6
 """Columns of a table of what is followed on the way."""
 
@@ -42,13 +50,33 @@ def readme(name: str, results: Path = RESULTS) -> str:
         here = [group for group in groups if group.task.env_id == task.env_id]
         if not here:
             continue
-        parts += [f"## {here[0].place}", *_differences(here, study.compared_with)]
+        parts += [f"## {here[0].place}", _overview(here, study.overview)]
+        parts += _differences(here, study.compared_with)
         parts += [_progress(here, metric) for metric in study.followed]
         for group in here:
             if group.study == name:
                 parts += [f"### {group.label}, {group.place}", _by_seed(group)]
                 parts += [*_each_skill(group), *_each_world(group)]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _overview(groups: Sequence[Group], titles: Mapping[str, str]) -> str:
+    """Returns a row for each condition on a task, and for each policy that is alike beside all."""
+    rows = [[group.label, *(cell(group, metric) for metric in titles)] for group in groups]
+    for policy, label in _ALIKE.items():
+        cells = [_of_policy(policy, metric, groups) for metric in titles]
+        if any(cells):
+            rows.append([label, *cells])
+    return markdown(["", *titles.values()], rows) if titles else ""
+
+
+def _of_policy(policy: str, metric: str, groups: Sequence[Group]) -> str:
+    """Returns a metric of a simple policy over the seeds of the first condition that has it."""
+    for group in groups:
+        values = [one.get(metric) for one in group.beside(policy)]
+        if any(value is not None for value in values):
+            return mean(values, share=is_share(metric))
+    return ""
 
 
 def _by_seed(group: Group) -> str:

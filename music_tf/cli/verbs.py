@@ -179,7 +179,8 @@ class Evaluate(MeasuringVerb):
     how well the belief predicts the task, and whether a visit depends on other tasks."""
     zero_shot: Flag = False
     """Measure the share of the environment's goals that it reaches, none seen in training: by its
-    embedding (docs/distance.md), or by skills whose ends music-tf skills RUN has measured."""
+    embedding (docs/distance.md), or by the skill that ends nearest. Where skills end is measured
+    first unless it is known, as by music-tf skills RUN."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None

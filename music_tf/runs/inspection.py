@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from music_tf.config.changes import NOW
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.registry import descriptor_of
@@ -27,9 +29,10 @@ from music_tf.runs.judging import (
 )
 from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress
-from music_tf.runs.skills import skill_arrays
+from music_tf.runs.skills import show_skills, skill_arrays
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.zero_shot import GOALS, Leads, measure_zero_shot
+from music_tf.storage.ends import SKILLS_NAME
 from music_tf.storage.metrics import JUDGED
 from music_tf.storage.places import agents, comes_with_package
 from music_tf.storage.provenance import provenance
@@ -44,6 +47,8 @@ Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], En
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
 _LONGEST_WORDS = 80
+_PRACTISED = 20
+"""Episodes of each skill that show where it ends."""
 
 
 Draw: TypeAlias = Callable[[LoadedRun], list[str]]
@@ -101,6 +106,8 @@ def evaluate_run(
     adapts = loaded.adaptation is not None
     episodes = episodes or (VISITS if adapts else EPISODES)
     _refuse_export(loaded, export is not None)
+    if beyond.zero_shot:
+        _practise_skills(loaded)
     leads = leading_to_goals(loaded) if beyond.zero_shot else None
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
@@ -165,6 +172,15 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
         if result[name]:
             rows = skill_rows(result[name], policies["random"], loaded.envs.info.unit)
             progress.table(rows, f"{title} of each skill{where}", "skill")
+
+
+def _practise_skills(loaded: LoadedRun) -> None:
+    """Measures where skills end, as `music-tf skills` does, if only that lacks to reach goals."""
+    saved, has_goals = loaded.saved, loaded.envs.spec.goal_dim > 0
+    if saved.embedding is None and isinstance(saved.ends, str) and saved.zero_goals and has_goals:
+        path = written_to(loaded, SKILLS_NAME)
+        followed = show_skills(loaded, describe(loaded), path, _PRACTISED)
+        saved.ends = Ends(np.stack([one.ends.mean(axis=0) for one in followed]))
 
 
 def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:

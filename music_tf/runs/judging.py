@@ -239,6 +239,21 @@ def variance_explained(ends: Array) -> float:
     return between / total if total > _STILL else 0.0
 
 
+def linearly_explained(conditions: Array, ends: Array) -> float:
+    r"""Returns the share of the variance of end positions that a linear map of conditions explains.
+
+    .. math:: R^2 = 1 - \min_{A, b} \sum_e |y_e - A z_e - b|^2 / \sum_e |y_e - \bar y|^2
+
+    Of conditions [E, K] and ends [E, D]. For one-hot conditions that is `variance_explained`.
+    Conditions dealt out at random explain K / (E - 1) in the mean. 0 where nothing varies.
+    """
+    apart = ends.astype(np.float64) - ends.mean(axis=0, dtype=np.float64)
+    inputs = np.column_stack([conditions, np.ones(len(conditions))]).astype(np.float64)
+    left = apart - inputs @ np.linalg.lstsq(inputs, apart)[0]
+    total = float(np.square(apart).sum())
+    return 1.0 - float(np.square(left).sum()) / total if total > _STILL else 0.0
+
+
 def median_steps(steps: IntArray, length: IntArray) -> float | None:
     """Returns the median of the steps to contact; None where it falls on an episode without."""
     median = float(np.median(np.where(steps <= length, steps, np.inf)))
@@ -322,4 +337,7 @@ def _measures(
         chance = (len(skills) - 1) / (len(skills) * starts - 1)
         measures["control/skill_variance"] = variance_explained(ends(each))
         measures["control/skill_variance_chance"] = chance
+    elif not skills and episodes > config.condition_size + 1:
+        measures["control/skill_variance"] = linearly_explained(played.skill, ends([played])[0])
+        measures["control/skill_variance_chance"] = config.condition_size / (episodes - 1)
     return measures

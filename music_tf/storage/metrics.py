@@ -188,9 +188,10 @@ CONTROL = {
     "control/end_spread_m": "spread of end positions when a start is repeated 8 times with noise "
     "of 0.05 on actions: root mean square distance from the mean of the start",
     "control/skill_variance": "share of the variance of end positions that lies between skills, "
-    "from the same starts; blank with one skill or one start",
-    "control/skill_variance_chance": "(K - 1) / (S K - 1): the same if K skills and S starts were "
-    "dealt out at random",
+    "from the same starts, or that a linear map of continuous conditions explains; blank with one "
+    "skill or one start",
+    "control/skill_variance_chance": "the same if conditions were dealt out at random: (K - 1) / "
+    "(S K - 1) for K skills and S starts, K / (E - 1) for K numbers and E episodes",
     "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",
     "control/information_null": "the same with dy of another episode at the same time step, mean "
     "over 20 shuffles",

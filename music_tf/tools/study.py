@@ -144,6 +144,9 @@ class Study(_Declared):
     """Metrics that its table on a page shows, with their titles: what was measured at the end of
     each run, else the last value in its metrics.csv. At most `MOST_SHOWN`; `make results` writes
     all others, seed by seed, into the README beside the stored results."""
+    overview: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Metrics with their titles of a table of all conditions in the README, where three are too
+    few to compare them."""
     beside: Sequence[str] = ()
     """Conditions of other studies that stand before its own where the tasks are the same, as
     in `music_holds/music`."""

@@ -205,6 +205,25 @@ def test_a_readme_has_every_seed_differences_and_what_was_followed(place):
     assert "| `level/steps` | 0 of 2 seeds | never | never |  |" in lines
 
 
+def test_a_readme_compares_all_conditions_and_simple_policies_where_a_study_asks_for_it(place):
+    titles = {"eval/success_rate": "success", "control/information": "nats"}
+    text = STUDY.replace("    shown=", f"    overview={titles},\n    shown=")
+    (place / "mine.py").write_text(text)
+    store(place, "her", {0: 0.25, 1: 0.75})
+    control = {"ours": {"control/information": 0.5}, "nothing": {"control/information": 0.125}}
+    store(place, "more", {0: 0.5, 1: 0.5}, control=control)
+    lines = study_readme.readme("mine", place).splitlines()
+    first = lines.index("## FetchPush") + 2
+    assert lines[first : first + 6] == [
+        "|  | success | nats |",
+        "|---|---|---|",
+        "| her | 0.50: 1 of 2 seeds (0.01 to 0.99) |  |",
+        "| with more | 0.50 | 0.50 |",
+        "| random actions | 0.07 |  |",
+        "| no action |  | 0.12 |",
+    ]
+
+
 def test_a_readme_has_a_row_for_each_skill_and_which_way_it_moves_the_object(place):
     metrics = {"skill/accuracy_heldout": 0.9, "eval/object_moved_rate": 1.0}
     skills = [

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from music_tf.config.settings import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import Support
@@ -18,6 +19,7 @@ from music_tf.runs.judging import (
     cover,
     end_spread,
     judge,
+    linearly_explained,
     measure_skills,
     median_steps,
     separate,
@@ -206,6 +208,33 @@ def test_skills_that_lead_elsewhere_explain_more_than_chance():
     assert ours["control/skill_variance_chance"] == pytest.approx(1 / 49)
     assert ours["control/skill_variance"] > 0.15
     assert random["control/skill_variance"] < 0.1
+
+
+def test_of_continuous_conditions_counts_what_a_linear_map_explains():
+    towards = ConditionConfig(kind="sphere", size=2)
+    found = judge(evaluation(condition=towards), carry, 25)
+    ours, random = found["ours"], found["random"]
+    assert ours["control/skill_variance_chance"] == pytest.approx(2 / 24)
+    assert ours["control/skill_variance"] > 0.3
+    assert random["control/skill_variance"] < 0.3
+    few = judge(evaluation(condition=towards), carry, 3)["ours"]  # any map fits three ends
+    assert not [name for name in few if name.startswith("control/skill_variance")]
+
+
+def test_a_linear_map_explains_what_skills_do_and_what_follows_a_direction():
+    generator = np.random.default_rng(0)
+    ends = generator.normal(size=(4, 6, 3)) + generator.normal(size=(4, 1, 3))
+    one_hot = np.repeat(np.eye(4), 6, axis=0)
+    found = linearly_explained(one_hot, ends.reshape(-1, 3))
+    assert found == pytest.approx(variance_explained(ends))
+    towards = generator.normal(size=(500, 2))
+    turned = towards @ [[0.0, 2.0, 0.5], [-2.0, 0.0, 0.0]] + 7.0
+    assert linearly_explained(towards, turned) == pytest.approx(1.0)
+    # variances 4.25 and 4 of the way along z, and 3 of what has nothing to do with it
+    noise = generator.normal(size=(500, 3))
+    assert linearly_explained(towards, turned + noise) == pytest.approx(8.25 / 11.25, abs=0.04)
+    assert linearly_explained(towards, noise) < 0.03
+    assert linearly_explained(towards, np.ones([500, 3])) == 0.0
 
 
 def test_one_start_does_not_say_what_skills_explain():

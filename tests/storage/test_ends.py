@@ -7,7 +7,8 @@ import pytest
 
 from music_tf.errors import UsageError
 from music_tf.networks.ends import Ends
-from music_tf.runs.inspection import leading_to_goals
+from music_tf.runs import inspection
+from music_tf.runs.inspection import Beyond, evaluate_run, leading_to_goals
 from music_tf.runs.loaded import load_run
 from music_tf.storage.loading import load_policy
 from tests.kit.saved_run import save_run
@@ -103,6 +104,24 @@ def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
     other = load_run(run, environments=1)
     with pytest.raises(UsageError, match=r"--zero-shot: .* no column of the observation holds"):
         leading_to_goals(other)
+
+
+def test_an_evaluation_on_goals_measures_where_skills_end_unless_that_is_known(run, monkeypatch):
+    led = []
+    monkeypatch.setattr(inspection, "measure_zero_shot", lambda *given: led.append(given[2]) or {})
+    (run / "skills.json").unlink(missing_ok=True)
+    evaluate_run(load_run(run), 2, beyond=Beyond(zero_shot=True))
+    written = json.loads((run / "skills.json").read_text())
+    assert (written["episodes"], written["checkpoint"]) == (20, NOW)
+    ends = np.float32([row["end"] for row in written["each"]])
+    np.testing.assert_array_equal(led[0].points, ends)
+    assert led[0].columns == (3, 4, 5)
+    policy = load_policy(run)
+    expected = policy.act(OBSERVATION, skill=2)
+    np.testing.assert_array_equal(policy.act(OBSERVATION, reach=ends[2]), expected)
+    note(run)
+    evaluate_run(load_run(run), 2, beyond=Beyond(zero_shot=True))
+    np.testing.assert_array_equal(led[1].points, np.float32(PLACES))
 
 
 def test_the_nearest_end_is_chosen_wherever_one_is_and_distances_are_those_of_places():
