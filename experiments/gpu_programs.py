@@ -108,9 +108,7 @@ def _measure(client: Any, device: Any, path: Path, updates: int) -> dict[str, An
     module = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     start = time.perf_counter()
     program = client.compile_and_load(
-        _jax.mlir.hlo_to_stablehlo(module),
-        _jax.DeviceList((device,)),
-        xla_client.CompileOptions(),
+        _jax.mlir.hlo_to_stablehlo(module), _jax.DeviceList((device,)), xla_client.CompileOptions()
     )
     compile_s = time.perf_counter() - start
     stored = np.load(path.with_suffix(".npz"))

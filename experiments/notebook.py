@@ -70,12 +70,7 @@ def _result(count: int, value: Any) -> Output:
     data = {"text/plain": _lines(repr(value))}
     if hasattr(value, "_repr_html_"):
         data["text/html"] = _lines(value._repr_html_())
-    return {
-        "data": data,
-        "execution_count": count,
-        "metadata": {},
-        "output_type": "execute_result",
-    }
+    return {"data": data, "execution_count": count, "metadata": {}, "output_type": "execute_result"}
 
 
 def _picture(number: int) -> Output:

@@ -14,18 +14,8 @@ STUDY = Study(
     question="Does an environment of one's own learn by the commands of check-env?",
     role="reported",
     tasks=(
-        Task(
-            env_id=ARM,
-            seeds=range(313, 316),
-            epochs=8,
-            level={"eval/object_comotion_m": 0.2},
-        ),
-        Task(
-            env_id=WITH_GOALS,
-            seeds=range(313, 316),
-            epochs=20,
-            level={"eval/success_rate": 0.8},
-        ),
+        Task(env_id=ARM, seeds=range(313, 316), epochs=8, level={"eval/object_comotion_m": 0.2}),
+        Task(env_id=WITH_GOALS, seeds=range(313, 316), epochs=20, level={"eval/success_rate": 0.8}),
     ),
     conditions=(
         Condition(name="music", label="MUSIC", recipe="ddpg_music", arguments=_WORLD, tasks=(ARM,)),

@@ -23,10 +23,7 @@ _DIAYN = """
 """
 _BOTH = "--world.descriptor xy --env.max-episode-steps 200"
 _FALLS = """--env.kwargs '{"terminate_when_unhealthy": false}'"""
-_CHANGES = {
-    LEG: {"gear": {"hip_4": 0, "ankle_4": 0}},
-    BLOCKS: {"set": {"opened": 2}},
-}
+_CHANGES = {LEG: {"gear": {"hip_4": 0, "ankle_4": 0}}, BLOCKS: {"set": {"opened": 2}}}
 
 
 def _before_and_after(name: str, task: str, more: str = "") -> list[Condition]:
@@ -52,10 +49,7 @@ STUDY = Study(
     question="What becomes of the skills of an ant when a leg breaks, or when blocks open?",
     role="reported",
     tasks=tuple(Task(env_id=task, seeds=(290,), epochs=80, minutes=20) for task in (LEG, BLOCKS)),
-    conditions=(
-        *_before_and_after("leg", LEG, _FALLS),
-        *_before_and_after("blocks", BLOCKS),
-    ),
+    conditions=(*_before_and_after("leg", LEG, _FALLS), *_before_and_after("blocks", BLOCKS)),
     shown={
         "skill/hausdorff_mean": "mean Hausdorff distance (m)",
         "skill/spread": "spread within a skill (m)",

@@ -26,10 +26,7 @@ _FALLS = """--env.kwargs '{"terminate_when_unhealthy": false}'"""
 def _beside(name: str, tasks: tuple[str, ...], where: str, more: str = "") -> list[Condition]:
     """Returns both recipes on some robots, which are measured by where they are."""
     ends = f"{name}_" if name else ""
-    both = (
-        ("disk", "DISk", _DISK),
-        ("diayn", "DIAYN", f"{_DIAYN} --world.descriptor {where}"),
-    )
+    both = (("disk", "DISk", _DISK), ("diayn", "DIAYN", f"{_DIAYN} --world.descriptor {where}"))
     return [
         Condition(
             name=f"{ends}{recipe}",

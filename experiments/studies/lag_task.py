@@ -26,9 +26,6 @@ STUDY = Study(
         )
         for lag in (0, 1)
     ),
-    shown={
-        "eval/success_rate": "success",
-        "level/steps": "level: seeds, thousand steps",
-    },
+    shown={"eval/success_rate": "success", "level/steps": "level: seeds, thousand steps"},
     compared_with="lag_0",
 )

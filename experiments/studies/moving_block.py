@@ -16,10 +16,7 @@ STUDY = Study(
     role="reported",
     tasks=(
         Task(
-            env_id="music_tf/FetchPushConveyor-v0",
-            seeds=range(200, 205),
-            epochs=12,
-            level=CONTROL,
+            env_id="music_tf/FetchPushConveyor-v0", seeds=range(200, 205), epochs=12, level=CONTROL
         ),
     ),
     conditions=(

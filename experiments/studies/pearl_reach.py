@@ -12,10 +12,7 @@ STUDY = Study(
     role="reported",
     tasks=(
         Task(
-            env_id="music_tf/FetchReachHiddenGoal-v0",
-            seeds=range(300, 303),
-            epochs=40,
-            minutes=30,
+            env_id="music_tf/FetchReachHiddenGoal-v0", seeds=range(300, 303), epochs=40, minutes=30
         ),
     ),
     conditions=(Condition(name="pearl", label="PEARL", recipe="sac_pearl"),),

@@ -14,10 +14,7 @@ STUDY = Study(
     role="reported",
     tasks=(
         Task(
-            env_id="music_tf/HalfCheetahVelocity-v0",
-            seeds=range(300, 303),
-            epochs=60,
-            minutes=40,
+            env_id="music_tf/HalfCheetahVelocity-v0", seeds=range(300, 303), epochs=60, minutes=40
         ),
     ),
     conditions=(Condition(name="pearl", label="PEARL", recipe="sac_pearl"),),

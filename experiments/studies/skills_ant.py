@@ -27,10 +27,7 @@ SEEDS = range(240, 243)
 STUDY = Study(
     question="How far do the skills of an ant part, and does a controller of them reach goals?",
     role="reported",
-    tasks=(
-        Task(env_id=PLANE, seeds=SEEDS, epochs=40),
-        Task(env_id=GOALS, seeds=SEEDS, epochs=20),
-    ),
+    tasks=(Task(env_id=PLANE, seeds=SEEDS, epochs=40), Task(env_id=GOALS, seeds=SEEDS, epochs=20)),
     conditions=(
         Condition(
             name="cool",

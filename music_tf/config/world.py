@@ -135,10 +135,7 @@ class World(Settings):
     values and `agent.return_clip` is auto."""
     descriptor: Annotated[
         tuple[int | str, ...],
-        Where(
-            f"columns or one name: {', '.join(NAMES)}, module:function",
-            _is_descriptor,
-        ),
+        Where(f"columns or one name: {', '.join(NAMES)}, module:function", _is_descriptor),
     ] = ()
     """What skills are told apart by: columns, achieved_goal, observation, where a robot is (xy;
     plane where it is held to a line or swims) or which of its feet touch the floor (foot_contacts).

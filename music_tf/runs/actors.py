@@ -1,4 +1,4 @@
-"""A rank that only acts, from its first line to the end that the learner gives it."""
+"""A rank that only acts, from its start until the learner ends it."""
 
 import contextlib
 
@@ -13,12 +13,12 @@ from music_tf.training.acting_rank import ActingRank
 
 
 def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
-    """Acts for the learner, which goes through `runs.session.learn` meanwhile.
+    """Collects episodes for the learner, which runs `runs.session.learn` meanwhile.
 
     Args:
         command: What the user asked for.
         comm: All ranks.
-        begun: Where the run goes, and what it takes over.
+        begun: The run directory and the warm start.
 
     Raises:
         MusicError: The run is refused, or the learner has ended it with an exit code.

@@ -1,4 +1,4 @@
-"""What `evaluate` says of an agent that adapts: each task, by how many episodes it has seen."""
+"""What `evaluate` reports of an agent that adapts: each task, by episodes seen of it."""
 
 from typing import Any
 
@@ -15,16 +15,15 @@ _DIGITS = 3
 def measure_adaptation(
     adaptation: MetaEvaluation, snapshot: Snapshot, visits: int, full: bool = False
 ) -> tuple[dict[str, Any], dict[str, Metrics]]:
-    """Visits the tasks of `adaptation.parts` so many times; every rank must call it together.
+    """Visits each task of `adaptation.parts` `visits` times; every rank must call it together.
 
     Returns:
-        By `test` and `train`: of each task its vector, and the mean return and success of each
-        episode of a visit; their means over tasks, and standard errors over tasks. Beside them
-        what random actions return in these episodes. With `full`, for which both are visited, the
-        R^2 of a linear probe after two and after all episodes, and what visits to a task differ by
-        where another task stands beside it: 0.
-        And columns of metrics.csv, of our policy and of random actions: of evaluation tasks if
-        they are visited.
+        The report, and columns of metrics.csv of our policy and of random actions (on evaluation
+        tasks if these are visited). The report has for `test` and `train` the vector of each task
+        with mean return and success by episode of a visit, means and standard errors over tasks,
+        and the returns of random actions. `full` needs both parts and adds `probe_r2`, the R^2 of a
+        linear probe of the belief after two and after all episodes, and `leak`, by how much visits
+        to a task change if another task is played beside it, which should be 0.
     """
     parts = adaptation.parts
     played = {part: adaptation.play(snapshot, part, visits) for part in parts}
@@ -66,7 +65,7 @@ def measure_adaptation(
 def show_adaptation(
     measured: dict[str, Any], policies: dict[str, Metrics], env_id: str, progress: Progress
 ) -> None:
-    """Shows a table of the tasks of each kind, means over tasks, and what a probe found."""
+    """Shows a table of tasks for each part, means over tasks, and the probe of the belief."""
     parts = [part for part in PARTS if part in measured]
     for part in parts:
         by = f"{measured['visits']} visits to each {part} task: return by episodes seen"
@@ -83,7 +82,7 @@ def show_adaptation(
 
 
 def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
-    """Returns the rows of a table: a task each, then their mean with its standard error."""
+    """Returns the rows of a table: one per task, then their mean and its standard error."""
     found = measured[part]
 
     def row(values: list[float], random: float | None) -> Row:
@@ -104,7 +103,7 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
 
 
 def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> float:
-    """Returns how much visits to the first task differ where the others are another task."""
+    """Returns by how much visits to the first task change if another task is played beside it."""
     sets = adaptation.tasks
     other = np.concatenate([sets.test[:1], sets.train[:1]])
     found = adaptation._replace(tasks=sets._replace(test=other)).play(

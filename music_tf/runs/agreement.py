@@ -1,4 +1,4 @@
-"""Whether all ranks were started alike: command line, code, libraries and processors."""
+"""Checks that all ranks were started alike: command line, code, libraries and processors."""
 
 import contextlib
 import dataclasses
@@ -33,7 +33,7 @@ _VECTORS = (
     *("sse", "ssse", "avx", "fma", "f16c", "amx"),
     *("asimd", "sve", "sme", "fphp", "bf16", "i8mm"),
 )
-"""How the flags of instructions that compute with floating-point numbers begin, x86 and ARM."""
+"""Prefixes of the CPU flags of floating-point vector instructions, x86 and ARM."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -43,17 +43,17 @@ def agreed(
     """Checks that all ranks were started alike; every rank must call it together.
 
     Args:
-        command: What this one was asked for.
-        start: What a new run takes over from an earlier one.
+        command: The command of this rank.
+        start: The record of a warm start, for a new run.
         comm: The ranks.
 
     Returns:
-        The command with what is registered of its environment, and the record of its run.
+        The command with the registered facts of its environment, and the run's `config.json`.
 
     Raises:
-        UsageError: Another command line on some rank, or no such environment.
-        EnvironmentFault: Another version of the code or of a library on some rank, or an
-            environment from which replay would learn wrong numbers.
+        UsageError: Command lines of ranks differ, or the environment does not exist.
+        EnvironmentFault: Versions of the code or of a library differ between ranks, or replay
+            would hold wrong rewards of this environment.
     """
     if not command.resume:
         command = dataclasses.replace(command, config=with_registered_world(command.config))
@@ -67,13 +67,13 @@ def agreed(
 
 @longer_timeout()
 def rehearsed(config: Config, comm: Communicator) -> Config:
-    """Plays on the root what all ranks will replay; every rank must call it together.
+    """Plays an episode on the root and replays it; every rank must call it together.
 
     Returns:
-        The configuration, with bounds of its rewards and how goals are kept as they turned out.
+        The configuration with the bounds of rewards and the precision of goals that were found.
 
     Raises:
-        EnvironmentFault: On every rank, if replay would learn from wrong numbers.
+        EnvironmentFault: On every rank, if replay would hold wrong rewards.
     """
     found = fail_together(lambda: rehearse(config) if comm.is_root else None, comm)
     for text in found.warnings if found else ():
@@ -104,17 +104,17 @@ def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | 
 def check_alike(
     record: Mapping[str, Any], resume: bool, comm: Communicator, learners: int = 0
 ) -> None:
-    """Compares what the ranks were started with; every rank must call it together.
+    """Compares configuration and software of ranks; every rank must call it together.
 
     Args:
-        record: What `config.json` shall say of the run.
-        resume: Whether to continue the run that lies there.
+        record: The run's `config.json`.
+        resume: Whether the run is resumed.
         comm: The ranks.
         learners: How many of them learn while the others act.
 
     Raises:
-        UsageError: Another command line on some rank; the text names settings and rank.
-        EnvironmentFault: Another version of the code or of a library on some rank.
+        UsageError: Command lines differ; the text names settings and rank.
+        EnvironmentFault: Versions of the code or of a library differ.
     """
     settings = {"--resume": resume, "recipe": record.get("recipe"), "preset": record.get("preset")}
     settings |= {"--learners": learners} | flatten(record.get("config") or {})
@@ -139,9 +139,9 @@ def check_alike(
 
 
 def warn_of_processors(comm: Communicator) -> None:
-    """Warns on the root where the processors of ranks differ; every rank must call it together.
+    """Warns on the root if the processors of ranks differ; every rank must call it together.
 
-    Those with other vector instructions round differently.
+    Processors with other vector instructions round differently.
     """
     text = ""
     with contextlib.suppress(OSError), CPUINFO.open(encoding="utf-8", errors="replace") as file:
@@ -156,10 +156,9 @@ def warn_of_processors(comm: Communicator) -> None:
 
 
 def describe_differences(flags: Sequence[Collection[str]]) -> str:
-    """Says how ranks differ from the first, empty where they do not.
+    """Describes how the CPU flags of ranks differ from the first; empty if they do not.
 
-    Args:
-        flags: Of each rank; a rank that knows none is left out.
+    A rank without known flags is left out.
     """
     groups: dict[frozenset[str], list[int]] = {}
     for rank, own in enumerate(flags):

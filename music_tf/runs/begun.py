@@ -1,4 +1,4 @@
-"""What a run is begun with."""
+"""Decisions with which a run begins."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +18,8 @@ class Begun(NamedTuple):
     path: Path
     """The run directory."""
     heritage: "Heritage | None" = None
-    """What a new run takes over from an earlier one, the same on every rank."""
+    """Warm start from an earlier run, the same on every rank."""
     acts: bool = False
     """Whether this rank acts while others learn."""
     claim: Callable[[], str | None] = _nothing
-    """Takes the threads and the GPU of this process; returns the name of the GPU, if any."""
+    """Limits the threads of this process and claims a GPU; returns the GPU's name, if any."""

@@ -1,4 +1,4 @@
-"""What a program of the user's hears of a run while it goes on."""
+"""Callbacks of a user's program, and how a run calls them."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,43 +18,41 @@ HOOKS = ("on_cycle", "on_epoch", "on_evaluation", "on_save")
 
 
 class Callback(Protocol):
-    """Hears of a run, on its root; any object will do that has any of these methods.
+    """Called by a run on its root rank; an object with any of these methods is a callback.
 
-    One that raises ends the run with its error, whatever its class, once everything is saved.
+    An exception of any class in a callback ends the run with that exception, after saving.
     """
 
     def on_cycle(self, counters: "Counters") -> None:
-        """Hears after each cycle how far the run has come: epoch, cycle, env_steps and more."""
+        """Called after each cycle with the counters: epoch, cycle, env_steps and more."""
 
     def on_evaluation(self, played: "Episodes | Adaptations") -> None:
-        """Hears of an evaluation at the end of its epoch: its episodes, or visits to tasks."""
+        """Called after an epoch's evaluation with its episodes, or with its visits to tasks."""
 
     def on_save(self, checkpoint: Path) -> None:
-        """Hears where a checkpoint lies that is complete."""
+        """Called with the folder of a checkpoint once that is complete."""
 
     def on_epoch(self, row: "Metrics") -> None:
-        """Hears the metrics of an epoch by name, as metrics.csv has them, once it is over."""
+        """Called at the end of an epoch with its metrics by name, as in metrics.csv."""
 
 
 class CallbackFailed(Exception):  # noqa: N818  (a carrier)
-    """Takes what a callback raised out of a run, past handlers of our own faults of its class."""
+    """Carries the exception of a callback past the handlers of our own faults."""
 
     def __init__(self, fault: BaseException) -> None:
-        """Takes what was raised."""
         super().__init__(str(fault))
         self.fault = fault
 
 
 class Listeners:
-    """The callbacks of a run, and what the first of them that failed has raised."""
+    """Callbacks that `checked` has accepted, and the exception of the first that failed."""
 
     def __init__(self, callbacks: Iterable[object] = ()) -> None:
-        """Takes objects that `checked` has let pass."""
         self._callbacks = tuple(callbacks)
         self.fault: BaseException | None = None
 
     def tell(self, hook: str, said: object) -> None:
-        """Calls a method of all that have it, unless a callback has failed before."""
+        """Calls the method `hook` of all callbacks that have it, until one of them has failed."""
         for callback in self._callbacks:
             method = getattr(callback, hook, None)
             if method is None or self.fault is not None:
@@ -62,7 +60,7 @@ class Listeners:
             try:
                 with longer_timeout():
                     method(said)
-            except (Interruption, SecondInterrupt):  # of ours: they only met the callback
+            except (Interruption, SecondInterrupt):  # raised by our signal handlers
                 raise
             except BaseException as error:  # whatever a callback raises ends the run, after saving
                 self.fault = error
@@ -72,7 +70,7 @@ def checked(callbacks: object) -> Sequence[object]:
     """Returns callbacks that have any of `HOOKS`.
 
     Raises:
-        UsageError: They are no collection, or one of them hears of nothing or has a method whose
+        UsageError: They are no collection, or one of them has none of `HOOKS` or a method whose
             name is nearly that of a hook.
     """
     expected = f"callbacks: expected objects with any of {', '.join(HOOKS)}"

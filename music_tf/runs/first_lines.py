@@ -1,4 +1,4 @@
-"""What a run says before it builds anything."""
+"""What a run prints before it builds anything."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +11,13 @@ from music_tf.storage.start import start_line
 from music_tf.training.actors import Ranks
 
 _LEARNER_CORES = 2
-"""That a learner keeps busy beside its actors."""
+"""Cores that a learner keeps busy beside its actors."""
 
 
 def first_lines(
     command: TrainCommand, ranks: Ranks, path: Path, origin: Mapping[str, Any] | None
 ) -> list[str]:
-    """Returns what a run says before it builds anything."""
+    """Returns recipe, ranks, size of an epoch, warm start and run directory, a line each."""
     config = command.config
     count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
     played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
@@ -34,7 +34,7 @@ def first_lines(
 
 
 def describe_ranks(ranks: Ranks, config: Config) -> str:
-    """Returns the line of the terminal on who learns, who acts, and on which cores."""
+    """Describes which ranks learn, which ones act, and on how many cores."""
     actors = ranks.actors
     here = 0 if actors is None else actors.here
     threads = threads_per_rank(config.threads, ranks.learning.size, here)

@@ -43,7 +43,9 @@ from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
 Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], EnvConfig], list[str]]
-"""Writes the episodes of an evaluation."""
+"""Writes the episodes of an evaluation; returns lines to print."""
+Draw: TypeAlias = Callable[[LoadedRun], list[str]]
+"""Draws pictures of an evaluated run; returns lines to print."""
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
 _LONGEST_WORDS = 80
@@ -51,17 +53,13 @@ _PRACTISED = 20
 """Episodes of each skill that show where it ends."""
 
 
-Draw: TypeAlias = Callable[[LoadedRun], list[str]]
-"""Draws what has been evaluated."""
-
-
 class Beyond(NamedTuple):
     """What an evaluation measures beyond the metrics of every epoch."""
 
     full: bool = False
-    """Control of the object and where it was brought, under `control` and `coverage`."""
+    """Control of the object and the coverage of its positions: `control` and `coverage`."""
     zero_shot: bool = False
-    """How many goals are reached that training never had, under `zero_shot`."""
+    """Success on goals that training never had: `zero_shot`."""
 
 
 NOTHING_BEYOND = Beyond()
@@ -78,24 +76,23 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
-    That of an agent of the package goes under the root, as `NAME_evaluation.json`.
-
-    Success is given for runs trained on the environment's goals; where there are skills, each is
-    measured by itself on the same episodes.
+    The file of an agent of the package is `NAME_evaluation.json` in the root folder of runs.
+    The success rate is given for runs trained on the environment's goals. Each skill is also
+    measured by itself, on the same episodes.
 
     Args:
         loaded: The run; its environments are closed at the end.
-        episodes: How many, for each policy and each skill, by default 100; of a run that adapts to
-            tasks, how many visits to each, by default 20.
-        beyond: What to measure beyond the metrics of every epoch; what was found of the same
-            checkpoint before is kept otherwise.
-        export: Called with the episodes of our policy, what is known of them, `skill_arrays`, and
-            how the environment was made; returns lines that say where it wrote them.
-        draw: Called with the run, draws what there is to draw; returns lines that say where to.
-        shown: Whether to show the table.
+        episodes: Episodes of each policy and each skill, 100 by default; for a run that adapts to
+            tasks, visits to each task, 20 by default.
+        beyond: What to measure beyond the metrics of every epoch; earlier results of the same
+            checkpoint are kept in the file.
+        export: Called with the episodes of our policy, their origin, `skill_arrays` and the
+            settings of the environment.
+        draw: Called with the run.
+        shown: Whether to print tables.
 
     Returns:
-        What it wrote.
+        The content of the file.
 
     Raises:
         UsageError: Networks of rewards do not fit the configuration.
@@ -140,7 +137,7 @@ def evaluate_run(
 
 
 def _judged(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
-    """Returns how well a run controls its object, and where that gets, as the file holds it."""
+    """Returns control of the object and coverage of its positions, as the file holds them."""
     metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
     cells = metrics.get("rollout/object_coverage")
     return {
@@ -152,7 +149,7 @@ def _judged(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
 
 
 def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: Progress) -> None:
-    """Shows the tables of an evaluation, over episodes or visits that are `counted`."""
+    """Shows the tables of an evaluation; `counted` says of how many episodes or visits."""
     title = f"{result['env_id']}, {counted}"
     policies: dict[str, Metrics] = result["policies"]
     if "adaptation" in result:
@@ -184,14 +181,11 @@ def _practise_skills(loaded: LoadedRun) -> None:
 
 
 def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
-    """Returns what leads to goals, or refuses, and closes the environments, before anything else.
-
-    Args:
-        loaded: The run.
-        asked: The option that asks for it, for messages.
+    """Returns the embedding, or the ends of skills, by which a run reaches goals.
 
     Raises:
-        UsageError: Nothing leads to places, or the run was trained on goals.
+        UsageError: The run has neither, or was trained on goals. Its environments are closed then;
+            the text names the option that `asked`.
     """
     leads = loaded.saved.leads
     text = leads if isinstance(leads, str) else "it has neither"
@@ -214,7 +208,7 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
 
 
 def _refuse_export(loaded: LoadedRun, asked: bool) -> None:
-    """Refuses episodes of a run that plays visits, before anything is measured."""
+    """Refuses to export episodes of a run that adapts to tasks, before anything is measured."""
     if asked and loaded.adaptation is not None:
         loaded.envs.close()
         raise UsageError(
@@ -224,9 +218,9 @@ def _refuse_export(loaded: LoadedRun, asked: bool) -> None:
 
 
 def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, Any]:
-    """Returns what `evaluation.json` holds, the same for each call.
+    """Returns the content of `evaluation.json`, the same for each call.
 
-    Of a run that adapts to tasks, `episodes` counts visits to each, and `full` probes beliefs.
+    For a run that adapts to tasks, `episodes` counts visits to each, and `full` probes the belief.
     """
     config, saved = loaded.config, loaded.saved
 
@@ -292,7 +286,7 @@ def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, A
 
 
 def describe(loaded: LoadedRun) -> str:
-    """Returns one line that says which run this is, and how far it has come."""
+    """Returns a line with recipe, environment, seed, epoch and steps of a run."""
     stored, saved = loaded.stored, loaded.saved
     other = f" with {stored.config.env.kwargs}" if loaded.elsewhere else ""
     if stored.config.env.stages:
@@ -306,11 +300,10 @@ def describe(loaded: LoadedRun) -> str:
 
 
 def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
-    """Returns where a file of this name about a run goes, seen from `loaded.here`.
+    """Returns the path of a file about a run, relative to `loaded.here`.
 
-    That of an agent of the package goes under the root, with the agent in its name. That
-    of other arguments of the environment, of a stage that was asked for, or of another reward, has
-    their words in its name.
+    The name includes other arguments of the environment, a chosen stage, and another reward. A file
+    about an agent of the package lies in the root folder of runs and starts with the agent's name.
     """
     stage = "" if loaded.stage == NOW else f"stage {loaded.stage}"
     words = "_".join(re.findall(r"\w+", f"{loaded.elsewhere} {stage} {reward}"))[:_LONGEST_WORDS]
@@ -328,9 +321,9 @@ def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
 
 
 def measured_stop(loaded: LoadedRun) -> float:
-    """Returns how near to a goal `zero_shot` found it best to do nothing; 0 where nobody knows.
+    """Returns the distance to a goal below which it is best to do nothing; 0 if not measured.
 
-    What was measured of another checkpoint does not count. Agents of the package bring it along.
+    `evaluate --zero-shot` measures it, for one checkpoint. Agents of the package come with it.
     """
     saved, path = loaded.saved, loaded.path
     if comes_with_package(path):
@@ -347,7 +340,7 @@ def measured_stop(loaded: LoadedRun) -> float:
 
 
 def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what `--full` has found of the same checkpoint before, as far as it can be read."""
+    """Returns earlier results for a checkpoint of `--full` and `--zero-shot`, if readable."""
     try:
         earlier = read_json(path, _LARGEST_EVALUATION)
     except (OSError, ValueError):

@@ -31,21 +31,21 @@ from music_tf.training.evaluation import Added, Evaluation, noise, random_action
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
 EPISODES = 100
-"""How many the final table of a run is about."""
+"""Episodes of each policy in the final table of a run."""
 COVERED = 200
-"""How many coverage is about: its counts grow with them."""
+"""Episodes over which coverage is counted; counts grow with their number."""
 NOISE = 0.05
-"""Standard deviation of the noise on actions in [-1, 1], under which ends are compared."""
+"""Standard deviation of the noise on actions in [-1, 1], under which end positions are compared."""
 REPEATS = 8
 """How often an episode is repeated under noise."""
 STARTS = 25
 """Episodes that are repeated under noise, and that every skill plays."""
 SEPARATED = 10
-"""Episodes of each skill at most by which the final table says how far skills lie apart."""
+"""Largest number of episodes per skill for distances between skills in the final table."""
 SHOVE, RANDOM_SHOVE = "scripted shove", "shove in random directions"
 _SEED = 20210309
 _STILL = 1e-12
-"""A squared length; less than this is rounding."""
+"""Squared length below which a variance is rounding."""
 _COLUMNS = {
     "skill/accuracy_heldout": "accuracy",
     "skill/diversity_return": "diverse",
@@ -69,9 +69,9 @@ class Trace(NamedTuple):
     name: str
     values: Array  # [E, T]
     lowest: float
-    """What it can be at worst, infinite where nothing bounds it."""
+    """Lower bound of the reward, infinite without one."""
     highest: float
-    """What it can be at best."""
+    """Upper bound of the reward."""
 
 
 def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
@@ -79,7 +79,7 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
 
     Returns:
         Metrics by policy: `ours`, `random`, and `scripted shove` where an arm can (`world.arm`).
-        Where several skills act, those of `separate` too: of random ones beside ours.
+        With several skills, the metrics of `separate` as well, for our and for random actions.
     """
     played = _beside_simple_ones(evaluation, policy, episodes, (SHOVE,))
     found = {name: evaluation.judged(one) for name, one in played}
@@ -100,10 +100,10 @@ def separate(
     """Measures how far skills lie apart, each on the same episodes.
 
     Every rank must call it together. `episodes` are divided among skills, at least one and at most
-    `SEPARATED` of each; `added` says what is added to the actions of one.
+    `SEPARATED` of each; `added` returns what is added to the actions of a skill.
 
     Returns:
-        What `separation` finds. Nothing where fewer than two skills act.
+        The metrics of `separation`; empty if fewer than two skills act.
     """
     skills, seen, length = evaluation.config.acting_skills, [], []
     if len(skills) < 2:  # noqa: PLR2004
@@ -122,8 +122,8 @@ def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
     Every rank must call it together.
 
     Returns:
-        Measures named in `COVERAGE` by policy: as of `compare`, and `shove in random directions`.
-        Nothing without an object.
+        Metrics named in `COVERAGE` by policy: those of `compare`, and `shove in random directions`.
+        Empty without an object.
     """
     info = evaluation.envs.info
     if info.object is None:
@@ -141,9 +141,9 @@ def measure_skills(
     """Measures each skill by itself on the same episodes; every rank must call it together.
 
     Returns:
-        Its number, its metrics and what `heldout` adds to them, and `shift_m`. That is the mean way
-        from the object's first to its last position along each of its axes, None without an object.
-        Nothing where fewer than two skills act.
+        For each skill its number, its metrics with those of `heldout`, and `shift_m`, the mean
+        displacement of the object over an episode by axis, None without an object. Empty if fewer
+        than two skills act.
     """
     acting = evaluation.config.acting_skills
     rows = []
@@ -161,7 +161,7 @@ def skill_rows(
 ) -> dict[str, Row]:
     """Returns the rows of the table: what `measure_skills` found, and the random policy.
 
-    A return that no skill and nobody at random earns is left out. `unit` is that of lengths.
+    The return is left out if it is zero in every row. `unit` is the unit of lengths.
     """
     every = [random, *(found["metrics"] for found in measured)]
     shown = dict(_COLUMNS)
@@ -191,11 +191,11 @@ def judge(
 ) -> dict[str, Metrics]:
     """Measures control by our policy and by the random one, on the same episodes.
 
-    Every rank must call it together. `rollout_cells` is `rollout/object_coverage` of the run,
-    where it is known.
+    Every rank must call it together. `rollout_cells` is `rollout/object_coverage` of the run, if
+    known.
 
     Returns:
-        Measures named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
+        Metrics named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
         number of episodes and the number of skills allow.
     """
     spec = evaluation.envs.spec
@@ -229,9 +229,8 @@ def variance_explained(ends: Array) -> float:
 
     .. math:: \eta^2 = \sum_k S |\bar e_k - \bar e|^2 / \sum_{ks} |e_{ks} - \bar e|^2
 
-    In [0, 1], and 0 where nothing varies. For K skills on the same S starts, [K, S, D]; dealt out
-    at random, skills explain (K - 1) / (K S - 1) of it in the mean. That is all of it for a single
-    start, which so says nothing.
+    In [0, 1], and 0 if nothing varies. `ends` has the shape [K, S, D], for K skills on the same S
+    starts. If skills have no effect, the expected share is (K - 1) / (K S - 1), so 1 for S = 1.
     """
     apart = ends.astype(np.float64) - ends.mean(axis=(0, 1), dtype=np.float64)
     total = float(np.square(apart).sum())
@@ -255,7 +254,7 @@ def linearly_explained(conditions: Array, ends: Array) -> float:
 
 
 def median_steps(steps: IntArray, length: IntArray) -> float | None:
-    """Returns the median of the steps to contact; None where it falls on an episode without."""
+    """Returns the median number of steps to contact; None if the median episode has no contact."""
     median = float(np.median(np.where(steps <= length, steps, np.inf)))
     return median if np.isfinite(median) else None
 
@@ -263,7 +262,7 @@ def median_steps(steps: IntArray, length: IntArray) -> float | None:
 def _beside_simple_ones(
     evaluation: Evaluation, policy: Policy, episodes: int, shoves: Sequence[str]
 ) -> Iterator[tuple[str, Episodes]]:
-    """Yields names and episodes: of ours, the random policy, and shoves by an arm that can."""
+    """Yields name and episodes of our policy, random actions, and shoves where an arm can."""
     spec, info = evaluation.envs.spec, evaluation.envs.info
     yield "ours", evaluation.play(policy, episodes)
     yield "random", evaluation.play(still, episodes, added=random_actions(spec))
@@ -282,12 +281,9 @@ def _beside_simple_ones(
 
 
 def _measures(
-    evaluation: Evaluation,
-    policy: Policy,
-    episodes: int,
-    added: Callable[[int], Added | None],
+    evaluation: Evaluation, policy: Policy, episodes: int, added: Callable[[int], Added | None]
 ) -> Metrics:
-    """Measures a policy, with what one of several draws adds to its actions."""
+    """Measures a policy; `added(draw)` is added to its actions, for one of several draws."""
     config, spec, info = evaluation.config, evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
     measures: Metrics = {}

@@ -1,8 +1,8 @@
-"""What only the networks of a run's rewards can say; loads TensorFlow, so import it when asked.
+"""The learned rewards of a run, without learner, replay or optimiser; importing loads TensorFlow.
 
-Terms and their weights without learner, replay or optimiser. As a program, for a process that
-must not load TensorFlow: `python -m music_tf.runs.learned RUN JOB.npz FOUND.npz ENV_ID` reads
-weights and episodes and writes what each reward pays along them.
+A process that must not load TensorFlow starts the module as a program:
+`python -m music_tf.runs.learned RUN JOB.npz FOUND.npz ENV_ID` reads weights and episodes and
+writes each reward along the episodes.
 """
 
 import sys
@@ -32,14 +32,14 @@ class Learned:
     """The reward terms of a run at the weights of one checkpoint."""
 
     def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
-        """Builds terms and takes over their weights.
+        """Builds terms and loads their weights.
 
         Args:
             evaluation: Knows configuration and environment.
-            arrays: Of its checkpoint: `parameters/NETWORK/...` and `scales/NETWORK` of its terms.
+            arrays: Of the checkpoint: `parameters/NETWORK/...` and `scales/NETWORK` of the terms.
 
         Raises:
-            UsageError: They do not fit the configuration; the text names the first that does not.
+            UsageError: An array does not fit the configuration; the text names the first one.
         """
         self._evaluation = evaluation
         self._terms = build_terms(evaluation.config, evaluation.envs)
@@ -52,15 +52,15 @@ class Learned:
             raise UsageError(f"the checkpoint does not fit config.json\n{error}") from error
 
     def heldout(self, played: Episodes, epoch: int) -> Metrics:
-        """Returns what the terms that still count at an epoch, or all, make of these episodes."""
+        """Returns hold-out metrics of the terms that still count at an epoch, or of all."""
         terms = [term for term in counting(self._terms, epoch) if term.networks]
         return self._evaluation.heldout(terms, self._weights, played)
 
     def traces(self, played: Episodes) -> list[Trace]:
-        """Returns what each learned reward pays for each step; padding beyond an episode too.
+        """Returns each learned reward at each step, also in the padding after an episode.
 
-        Scaled, clipped and shifted as in training, but at full weight, and with swapped negatives
-        where training leaves them to a coin.
+        Rewards are scaled, clipped and shifted as in training, but have full weight. Where training
+        chooses the kind of negative pairs at random, these are swapped.
         """
         return [
             Trace(
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     try:
         with np.load(job, allow_pickle=False) as file:
             given = dict(file)
-        allow_modules(Path(run))  # who calls has read this run, and so may this process
+        allow_modules(Path(run))  # the calling process was allowed to read this run
         config = read_run(Path(run), env_id).config
         envs = LockstepEnvs(env_id, 1, config.env, world=config.world)
         evaluation = Evaluation(envs, config, Communicator(alone=True))

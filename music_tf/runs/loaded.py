@@ -1,6 +1,6 @@
 """Loads what a run has learned, ready to act, without a trainer, MPI or its replay.
 
-Everything acts with numpy; TensorFlow is loaded only where networks of rewards are asked.
+Policies act with numpy; TensorFlow is loaded only for the networks of rewards.
 """
 
 import dataclasses
@@ -45,11 +45,11 @@ class LoadedRun:
     path: Path
     """Its directory, as its user typed it."""
     here: Path
-    """The folder in which that was typed: its environment may leave it, and files belong there."""
+    """The working directory then; files are written there, though the environment may leave it."""
     stored: StoredRun
     """What `config.json` says; the configuration is the run's own."""
     saved: SavedPolicy
-    """What acts, and how far training has come."""
+    """The policy, and how far training has come."""
     learned: Arrays
     """Weights and scales of the networks that belong to rewards, by name; empty without any."""
     evaluation: Evaluation
@@ -57,9 +57,9 @@ class LoadedRun:
     elsewhere: str = ""
     """Arguments of the environment that differ from those of training, as JSON; empty: none."""
     stage: str = NOW
-    """Which stage of a changing world it acts in: `NOW`, `LEARNED`, or a number."""
+    """Stage of a changing world in which it acts: `NOW`, `LEARNED`, or a number."""
     adaptation: MetaEvaluation | None = None
-    """Measures how it adapts to its tasks, where it has several."""
+    """Measures how it adapts to its tasks, if it has several."""
 
     @property
     def policy(self) -> Policy:
@@ -68,10 +68,10 @@ class LoadedRun:
 
     @property
     def agent(self) -> Snapshot:
-        """What acts and infers, in a run that adapts to tasks.
+        """The networks that act and infer the task, in a run that adapts to tasks.
 
         Raises:
-            ValueError: It is another run.
+            ValueError: The run does not adapt to tasks.
         """
         if not isinstance(self.saved, AdaptivePolicy):
             raise ValueError(f"{self.path}: expected a run that adapts to tasks")
@@ -87,7 +87,7 @@ class LoadedRun:
 
     @functools.cached_property
     def networks(self) -> "Learned":
-        """The networks of rewards; loads TensorFlow when first asked.
+        """The networks of rewards; the first access loads TensorFlow.
 
         Raises:
             UsageError: They do not fit the configuration.
@@ -110,11 +110,11 @@ def load_run(
 
     Args:
         run: The run directory.
-        typed_env_id: The environment that the user typed, if any: `module:Id` is taken from
-            nowhere else.
-        environments: How many to make; as many as the run had on one rank by default, up to 32.
+        typed_env_id: The environment that the user typed, if any; a module is imported only for a
+            `module:Id` that was typed.
+        environments: How many to make; by default workers times rollouts, but at most 32.
         elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
-        stage: Of its world: `NOW`, `LEARNED`, or a number.
+        stage: Stage of its world: `NOW`, `LEARNED`, or a number.
 
     Raises:
         UsageError: No run, no checkpoint yet, another environment than the one typed, no such
@@ -137,7 +137,7 @@ def load_run(
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     stored, config = saved.stored, saved.stored.config
-    now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # the next one's
+    now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # of the next skill
     world = chosen_stage(stage, config.env.stages, now, saved.worlds)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.evaluated_env, world=config.world)
@@ -169,7 +169,7 @@ def load_run(
 def visiting(
     loaded: LoadedRun, parts: Sequence[str] = PARTS, explore: int | None = None
 ) -> LoadedRun:
-    """Returns a run whose visits are to `parts` of its tasks, and explore for so many episodes.
+    """Returns a run that visits `parts` of its tasks and first explores for `explore` episodes.
 
     Raises:
         UsageError: It does not adapt to tasks; its environments are closed then.
@@ -190,10 +190,10 @@ def visiting(
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
-    """Returns weights and scales of the networks of rewards, among the arrays of a checkpoint.
+    """Returns weights and scales of the networks of rewards from the arrays of a checkpoint.
 
-    Nothing where one of these networks was left behind, as in a folder of exported weights. And
-    nothing without any: then a gain that follows the reward is all that there is.
+    Empty if one of these networks is missing, as in a folder of exported weights, and if no reward
+    has a network.
     """
     networks = [f"parameters/{one}/" for term in rewards.values() for one in term.networks]
     if not networks or not all(any(n.startswith(one) for n in arrays) for one in networks):

@@ -1,4 +1,4 @@
-"""What a training run shows while it goes on: a bar where one can move, else a line per epoch."""
+"""What a training run prints: a progress bar where the cursor can move, else a line per epoch."""
 
 import contextlib
 import importlib.util
@@ -21,14 +21,14 @@ from music_tf.types import Metrics
 Row: TypeAlias = Mapping[str, float | str | None]
 """Cells of a table by column."""
 _PLAIN_WIDTH = 120
-"""Of tables off a terminal, and of lines where neither a terminal nor COLUMNS says it."""
+"""Width of tables without a terminal, and of lines if neither a terminal nor COLUMNS has one."""
 _BAR_WIDTH, _GAP = 16, "  "
 _TERMINAL = "MUSIC_TF_TERMINAL"
 """Set to 1 by a launcher that passes the ranks' output on to a terminal."""
 
 
 class _Screen:
-    """Where output goes; once that is a full disk or a terminal that is gone, it is dropped."""
+    """A text stream that ignores a full disk or a terminal that has closed."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -52,21 +52,21 @@ class Progress:
     def __init__(
         self, telling: Sequence[Telling] = (), *, shown: bool = True, file: TextIO | None = None
     ) -> None:
-        """Looks at where the output goes, by default to standard output.
+        """Decides between a bar and lines.
 
-        A bar is for a terminal that can move its cursor, and for a notebook that has ipywidgets.
-        Under a launcher a rank's output always looks like a terminal.
+        A bar needs a terminal that can move its cursor, or a notebook with ipywidgets. Under mpirun
+        the output of a rank always looks like a terminal.
 
         Args:
             telling: The metrics to show, those that say whether the run learns.
-            shown: Whether this rank is the one that shows anything.
-            file: Where to write.
+            shown: Whether this rank shows anything.
+            file: Where to write; standard output by default.
         """
         file = file or sys.stdout
         self.telling = telling
         self.heading = ""
-        """What stands before the numbers of an epoch."""
-        self._latest: list[str] = []  # what tells; beside a heading it stays from epoch to epoch
+        """Text before the numbers of an epoch."""
+        self._latest: list[str] = []  # texts of `telling`; with a heading, the last ones known
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
@@ -105,7 +105,7 @@ class Progress:
             BarColumn(bar_width=_BAR_WIDTH),
             TextColumn("{task.fields[note]}", markup=False),
             console=self._console,
-            auto_refresh=not self._console.is_jupyter,  # a notebook minds other threads
+            auto_refresh=not self._console.is_jupyter,  # which cannot print from other threads
         )
         self._bar.start()
         self._bar.add_task("training", total=total_epochs, completed=first_epoch, note="")
@@ -130,7 +130,7 @@ class Progress:
             self.banner([self._line(f"epoch {self._done}/{self._total}", steps, self._done, width)])
 
     def go_back(self, epochs: int) -> None:
-        """Takes epochs back: so many are over now."""
+        """Sets the number of epochs that are over, after a rollback."""
         self._done = epochs
 
     def stop(self) -> None:
@@ -140,14 +140,14 @@ class Progress:
             self._bar = None
 
     def policies(self, rows: Mapping[str, Metrics], title: str) -> None:
-        """Shows what several policies come to: a row a metric, a column a policy."""
+        """Shows metrics of several policies: a row per metric, a column per policy."""
         names = dict.fromkeys(name for row in rows.values() for name in row)
         if names:
             by_metric = {name: {one: row.get(name) for one, row in rows.items()} for name in names}
             self.table(by_metric, title)
 
     def table(self, rows: Mapping[str, Row], title: str, corner: str = "metric") -> None:
-        """Shows rows by their names, `corner` says of what; what is unknown stays blank."""
+        """Shows named rows; `corner` heads the column of names, and unknown cells stay blank."""
         table = Table(title=title, title_justify="left")
         table.add_column(corner)
         columns = list(dict.fromkeys(column for row in rows.values() for column in row))
@@ -161,7 +161,7 @@ class Progress:
             self._console.print(table)
 
     def _line(self, head: str, steps: int, done: float, width: int) -> str:
-        """Returns what is known after `done` epochs, the most telling of it where room is short."""
+        """Returns the line after `done` epochs; its least important parts go if it is too long."""
         elapsed = time.monotonic() - self._started
         trained, left = done - self._first, "?"
         if trained > 0:
@@ -184,9 +184,9 @@ class Progress:
 
 
 def fitted(parts: Mapping[str, int], width: int) -> str:
-    """Joins texts in their order; of what is too wide together, low numbers come first.
+    """Joins texts in their order; if they are too wide, those with low numbers are kept.
 
-    What comes first of all is there whatever the width.
+    The text with the lowest number is kept whatever the width.
     """
     kept: set[str] = set()
     for text in sorted(filter(None, parts), key=lambda text: parts[text]):

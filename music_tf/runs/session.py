@@ -1,4 +1,4 @@
-"""A training run from its first line to its summary: resume, epochs, checkpoints, tables."""
+"""A training run from its first line to its summary: resume, epochs, checkpoints, metrics."""
 
 import contextlib
 import dataclasses
@@ -44,15 +44,15 @@ from music_tf.training.build import build_trainer
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
-"""Share of the step size that a run goes on with after its numbers went bad."""
+"""Factor on the step size after a rollback."""
 OTHER_CYCLES = 10**9
 """Added to the cycle counter on a rollback, so that every random stream draws other numbers."""
 COMPACT_EVERY = 20
-"""Checkpoints from one that writes the whole replay to the next; others write what is new."""
+"""One checkpoint in so many writes the whole replay; the others write new episodes alone."""
 _SETTLED = 3
-"""Cycles after which everything is compiled and at its pace."""
+"""Cycles after which all graphs are compiled and the pace is steady."""
 _PAUSE_SECONDS = 1.0
-"""Before a save is tried again."""
+"""Pause before a failed save is retried."""
 _LOGGER = logging.getLogger(__name__)
 Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[EvaluationPicture]]
 """Draws an evaluation of the run in a directory."""
@@ -65,25 +65,25 @@ def learn(
     draw: Draw | None = None,
     callbacks: Iterable[object] = (),
 ) -> None:
-    """Trains as a command says, in a directory of its own; ranks that learn call it together.
+    """Trains as a command says, in its run directory; all learning ranks must call it together.
 
     A new run that is refused leaves nothing behind.
 
     Args:
         command: What the user asked for.
         comm: All ranks.
-        begun: Where the run goes, what it takes over, and the threads and the GPU that it claims.
+        begun: The run directory, the warm start, and the claim of threads and GPU.
         draw: Draws evaluations; None draws nothing.
-        callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
+        callbacks: Called on the root, see `runs.callbacks.Callback`.
 
     Raises:
         UsageError: The directory or the configuration cannot be used.
         EnvironmentFault: The environment or the disk is broken.
-        NumbersFault: Numbers of ours went bad.
+        NumbersFault: Our own numbers went bad once more after a rollback, or before a checkpoint.
         Stopped: A signal asked for it; everything is saved and can be resumed.
-        CallbackFailed: A callback raised something, on the root; the others are stopped then.
+        CallbackFailed: On the root, if a callback raised; the other ranks raise `Stopped`.
     """
-    root = runs_root().absolute()  # before code of the user's may leave this folder
+    root = runs_root().absolute()  # before the user's code may change the working directory
     path, heritage = begun.path, begun.heritage
     speaker = f"music-tf: rank {comm.rank}"
     with contextlib.ExitStack() as stack:
@@ -110,7 +110,7 @@ def learn(
                 if isinstance(fault, Stopped):
                     raise Stopped(f"{fault}, {cure}") from fault
                 raise
-            except KeyboardInterrupt:  # the environment's own, or a second Ctrl-C
+            except KeyboardInterrupt:  # from the environment, or a second Ctrl-C
                 if not command.resume:
                     directory.discard()
                 raise
@@ -121,7 +121,7 @@ def learn(
 
 
 class Session:
-    """One job's part of a run: what it shows, writes and saves around the trainer."""
+    """What one job of a run shows, writes and saves around the trainer; call `begin` first."""
 
     def __init__(
         self,
@@ -131,7 +131,6 @@ class Session:
         draw: Draw | None,
         listeners: Listeners,
     ) -> None:
-        """Takes what the run was begun with; `begin` builds the trainer."""
         self._command, self._config = command, command.config
         self._ranks, self._comm, self._directory = ranks, ranks.learning, directory
         self._draw, self._listeners = draw, listeners
@@ -144,7 +143,7 @@ class Session:
         self._forgets = command.without_replay
 
     def begin(self, heritage: Heritage | None) -> None:
-        """Builds the trainer and brings it to where the run was left, or to where it starts."""
+        """Builds the trainer, then restores its newest checkpoint or takes over the warm start."""
         command, directory, comm = self._command, self._directory, self._comm
         begun_from = heritage.record if heritage else None
         origin = stored_start(directory.path) if command.resume else begun_from
@@ -166,12 +165,12 @@ class Session:
             if wanted and comm.is_root:
                 for note in other_source(wanted, found.get("epoch"), found.get("env_id")):
                     _LOGGER.warning("%s", note)
-            self._trainer.start_from(heritage.arrays)  # and needs its source no more
+            self._trainer.start_from(heritage.arrays)  # the source is not needed from here on
             self._make_sure_it_is_saved()
         self._writer = self._opened_writer(command.resume)
 
     def _build(self) -> None:
-        """Builds the trainer and what writes of it, and tries the environment."""
+        """Builds the trainer, tries the environment, and fixes the columns of metrics.csv."""
         config, ranks = self._config, self._ranks
         self._trainer = build_trainer(config, self._comm, ranks.actors)
         if ranks.gpu is not None:
@@ -189,11 +188,7 @@ class Session:
         self._worlds = Worlds(self._trainer, self._directory.path, self._directory.disk_warning)
 
     def run(self, record: Mapping[str, Any]) -> None:
-        """Trains to the last epoch, or for as long as allowed, then compares and sums up.
-
-        Args:
-            record: What to show of the configuration.
-        """
+        """Trains to the last epoch or `max_minutes`, then evaluates; TensorBoard shows `record`."""
         trainer, config, progress = self._trainer, self._config, self._progress
         if self._writer is not None:
             text = textwrap.indent(json.dumps(record, indent=2), "    ")
@@ -214,7 +209,7 @@ class Session:
             while trainer.counters.epoch < config.epochs:
                 late = trainer.counters.elapsed_s >= 60.0 * config.max_minutes
                 if trainer.log.cycles == 0 and self._comm.any(late):
-                    break  # an epoch that was interrupted comes to its end all the same
+                    break  # but an interrupted epoch is completed
                 try:
                     row = trainer.run_epoch(on_cycle, self._show)
                     if row is None:
@@ -239,7 +234,7 @@ class Session:
         self._summarize()
 
     def close(self) -> None:
-        """Closes the environments, for a process that goes on; what that breaks is ignored."""
+        """Closes the environments, since a Python program goes on; ignores faults of theirs."""
         trainer = self._trainer
         for envs in (trainer.envs, trainer.evaluated):
             with contextlib.suppress(*FROM_USERS):
@@ -247,7 +242,7 @@ class Session:
                     envs.close()
 
     def _try_environment(self) -> None:
-        """Refuses what never starts before anything is kept, and says what does not repeat."""
+        """Resets once before anything is stored; reports an environment that does not repeat."""
         config, envs = self._config, self._trainer.envs
         envs.reset([0], [0])
         if self._comm.is_root and not (config.env.remake or repeats_itself(envs)):
@@ -258,8 +253,8 @@ class Session:
         """Records the tasks of a new run.
 
         Raises:
-            UsageError: Another draw of tasks than that of the run to resume.
-            EnvironmentFault: They cannot be written.
+            UsageError: The environment draws other tasks than the resumed run has stored.
+            EnvironmentFault: The tasks cannot be written.
         """
         tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm
         if tasks is None:
@@ -275,7 +270,7 @@ class Session:
             )
 
     def _show(self, played: Episodes | Adaptations) -> None:
-        """Lets the root show an evaluation: what is drawn of it, and what terms have to show."""
+        """Writes pictures of an evaluation, and pictures and histograms of terms, on the root."""
         trainer, writer = self._trainer, self._writer
         self._listeners.tell("on_evaluation", played)
         if writer is None or isinstance(played, Adaptations):
@@ -292,7 +287,7 @@ class Session:
                 writer.write_image(tag, picture, steps)
 
     def _finish_epoch(self, row: Metrics) -> None:
-        """Compares ranks, writes the row, keeps the best weights, and saves where that is due."""
+        """Checks that ranks are equal, writes metrics and best weights, and saves when due."""
         trainer, config = self._trainer, self._config
         epoch = trainer.counters.epoch
         self._worlds.end_epoch()
@@ -303,7 +298,7 @@ class Session:
             self._writer.write(self._blank | row)
         success = row.get("eval/success_rate")
         if self._comm.is_root and success is not None and success >= (self._best or 0.0):
-            folder = self._directory.checkpoints / "best"  # the later ones of equals
+            folder = self._directory.checkpoints / "best"  # also of a tie
             if save_weights(folder, trainer.weights(), self._meta(success)):
                 self._best = success
         if epoch % config.checkpoint_every == 0:
@@ -318,7 +313,7 @@ class Session:
             self._stop()
 
     def _opened_writer(self, resume: bool) -> MetricsWriter | None:
-        """Returns what writes the table, on the root; of a resumed run from where it is now."""
+        """Returns the writer of metrics.csv on the root; on resume it goes on after this epoch."""
         if not self._comm.is_root:
             return None
         return MetricsWriter(
@@ -351,16 +346,16 @@ class Session:
             )
         if saved:
             trainer.replay.mark_saved()
-            self._forgets = False  # what was stored is let go
+            self._forgets = False  # this checkpoint holds nothing of the earlier replay
             self._saved_cycle = trainer.counters.cycle
-            self._listeners.tell("on_save", self._checkpoints.newest)  # heard on the root alone
+            self._listeners.tell("on_save", self._checkpoints.newest)  # known on the root alone
 
     def _meta(self, best: float | None) -> dict[str, Any]:
-        """Returns what a checkpoint says beside its arrays."""
+        """Returns the JSON part of a checkpoint."""
         return self._trainer.meta() | {"best_success_rate": best, BEFORE: self._before}
 
     def _make_sure_it_is_saved(self) -> None:
-        """Saves the present state unless that is done; the third time that it fails is a fault."""
+        """Saves the present state if necessary; `Checkpoints.save` raises at a third failure."""
         cycle, pause = self._trainer.counters.cycle, 0.0
         while self._saved_cycle != cycle:
             time.sleep(pause)
@@ -369,10 +364,10 @@ class Session:
 
     @longer_timeout()
     def _restore(self) -> bool:
-        """Takes over the newest intact checkpoint; returns whether there is one.
+        """Loads the newest intact checkpoint; returns whether there is one.
 
         Raises:
-            UsageError: It is not one of this run, whatever its digests say.
+            UsageError: The checkpoint does not fit the configuration of the run.
         """
         trainer = self._trainer
         workers = {worker: _worker_name(worker) for worker in trainer.replay.shards}
@@ -402,14 +397,14 @@ class Session:
         """Goes back to the newest checkpoint, once in a run, with smaller steps and other draws.
 
         Raises:
-            NumbersFault: It has been done before, or there is nothing to go back to.
+            NumbersFault: The run was rolled back before, or has no checkpoint.
         """
         trainer = self._trainer
         self._directory.write_evidence(fault.evidence)
         elapsed, best = trainer.counters.elapsed_s, self._best
         if trainer.update.step_scale != 1.0 or not self._restore():
             raise fault
-        self._best = best  # of weights that are still in their folder
+        self._best = best  # its weights are still in checkpoints/best
         trainer.counters.elapsed_s = elapsed
         trainer.counters.cycle += OTHER_CYCLES
         trainer.update.scale_steps(SLOWER)
@@ -438,7 +433,7 @@ class Session:
         raise Stopped(text)
 
     def _summarize(self) -> None:
-        """Compares the agent with simple policies, sums the run up, and says what comes next."""
+        """Compares the agent with simple policies, writes summary.json, and names next commands."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])

@@ -1,4 +1,4 @@
-"""What the skills of a run are, and what they can be used for: each is played by itself."""
+"""Plays each skill of a run by itself and reports what it does and is good for."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -27,35 +27,35 @@ StepRewards = Callable[[Array, Array, Array], Array]
 
 
 class Followed(NamedTuple):
-    """What one skill did in E episodes, as far as it tells skills apart."""
+    """What one skill did in E episodes."""
 
     skill: int
     length: IntArray  # [E], steps until the first end
-    returns: Array  # [E], sum of the environment's own rewards, or of others that were asked for
-    seen: Array  # [E, T + 1, D], before each step and at last; it stays where an episode ended
+    returns: Array  # [E], sum of the environment's rewards, or of those of --reward
+    seen: Array  # [E, T + 1, D], descriptor before each step and at last; repeated after an end
     diversity: Array | None
-    """Sum of log q - log p over an episode, or of what DADS pays, [E]; None without either."""
+    """Sum over an episode of log q - log p, or of the DADS reward, [E]; None without either."""
     named: Array | None
-    """Share of the steps in which each skill was named, [K]."""
+    """Share of the steps in which the discriminator chose each skill, [K]."""
     log_likelihood: float | None
     """Mean of log q(z | s) over the steps, in nats."""
 
     @property
     def descriptors(self) -> Array:
-        """What tells skills apart after each step, [T, E, D]."""
+        """Descriptor after each step, [T, E, D]."""
         return np.swapaxes(self.seen[:, 1:], 0, 1)
 
     @property
     def ends(self) -> Array:
-        """The last state of each episode, [E, D]."""
+        """Last descriptor of each episode, [E, D]."""
         return self.seen[:, -1]
 
 
 def follow(loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = None) -> Followed:
-    """Returns what the episodes of one skill tell of it, under other rewards where they are given.
+    """Returns what the episodes of one skill say of it; `rewards` replaces the environment's.
 
     Raises:
-        UsageError: The other rewards are not one finite number a step, or cannot be computed.
+        UsageError: `rewards` fails, or does not return one finite number per step.
     """
     skill = int(played.skill[0].argmax())
     kept, seen, likelihood = _judged(loaded, played)
@@ -77,7 +77,7 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
         given = (states[:-1], played.action[episode, :steps], states[1:])
         try:
             found = np.asarray(rewards(*(values.copy() for values in given)))
-        except FROM_USERS as error:  # whatever a function of the user's raises
+        except FROM_USERS as error:
             text = f"{type(error).__name__}: {str(error)[:200]}"
             raise UsageError(f"--reward: fails on an episode of {steps} steps: {text}") from error
         if came := instead_of_numbers(found, (steps,)):
@@ -90,10 +90,10 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
 
 
 def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
-    """Returns what `evaluate --out` adds for one-hot skills: `skill/...` by episode, as follows.
+    """Returns the arrays `skill/...` that `evaluate --out` adds for one-hot skills.
 
     `return` and `diversity_return` [E], `descriptor` [T, E, D] and `kept` [T, E], the steps before
-    the first end. Nothing without several skills.
+    the first end. Empty without several skills.
     """
     if len(loaded.config.acting_skills) < 2:  # noqa: PLR2004
         return {}
@@ -108,7 +108,7 @@ def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
 
 
 def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> Array | None:
-    """Returns how far episodes tell their skills, [E], unscaled; None where nothing says it."""
+    """Returns the sum of the diversity reward over episodes, [E], unscaled; None without one."""
     paid: Array
     if likelihood is not None:
         acted = kept.skill.argmax(axis=-1)
@@ -122,7 +122,7 @@ def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> A
 
 
 def _judged(loaded: LoadedRun, played: Episodes) -> tuple[Episodes, Array, Array | None]:
-    """Returns episodes as far as they count, what is seen of them, [E, T + 1, D], and log q."""
+    """Returns episodes as far as they count, their descriptors [E, T + 1, D], and log q."""
     played = loaded.evaluation.counted(played)
     seen, names = loaded.evaluation.seen(played), loaded.saved.discriminator
     if names is None:
@@ -132,15 +132,12 @@ def _judged(loaded: LoadedRun, played: Episodes) -> tuple[Episodes, Array, Array
 
 
 def follow_each(
-    loaded: LoadedRun,
-    episodes: int,
-    only: Sequence[int] = (),
-    rewards: StepRewards | None = None,
+    loaded: LoadedRun, episodes: int, only: Sequence[int] = (), rewards: StepRewards | None = None
 ) -> Iterator[Followed]:
-    """Plays each skill, or some of them, on the same episodes, and yields what it did.
+    """Plays each skill, or `only` some, on the same episodes, and yields what it did.
 
     Raises:
-        UsageError: The run has no skills to choose from, or not one of these; or as `follow`.
+        UsageError: The run has fewer than two skills, or not one of `only`; or as `follow`.
     """
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
@@ -169,13 +166,12 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
 
     Returns:
         `effective`: exp(H) of the prior that prefers recognised skills; `recognised`:
-        exp(E[log q] + log K), as many skills as could be told apart without an error; `matrix`:
-        share of steps by skill that acted and skill that was named; `end_distances`; `hausdorff`:
-        Hausdorff distance of where two skills go, and `coverage`, as `separation`; `explained`:
-        share of the variance of end states that skills explain; `best`: by the task's mean return;
-        `each`: a row for each skill, whose `best_return` is that of its best episode, and `spread`
-        how far its episodes end apart. None where nothing names skills, and where one episode of
-        each shows no spread.
+        exp(E[log q] + log K), the number of perfectly recognised skills with the same likelihood;
+        `matrix`: share of steps by acting and by recognised skill; `end_distances`; `hausdorff` and
+        `coverage`: see `separation`; `explained`: share of the variance of end states that skills
+        explain; `best`: by mean return; `each`: a row for each skill, with `best_return` of its
+        best episode and `spread`, how far its episodes end apart. Without a discriminator, or with
+        a single episode or skill, what needs it is None.
     """
     apart = separation([one.seen for one in followed], [one.length for one in followed])
     ends = np.stack([one.ends for one in followed])
@@ -222,13 +218,10 @@ def show_skills(
     Args:
         loaded: The run.
         title: Of the table.
-        path: Of the file, seen from `loaded.here`.
+        path: Of the file, relative to `loaded.here`.
         episodes: Of each skill.
         only: Some skills; empty for all.
-        reward: Another reward than the task's own, by its name.
-
-    Returns:
-        What each skill did.
+        reward: Name and function of another reward than the task's own.
 
     Raises:
         UsageError: As `follow_each`.

@@ -1,7 +1,7 @@
-"""Starts a run: the one way that the command line and Python go.
+"""Starts a run for the command line and for Python.
 
-Topology, folder, what is taken over, threads and GPU are decided here, once. Imports need neither
-numpy nor TensorFlow, so that what is refused is refused at once.
+Topology, run directory, warm start, threads and GPU are decided here. Importing the module loads
+neither numpy nor TensorFlow, so that a refusal comes at once.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from music_tf.storage.start import Heritage
 
 START_SECONDS = 300.0
-"""Least time that a start may take before the watchdog ends it."""
+"""Shortest time limit of a start, whatever `hang_after` says."""
 _FAULTS = {
     kind.exit_code: kind
     for kind in (MusicError, UsageError, EnvironmentFault, NumbersFault, Stopped)
@@ -52,15 +52,15 @@ def start(
     drawing: "Callable[[], Draw] | None" = None,
     callbacks: Iterable[object] = (),
 ) -> Path:
-    """Trains as a command says and returns the run's directory; a run refused leaves none.
+    """Trains as a command says and returns the run directory; a refused run leaves none.
 
-    Every rank must call it together, with signal handlers and the environment of TensorFlow set.
+    All ranks must call it together, after signal handlers and TensorFlow's variables are set.
 
     Args:
         command: What the user asked for.
         comm: The ranks.
-        drawing: Makes what draws evaluations; None draws nothing.
-        callbacks: Hear of the run on the root, see `runs.callbacks.Callback`.
+        drawing: Returns the function that draws evaluations; None draws nothing.
+        callbacks: Called on the root, see `runs.callbacks.Callback`.
 
     Raises:
         MusicError: The run is refused, fails, or has been stopped.
@@ -84,7 +84,7 @@ def start(
     except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt):
         remove_empty(folders)
         raise
-    raise fault  # out of reach of our own handlers, and without them in its traceback
+    raise fault  # outside of our handlers, which would catch it or appear in its traceback
 
 
 def watch_the_start(hang_after: float) -> contextlib.AbstractContextManager[None]:
@@ -93,25 +93,24 @@ def watch_the_start(hang_after: float) -> contextlib.AbstractContextManager[None
 
 
 def seconds_to_start(hang_after: float) -> float:
-    """Returns how long a start may take: `hang_after`, but at least `START_SECONDS`."""
     return max(START_SECONDS, hang_after)
 
 
 def _begun(command: TrainCommand, comm: "Communicator") -> tuple[TrainCommand, Begun]:
-    """Decides all that a run is begun with; returns the command with what follows from it."""
+    """Decides how a run begins; returns the command with the settings that its source implies."""
     acts = 0 < command.learners <= comm.rank
     workers, learners = command.config.workers, command.learners
     check_topology(workers, comm.size, learners, command.device, command.resume)
     claim = functools.partial(_claim, command, comm)
     if command.start is not None and not acts:
-        load_tensorflow()  # what is taken over is tried on networks before anything is written
+        load_tensorflow()  # a warm start is tried on networks before anything is written
     path, heritage, found = _prepared(command, comm, claim)
     command = dataclasses.replace(command, config=with_fields(command.config, found))
     return command, Begun(path, heritage, acts, claim)
 
 
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
-    """Takes the threads and the GPU of a rank that learns; doing so once more is fine."""
+    """Limits the threads and claims the GPU of a learning rank; may be called again."""
     learners = command.learners or comm.size
     actors = comm.actors_here(command.learners)
     limit_threads(threads_per_rank(command.config.threads, learners, actors))
@@ -125,7 +124,7 @@ def _learn(
     drawing: "Callable[[], Draw] | None",
     callbacks: Iterable[object],
 ) -> None:
-    """Trains, and tracks what the run writes."""
+    """Trains under the tracker of `--track`; running out of memory becomes an environment fault."""
     if command.may_use_gpu:
         keep_autotuning(begun.path)
     with watch_the_start(command.config.hang_after):
@@ -147,11 +146,9 @@ def _learn(
 def _prepared(
     command: TrainCommand, comm: "Communicator", claim: Callable[[], str | None]
 ) -> _Found:
-    """Returns the run's directory, what it takes over, and settings that follow from its source.
+    """Returns the run directory, the warm start, and settings that the source of that implies.
 
-    Those are the number of skills, and the one that the run is held to.
-
-    Raises the root's fault everywhere.
+    These settings are the number of skills and the pinned skill. All ranks raise the root's fault.
     """
     found: _Found | None = None
     config = command.config

@@ -1,4 +1,4 @@
-"""Which metrics of a run say whether it learns, and what of its tables says nothing."""
+"""Chooses the metrics that say whether a run learns."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,15 +11,15 @@ MOTION = "eval/object_comotion_m"
 CONTROL = 0.2
 """Metres of co-motion that count as control where the object stays on its table."""
 _EARLY = 2
-"""Context episodes after which the return is told, too."""
+"""Number of context episodes after which the return is also shown."""
 _RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
 
 
 def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) -> list[Telling]:
-    """Returns what says whether a run learns, the most telling first, of the columns that it has.
+    """Returns the metrics among `columns` that say whether a run learns, the most telling first.
 
-    A run that adapts to tasks is told by returns under the prior and after context episodes, and
-    one that learns skills one after the other by how far they go from each other.
+    A run that adapts to tasks is judged by returns under the prior and after context episodes.
+    One that learns skills one after the other is judged by the distances between skills.
     """
     if config.agent.inference is not None:
         return [one for one in _of_adaptation(config) if one.metric in columns]
@@ -37,7 +37,7 @@ def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) ->
 
 
 def _of_adaptation(config: Config) -> list[Telling]:
-    """Returns what says how a run adapts: of the reward that contexts hold, where that differs."""
+    """Returns the metrics of adaptation, of the reward in the context if that is another."""
     inference = config.agent.inference
     last = config.tasks.explore + config.tasks.adapt - 1
     prior, after = "prior", f"after {last}"
@@ -59,11 +59,9 @@ def _of_adaptation(config: Config) -> list[Telling]:
 
 
 def explanation(told: Sequence[Telling], beside: str = "") -> list[str]:
-    """Returns lines that say what to follow, with a word for scale; none where nothing tells.
+    """Returns lines that explain the metrics `told`; none without any.
 
-    Args:
-        told: What says whether a run learns.
-        beside: What is said of values of random actions, where there are any.
+    `beside` says where the values of random actions stand, if there are such values.
     """
     width = max((len(one.label) for one in told), default=0)
     beside = f"; {beside}" if beside and any(one.random for one in told) else ""
@@ -72,9 +70,9 @@ def explanation(told: Sequence[Telling], beside: str = "") -> list[str]:
 
 
 def of_note(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:
-    """Returns what a table of policies shows: no return that nothing pays and nobody earns.
+    """Returns a table of policies, without the return if no reward counts it and all are zero.
 
-    The length of episodes goes with it where all are as long.
+    The length of episodes is left out as well if all are equal.
     """
     task = config.rewards.get("task")
     earned = any(row.get(_RETURN) or row.get(_SUCCESS) for row in policies.values())

@@ -1,7 +1,7 @@
-"""Hands what a run writes anyway to a tracker: `train --track wandb|mlflow`.
+"""Passes what a run writes to a tracker: `train --track wandb|mlflow`.
 
-A tracker sees config.json, each row of metrics.csv, the files of RUN/videos and summary.json. What
-fails there costs a warning, never the run.
+A tracker gets config.json, each row of metrics.csv, the files of RUN/videos and summary.json. Its
+faults are warnings and never end the run.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from music_tf.reading.stored import flatten, read_record
 from music_tf.storage.run_directory import SUMMARY_NAME
 
 TRACKING_NAME = "tracking.json"
-"""Under which ids trackers know a run, so that a resumed run goes on there."""
+"""Holds the id of the run in each tracker, so that a resumed run continues there."""
 _LARGEST_FILE = 1_000_000
 _ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _PICTURE = ".png"
@@ -51,26 +51,25 @@ def tracking(name: str | None, directory: Path) -> Iterator[Sequence["Tracker"]]
 
 
 class Service(Protocol):
-    """What a tracking package is asked for."""
+    """A tracking package."""
 
     def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
-        """Begins, or continues the run of a known id; returns its id."""
+        """Starts a run, or continues the one with a known id; returns its id."""
 
     def row(self, values: Mapping[str, float], steps: int) -> None:
-        """Takes the metrics of an epoch."""
+        """Logs the metrics of an epoch."""
 
     def file(self, path: Path, steps: int) -> None:
-        """Takes a picture or a film."""
+        """Logs a picture or a film."""
 
     def end(self, summary: Mapping[str, float], code: int) -> None:
-        """Ends it; the code is one of ours, see `errors`."""
+        """Ends the run with an exit code of `errors`."""
 
 
 class Tracker:
-    """A callback that hands the rows and films of one run to a service."""
+    """A callback that passes metrics and films of one run to a service, from the first row on."""
 
     def __init__(self, name: str, directory: Path) -> None:
-        """Looks at what videos there are; begins with the first row, when nothing is refused."""
         self._name, self._directory = name, directory
         self._service: Service | None = None
         self._files = self._videos()
@@ -78,7 +77,7 @@ class Tracker:
         self._steps = 0
 
     def on_epoch(self, row: Mapping[str, float]) -> None:
-        """Hands over the row, and what is new among the videos."""
+        """Logs the row, and new files among the videos."""
         self._steps = int(row["time/env_steps"])
         with self._spared():
             values = {name: value for name, value in row.items() if math.isfinite(value)}
@@ -86,7 +85,7 @@ class Tracker:
             self._hand_over_files()
 
     def finish(self, code: int) -> None:
-        """Hands over the summary of a run that ended so; nothing where it had no epoch."""
+        """Logs the summary of a run and its exit code; does nothing if it had no epoch."""
         if self._service is None:
             return
         summary: dict[str, float] = {}
@@ -119,13 +118,13 @@ class Tracker:
                 self._started().file(path, self._steps)
 
     def _videos(self) -> dict[Path, int]:
-        """Returns when pictures and films of the run changed last."""
+        """Returns the time of the last change of each picture and film, in ns."""
         found = sorted((self._directory / "videos").glob("*"))
         return {path: path.stat().st_mtime_ns for path in found if path.suffix in _SHOWN}
 
     @contextlib.contextmanager
     def _spared(self) -> Iterator[None]:
-        """Lets no fault of a tracker end the run; the first is warned of."""
+        """Turns faults of a tracker into one warning."""
         try:
             yield
         except Exception as error:  # whatever a package or its server raises
@@ -136,7 +135,7 @@ class Tracker:
 
 
 def _known_ids(path: Path) -> dict[str, str]:
-    """Returns the ids by tracker; nothing where the file is not there or not ours."""
+    """Returns the ids by tracker; empty if the file is missing or not ours."""
     try:
         found = read_json(path, _LARGEST_FILE)
     except (OSError, ValueError):
@@ -150,9 +149,9 @@ def _known_ids(path: Path) -> dict[str, str]:
 
 
 class _Wandb:
-    """Weights & Biases; WANDB_PROJECT, WANDB_MODE and its other variables count as always.
+    """Weights & Biases, with its usual variables such as WANDB_PROJECT and WANDB_MODE.
 
-    Its folder never lies in the run's, which holds plain files alone: it makes links.
+    It makes links, so its folder is not in the run directory, which holds plain files alone.
     """
 
     def __init__(self) -> None:
@@ -186,7 +185,7 @@ class _Wandb:
 
 
 class _Mlflow:
-    """MLflow; MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME count as always."""
+    """MLflow, with its variables MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME."""
 
     def __init__(self) -> None:
         self._mlflow = importlib.import_module("mlflow")
@@ -196,7 +195,7 @@ class _Mlflow:
             self._mlflow.set_experiment("music_tf")
         run = self._mlflow.start_run(run_id=known, run_name=None if known else name)
         texts = {name: str(value)[:_LONGEST_PARAMETER] for name, value in config.items()}
-        names = list(texts) if known is None else []  # it refuses other values than the first
+        names = list(texts) if known is None else []  # MLflow refuses to change parameters
         for start in range(0, len(names), _PARAMETERS_AT_ONCE):
             some = names[start : start + _PARAMETERS_AT_ONCE]
             self._mlflow.log_params({name: texts[name] for name in some})

@@ -1,4 +1,4 @@
-"""Tries what a run takes over from another one before anything of the run is written."""
+"""Tries a warm start from another run before anything of the new run is written."""
 
 import contextlib
 import dataclasses
@@ -23,15 +23,15 @@ _TRIED_TOGETHER = 8
 
 
 def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage:
-    """Returns what a run of this configuration takes over, tried on a few environments.
+    """Returns the warm start of a run of this configuration, tried on a few environments.
 
     Raises:
-        UsageError: Nothing is there, or it does not fit, or its numbers are not finite; the text
-            names the part.
-        EnvironmentFault: Whatever is there is damaged, or the environment cannot be created.
+        UsageError: The source is missing, does not fit, or holds numbers that are not finite; the
+            text names the part.
+        EnvironmentFault: The source is damaged, or the environment cannot be created.
     """
     tried = config
-    if config.agent.inference is None:  # else all workers and episodes are part of what is checked
+    if config.agent.inference is None:  # else the check depends on all workers and episodes
         replay = dataclasses.replace(config.replay, capacity=1)
         tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay)
     trainer = build_trainer(tried, Communicator(alone=True))
@@ -56,43 +56,35 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
 
 
 def with_skills_of(config: Config, source: str) -> Config:
-    """Returns a configuration with as many skills as another run has, of some that it has learned.
+    """Returns the configuration of a new run with as many skills as `source` has learned.
 
-    It stays as it is where that run has one, or continuous conditions, or does not say.
-
-    Args:
-        config: Of the new run.
-        source: The run with skills, as typed.
+    It is unchanged if `source` has one skill, has continuous conditions, or does not say.
 
     Raises:
-        UsageError: A setting of the new run does not go with so many skills, or that run learns
-            them one after the other and has not learned any.
-        EnvironmentFault: Its checkpoints are damaged.
+        UsageError: A setting of the new run does not allow so many skills, or `source` learns
+            skills one after the other and has not learned any.
+        EnvironmentFault: The checkpoints of `source` are damaged.
     """
     before = None
-    with contextlib.suppress(UsageError):  # a folder of weights need not say what made it
+    with contextlib.suppress(UsageError):  # a folder of weights may lack a configuration
         before = read_run(find_agent(source).resolve(), config.env_id).config
     kinds = {config.condition.kind, "one_hot" if before is None else before.condition.kind}
     if before is None or before.condition_size == 1 or kinds != {"one_hot"}:
         return config
     skills = before.condition_size
-    if before.incremental.on:  # of which some may be to come
+    if before.incremental.on:  # some skills may not be learned yet
         skills = load_policy(source, config.env_id).skills
     return dataclasses.replace(config, skills=skills)
 
 
 def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[float]]:
-    """Returns the skill of another run that is best at the task of this one, and all returns.
+    """Returns the skill of `source` with the best return at the task, and all mean returns.
 
-    Each plays the same evaluation episodes, without exploration.
-
-    Args:
-        config: Of the new run, whose environment, goals and rewards count.
-        source: The run with skills, as typed.
-        episodes: How many, of each skill.
+    Each skill plays the same evaluation episodes without exploration, under the environment, goals
+    and rewards of the new run, whose configuration is given.
 
     Raises:
-        UsageError: That run cannot act here, or has not as many skills as this one.
+        UsageError: The policy of `source` does not fit the environment or the number of skills.
         EnvironmentFault: A checkpoint or the environment is broken.
     """
     policy = load_policy(source, config.env_id)

@@ -1,4 +1,4 @@
-"""What skills do in each stage of a changing world: what they keep, and what they forget."""
+"""Measures skills in each stage of a changing world: what they keep and what they forget."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,37 +18,37 @@ from music_tf.types import Array, Episodes, Metrics
 
 
 class Acting(NamedTuple):
-    """A skill, or all that a run has learned, as it acts now."""
+    """A policy to measure: one skill, or all conditions in turn."""
 
     skill: int | None
     """Number of the skill; None for one policy whose conditions take turns."""
     learned_in: int
-    """Stage of the world in which it was learned last."""
+    """Last stage of the world in which it was learned."""
     policy: Policy
 
 
 class Worlds:
     """Measures what skills do in each stage of the world, at every change and at the end of a run.
 
-    Nothing happens where the world stays as it is. What is measured changes no training.
+    Does nothing if the world has no stages, and never affects training.
     """
 
     def __init__(
         self, trainer: Trainer, path: Path, warn: Callable[[str, OSError, Path], None]
     ) -> None:
-        """Takes the run, its directory, and what is told when the disk fails."""
+        """Takes the run, its directory, and the function that reports a fault of the disk."""
         self._trainer = trainer
         self._table = WorldsTable(path, warn)
         self._stage = trainer.world
 
     def resume(self) -> None:
-        """Goes on where the trainer is now."""
+        """Continues at the present epoch of the trainer."""
         self._stage = self._trainer.world
         if self._trainer.comm.is_root and self._trainer.config.env.stages:
             self._table.resume(self._trainer.counters.epoch)
 
     def end_epoch(self) -> None:
-        """Measures where the world changes after an epoch; every rank must call it together."""
+        """Measures if the world changes after this epoch; every rank must call it together."""
         last = self._trainer.counters.epoch >= self._trainer.config.epochs  # `end_run` measures
         if self._trainer.world != self._stage and not last:
             self._judge()
@@ -59,7 +59,7 @@ class Worlds:
             self._judge()
 
     def _judge(self) -> None:
-        """Adds rows for all stages up to the one that comes now."""
+        """Adds rows for all stages up to the next one."""
         trainer, start, counters = self._trainer, time.monotonic(), self._trainer.counters
         if trainer.sequence is None:
             acting = acting_now(trainer.config, trainer.policy(), self._stage)
@@ -81,7 +81,7 @@ class Worlds:
 
 
 def acting_now(config: Config, policy: Policy, stage: int) -> list[Acting]:
-    """Returns what a policy that learns all of its skills at once is judged by."""
+    """Returns each skill of a policy that learns all at once, or one entry without skills."""
     skills: Sequence[int | None] = config.acting_skills
     if len(skills) < 2 and config.pinned_skill is None:  # noqa: PLR2004
         skills = (None,)
@@ -91,7 +91,7 @@ def acting_now(config: Config, policy: Policy, stage: int) -> list[Acting]:
 def measure_worlds(
     evaluation: Evaluation, acting: Sequence[Acting], worlds: Iterable[int]
 ) -> list[Metrics]:
-    """Plays each skill in each of some stages of the world, on the same episodes.
+    """Plays each skill in each of these stages of the world, on the same episodes.
 
     Every rank must call it together.
 
@@ -120,7 +120,7 @@ def measure_worlds(
 
 
 def _summary(evaluation: Evaluation, played: Episodes, ends: Array) -> Metrics:
-    """Returns what E episodes of one skill come to, which end at [E, D]."""
+    """Returns means over E episodes of one skill, which end at `ends` [E, D]."""
     behaviour = evaluation.behaviour(played)
     row: Metrics = {
         "return": float(played.reward.sum(axis=1).mean()),

@@ -1,4 +1,4 @@
-"""Lets a run reach places that it never had as goals: by its embedding, or by its skills."""
+"""Zero-shot goals: a run trained without goals reaches them by its embedding or its skills."""
 
 import dataclasses
 from typing import NamedTuple, TypeAlias
@@ -14,58 +14,55 @@ from music_tf.training.evaluation import Evaluation, random_actions, still
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
 
 GOALS = 200
-"""How many goals a measurement is about."""
+"""Number of goals in a measurement."""
 _PRACTICE = 48
-"""Other goals, on which the distance is chosen at which to stop."""
+"""Number of other goals, on which the stopping distance is chosen."""
 _FEW = 8
-"""Episodes among these that show which columns goals are about."""
+"""Number of these episodes from which the columns that goals specify are found."""
 _SAME = 1e-5
-"""Up to which difference a column and a number of the achieved goal are the same."""
+"""Largest difference between a column and an equal component of the achieved goal."""
 _APART = 10**6
-"""Number of the first of these episodes, beyond those of any evaluation."""
+"""Index of the first of these episodes, beyond those of any evaluation."""
 _TOLD = {Embedding: "an embedding that sees", Ends: "skills that are told apart by"}
 _COLUMNS = {Embedding: "--distance.columns", Ends: "--world.descriptor"}
 _STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
-"""Distances to try, as shares of the median distance at the start of an episode. The first is
-no brake."""
-
-
+"""Stopping distances to try, as shares of the median distance at the start of an episode. The
+first never stops."""
 Leads: TypeAlias = Embedding | Ends
-"""What leads to places: conditions by an embedding, or skills by where they end."""
+"""What chooses the condition that leads to a place: an embedding, or the ends of skills."""
 
 
 class Places(NamedTuple):
-    """How goals of an environment become places that a condition leads to."""
+    """Maps goals of an environment to places, which are columns of the observation."""
 
-    columns: IntArray  # [n], of the observation, that a place consists of
-    given: BoolArray  # [n], which of them a goal says
-    numbers: IntArray  # [n], which number of the goal that is
+    columns: IntArray  # [n], columns of a place
+    given: BoolArray  # [n], whether a goal specifies the column
+    numbers: IntArray  # [n], by which of its components
 
     def of(self, observation: Array, goal: Array) -> tuple[Array, Array]:
-        """Returns the places of states [E, O], and those at goals [E, G], each [E, n]."""
+        """Returns the places of states [E, O] and of goals [E, G], each [E, n]."""
         here = observation[:, self.columns]
         return here, np.where(self.given, goal[:, self.numbers], here)
 
     def goal_at(self, place: Array, achieved: Array) -> Array:
-        """Returns goals [E, G] that say a place [n], and beside it what is achieved [E, G]."""
+        """Returns goals [E, G] at a place [n]; their other components are those of `achieved`."""
         goals = achieved.copy()
         goals[:, self.numbers[self.given]] = place[self.given]
         return goals
 
 
 def places_of(leads: Leads, played: Episodes, run: str) -> Places:
-    """Returns how goals become places.
+    """Finds which columns goals specify: those that always equal a component of the achieved goal.
 
-    A goal says a column where that is always equal to a number of the achieved goal. What it does
-    not say stays as it is.
+    The other columns of a place keep their present values.
 
     Args:
-        leads: What leads to places.
+        leads: Names the columns.
         played: Any episodes of the environment.
         run: For messages.
 
     Raises:
-        UsageError: No goal says anything of a place.
+        UsageError: Goals specify none of the columns.
     """
     seen = played.observation[..., list(leads.columns), None]
     alike = np.isclose(seen, played.achieved_goal[..., None, :], rtol=0.0, atol=_SAME)
@@ -82,19 +79,19 @@ def places_of(leads: Leads, played: Episodes, run: str) -> Places:
 
 @dataclasses.dataclass(frozen=True)
 class Reaching:
-    """A snapshot as a policy that goes to the goal of its environment, of which it is not told.
+    """A policy that goes to the environment's goal although its networks see zero goals.
 
-    The goal becomes a condition at each step: by the embedding, or the skill that ends nearest. The
-    networks of the policy see zero goals, as in training.
+    At each step the goal is turned into a condition: by the embedding, or the skill that ends
+    nearest.
     """
 
     snapshot: Snapshot | SkillSnapshots
     leads: Leads
     places: Places
     stop: float = 0.0
-    """Distance, in the embedding where there is one, below which it does nothing."""
+    """Distance to the goal, in the embedding if there is one, below which actions are zero."""
     place: Array | None = None
-    """Where it goes in place of the goal, [n]."""
+    """Where to go instead of the goal, [n]."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
         """Returns actions [E, A]."""
@@ -113,10 +110,10 @@ class Reaching:
 def reaching(
     evaluation: Evaluation, snapshot: Snapshot | SkillSnapshots, leads: Leads, run: str
 ) -> tuple[Evaluation, Reaching]:
-    """Returns what plays under the environment's own goals, and the policy that goes there.
+    """Returns an evaluation under the environment's own goals, and the policy that goes there.
 
     Raises:
-        UsageError: The environment has no goals, or none that says anything of a place.
+        UsageError: The environment has no goals, or they specify none of the columns.
     """
     spec = evaluation.envs.spec
     if not spec.goal_dim:
@@ -136,22 +133,22 @@ def measure_zero_shot(
     run: str,
     goals: int = GOALS,
 ) -> dict[str, Metrics]:
-    """Measures how many of the environment's own goals a run reaches that never had one.
+    """Measures how many of the environment's own goals a run reaches that was trained without.
 
     Args:
         evaluation: Of the run.
-        snapshot: What acts.
-        leads: What leads to places.
+        snapshot: The policy.
+        leads: What chooses the condition.
         run: For messages.
-        goals: How many.
+        goals: Number of goals.
 
     Returns:
-        By policy, shares of goals that are reached at any state and at the last one, with the
-        distance at which to stop chosen on other goals (`stop`, in the embedding) and without.
-        Beside the run: conditions at random, random actions and none.
+        By policy, the share of goals that are reached at any state and at the last one. For the
+        run also the share with a stopping distance (`stop`), which is chosen on other goals.
+        The other policies are random conditions, random actions, and no actions.
 
     Raises:
-        UsageError: The environment has no goals, or none that says anything of a place.
+        UsageError: The environment has no goals, or they specify none of the columns.
     """
     spec = evaluation.envs.spec
     shown, plain = reaching(evaluation, snapshot, leads, run)
@@ -189,12 +186,10 @@ def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:
 
 
 def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
-    """Returns at which states episodes are at their goal, [E, T + 1].
-
-    As the environment's own reward says, which is then the highest there is.
+    """Returns which states have the environment's highest reward, so are at the goal, [E, T + 1].
 
     Raises:
-        UsageError: Its reward does not say so.
+        UsageError: The reward has more than two values, or is not known for other states.
     """
     envs = evaluation.envs
     highest = envs.info.reward_bounds[1]
@@ -215,7 +210,7 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
 
 
 def _two_values(env_id: str) -> str:
-    """Returns what is expected of rewards that say when a goal is reached."""
+    """Returns the message about a reward that does not say when a goal is reached."""
     return (
         f"--zero-shot: {env_id}: expected a reward of two values, which says when a goal "
         "is reached\n"
@@ -224,7 +219,7 @@ def _two_values(env_id: str) -> str:
 
 
 def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:
-    """Returns the run's policy under conditions that have nothing to do with the goal."""
+    """Returns the run's policy under the conditions of evaluation, which ignore the goal."""
 
     def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
         del noise

@@ -67,7 +67,7 @@ _OF_OBJECTS = {
     "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm, or 0.05",
 }
 _ON_SUPPORTS = {
-    "eval/object_on_support_rate": "share of episodes that end with the object supported or held",
+    "eval/object_on_support_rate": "share of episodes that end with the object supported or held"
 }
 _COVERED = {
     "eval/object_coverage": "cells of 5 cm, or 0.05, that the object visits, on its support if any",
@@ -75,10 +75,10 @@ _COVERED = {
 }
 _WITH_GRIPPERS = {
     "eval/object_comotion_m": "path of the object together with the gripper; metres, or the "
-    "environment's unit",
+    "environment's unit"
 }
 _OF_LIFTING = {
-    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
+    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps"
 }
 _OF_MOTION = {
     INFORMATION: "I(dx; dy) over 500 steps of the first 40 evaluation episodes in nats, less the "

@@ -197,9 +197,7 @@ def read_each(
     return found, faults
 
 
-def load_begun(
-    paths: Sequence[Path],
-) -> tuple[list[RunCurves], list[str], dict[str, UsageError]]:
+def load_begun(paths: Sequence[Path]) -> tuple[list[RunCurves], list[str], dict[str, UsageError]]:
     """Returns the runs with an epoch, paths of those without one, and why others are not read."""
     runs, faults = read_each(paths, load)
     early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]

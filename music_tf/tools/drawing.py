@@ -57,10 +57,7 @@ def stacked(parts: Sequence[Image.Image]) -> Image.Image:
 
 
 def grid(
-    tiles: Sequence[Image.Image],
-    columns: int,
-    shape: tuple[int, int] | None = None,
-    gap: int = GAP,
+    tiles: Sequence[Image.Image], columns: int, shape: tuple[int, int] | None = None, gap: int = GAP
 ) -> Image.Image:
     """Returns tiles of one size in rows, with even width and height as video formats want.
 

@@ -111,10 +111,7 @@ def export_npz(
 
 
 def export_minari(
-    dataset_id: str,
-    episodes: Episodes,
-    about: Mapping[str, Any],
-    settings: EnvConfig | None = None,
+    dataset_id: str, episodes: Episodes, about: Mapping[str, Any], settings: EnvConfig | None = None
 ) -> None:
     """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
 

@@ -25,13 +25,7 @@ from rich.progress import track
 
 from music_tf import rollout
 from music_tf.config.changes import LEARNED
-from music_tf.config.names import (
-    ROBOTICS,
-    TOYS,
-    TOYS_WITHOUT_GOALS,
-    is_one_of,
-    without_module,
-)
+from music_tf.config.names import ROBOTICS, TOYS, TOYS_WITHOUT_GOALS, is_one_of, without_module
 from music_tf.config.settings import Config
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process.children import run_command

@@ -76,10 +76,7 @@ _SHARED: Space = MappingProxyType(
     }
 )
 _NOISE: Space = MappingProxyType(
-    {
-        "exploration.noise": Numbers(0.05, 0.4),
-        "exploration.random_probability": Numbers(0.0, 0.5),
-    }
+    {"exploration.noise": Numbers(0.05, 0.4), "exploration.random_probability": Numbers(0.0, 0.5)}
 )
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
@@ -94,8 +91,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             },
         ),
         "ddpg_her": Method(
-            ("eval/success_rate",),
-            {**_SHARED, **_NOISE, "replay.relabel_k": Choices((2, 4, 8))},
+            ("eval/success_rate",), {**_SHARED, **_NOISE, "replay.relabel_k": Choices((2, 4, 8))}
         ),
         "sac": Method(
             ("eval/return", "eval/success_rate"),
