@@ -1,4 +1,4 @@
-"""Settings of the learners, and what their networks have in common."""
+"""Settings of the learners and of their networks."""
 
 import dataclasses
 import math
@@ -19,11 +19,11 @@ from music_tf.config.values import (
 from music_tf.errors import UsageError
 
 MLP, GRU = "mlp", "gru"
-"""Encoders of ours."""
+"""Encoders of the package."""
 LEAST_VARIANCE = 1e-7
-"""Of what one row of a context says of a latent; smaller ones count as that."""
+"""Lower bound of the variance that an encoder gives a latent for one row of a context."""
 OUTCOME_VARIANCES = 1e-8, 200.0
-"""Least and largest variance of the model of what follows an action."""
+"""Bounds of the variance that a transition model predicts."""
 ONE_OF_SOFTPLUS = math.log(math.e - 1.0)
 """softplus of this is 1."""
 
@@ -38,13 +38,13 @@ class Inference(NamedTuple):
     deterministic: bool
     """Whether a latent has no variance."""
     full: bool
-    """Whether a belief has a full covariance, which latents without variance have no use for."""
+    """Whether a belief has a full covariance; without effect for deterministic latents."""
     tasks: int
     """Tasks of an update, over all workers."""
     rows: int
     """Steps in a context."""
     chunk: int
-    """Steps of a context after each of which there is a belief; as many as `rows`: one belief."""
+    """Steps of a context from one belief to the next; equal to `rows`: one belief."""
     next_observation: bool
     """Whether a context holds the next observation of each step."""
     reward: str
@@ -54,30 +54,30 @@ class Inference(NamedTuple):
 
     @property
     def ordered(self) -> bool:
-        """Whether a context is a run of steps as they happened, in place of single ones."""
+        """Whether a context is a sequence of successive steps instead of a set of single ones."""
         return self.encoder != MLP
 
     @property
     def beliefs(self) -> int:
-        """How many beliefs a context brings in training."""
+        """Number of beliefs from each context in training."""
         return self.rows // self.chunk
 
     def row_dim(self, observation_dim: int, action_dim: int) -> int:
-        """Returns how many numbers C an encoder reads of a step."""
+        """Returns the number C of inputs of an encoder for each step."""
         after = observation_dim if self.next_observation else 0
         return observation_dim + action_dim + 1 + after
 
     @property
     def observations(self) -> int:
-        """How many directions of a latent an encoder observes at once, with a full covariance.
+        """Directions of a latent that one output of an encoder observes, with a full covariance.
 
-        A state that says all observes as many as there are.
+        The state of a GRU sums up the whole context, so it observes all directions.
         """
         return self.latent if self.encoder == GRU else 1
 
     @property
     def outputs(self) -> int:
-        """Numbers that an encoder says of a step."""
+        """Number of outputs of an encoder for each step."""
         if self.deterministic:
             return self.latent
         return self.observations * (self.latent + 1) if self.full else 2 * self.latent
@@ -85,16 +85,16 @@ class Inference(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(Settings):
-    """What all learners share: an actor, critics, and how fast they learn.
+    """Settings of all learners: actor, critics and learning rates.
 
-    A subclass names the learner that is built from it, so that nobody has to list either.
+    A subclass names the learner that is built from it; no list of learners exists.
     """
 
     name: ClassVar[str] = "agent"
     learner: ClassVar[str]
     """The `Learner` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
-    """Names of what it learns beside actor and critics that a later run can take over."""
+    """Names of networks beside actor and critics that a warm start can take over."""
     metrics: ClassVar[Mapping[str, str]] = {
         "train/critic_loss": "squared TD error, summed over critics, or half their mean",
         "train/actor_loss": "loss of the actor",
@@ -143,7 +143,7 @@ class AgentConfig(Settings):
 
     @property
     def actor(self) -> str:
-        """How its policy acts: one of `networks.acting.ACTORS`."""
+        """Kind of its policy: one of `networks.acting.ACTORS`."""
         return "deterministic"
 
     @property
@@ -153,7 +153,7 @@ class AgentConfig(Settings):
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Functions of the user's that it names, as `module:function`."""
+        """The user's functions that it names, as `module:function`."""
         return ()
 
     @property
@@ -176,7 +176,7 @@ class DdpgConfig(AgentConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SoftConfig(AgentConfig):
-    """What all cores of soft actor-critic share: a temperature, the price of entropy."""
+    """Settings of all variants of soft actor-critic: the temperature is the weight of entropy."""
 
     metrics: ClassVar[Mapping[str, str]] = {
         **AgentConfig.metrics,
@@ -194,7 +194,7 @@ class SoftConfig(AgentConfig):
 
     @property
     def soft_values(self) -> bool:
-        """Whether the values count entropy beside the rewards."""
+        """Whether values include entropy beside rewards."""
         return True
 
     def foreseen(self, run: Any) -> Mapping[str, str]:
@@ -213,7 +213,7 @@ class SoftConfig(AgentConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GaussianConfig(SoftConfig):
-    """What the cores with a squashed Gaussian policy share."""
+    """Settings of the variants with a squashed Gaussian policy."""
 
     linear_features: bool = True
     """A linear layer, as wide as the last hidden one, before the actor's heads, as released."""
@@ -289,7 +289,7 @@ class SacValueConfig(GaussianConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiscreteSacConfig(SoftConfig):
-    """Soft actor-critic over K choices (arXiv:1910.07207); an action's largest number counts."""
+    """Soft actor-critic over K choices (arXiv:1910.07207); the argmax of an action is taken."""
 
     learner: ClassVar[str] = "music_tf.agents.discrete_sac:DiscreteSac"
 
@@ -302,5 +302,4 @@ class DiscreteSacConfig(SoftConfig):
 
     @property
     def actor(self) -> str:
-        """Categorical."""
         return "categorical"

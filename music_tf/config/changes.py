@@ -12,13 +12,13 @@ from music_tf.hints import fits, read
 
 OPTION = "env.changes"
 EVERY = "*"
-"""Names all bodies, geoms, joints or actuators; what is named beside it counts in its place."""
+"""Stands for all bodies, geoms, joints or actuators; a name beside it has priority."""
 FACTORS = ("mass", "friction", "damping", "gear")
-"""What is multiplied by the name of a body, a geom, a joint or an actuator."""
+"""Quantities of a body, a geom, a joint or an actuator that are multiplied."""
 SKILL, STEPS = "skill", "steps"
 NOW, LEARNED = "now", "learned"
-"""For whoever looks at a run: the stage that it has come to, and that in which a skill was learned.
-Both are the same where skills go on learning."""
+"""Words for the present stage of a run, and for the stage in which each skill was learned. Both
+are the same while skills go on learning."""
 _EXAMPLE = '[{}, {"at": {"steps": 100000}, "gravity": 0.8}]'
 _KEYS = ("at", *FACTORS, "gravity", "place", "set")
 _SIGNED = ("gear",)
@@ -27,12 +27,12 @@ Named: TypeAlias = Mapping[str, Any]
 
 
 class Stage(NamedTuple):
-    """A whole world, counted from the environment's defaults and never from the stage before."""
+    """A whole world, relative to the environment's defaults and not to the stage before."""
 
     at: Mapping[str, int] = MappingProxyType({})
-    """Since when it holds: `SKILL` or `STEPS`, and a number. Empty for the first stage."""
+    """When it begins: `SKILL` or `STEPS`, and a number. Empty for the first stage."""
     factors: Mapping[str, Mapping[str, float]] = MappingProxyType({})
-    """By one of `FACTORS` and MuJoCo's name."""
+    """Factors by quantity, one of `FACTORS`, and MuJoCo name."""
     gravity: float = 1.0
     """Factor on gravity."""
     place: Mapping[str, tuple[float, ...]] = MappingProxyType({})
@@ -45,7 +45,7 @@ def stages_of(text: str) -> tuple[Stage, ...]:
     """Returns the stages that a text describes, in order; none for an empty list.
 
     Raises:
-        UsageError: It is no list of stages; the text names what is wrong and the nearest that fits.
+        UsageError: The text is no list of stages; the message names what is wrong.
     """
     try:
         found = json.loads(text)
@@ -68,7 +68,7 @@ def stages_of(text: str) -> tuple[Stage, ...]:
 
 
 def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
-    """Returns the number of the last stage that holds after so many steps, at a skill."""
+    """Returns the number of the last stage that has begun after `steps` steps, at a skill."""
     reached = {SKILL: skill, STEPS: steps}
     held = [
         number
@@ -84,13 +84,13 @@ def chosen_stage(
     """Returns the stage that a user asks for by `NOW`, `LEARNED` or its number.
 
     Args:
-        word: What the user says.
+        word: What the user typed.
         stages: Of the run.
-        now: The one that the run has come to.
-        learned: In which each skill was learned, where skills rest once they are.
+        now: Its present stage.
+        learned: The stage in which each skill was learned, if skills are frozen after that.
 
     Raises:
-        UsageError: There is none of that name.
+        UsageError: There is no such stage.
     """
     if word in (NOW, LEARNED):
         return learned if word == LEARNED and learned and stages else now
@@ -107,7 +107,6 @@ def chosen_stage(
 
 
 def _stage(found: Any, number: int) -> Stage:
-    """Returns one stage, as JSON gives it."""
     if not isinstance(found, dict):
         _refuse(number, "", f"expected an object with {', '.join(_KEYS)}, got {found!r:.80}")
     for key in found:
@@ -131,7 +130,6 @@ def _stage(found: Any, number: int) -> Stage:
 
 
 def _since(at: Any, number: int) -> Mapping[str, int]:
-    """Returns since when a stage holds."""
     if number == 0:
         if at is not None:
             _refuse(
@@ -148,7 +146,6 @@ def _since(at: Any, number: int) -> Mapping[str, int]:
 
 
 def _factors(found: Named, kind: str, number: int) -> Mapping[str, float]:
-    """Returns the factors of a kind, by name."""
     factors = _named(found, kind, number)
     for name, factor in factors.items():
         if kind in _SIGNED:
@@ -163,7 +160,7 @@ def _factors(found: Named, kind: str, number: int) -> Mapping[str, float]:
 
 
 def _named(found: Named, key: str, number: int) -> Named:
-    """Returns what a stage says by name."""
+    """Returns the values that a stage gives by name."""
     named: Any = found.get(key, {})
     if not isinstance(named, dict):
         _refuse(number, key, f"expected an object of names and values, got {named!r:.80}")

@@ -1,4 +1,4 @@
-"""How episodes fit into epochs that are collected by steps: what is open at an end is cut off."""
+"""Fits episodes into epochs that are collected by steps, whose end cuts off open episodes."""
 
 import math
 from typing import NamedTuple
@@ -10,18 +10,17 @@ from music_tf.errors import UsageError
 
 
 class Epoch(NamedTuple):
-    """How much of an epoch each environment plays."""
+    """Cycles of an epoch, and steps of each environment in a cycle."""
 
     steps: int
-    """Steps of the environment in a cycle."""
     cycles: int
 
 
 def whole_epoch(steps: int, wanted: int, length: int) -> Epoch:
-    """Returns an epoch of whole episodes, of nearly as many steps of an environment as wanted.
+    """Returns an epoch of whole episodes, with nearly as many steps of an environment as wanted.
 
     Args:
-        steps: Of a cycle; fewer where whole episodes would else take over twice what is wanted.
+        steps: Of a cycle; lowered if whole episodes would otherwise take over twice `wanted`.
         wanted: Steps of the epoch.
         length: Steps of an episode.
     """
@@ -33,7 +32,7 @@ def whole_epoch(steps: int, wanted: int, length: int) -> Epoch:
 
 
 def with_whole_episodes(config: Config) -> Config:
-    """Returns it with an epoch that cuts no episode of its environment, if it is a known one."""
+    """Returns the configuration with an epoch that cuts no episode of the registered length."""
     steps = config.collect.steps
     if steps is None:
         return config
@@ -43,14 +42,14 @@ def with_whole_episodes(config: Config) -> Config:
 
 
 def cut_by_epochs(config: Config, length: int) -> str:
-    """Says what the end of an epoch cuts off where nothing ends early; empty where nothing.
+    """Describes which episodes of full length the end of an epoch cuts off; empty if none.
 
     Args:
         config: Of a run.
         length: Most steps of an episode in its environment; choices, where skills are chosen.
 
     Raises:
-        UsageError: No episode of so many steps could come to its end.
+        UsageError: An epoch is shorter than an episode.
     """
     steps = config.collect.steps
     if steps is None or not (steps * config.cycles) % length:
@@ -72,5 +71,4 @@ def cut_by_epochs(config: Config, length: int) -> str:
 
 
 def _largest_divisor(number: int, most: int) -> int:
-    """Returns the largest divisor of a number that is not over `most`."""
     return next(divisor for divisor in range(min(number, most), 0, -1) if number % divisor == 0)

@@ -19,15 +19,15 @@ Tree = TypeVar("Tree", bound="Settings")
 
 @dataclasses.dataclass(frozen=True)
 class In:
-    """The numbers that a setting may take; each of them where it takes several."""
+    """Range of a setting's number, or of each of its numbers."""
 
     low: float
     high: float
     ends: str = "[]"
-    """Whether the ends belong to them: brackets do, parentheses do not."""
+    """A bracket includes an end, a parenthesis excludes it."""
 
     def fits(self, value: Any) -> bool:
-        """Whether a value is inside; what is unset or a word is not asked."""
+        """Whether a value is inside; None and words always are."""
         if isinstance(value, tuple):
             return all(map(self.fits, value))
         if value is None or isinstance(value, str):
@@ -56,10 +56,10 @@ class Where:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A group of settings. What their types say of their range is checked here, and only here."""
+    """A group of settings; the ranges in their type hints are checked on construction."""
 
     name: ClassVar[str] = ""
-    """What stands before the dot in the names of its settings."""
+    """Prefix of the names of its settings, without the dot."""
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Metrics that only runs with these settings write, with their meaning."""
 
@@ -69,10 +69,9 @@ class Settings:
         return cls.metrics
 
     def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns those of `declared` that get a column in a run even while they are blank.
+        """Returns the metrics of `declared` that have a column in a run from the start.
 
-        All by default. One that is left out gets its column with its first value. `run` is the
-        `Config` of the run.
+        By default all. Others get a column with their first value. `run` is the run's `Config`.
         """
         del run
         return self.declared()
@@ -87,12 +86,12 @@ class Settings:
 
     @classmethod
     def shown(cls, name: str) -> str:
-        """Returns how users know one of the settings."""
+        """Returns the dotted name of one of the settings."""
         return f"{cls.name}.{name}" if cls.name else name
 
 
 def only(metrics: Mapping[str, str], there: Mapping[str, bool]) -> Mapping[str, str]:
-    """Returns metrics without those of which `there` says that they are not."""
+    """Returns metrics without those that are False in `there`."""
     return {name: meaning for name, meaning in metrics.items() if there.get(name, True)}
 
 
@@ -154,7 +153,7 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
 
 
 def describe_type(hint: Any) -> str:
-    """Returns what a value must look like, in words: its type and its range."""
+    """Returns type and range of a value in words."""
     first, *others = map(describe_kind, kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
     return " or ".join([f"{first}{ranges}", *others, *["None"] * is_optional(hint)])
@@ -167,7 +166,6 @@ def describe_range(hint: Any) -> str:
 
 
 def show_option(name: str) -> str:
-    """Returns a setting's name as an option."""
     return "--" + name.replace("_", "-")
 
 
@@ -186,7 +184,7 @@ def documentation(kind: type[Any]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for parent in reversed(inspect.getmro(kind)[:-1]):
         body: list[ast.stmt] = []
-        with contextlib.suppress(OSError, TypeError):  # made at run time, so without a source
+        with contextlib.suppress(OSError, TypeError):  # a class made at run time has no source
             body = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0].body  # type: ignore[attr-defined]
         for field, text in itertools.pairwise(body):
             match field, text:

@@ -1,7 +1,7 @@
-"""Suggests the nearest valid name for a mistyped one, and knows those of environments.
+"""Names of environments, and the nearest valid name for a mistyped one.
 
-The names are a list kept by hand, so that a mistyped one is refused before anything heavy is
-loaded. They are those of our own, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
+The names are written here, so that a mistyped one is refused before a simulator is imported. They
+are those of music_tf, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
 import contextlib
@@ -83,7 +83,7 @@ HIDDEN_GOALS: Mapping[str, str] = {
     )
     for task in tasks
 }
-"""Families of tasks whose goal has to be inferred, and the ids that show it."""
+"""Families of tasks whose goal has to be inferred, with the environment that shows each goal."""
 TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
@@ -108,7 +108,7 @@ DISCRETE = (
     *("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "LunarLander-v3"),
     *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
 )
-"""Tasks of gymnasium whose actions are choices: refused with the reason."""
+"""Tasks of gymnasium with discrete actions, which are refused with that reason."""
 CONVEYOR = "music_tf/FetchPushConveyor-v0"
 ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
@@ -141,7 +141,7 @@ EPISODE_STEPS: Mapping[str, int] = {
     **_STEPS,
     **{hidden: _STEPS[shown] for hidden, shown in HIDDEN_GOALS.items()},
 }
-"""Steps of their episodes, as registered."""
+"""Steps of an episode by id, as registered."""
 
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
@@ -169,7 +169,7 @@ def few(names: Sequence[str], most: int = FEW) -> str:
 
 
 def without_module(env_id: str) -> str:
-    """Returns the id that is registered, without the module that is to be imported first."""
+    """Returns an id without the module that is imported first."""
     return env_id.rpartition(":")[2]
 
 
@@ -182,7 +182,7 @@ def with_hidden_goal(env_id: str) -> str | None:
 
 
 def is_one_of(env_id: str, known: Iterable[str]) -> bool:
-    """Whether an id is among known ones, of whatever version and from whatever module."""
+    """Whether an id is among known ones, whatever its version and module."""
     return _stem(env_id) in {_stem(one) for one in known}
 
 
@@ -197,7 +197,7 @@ def episode_steps(env_id: str) -> int:
 
 
 def of_family(env_id: str, known: Mapping[str, Value], otherwise: Value) -> Value:
-    """Returns what is known by ids, for an id of whatever version and from whatever module."""
+    """Looks up an id, whatever its version and module."""
     return {_stem(one): value for one, value in known.items()}.get(_stem(env_id), otherwise)
 
 
@@ -231,7 +231,7 @@ def check_env_id(env_id: str) -> str:
 
 
 def _beside(env_id: str) -> str | None:
-    """Returns an id, of whatever version, that a module in the current folder registers."""
+    """Returns an id, whatever its version, that a module in the current folder registers."""
     quoted = re.compile(rf"(['\"])({re.escape(_stem(env_id) or env_id)}-v\d+)\1")
     for path in sorted(Path().glob("*.py")):
         with contextlib.suppress(OSError, UnicodeError):

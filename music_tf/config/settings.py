@@ -1,8 +1,8 @@
-"""Settings of a run: each with its default, unit and range; those of methods stand with them.
+"""Settings of a run, each with its default, unit and range; a method's own are in its file.
 
 Defaults are those of the published MUSIC recipes (arXiv:2103.08107 and its release); recipes
 change them. Counts are per worker, the unit of randomness and data: W workers of batch B make
-a global batch of W * B, on however many ranks they are shared out.
+a global batch of W * B on any number of ranks.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from music_tf.errors import UsageError
 
 
 def _nearest_divisor(whole: int, wanted: int) -> int:
-    """Returns the divisor of a number that is next to another number."""
+    """Returns the divisor of `whole` that is nearest to `wanted`."""
     return min(
         (each for each in range(1, whole + 1 if whole % wanted else 1) if whole % each == 0),
         key=lambda each: abs(each - wanted),
@@ -30,16 +30,16 @@ def _nearest_divisor(whole: int, wanted: int) -> int:
 
 
 class Source(NamedTuple):
-    """The earlier run that a recipe cannot do without."""
+    """The earlier run from which a recipe starts."""
 
     recipe: str
-    """What trains one."""
+    """Recipe of that run."""
     parts: tuple[str, ...]
-    """What is loaded from it unless the user says otherwise."""
+    """Parts that are loaded from it unless the user says otherwise."""
     env_id: str = ""
-    """Where it is trained; empty: in the environment of the run itself."""
+    """Environment in which it is trained; empty: that of the run itself."""
     epochs: int | None = None
-    """How many the published source has, where they are not those of its recipe."""
+    """Epochs of the published source, if not those of its recipe."""
     preset: str = ""
     """Preset of the source; empty: that of the run itself."""
     best_of: int | None = None
@@ -57,7 +57,7 @@ class EnvConfig(Settings):
     max_episode_steps: Annotated[int | None, In(1, 10**6)] = None
     """Steps after which an episode is cut off; unset: as registered."""
     kwargs: JsonObject = "{}"
-    """Arguments of the environment's constructor; how it draws is left to `play`."""
+    """Arguments of the environment's constructor; `play` sets the render mode."""
     remake: bool = False
     """Makes the environment anew for each episode: slow, but a cure for one that does not repeat
     itself under the same seed."""
@@ -84,13 +84,13 @@ class EnvConfig(Settings):
     of a toy."""
 
     def __post_init__(self) -> None:
-        """Rejects values outside their range, and what are no stages."""
+        """Rejects values outside their range, and a wrong list of stages."""
         super().__post_init__()
         stages_of(self.changes)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """What `changes` describes; none where the world stays as it is."""
+        """The stages that `changes` describes; none if the world stays as it is."""
         return stages_of(self.changes)
 
 
@@ -122,8 +122,7 @@ _OF_CONTEXTS = {
     "adapt/context_return_last": "adapt/return_last of that reward",
     "adapt/context_return_late": "mean of that over the last 30 % of the episodes of a visit",
 }
-"""Where `agent.context_reward` is another reward than that of the environment."""
-
+"""Metrics if `agent.context_reward` is another reward than that of the environment."""
 
 BOTH: Literal["both"] = "both"
 Visited: TypeAlias = Literal["both", "test", "train"]
@@ -427,44 +426,41 @@ class Config(Settings):
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Functions of the user's that it names, which no file may import."""
+        """The user's functions that it names, which no file may import."""
         return self.world.functions() + self.agent.functions
 
     @property
     def condition_size(self) -> int:
-        """Numbers K in what the policy is conditioned on."""
+        """Size K of the condition of the policy."""
         inference = self.agent.inference
         return inference.latent if inference else self.condition.size or self.skills
 
     @property
     def seen_condition(self) -> int:
-        """How many of these numbers, from the first on, actor and critics read.
-
-        0 where each skill has networks of its own.
-        """
+        """Size of the condition for actor and critics; 0 if each skill has its own networks."""
         return 0 if self.incremental.on else self.condition_size
 
     @property
     def evaluated_env(self) -> EnvConfig:
-        """The environment of evaluation episodes, which may have a length of their own."""
+        """The environment of evaluation episodes, which may have another length."""
         steps = self.evaluation.length or self.env.max_episode_steps
         return dataclasses.replace(self.env, max_episode_steps=steps)
 
     @property
     def explorer(self) -> TermConfig | None:
-        """The reward that chooses among random actions of exploration, if one does."""
+        """The reward that chooses among random actions of exploration, if any."""
         return next((term for term in self.rewards.values() if term.explores), None)
 
     @property
     def acting_skills(self) -> tuple[int, ...]:
-        """The skills that training and evaluation follow; none where conditions are continuous."""
+        """The skills that act in training and evaluation; none if conditions are continuous."""
         if self.condition.kind != "one_hot":
             return ()
         every = tuple(range(self.condition_size))
         return every if self.pinned_skill is None else (self.pinned_skill,)
 
     def _check_changes(self) -> None:
-        """Rejects stages that wait for a skill where all skills are learned at once."""
+        """Rejects stages that begin with a skill if all skills are learned at once."""
         for number, stage in enumerate(self.env.stages):
             if SKILL in stage.at and not self.incremental.on:
                 raise UsageError(
@@ -473,13 +469,13 @@ class Config(Settings):
                 )
 
     def of_first_skills(self, count: int) -> "Config":
-        """Returns the run that ends once so many of its skills are learned one by one."""
+        """Returns the configuration of a run that ends after its first `count` skills."""
         each = self.incremental.of_each(self.skills)[:count]
         incremental = dataclasses.replace(self.incremental, epochs=each)
         return dataclasses.replace(self, skills=count, epochs=sum(each), incremental=incremental)
 
     def _check_incremental(self) -> None:
-        """Rejects skills one after the other that nothing pays or that cannot be shared out."""
+        """Rejects settings that skills learned one after the other do not allow."""
         each, paying = self.incremental.epochs, [t for t in self.rewards.values() if t.incremental]
         every = self.incremental.of_each(self.skills)
         for wrong, text in (
@@ -513,14 +509,14 @@ class Config(Settings):
                 raise UsageError(text)
 
     def _nearest_skills(self, every: Sequence[int]) -> str:
-        """Returns the option whose number of skills takes about as many epochs as are wanted."""
+        """Returns the option with which epochs and skills fit, near to what was asked for."""
         if len(self.incremental.epochs) == 1:
             return f"--skills {max(1, round(self.epochs / every[0]))}"
         return f"--epochs {sum(every)}"
 
     @property
     def task_seed(self) -> int:
-        """What decides which tasks a family gives this run."""
+        """Seed of the tasks that a family draws for this run."""
         seed = self.tasks.seed
         return 1337 + self.seed if seed is None else seed
 
@@ -541,7 +537,7 @@ class Config(Settings):
         return size * min(math.ceil(tasks.initial / size), later)
 
     def _check_tasks(self) -> None:
-        """Rejects tasks that workers cannot share, or that the agent cannot tell apart."""
+        """Rejects tasks that workers cannot share, or that the agent cannot infer."""
         inference, count, workers = self.agent.inference, self.tasks.train, self.workers
         if inference is None:
             if count or self.tasks.test or self.condition.kind == "belief":
@@ -685,7 +681,7 @@ class Config(Settings):
 
 
 def pays_motion(config: Config) -> bool:
-    """Whether a run pays robot and surroundings for what they do together: MUSIC or a control."""
+    """Whether a run rewards joint movement of robot and surroundings: MUSIC or a control."""
     if config.incremental.on:
         return False
     return any(isinstance(term, PaidConfig) and term.counts for term in config.rewards.values())

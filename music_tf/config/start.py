@@ -1,4 +1,4 @@
-"""Starting from another run: which of its parts a new run takes over."""
+"""Warm start from another run: which of its parts a new run takes over."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,24 +10,24 @@ from music_tf.errors import UsageError
 
 
 def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[str, ...]:
-    """Returns what a run can take over: networks by name, their copies, running statistics.
+    """Returns the parts that a run can take over: networks, targets, running statistics.
 
-    `groups` are the settings of what learns: its reward terms, and its agent.
+    `groups` are the settings of its reward terms and its agent.
     """
     learned = [network for group in groups for network in group.networks]
     return ("actor", "critic", "targets", *learned, "normalizer")
 
 
 class Start(NamedTuple):
-    """What the user asked a run to start from."""
+    """The warm start that a user asked for."""
 
     path: str
     """A run directory or a folder of weights, as typed."""
     parts: tuple[str, ...]
     epochs: int | None = None
-    """How many the published source has, where they are not those of its recipe."""
+    """Epochs of the published source, if not those of its recipe."""
     env_id: str = ""
-    """Where the recipe wants its source trained; empty where it says nothing."""
+    """Environment in which the recipe wants its source trained; empty: any."""
     best_of: int | None = None
     """Episodes of each of its skills, after which the best in the task is pinned."""
     same_skills: bool = False
@@ -53,7 +53,7 @@ def parse_parts(text: str, known: Sequence[str]) -> tuple[str, ...]:
 def other_source(start: Start, epochs: int | None, env_id: str | None) -> list[str]:
     """Returns a line for each way in which a source is not what the recipe expects.
 
-    `epochs` and `env_id` are those of the source, None where it does not say.
+    `epochs` and `env_id` are those of the source, None if it does not say.
     """
     lines = []
     if start.epochs not in (None, epochs):

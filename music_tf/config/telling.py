@@ -1,4 +1,4 @@
-"""What says, an epoch at a time, whether a run learns what it is paid for."""
+"""Metrics that show in each epoch whether a run learns what its reward asks for."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,25 +9,22 @@ _SMALL = 0.1
 
 
 class Telling(NamedTuple):
-    """A metric that a person can follow, and what its value has to be read beside."""
+    """A metric to follow, and the values to compare it with."""
 
     metric: str
     """Column of `metrics.csv`."""
     label: str
-    """What the progress line calls it."""
+    """Its name on the progress line."""
     unit: str = ""
     random: str = ""
-    """Metric of the same of a policy of random actions, if there is one."""
+    """The same metric for random actions, if there is one."""
     chance: float | None = None
-    """What guessing comes to, where that is known."""
+    """Value of a random guess, if known."""
     scale: str = ""
     """A word for scale, as in `0.2 m is control`."""
 
     def shown(self, row: Mapping[str, float | None]) -> str:
-        """Returns it as the progress line has it; nothing where a row has no value.
-
-        The value of random actions stands in brackets.
-        """
+        """Returns its text on the progress line, that of random actions in brackets, if any."""
         value = row.get(self.metric)
         if value is None:
             return ""
@@ -38,7 +35,7 @@ class Telling(NamedTuple):
 
     @property
     def explained(self) -> str:
-        """A word for scale, with the unit where it does not say that."""
+        """`scale`, and the unit unless `scale` names it."""
         unit = f"in {self.unit}" if self.unit and self.unit not in self.scale.split() else ""
         return ", ".join(filter(None, (self.scale, unit)))
 

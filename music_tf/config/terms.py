@@ -1,4 +1,4 @@
-"""Settings of reward terms: what all have, the task, and terms that are clipped and weighed."""
+"""Settings of reward terms: of all, of the task, and of intrinsic rewards with a gain."""
 
 import dataclasses
 import math
@@ -11,7 +11,7 @@ from music_tf.config.telling import INFORMATION, Telling
 from music_tf.config.values import Bounds, Schedule
 
 ENTROPY = "entropy"
-"""What metrics call the reward that SAC adds by itself; no term may have this name."""
+"""Name in metrics of the entropy reward of SAC; no term may have this name."""
 
 
 def reward_metrics(name: str) -> dict[str, str]:
@@ -25,23 +25,23 @@ def reward_metrics(name: str) -> dict[str, str]:
 class TermConfig(Settings):
     """A reward term, of which weight * (clip(raw reward) + shift) enters the sum of rewards.
 
-    A subclass names the term and the class that computes it. Nobody has to list either: whatever a
-    module of recipes holds is found there.
+    A subclass names the term and the class that computes it. It is found in the module of its
+    recipe; no list of terms exists.
     """
 
     name: ClassVar[str]
-    """What users call it: prefix of its options and of its metrics `reward/NAME_mean`."""
+    """Prefix of its options and of its metrics `reward/NAME_mean`."""
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Metrics that it alone writes, with their meaning, beside those of its reward."""
+    """Metrics that only this term writes, with their meaning, beside those of its reward."""
     term: ClassVar[str]
     """The `RewardTerm` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
-    """Names of what it learns; each is a part that a later run can take over."""
+    """Names of its networks; each is a part that a warm start can take over."""
     chooser: ClassVar[str] = ""
-    """The function that scores actions to explore by, as `module:function`: of the arrays of its
-    networks, observations [B, O] and actions [B, N, A], [B, N]. Counts where it `explores`."""
+    """The function `module:function` that scores random actions: from the arrays of its networks,
+    observations [B, O] and actions [B, N, A] to scores [B, N]. Used if `explores` is above 0."""
     incremental: ClassVar[bool] = False
-    """Whether it tells a skill from those before it, so that each is learned in its turn."""
+    """Whether it tells a skill from earlier ones, so that skills are learned one by one."""
 
     clip: Bounds = (-math.inf, math.inf)
     """Bounds of the scaled reward."""
@@ -56,38 +56,38 @@ class TermConfig(Settings):
         return {**reward_metrics(cls.name), **cls.metrics}
 
     def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns all its metrics where it counts, now or later; a term that never does rests."""
+        """Returns all its metrics, or none if its weight is 0 in every epoch."""
         return super().foreseen(run) if self.counts else {}
 
     @property
     def counts(self) -> bool:
-        """Whether it pays or costs anything in any epoch."""
+        """Whether it affects the reward in any epoch."""
         return any(weight for _, weight in self.weight)
 
     @property
     def unit_weight(self) -> float:
-        """Weight at which it pays at most 1 a step, as much as a step of a task costs.
+        """Weight at which it pays at most 1 per step, like a sparse task.
 
-        Counts for terms whose upper bound is finite and over 0.
+        Defined for terms whose upper bound is finite and above 0.
         """
         return 1.0 / self.clip[1]
 
     @property
     def explores(self) -> int:
-        """Random actions of which exploration takes the one that its `chooser` scores highest."""
+        """Number of random actions among which exploration takes the best one by `chooser`."""
         return 0
 
     def check(self, run: Any) -> None:
-        """Refuses a run in which this term cannot work; any is fine by default.
+        """Refuses a run in which this term cannot work; by default none.
 
         Raises:
-            UsageError: Says which setting must change.
+            UsageError: The text says which setting must change.
         """
 
     def tells(self, run: Any) -> Sequence[Telling]:
-        """Returns what says whether its reward is earned, the most telling first.
+        """Returns the metrics that show whether its reward rises, the most telling first.
 
-        By default what replay pays a step. Of what a run has no column for nothing is shown.
+        By default the mean reward per step in replay. Metrics without a column are not shown.
         """
         del run
         return (Telling(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
@@ -112,7 +112,7 @@ class TaskConfig(TermConfig):
     """Bounds of the scaled reward, beside the environment's known bounds."""
 
     def tells(self, run: Any) -> Sequence[Telling]:
-        """Returns success, of which runs without goals know nothing, and then the return."""
+        """Returns success, which only runs with goals have, and then the return."""
         del run
         return (
             Telling("eval/success_rate", "success", scale="share of episodes"),
@@ -136,7 +136,6 @@ class PaidConfig(TermConfig):
 
     @property
     def counts(self) -> bool:
-        """Whether it pays or costs anything in any epoch."""
         return super().counts and self.gain != 0.0
 
     @property
@@ -145,14 +144,11 @@ class PaidConfig(TermConfig):
         return tuple(self.metrics)[-2:]
 
     def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns its metrics, those of the gain where that is auto.
-
-        Where it is unset, the environment decides.
-        """
+        """Returns its metrics, those of the gain only if that is auto."""
         return only(super().foreseen(run), dict.fromkeys(self.measured, self.gain == "auto"))
 
     def tells(self, run: Any) -> Sequence[Telling]:
-        """Returns what moves together, whoever pays for it, and what is paid."""
+        """Returns the mutual information of movements, then the mean reward."""
         moved = Telling(
             INFORMATION,
             "I(dx; dy)",

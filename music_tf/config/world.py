@@ -1,7 +1,7 @@
-"""What the columns of an observation are, as their user says it: numbers, and code by its name.
+"""What the columns of an observation mean, and functions that read more from an environment.
 
-`config.json` holds a world as it is. A function of the user's is called `module:function` there.
-Nothing is imported because a file names it: only what the user typed, registered or allows.
+`config.json` stores a world, with functions as `module:function`. A module that only a file names
+is not imported: the user must type, register or allow its function.
 """
 
 import dataclasses
@@ -20,25 +20,25 @@ from music_tf.errors import FROM_USERS, ModuleNotAllowed, UsageError
 from music_tf.hints import fits, hints_of
 
 GOAL, ALL = "achieved_goal", "observation"
-"""Descriptors with a name of their own."""
+"""Descriptors that have a name."""
 TIME = "time"
-"""Source of an extra that is the number of steps that its episode has had."""
+"""Source of an extra: the number of steps of its episode so far."""
 STRIDE = re.compile("stride:([1-9][0-9]{0,5})")
-"""Source of an extra that says how far the descriptor moved over some steps, a step."""
+"""Source of an extra: the mean change of the descriptor per step, over the last steps."""
 READ = {
     "xy": "music_tf.envs.descriptors:xy",
     "plane": "music_tf.envs.descriptors:plane",
     "foot_contacts": "music_tf.envs.descriptors:foot_contacts",
 }
-"""More of them, with the functions of ours that read them from a robot."""
+"""Descriptors that a function of the package reads from a robot."""
 NAMES = (GOAL, ALL, *READ)
 MAIN = "__main__"
-"""A module that in another process is another one."""
+"""The module of the started program, which another process cannot import."""
 OWN = "music_tf/"
-"""How the names of our own extras begin: what environments and users name does not."""
+"""Prefix of the names of the package's own extras."""
 DESCRIPTOR, DISCOUNT = f"{OWN}descriptor", f"{OWN}discount"
-"""Names of the extra by which skills are told apart where no columns say it, and of the factor on
-the discount of a step, which an environment gives in its `info`."""
+"""Extras: a descriptor of skills that is not in the columns, and the factor on the discount of a
+step, which an environment gives in its `info`."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 _SOURCE = rf"{TIME}|{STRIDE.pattern}|{_FUNCTION.pattern}"
 _EXTRA = re.compile(rf"{DISCOUNT}|[A-Za-z_][\w.-]*(=({_SOURCE}))?", re.ASCII)
@@ -48,7 +48,7 @@ _REGISTERED: "dict[str, World]" = {}
 
 
 def is_function(word: str) -> bool:
-    """Whether a word names a function of the user's, as `module:function`."""
+    """Whether a word names a function, as `module:function`."""
     return _FUNCTION.fullmatch(word) is not None
 
 
@@ -100,10 +100,10 @@ Axes: TypeAlias = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class World(Settings):
-    """What the columns of an observation are; what is empty stays as the environment is known.
+    """What the columns of an observation mean; an empty field keeps the environment's own meaning.
 
-    From Python lists and arrays do as well, a function may be given itself, and `extras` may be a
-    mapping of names to functions.
+    Python code may also give lists and arrays, functions themselves, and a mapping of names to
+    functions as `extras`.
     """
 
     name: ClassVar[str] = "world"
@@ -183,23 +183,23 @@ class World(Settings):
             )
 
     def over(self, other: "World") -> "World":
-        """Returns this world, with what it leaves empty as another one says."""
+        """Returns this world, with its empty fields taken from another one."""
         said = {name: getattr(self, name) for name in hints_of(World) if getattr(self, name)}
         return dataclasses.replace(other, **said)
 
     def functions(self) -> tuple[str, ...]:
-        """Returns the functions of the user's that it names, as `module:function`."""
+        """Returns the functions that it names, as `module:function`."""
         words = (*map(str, self.descriptor), *(word.partition("=")[2] for word in self.extras))
         return tuple(filter(is_function, words))
 
 
 def register_world(env_id: str, world: World) -> None:
-    """Says once what the columns of an environment are, for every run that is started from now on.
+    """Sets the world of an environment for all later runs of this process.
 
-    What a command line or a configuration says beside it counts first.
+    Settings of a command line or a configuration have priority over it.
 
     Raises:
-        UsageError: It is no world.
+        UsageError: The argument is no world.
     """
     if not isinstance(world, World):
         raise UsageError(f"register_world: expected a music_tf.World, got {world!r:.80}")
@@ -208,20 +208,20 @@ def register_world(env_id: str, world: World) -> None:
 
 
 def registered_world(env_id: str) -> World:
-    """Returns what was registered for an environment; an empty world where nothing was."""
+    """Returns the world that was registered for an environment; an empty one without any."""
     return _REGISTERED.get(without_module(env_id), World())
 
 
 def trust(functions: Iterable[str]) -> None:
-    """Lets functions be imported by their names: the user typed them, or allows it."""
+    """Allows functions to be imported by name, since the user typed or allowed them."""
     _TRUSTED.update(functions)
 
 
 def load_function(word: str, option: str) -> Callable[..., Any]:
-    """Returns the function that a world calls `module:function`; `option` is where it says so.
+    """Returns the function `module:function` of a world; messages name `option`.
 
     Raises:
-        UsageError: A file alone names it, or it is not there.
+        UsageError: Only a file names it, or it does not exist.
     """
     if word not in _TRUSTED:
         raise ModuleNotAllowed(
@@ -232,10 +232,10 @@ def load_function(word: str, option: str) -> Callable[..., Any]:
 
 
 def named_in_module(word: str, option: str) -> Callable[..., Any]:
-    """Returns the function or class that settings call `module:name`; `option` names them.
+    """Returns the function or class `module:name` of a setting; messages name `option`.
 
     Raises:
-        UsageError: It is not there, or belongs to the program that was started.
+        UsageError: It does not exist, or is defined in the program that was started.
     """
     module, _, names = word.partition(":")
     found: Any = import_own(module, option)
@@ -253,12 +253,12 @@ def named_in_module(word: str, option: str) -> Callable[..., Any]:
 
 
 def import_own(module: str, option: str) -> ModuleType:
-    """Imports a module of the user's, who may stand in its folder; `option` is where it is named.
+    """Imports a user's module, if necessary from the current folder; messages name `option`.
 
-    The folder stays on the path: what the module asks for later may lie beside it.
+    The folder stays on the path, since the module may import its neighbours later.
 
     Raises:
-        UsageError: It cannot be imported.
+        UsageError: The module cannot be imported.
     """
     if module == MAIN:
         raise UsageError(
@@ -266,10 +266,10 @@ def import_own(module: str, option: str) -> ModuleType:
             "that was started\nput what it defines into a module of its own, such as my_module.py"
         )
     if not (module.startswith("music_tf.") or {"", os.getcwd()} & set(sys.path)):
-        sys.path.append(os.getcwd())  # where the user stands, as `python -m` has it
+        sys.path.append(os.getcwd())  # as `python -m` has it
     try:
         return importlib.import_module(module)
-    except FROM_USERS as error:  # whatever a module of the user's raises
+    except FROM_USERS as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         cure = ""
         if missing:
@@ -283,7 +283,7 @@ def import_own(module: str, option: str) -> ModuleType:
 
 
 def _plain(value: Any) -> tuple[Any, ...]:
-    """Returns what a user gave as it is stored."""
+    """Returns a field as it is stored, with functions by name."""
     if callable(value):
         return (_name_of(value),)
     if isinstance(value, str):
@@ -295,7 +295,7 @@ def _plain(value: Any) -> tuple[Any, ...]:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """Returns how another process finds a function; whoever has it here may call it here."""
+    """Returns the `module:function` of a function and trusts it, since the caller holds it."""
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     word = f"{module}:{name}"
     if module == MAIN or not _FUNCTION.fullmatch(word):

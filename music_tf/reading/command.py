@@ -1,4 +1,4 @@
-"""What `music-tf train` is asked for, typed on a command line or given from Python."""
+"""The command `music-tf train`, read from a command line or from a Python call."""
 
 import dataclasses
 import itertools
@@ -88,9 +88,9 @@ class TrainCommand(Options):
     arguments: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The command line as typed, after the verb."""
     start: Start | None = dataclasses.field(default=None, compare=False)
-    """The earlier run that a new one starts from, if any."""
+    """The warm start of a new run, if any."""
     notice: str = dataclasses.field(default="", compare=False)
-    """What to tell the user about the run that is continued."""
+    """A line for the user about the resumed run."""
 
     def __post_init__(self) -> None:
         """Rejects options outside their range, and those that do not go together."""
@@ -106,15 +106,15 @@ class TrainCommand(Options):
 
     @property
     def may_use_gpu(self) -> bool:
-        """Whether what learns may look for a GPU."""
+        """Whether the learner may look for a GPU."""
         return self.device == "gpu" or (self.device == "auto" and self.learners == 1)
 
 
 def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
-    """Returns what goes on with a run on as many ranks, of which as many learn on the same device.
+    """Returns the command line that resumes a run with the same ranks, learners and device.
 
     Args:
-        command: What started the run, or went on with it.
+        command: What started or resumed the run.
         path: The run directory.
         launch: The options of `music-tf launch`; empty for one process.
     """
@@ -126,7 +126,7 @@ def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
 
 
 def allowing(command: TrainCommand) -> str:
-    """What opens a run again that names modules of the user's, which no file may import."""
+    """Returns the option that a run needs to be opened again if it names the user's modules."""
     config = command.config
     named = any(map(names_a_module, (command.recipe, config.env_id)))
     return " --allow-import" if named or config.functions else ""
@@ -136,10 +136,10 @@ _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "confi
 
 
 def as_typed(options: Mapping[str, Any]) -> list[str]:
-    """Returns options of `train` that are given in Python as the words that say the same.
+    """Returns options of `train` from Python as words of a command line.
 
-    A group of settings is a dictionary, as in `music={"gain": 5}`; one inside a group is JSON,
-    and so is a list of them.
+    A group of settings is a dictionary, as in `music={"gain": 5}`. A dictionary inside a group, or
+    a list of dictionaries, becomes JSON.
 
     Raises:
         UsageError: A flag is neither True nor False.
@@ -155,7 +155,7 @@ def as_typed(options: Mapping[str, Any]) -> list[str]:
 
 
 def changes_as_typed(*groups: Settings) -> list[str]:
-    """Returns what groups of settings say beside their defaults, as it is typed after `train`."""
+    """Returns the settings that differ from their defaults as words of a command line."""
     usual = {field.name: field.value for group in groups for field in fields_of(type(group)())}
     given = {field.name: field.value for group in groups for field in fields_of(group)}
     return as_typed({name: value for name, value in given.items() if value != usual[name]})
@@ -177,7 +177,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _as_json(option: str, value: Any) -> str:
-    """Returns a group of settings inside another as JSON; single numbers of numpy are numbers."""
+    """Returns a nested value as JSON; numpy scalars become numbers."""
 
     def plain(inner: Any) -> Any:
         if getattr(inner, "shape", None) == ():
@@ -187,7 +187,7 @@ def _as_json(option: str, value: Any) -> str:
 
     try:
         return json.dumps(value, default=plain)
-    except (TypeError, ValueError) as error:  # keys that are no texts, or a group within itself
+    except (TypeError, ValueError) as error:  # keys that are not strings, or a circular reference
         raise UsageError(f"{option}: expected what JSON can hold, got {value!r:.80}") from error
 
 
@@ -201,17 +201,17 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
-    """Yields all classes of settings that an agent may have."""
+    """Yields all subclasses of a class."""
     for own in kind.__subclasses__():
         yield own
         yield from _kinds(own)
 
 
 def train_help(arguments: Sequence[str]) -> None:
-    """Explains `train` on a screen, with the defaults of a recipe where one is named.
+    """Prints the help of `train`, with the defaults of a recipe if one is named.
 
-    They are those of the preset and the environment that are typed beside it. A word after `--help`
-    asks for a group of settings; `all` for every option, which ends the process.
+    Defaults are those of the preset and environment on the same line. A word after `--help` is a
+    group of settings, or `all` for every option, which ends the process.
 
     Raises:
         UsageError: There is no such preset, environment or group.
@@ -244,7 +244,7 @@ def _word_of(option: str, arguments: Sequence[str]) -> str:
 
 
 def _named_directory(text: str, resume: bool) -> Path:
-    """Returns what `--run-dir` names; a run that goes on may be called by its name under the root.
+    """Returns the directory of `--run-dir`; on resume it may be a name in the root of runs.
 
     Raises:
         UsageError: It cannot be a directory.
@@ -256,12 +256,12 @@ def _named_directory(text: str, resume: bool) -> Path:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """Returns what a command line after `train` asks for.
+    """Reads a command line after `train`.
 
     Raises:
         UsageError: Something on it is unknown, has a wrong type or is out of range.
     """
-    here = os.getcwd()  # a module of the user's may leave this folder
+    here = os.getcwd()  # importing the user's module may change it
     own = recipes.terms(_own_recipe(argv))
     agents = [kind() for kind in _kinds(AgentConfig)]
     every = _options(Config(), own) | {f.name: f for each in agents for f in fields_of(each)}
@@ -287,7 +287,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
             raise UsageError(f"{show_option(name)}: the recipe {shown} has no such setting")
         changes[name] = read_value(fields[name], typed[name])
     skills = changes.get("env.skills")
-    if skills:  # latest will be another run soon
+    if skills:  # `latest` will mean another run later
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
@@ -318,7 +318,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
 
 
 def _own_recipe(arguments: Sequence[str]) -> str:
-    """Returns the recipe of the user's on a command line, whose module is imported from now on."""
+    """Imports the user's recipe `module:function` on a command line and returns it, if any."""
     imports = ("--allow-import", "--allow_import", "--without-replay", "--without_replay")
     flags = ("--resume", *imports, "--help", "-h")
     for before, word in zip(("-h", *arguments), arguments, strict=False):
@@ -330,7 +330,7 @@ def _own_recipe(arguments: Sequence[str]) -> str:
 
 
 def _options(config: Config, terms: Terms) -> dict[str, Field]:
-    """Returns every option of `train` by its name, those of terms that are not paid as well."""
+    """Returns every option of `train` by name, also of terms that the run does not pay."""
     unpaid = [kind() for name, kind in terms.items() if name not in config.rewards]
     groups = [TrainCommand(config=config), *unpaid]
     fields = {field.name: field for group in groups for field in fields_of(group)}
@@ -339,7 +339,6 @@ def _options(config: Config, terms: Terms) -> dict[str, Field]:
 
 
 def _stored_run(asked: TrainCommand, env_id: str) -> StoredRun:
-    """Returns the run to resume."""
     if asked.run_dir is None:
         raise UsageError("--resume: needs --run-dir DIR, the run to continue")
     if not asked.allow_import:
@@ -369,7 +368,7 @@ def _recipe(
 
 
 def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config:
-    """Returns a configuration with typed settings; a term that it did not pay has its defaults."""
+    """Returns a configuration with typed settings; an added term has its defaults."""
     paid = changes.get("rewards", tuple(config.rewards))
     if not paid or len(set(paid)) < len(paid):
         raise UsageError(
@@ -388,7 +387,7 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
 
 
 def _refuse_late_stages(config: Config) -> None:
-    """Refuses a world that changes at a skill which never comes."""
+    """Refuses a world that changes at a skill that the run does not have."""
     for number, stage in enumerate(config.env.stages):
         if stage.at.get(SKILL, 0) >= config.skills:
             raise UsageError(
@@ -399,18 +398,18 @@ def _refuse_late_stages(config: Config) -> None:
 
 
 def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the epochs that skills one after the other take; nothing where there are none."""
+    """Returns the epochs of a run whose skills are learned one after the other; else nothing."""
     each = changes.get("incremental.epochs", config.incremental.epochs)
     skills = changes.get("skills", config.skills)
-    if not each or skills < 1:  # which is refused as the number of skills that it is
+    if not each or skills < 1:  # less than 1 is refused later
         return {}
     return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))}
 
 
 def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> Start | None:
-    """Returns what a new run starts from.
+    """Returns the warm start of a new run.
 
-    `known` are the parts that there are. `follows` lets the number of skills be the source's.
+    `known` are the existing parts. `follows` permits the number of skills to be the source's.
     """
     source, env_id = command.config.start, command.config.env_id
     if command.init_from is None:

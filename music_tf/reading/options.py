@@ -1,7 +1,7 @@
-"""Command lines: what a verb's dataclass says of its options is read, explained and refused here.
+"""Reads command lines, and writes help and error messages, from the dataclass of a verb.
 
-tyro converts values and writes the help. A wrong command line is told in our own words: what was
-expected, what came, and the nearest valid name.
+tyro converts values and formats the help. Messages are our own: what was expected, what came, and
+the nearest valid name.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ Terms = Mapping[str, type[TermConfig]]
 Typed = dict[str, tuple[str, ...]]
 
 Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
-"""An option that takes no value: it is off unless it is typed."""
+"""An option without a value, off by default."""
 
 _RENAMED = {
     "music.agent": "world.agent",
@@ -53,24 +53,22 @@ _RENAMED = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(Settings):
-    """What may follow a verb; a subclass has a field for each option, all with defaults."""
+    """Options of a verb; a subclass has a field for each, all with defaults."""
 
     example: ClassVar[str] = ""
-    """A right command line, after `music-tf`."""
+    """A valid command line, after `music-tf`."""
 
     @classmethod
     def shown(cls, name: str) -> str:
-        """Returns an option as it is typed."""
         return show_option(name)
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
-    """Whether the user wants to read about a verb instead of running it."""
     return any(word.partition("=")[0] in ("--help", "-h") for word in arguments)
 
 
 def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
-    """Returns the options of a verb; `--help` writes what they are, and ends the process.
+    """Reads the options of a verb; `--help` explains them and ends the process.
 
     Raises:
         UsageError: An option is unknown, or a value is missing or of another kind.
@@ -100,9 +98,9 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
 
 
 def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
-    """Writes what the options of a verb are, with their ranges, and ends the process.
+    """Prints the options of a verb with their ranges, and ends the process.
 
-    `--rewards` picks among the terms, each of which has its options.
+    `terms` are the choices of `--rewards`, each with its own options.
     """
     registry = ConstructorRegistry()
 
@@ -130,9 +128,9 @@ def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
 
 
 def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple[str, ...], Typed]:
-    """Returns the words without an option, and those of each option; the last of several counts.
+    """Returns positional words, and the words of each option, of which the last one counts.
 
-    `--name V`, `--name=V`, and `-` or `_` in names are the same.
+    `--name V`, `--name=V`, and `-` or `_` in names are equivalent.
 
     Raises:
         UsageError: An option is unknown or lacks values.
@@ -191,7 +189,6 @@ def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
 
 @functools.cache
 def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
-    """Returns how tyro reads a value."""
     found = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(hint, set()))
     if not isinstance(found, PrimitiveConstructorSpec):
         raise TypeError(f"{hint}: this type cannot be typed on a command line")
@@ -199,17 +196,17 @@ def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
 
 
 def words_taken(hint: Any, first: str = "") -> int | None:
-    """Returns how many words a value takes that begins with this one; None for any number."""
+    """Returns how many words a value takes that begins with `first`; None for any number."""
     if tyro.conf.FlagCreatePairsOff in notes_of(hint):
         return 0
     count = _spec(hint).nargs
-    if isinstance(count, tuple):  # several numbers, or a word in their place
+    if isinstance(count, tuple):  # several numbers, or one word
         return max(count) if _is_number(first) else 1
     return count if isinstance(count, int) else None
 
 
 def read_value(field: Field, words: Sequence[str]) -> Any:
-    """Returns a typed value; None, True and False may have any letter case."""
+    """Converts the words of an option; None, True and False may have any letter case."""
     if words_taken(field.hint) == 0:
         return True
     spec = _spec(field.hint)

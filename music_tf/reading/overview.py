@@ -1,4 +1,4 @@
-"""What `music-tf train --help` shows: a screen, then a group of settings at a time."""
+"""The help of `music-tf train`: an overview on one screen, then a group of settings at a time."""
 
 import inspect
 import textwrap
@@ -36,12 +36,10 @@ music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -
 
 
 def overview(own: Settings) -> str:
-    """Returns what fits a screen where no recipe is named: recipes, options, names of groups.
+    """Returns the help without a recipe: recipes, options, and names of groups.
 
-    A setting whose default differs between recipes shows `by recipe` in its place.
-
-    Args:
-        own: The options of `train` with a configuration inside.
+    A setting whose default differs between recipes shows `by recipe` instead. `own` are the options
+    of `train`, with a configuration inside.
     """
     found: dict[str, set[str]] = {}
     for name in recipes.names():
@@ -65,7 +63,7 @@ def overview(own: Settings) -> str:
 
 
 def overview_of(recipe: str, own: Settings, config: Config) -> str:
-    """Returns what fits a screen about a recipe: options and groups, with its own defaults."""
+    """Returns the help of a recipe: options and groups, with its own defaults."""
     head = [textwrap.fill(f"{recipe}: {recipes.describe(recipe)}", _WIDTH)]
     if config.start is not None:
         parts = ", ".join(config.start.parts)
@@ -92,8 +90,8 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
     """Returns every setting of a group with its meaning, range and default.
 
     Args:
-        name: Of the group, as before the dot in its options.
-        config: Where the defaults are from.
+        name: The prefix of its options, before the dot.
+        config: Has the defaults.
         terms: Reward terms, also those that this configuration does not pay.
 
     Raises:
@@ -116,7 +114,7 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
 
 
 def _outer(own: Settings) -> Iterator[Field]:
-    """Yields the options that belong to no group; the recipe itself is none."""
+    """Yields the options outside of all groups, without the recipe."""
     for field in fields_of(own):
         if "." not in field.name and tyro.conf.Positional not in notes_of(field.hint):
             yield field
@@ -127,7 +125,7 @@ def _typed(group: str) -> str:
 
 
 def _row(field: Field, value: str = "") -> str:
-    """Returns an option on one line: name, default, and what it is about."""
+    """Returns an option on one line: name, default, and the start of its documentation."""
     unset = field.value is None or field.value is False
     plain = "" if unset else show_value(field.value)
     left = f"  {show_option(field.name):{_OPTION}} {value or plain:{_VALUE}} "

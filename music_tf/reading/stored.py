@@ -1,8 +1,8 @@
-"""A run's configuration as JSON, which is trusted no more than any other file.
+"""A run's configuration as JSON, which is not trusted.
 
-Reading checks every key and type, and never imports what a file names: the classes follow from
-the recipe and the names of its rewards. A recipe, an environment or a function in a module of the
-user's must be typed again, or allowed with --allow-import.
+Reading checks every key and type, and never imports a module that a file names: the classes follow
+from the recipe and the names of its rewards. A recipe, an environment or a function in a user's
+module must be typed again, or allowed with --allow-import.
 """
 
 import contextlib
@@ -44,16 +44,16 @@ class StoredRun(NamedTuple):
     arguments: tuple[str, ...]
     config: Config
     init_from: Mapping[str, Any] | None = None
-    """Where the run took parts over from, and which: run, checkpoint, epoch, env_id, sha256, parts,
-    and `before`, what had been taken by then; older versions wrote less."""
+    """Its warm start: run, checkpoint, epoch, env_id, sha256, parts, and `before`, the steps and
+    seconds of earlier runs; older versions wrote less."""
     missing: tuple[str, ...] = ()
     """Settings that an older version did not write; they have their general defaults."""
     tasks: Mapping[str, Any] | None = None
-    """The tasks that it has drawn; None where it has one task, or before they are drawn."""
+    """The tasks that it has drawn; None with one task, or before they are drawn."""
 
     @property
     def notice(self) -> str:
-        """A line about what is missing, empty where nothing is."""
+        """A line about missing settings; empty without any."""
         names = ", ".join(self.missing)
         return f"{CONFIG_NAME} is of an older version, defaults for: {names}"[:200] if names else ""
 
@@ -67,7 +67,7 @@ def runs_root() -> Path:
 
 
 def named_run(text: str) -> Path | None:
-    """Returns the run directory that a path or a name under the root means, such as `latest`."""
+    """Returns the run directory of a path, or of a name in the root such as `latest`."""
     for directory in (Path(text), runs_root() / text) if text else ():
         if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
             return directory
@@ -78,7 +78,7 @@ def named_run(text: str) -> Path | None:
 
 
 def run_to_json(run: StoredRun) -> dict[str, Any]:
-    """Returns what `read_run` needs; a run directory's file may hold more beside it."""
+    """Returns the entries of config.json that `read_run` needs; the file holds more."""
     return {
         "recipe": run.recipe,
         "preset": run.preset,
@@ -89,10 +89,10 @@ def run_to_json(run: StoredRun) -> dict[str, Any]:
 
 
 def read_record(directory: Path, *needed: str) -> dict[str, Any]:
-    """Reads `config.json` of a run directory: all that it holds, of the types that runs write.
+    """Reads all of `config.json` in a run directory, and checks the types of its entries.
 
     Raises:
-        UsageError: There is none, it is damaged, or something that is needed is missing.
+        UsageError: The file is missing or damaged, or lacks an entry that is `needed`.
     """
     path = directory / CONFIG_NAME
     try:
@@ -116,8 +116,8 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
     """Reads the configuration of a run directory.
 
     Raises:
-        ModuleNotAllowed: It names a module of the user's that nobody has typed or allowed.
-        UsageError: There is none, it is damaged, or the directory leads elsewhere.
+        ModuleNotAllowed: It names a module that the user has neither typed nor allowed.
+        UsageError: It is missing or damaged, or the directory holds a link or a device.
     """
     path, record = directory / CONFIG_NAME, read_record(directory, *_RUN)
     for odd in links_and_devices(directory):
@@ -142,25 +142,25 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
 
 
 def stored_start(directory: Path) -> Mapping[str, Any] | None:
-    """Returns where the run of a directory took parts over from; None where it began anew."""
+    """Returns the warm start of the run in a directory; None without one."""
     start: Mapping[str, Any] | None = read_record(directory).get("init_from")
     return start
 
 
 def stored_tasks(directory: Path) -> Mapping[str, Any] | None:
-    """Returns the tasks that the run of a directory has drawn; None where it has one task."""
+    """Returns the tasks that the run in a directory has drawn; None if it has one task."""
     tasks: Mapping[str, Any] | None = read_record(directory).get("tasks")
     return tasks
 
 
 def stored_env_id(directory: Path) -> str | None:
-    """Returns the environment that a run directory names, for a user who trusts it."""
+    """Returns the environment that a run directory names, for a user who trusts the directory."""
     env_id = read_record(directory, "config")["config"].get("env_id")
     return env_id if isinstance(env_id, str) else None
 
 
 def allow_modules(directory: Path) -> None:
-    """Lets what a run directory names import modules, for a user who trusts it.
+    """Permits the modules that a run directory names, for a user who trusts the directory.
 
     Raises:
         UsageError: There is no run, or no such recipe.
@@ -168,17 +168,17 @@ def allow_modules(directory: Path) -> None:
     recipe = read_record(directory, "recipe")["recipe"]
     if not recipes.is_trusted(recipe):
         recipes.import_own(recipe)
-    with contextlib.suppress(UsageError):  # what else is wrong is said by whoever reads it
+    with contextlib.suppress(UsageError):  # the caller will read the run and meet the same fault
         trust(read_run(directory, stored_env_id(directory)).config.functions)
 
 
 def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuses to resume a run as another one, both as `run_to_json` writes them.
+    """Refuses to resume a run with other settings; both are given as by `run_to_json`.
 
-    A setting that the stored one lacks is newer, and may be any.
+    A setting that the stored run lacks is newer and may have any value.
 
     Raises:
-        UsageError: More differs than `MAY_CHANGE_ON_RESUME`; each setting with both values.
+        UsageError: More differs than `MAY_CHANGE_ON_RESUME`; the text has each with both values.
     """
     before, after = (
         {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
@@ -201,18 +201,17 @@ def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
 
 
 def _appended(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns what else may differ: more skills one after the other, and stages of the world."""
+    """Returns further settings that may differ: later skills, and later stages of the world."""
     had, has = _each_skill(before), _each_skill(after)
     if not had or has[: len(had)] != had:
         return ()
-    # without any, the world stays as it is at the start
     old, new = (stages_of(run.get(OPTION, "[]")) or (Stage(),) for run in (before, after))
     later = all(stage.at.get(SKILL, 0) >= len(had) for stage in new[len(old) :])
     return ("skills", "incremental.epochs", *([OPTION] if new[: len(old)] == old and later else []))
 
 
 def _each_skill(run: Mapping[str, Any]) -> list[int]:
-    """Returns the epochs of each skill; nothing where they are learned at once."""
+    """Returns the epochs of each skill; empty if all are learned at once."""
     epochs: list[int] = run.get("incremental.epochs") or []
     return epochs * run["skills"] if len(epochs) == 1 else epochs
 
@@ -240,10 +239,10 @@ def config_from_json(
     """Reads the configuration that `config_to_json` wrote for a run of `recipe`.
 
     Args:
-        data: Parsed JSON; a setting that is missing has the default of its class.
-        recipe: Decides which settings an agent has, and which rewards there are beside ours.
-        typed_env_id: The id that the user typed, if any: `module:Id` is taken from nowhere else.
-        preset: Of the recipe; another one may have another agent.
+        data: Parsed JSON; a missing setting has the default of its class.
+        recipe: Determines the classes of the agent's settings and of the user's rewards.
+        typed_env_id: The id that the user typed, if any; `module:Id` is accepted from no file.
+        preset: Of the recipe; another preset may have another agent.
 
     Returns:
         The configuration, and the names of the settings that were missing.
@@ -263,7 +262,7 @@ def config_from_json(
         if key not in data:
             raise UsageError(f"{key}: missing")
     config: Config = reader.settings(Config, data)
-    if config.env.skills:  # older versions asked for their discount here, by a name of anybody's
+    if config.env.skills:  # an entry of older versions
         extras = tuple(word for word in config.world.extras if word != "discount")
         config = dataclasses.replace(config, world=dataclasses.replace(config.world, extras=extras))
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
@@ -275,11 +274,11 @@ def config_from_json(
 
 
 def check_read_back(recipe: str, preset: str, config: Config) -> None:
-    """Refuses a configuration that another process would not read back from `config.json`.
+    """Refuses a configuration that another process could not read back from `config.json`.
 
     Raises:
         UsageError: A reward's settings are not found by its name, its class cannot be imported, or
-            a value is none that JSON holds.
+            JSON cannot hold a value.
     """
     known, module = recipes.terms(recipe), recipe.partition(":")[0]
     for name, settings in config.rewards.items():
@@ -313,7 +312,7 @@ def _is_json(value: Any) -> bool:
 
 
 class _Reader:
-    """Turns JSON values into the settings of a recipe, and remembers what was missing."""
+    """Turns JSON values into the settings of a recipe, and lists missing ones."""
 
     def __init__(self, recipe: str, preset: str, env_id: str) -> None:
         self.missing: list[str] = []
@@ -323,7 +322,7 @@ class _Reader:
     def settings(self, kind: type[Any], data: Any, prefix: str = "") -> Any:
         """Returns settings; a missing one has the default of its class, not of the recipe.
 
-        The default of a newer setting is what every run did before there was one.
+        The class default of a newer setting is the behaviour of runs before it existed.
         """
         if not isinstance(data, Mapping):
             raise _refusal(prefix.rstrip(".") or "config", "an object", data)
