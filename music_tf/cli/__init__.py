@@ -1,4 +1,4 @@
-"""The command `music-tf VERB`. What a verb needs is imported only when it is asked for."""
+"""The command `music-tf VERB`; the imports of a verb are loaded only for that verb."""
 
 import importlib
 import sys
@@ -30,7 +30,7 @@ _ELSEWHERE = {
     "launch": "music_tf.cli.launch",
     "doctor": "music_tf.tools.doctor",
 }
-"""Modules of verbs that do without `music_tf.cli.verbs`."""
+"""Modules of verbs that do not need `music_tf.cli.verbs`."""
 _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}
 
 
@@ -76,7 +76,7 @@ def run_verb(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    """Returns what `music-tf --help` shows."""
+    """Returns the text of `music-tf --help`."""
     listed = [f"  {verb:10} {says}" for verb, says in VERBS.items()]
     return "\n".join(
         [

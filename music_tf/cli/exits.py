@@ -1,9 +1,9 @@
-"""How a process ends: one message, one traceback, and an exit code that all ranks agree on.
+"""How a process ends: one message or traceback, and an exit code that all ranks agree on.
 
-Where ranks cannot meet, all of them meet the same fault. So only the first rank speaks, and it
-leaves a moment after the others: mpirun then reports its code and adds nothing. Where they can,
-they first find out whether all of them arrived at a fault. A rank that alone cannot load MPI waits
-for the first to speak, then ends the job itself.
+Before MPI is loaded, all ranks meet the same fault. So only the first rank prints it, and it ends a
+moment after the others: mpirun then reports its exit code and adds no lines. With MPI, ranks first
+agree on which of them have failed. If a single rank cannot load MPI, it waits for the first rank to
+print the fault, and otherwise ends the job itself.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def report(fault: MusicError, speaker: str = "music-tf") -> None:
 
 
 def guarded(action: Callable[[], int]) -> int:
-    """Returns the exit code of an action of this process alone, after reporting its fault."""
+    """Runs an action of this process alone, reports its fault, and returns the exit code."""
     try:
         code = action()
         sys.stdout.flush()
@@ -65,7 +65,7 @@ def guarded(action: Callable[[], int]) -> int:
         return EXIT_DONE
     except KeyboardInterrupt:
         return EXIT_STOPPED
-    except Exception:  # the last guard: whatever it is becomes one traceback and exit code 1
+    except Exception:  # a bug: one traceback and exit code 1
         _show_traceback(launched_rank(), launched_world_size())
         return EXIT_BUG
     return code
@@ -74,8 +74,8 @@ def guarded(action: Callable[[], int]) -> int:
 def _without_mpi(fault: NoMpi) -> int:
     """Returns the exit code of a rank that cannot load MPI, or ends the job if it is the only one.
 
-    The first rank tells those of its host by a file in the folder that mpirun makes for a job, and
-    they are silent. Without it, or on another host, a rank speaks for itself.
+    The first rank leaves a file in mpirun's folder for the job, so that other ranks of its host
+    print nothing. Without that file, or on another host, a rank prints its own fault.
     """
     rank, folder = launched_rank(), os.environ.get("PMIX_SERVER_TMPDIR")
     mark = Path(folder) / "music_tf_no_mpi" if folder else Path(os.devnull) / "none"
@@ -93,7 +93,7 @@ def _without_mpi(fault: NoMpi) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends a process that has not met the other ranks through MPI."""
+    """Ends a process whose ranks have not loaded MPI."""
     ranks = launched_world_size()
     if ranks == 1:
         sys.exit(code)
@@ -109,9 +109,10 @@ def leave(code: int) -> NoReturn:
 
 
 def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
-    """Runs an action on all ranks and ends the process as they agree, or the whole job.
+    """Runs an action on all ranks, then ends the process with the exit code they agree on.
 
-    The first rank that met a fault tells it. Where ranks do not come here, the job ends at once.
+    The first rank with a fault reports it. If other ranks do not arrive in time, the job is
+    aborted.
     """
 
     def end_from_thread(raised: threading.ExceptHookArgs) -> None:
@@ -127,7 +128,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
         if is_ctrl_c(raised):
             comm.abort(EXIT_STOPPED)
         fault = _of_users(raised)
-    except BaseException as raised:  # any rank may be the only one, and the others may wait for it
+    except BaseException as raised:  # other ranks may be waiting for this one
         fault = raised
     if fault is None:
         code = EXIT_HANGING
@@ -145,7 +146,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
 
 
 def _of_users(raised: KeyboardInterrupt) -> EnvironmentFault:
-    """Returns the fault of code that raises KeyboardInterrupt where nobody has pressed Ctrl-C."""
+    """Returns the fault of the user's code that raises KeyboardInterrupt without a signal."""
     last = traceback.extract_tb(raised.__traceback__)[-1]
     return EnvironmentFault(
         f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt without a signal\n"
@@ -163,7 +164,7 @@ def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -
 
 
 def _show_traceback(rank: int, ranks: int, error: BaseException | None = None) -> None:
-    """Writes one traceback: where all ranks meet the same, the lowest ends the others first."""
+    """Writes a traceback; the lowest rank writes first and ends the job before the others do."""
     text = "".join(traceback.format_exception(error or sys.exception()))
     if ranks > 1:
         _wait_for_lower(rank)

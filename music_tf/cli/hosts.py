@@ -1,4 +1,4 @@
-"""Hosts that ranks run on: how users list them, what mpirun is told, and whether they fit."""
+"""Several hosts: reads the user's list, makes mpirun's options, and checks every host."""
 
 import re
 import socket
@@ -13,23 +13,23 @@ _MOST_SLOTS = 4096
 _MOST_LINES = 4096
 _PROBE_SECONDS = 60.0
 _FORWARDED = ("PYTHONPATH", "OMP_NUM_THREADS", "KERAS_BACKEND", "TF_", "MUSIC_TF_", "XLA_")
-"""How names of environment variables begin that ranks elsewhere need too: ssh passes none on."""
+"""Prefixes of environment variables that ranks on other hosts need; ssh forwards none."""
 KEEPALIVE = {"time": 5, "intvl": 2, "probes": 3}
-"""Seconds after which mpirun asks a silent host, and how often: it notes a lost one in 11 s."""
+"""TCP keepalive of mpirun in seconds: it notices a lost host after 11 s."""
 _PROBE = (
     "import socket, music_tf; from music_tf.process.launcher import launched_rank; "
     "print('host', launched_rank(), socket.gethostname(), music_tf.__version__)"
 )
 _SAID = re.compile(r"^host (\d+) (\S+) (\S+)$", re.MULTILINE)
 _LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
-"""How Open MPI names a host on which it could start nothing."""
+"""Line of Open MPI about a host on which it could start nothing."""
 
 
 def hosts_of(text: str) -> dict[str, int]:
-    """Returns the ranks that each host has room for, from `a:8,b:8`.
+    """Returns the number of ranks of each host, from `a:8,b:8`.
 
     Raises:
-        UsageError: Something else is written there, or a host twice.
+        UsageError: The text has another form, or a host twice.
     """
     found: dict[str, int] = {}
     for word in text.split(","):
@@ -50,10 +50,10 @@ def hosts_of(text: str) -> dict[str, int]:
 
 
 def hosts_in(path: Path) -> dict[str, int]:
-    """Returns the same from a host file of Open MPI: a host a line, as in `node1 slots=8`.
+    """Returns the same from a host file of Open MPI: a host per line, as in `node1 slots=8`.
 
     Raises:
-        UsageError: There is no such file, or something else stands in it.
+        UsageError: The file cannot be read, or a line has another form.
     """
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
@@ -85,14 +85,14 @@ def hosts_in(path: Path) -> dict[str, int]:
 
 
 def _slots(text: str) -> int:
-    """Returns a number of ranks that a host may have, or 0 where it is none."""
+    """Returns a number of ranks that a host may have, or 0 for any other text."""
     few = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SLOTS))
     number = int(text) if few else 0
     return number if number <= _MOST_SLOTS else 0
 
 
 def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list[str]:
-    """Returns what Open MPI's mpirun is told of hosts, and which variables their ranks get."""
+    """Returns Open MPI's options for hosts, and for the variables that their ranks get."""
     listed = ",".join(f"{name}:{slots}" for name, slots in hosts.items())
     words = ["--host", listed, "--map-by", "slot", "--bind-to", "none"]
     for name, value in KEEPALIVE.items():
@@ -106,11 +106,11 @@ def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list
 def check_hosts(
     mpirun: str, hosts: Mapping[str, int], python: Sequence[str], environment: Mapping[str, str]
 ) -> None:
-    """Starts a process on each host, which says who it is, before anything is trained.
+    """Starts a process on each host, which reports its name and version, before training.
 
     Raises:
-        EnvironmentFault: A host cannot be reached, has no such Python with this package, says the
-            name of another one, or is the first of them and not this one.
+        EnvironmentFault: A host cannot be reached, lacks this Python or this version of the
+            package, has the host name of another one, or this host is not the first.
     """
     each = {name: 1 for name in hosts}
     command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
@@ -131,7 +131,7 @@ def check_hosts(
 
 
 def _refuse_unlike(hosts: Mapping[str, int], said: Sequence[tuple[str, str]]) -> None:
-    """Refuses hosts by the name and the version that each says, in the order of the list."""
+    """Refuses hosts by the name and version that each has reported, in the order of the list."""
     names = [name for name, _ in said]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:

@@ -59,9 +59,9 @@ _POLL_SECONDS = 0.1
 _VERSION_SECONDS = 60.0
 _GRACE_SECONDS = 1.0
 _END_SECONDS = 20.0
-"""How long mpirun may take to end after the first rank has."""
+"""Time limit of mpirun after the end of the first rank."""
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
-"""Starts a rank so that SIGUSR1 does not end it before it has installed its handler."""
+"""Starts a rank that ignores SIGUSR1 until it installs its handler."""
 
 
 def main(arguments: list[str]) -> int:
@@ -69,8 +69,8 @@ def main(arguments: list[str]) -> int:
 
     Raises:
         UsageError: The command line is wrong.
-        EnvironmentFault: There is no MPI to run it with.
-        Stopped: A signal came before there was anything to stop.
+        EnvironmentFault: MPI is not installed.
+        Stopped: A signal came before the start.
     """
     ranks, hosts, command = _split(arguments)
     if not command:
@@ -96,22 +96,22 @@ def main(arguments: list[str]) -> int:
             code = run_job([*start, *command], {**environment, **sessions}, proof, again)
     finally:
         if code != EXIT_DONE:
-            remove_empty(made)  # where it was refused, or ended before it had begun
+            remove_empty(made)  # after a refusal, or an end before the first epoch
     return code
 
 
 def run_job(
     command: list[str], environment: Mapping[str, str], proof: Path | None = None, again: str = ""
 ) -> int:
-    """Runs an mpirun and returns its exit code, or 128 + N where signal N ended it.
+    """Runs an mpirun and returns its exit code, or 128 + N if signal N ended it.
 
-    It has a process group of its own, so that Ctrl-C does not reach it directly. A signal goes to
-    the ranks as SIGUSR1, which asks them to save and stop, again every second until the job ends:
-    while it starts, mpirun and ranks miss signals. A second Ctrl-C ends the job at once, with 75.
+    mpirun has its own process group, so that Ctrl-C does not reach it directly. A signal is passed
+    to the ranks as SIGUSR1, which asks them to save and stop. It is repeated every second until the
+    job ends, since ranks that are starting miss it. A second Ctrl-C ends the job at once, with 75.
 
-    mpirun ends with 0 where it has lost a host. So 0 counts only if the first rank has written its
-    exit code into `proof`, just before it left; once it has, mpirun is waited for no longer than
-    `_END_SECONDS`. Where a host was lost, the user is told to go on with `again`.
+    If mpirun loses a host, its exit code is 0 too. So 0 is accepted only if the first rank has
+    written its exit code into `proof`, which it does at its end; mpirun then has `_END_SECONDS` to
+    end. After the loss of a host, the message names the command `again`.
     """
     install_signal_handlers()
     ask_at, end = time.monotonic() + _START_SECONDS, math.inf
@@ -149,7 +149,7 @@ def run_job(
 
 
 def _stop(job: "subprocess.Popen[bytes]") -> None:
-    """Ends an mpirun, whom its ranks follow."""
+    """Ends an mpirun and its ranks."""
     job.terminate()
     try:
         job.wait(timeout=_GRACE_SECONDS)
@@ -159,7 +159,7 @@ def _stop(job: "subprocess.Popen[bytes]") -> None:
 
 
 def _not_ours(option: str) -> str:
-    """Returns the refusal of an option that launch does not have."""
+    """Returns the message about an option that launch does not have."""
     if option in ("--learners", "--lag"):
         return (
             f"{option}: expected after train, got before it\n"
@@ -170,7 +170,7 @@ def _not_ours(option: str) -> str:
 
 
 def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
-    """Returns the ranks, their hosts, and the verb with its arguments, empty to show the help."""
+    """Returns number of ranks, hosts, and the verb with its arguments; no verb to show the help."""
     given = dict.fromkeys(("ranks", "hosts", "hostfile"), "")
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -215,11 +215,11 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
 def _check_train(
     command: list[str], ranks: int, own: str
 ) -> tuple[list[str], list[Path], Path | None, str]:
-    """Refuses what the ranks would; `own` are the options of launch.
+    """Refuses a command line that the ranks would refuse; `own` are the options of launch.
 
     Returns:
-        The words with a run directory, new folders, where the first rank proves its end, and the
-        line that goes on with the run.
+        The command line with a run directory, the new folders, the file for the exit code of the
+        first rank, and the command that resumes the run.
     """
     train = parse_train(command[1:])
     check_topology(train.config.workers, ranks, train.learners, train.device, train.resume)
@@ -241,7 +241,7 @@ def _mpirun(
     hosts: Mapping[str, int] = MappingProxyType({}),
     environment: Mapping[str, str] = os.environ,
 ) -> list[str]:
-    """Returns the words that start this interpreter's package on several ranks."""
+    """Returns the start of the command line that runs music_tf on several ranks."""
     mpirun = find_mpirun()
     if mpirun is None:
         raise EnvironmentFault(f"{ranks} ranks need mpirun, and it was not found\n{CURE}")

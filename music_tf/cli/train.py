@@ -33,16 +33,16 @@ def main(arguments: list[str]) -> int:
             train_help(arguments)
         return EXIT_DONE
     if 0 < asked_learners(arguments) <= launched_rank():
-        hide_gpus()  # this rank only acts; before a module of the user's is imported
+        hide_gpus()  # this rank only acts; the user's module is imported later
     if launched_world_size() > 1:
-        die_with_parent(signal.SIGKILL)  # MPI leaves a rank alone whose mpirun was killed
+        die_with_parent(signal.SIGKILL)  # MPI does not end the ranks of a killed mpirun
     parsed: TrainCommand | UsageError
     try:
         parsed = parse_train(arguments)
     except UsageError as fault:
         if launched_world_size() == 1:
             raise
-        parsed = fault  # the other ranks must hear of it: they may not have met it
+        parsed = fault  # raised below, on all ranks
     prepare_tensorflow(isinstance(parsed, TrainCommand) and parsed.may_use_gpu)
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
@@ -55,12 +55,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
-    """Trains, or raises on every rank what the first of them found wrong on its command line."""
+    """Trains, or raises on every rank the first fault of a command line."""
     texts = comm.allgather(str(parsed) if isinstance(parsed, UsageError) else None)
     for rank, text in enumerate(texts):
         if text is not None:
             raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
-    # Before anything that only ranks which learn, or only those which act, wait for.
+    # Checked before learners and actors take different paths.
     learners = comm.allgather(cast(TrainCommand, parsed).learners)
     if len(set(learners)) > 1:
         raise UsageError(f"--learners: expected the same on every rank, got {learners}")

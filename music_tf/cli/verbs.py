@@ -1,6 +1,6 @@
-"""What a verb of one process takes, and what it calls with that.
+"""The options of each verb that runs in one process, and the functions that it calls.
 
-Whatever is heavy is imported by the verb that needs it, after its command line has been read.
+A verb imports heavy modules only after its command line has been read.
 """
 
 import dataclasses
@@ -52,12 +52,12 @@ def run(verb: str, arguments: Sequence[str]) -> int:
 
     Raises:
         MusicError: The command line is wrong, or the verb met a fault that the user can mend.
-        RuntimeError: Code of the user's tried to end the process.
+        RuntimeError: The user's code tried to end the process.
     """
     asked = read(VERBS[verb], verb, arguments)
     try:
         return asked.act()
-    except SystemExit as error:  # whose code 0 would say that all went well
+    except SystemExit as error:  # exit code 0 would mean success
         raise RuntimeError(f"{verb}: a module of yours calls sys.exit({error.code!r})") from error
 
 
@@ -66,13 +66,13 @@ class Verb(Options):
     """A verb with its options."""
 
     def act(self) -> int:
-        """Does what was asked for and returns the exit code."""
+        """Runs the verb and returns the exit code."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OfOneRun(Verb):
-    """A verb that acts with the policy of a run."""
+    """A verb about the policy of one run."""
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
     """A run directory, latest, or an agent of the package such as push; a path wins over a name."""
@@ -82,7 +82,7 @@ class OfOneRun(Verb):
     """Let the run import the modules of your own that it names: recipe, environment, functions."""
 
     def found(self) -> tuple[Path, str | None]:
-        """Returns the run directory, and the environment that the user typed or trusts it with."""
+        """Returns the run directory, and the environment that the user typed or trusts."""
         run = find_agent(self.run)
         if self.allow_import:
             allow_modules(run)
@@ -92,7 +92,7 @@ class OfOneRun(Verb):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Elsewhere(Settings):
-    """Changes to the environment that a run is measured in."""
+    """Changes to the environment in which a run is measured."""
 
     name: ClassVar[str] = "env"
 
@@ -112,7 +112,7 @@ class MeasuringVerb(OfOneRun):
 
     @property
     def elsewhere(self) -> str:
-        """Returns what is different, as JSON; empty where nothing is."""
+        """Returns other arguments of the environment as JSON; empty without any."""
         return "" if json.loads(self.env.kwargs) == {} else self.env.kwargs
 
 
@@ -126,10 +126,10 @@ class OfRuns(Verb):
     """Let runs import the modules of your own recipes that they name."""
 
     def found(self, find: Callable[[str], Path]) -> tuple[list[Path], list[str]]:
-        """Returns the runs, each once, and the files and folders that are none.
+        """Returns the runs, each once, and the files and folders that are no runs.
 
         Raises:
-            UsageError: There is no run, or a place is not there.
+            UsageError: There is no run, or a path does not exist.
         """
         if not self.runs:
             raise UsageError(
@@ -196,7 +196,6 @@ class Evaluate(MeasuringVerb):
     """An .onnx file for the policy with the normalisation of its inputs; needs the extra onnx."""
 
     def act(self) -> int:
-        """Evaluates a run."""
         run, env_id = self.found()
         if self.out is not None and not os.path.isdir(_file("--out", self.out, (".npz",)).parent):
             raise UsageError(f"--out: expected a folder, got {str(self.out.parent)[:200]!r}")
@@ -297,7 +296,6 @@ class Play(OfOneRun):
     """With --strip: how many moments; default 6."""
 
     def act(self) -> int:
-        """Makes a film, or a picture."""
         run, env_id = self.found()
         if self.skill != "all" and not re.fullmatch("[0-9]{1,4}(,[0-9]{1,4})*", self.skill):
             raise UsageError(
@@ -329,7 +327,7 @@ class Play(OfOneRun):
         return EXIT_DONE
 
     def _skills(self) -> "Sequence[int] | Aim":
-        """Returns which skills to film, none for all, or where to go instead."""
+        """Returns the skills to film, none for all, or a goal instead."""
         if self.reach or self.zero_shot:
             from music_tf.tools.film import Aim  # noqa: PLC0415 - numpy, MuJoCo
 
@@ -359,7 +357,6 @@ class Skills(MeasuringVerb):
     [T]. The files that are written have its name in theirs."""
 
     def act(self) -> int:
-        """Measures the skills."""
         run, env_id = self.found()
         reward = None
         if self.reward is not None:
@@ -368,7 +365,7 @@ class Skills(MeasuringVerb):
                     f"--reward: expected module:function, got {self.reward[:80]!r}\n"
                     "for example: --reward my_rewards:upright, from my_rewards.py in this folder"
                 )
-            trust([self.reward])  # the user has typed it
+            trust([self.reward])  # since the user typed it
             reward = (self.reward, load_function(self.reward, "--reward"))
         from music_tf.runs.inspection import describe, written_to  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
@@ -412,7 +409,6 @@ class Plot(OfRuns):
     """One colour a run, without bands; else of several runs of one seed the longest is drawn."""
 
     def act(self) -> int:
-        """Draws the curves."""
         if not self.runs:
             _refuse_runs(self.metric)
         paths, files = self.found(
@@ -457,7 +453,6 @@ class Report(OfRuns):
     """An .html file; default report.html in the run, of several runs in runs/."""
 
     def act(self) -> int:
-        """Writes the page."""
         runs, files = self.found(find_run)
         from music_tf.tools.report import FORMATS, write_report  # noqa: PLC0415 - numpy
 
@@ -481,7 +476,6 @@ class Recipes(Verb):
     example: ClassVar[str] = "recipes"
 
     def act(self) -> int:
-        """Lists the recipes."""
         if not sys.stdout.isatty() or launched_world_size() > 1:  # mpirun fakes a terminal
             sys.stdout.write("".join(f"{name}\n" for name in recipes.names()))
             return EXIT_DONE
@@ -542,7 +536,7 @@ class StudyVerb(Verb):
     end). Each run has one thread.
     """
 
-    example: ClassVar[str] = "study experiments/studies/mi_matters.py --max-minutes 100"
+    example: ClassVar[str] = "study experiments/studies/music_controls.py --max-minutes 100"
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """A Python file that defines STUDY."""
@@ -558,7 +552,6 @@ class StudyVerb(Verb):
     """Folder of the stored results."""
 
     def act(self) -> int:
-        """Trains what a study lacks, or shows it."""
         from music_tf.tools import pool  # noqa: PLC0415 - numpy
 
         if self.list or self.dry_run:
@@ -605,7 +598,6 @@ class Tune(Verb):
     world: World = dataclasses.field(default_factory=World)
 
     def act(self) -> int:
-        """Tunes, compares, and says how to train."""
         from music_tf.tools import spaces, tune  # noqa: PLC0415 - numpy
 
         method = spaces.method_of(self.method)
@@ -650,7 +642,7 @@ VERBS: dict[str, type[Verb]] = {
 
 
 def _refuse_runs(names: Iterable[str]) -> None:
-    """Refuses a run among the names of metrics: `--metric` takes all words that follow."""
+    """Refuses a run among the names of metrics, since `--metric` takes all words that follow."""
     for name in names:
         folder = runs_root() / name
         if name == LATEST or os.path.exists(name) or os.path.isfile(folder / CONFIG_NAME):
@@ -671,7 +663,7 @@ def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
 
 
 def _say_unread(verb: str, faults: Mapping[str, UsageError]) -> None:
-    """Names on standard error the runs that need --allow-import, and those that are damaged."""
+    """Lists on standard error the runs that need --allow-import, and those that are damaged."""
     closed = [path for path, fault in faults.items() if isinstance(fault, ModuleNotAllowed)]
     _say_left_out("it names a module of yours, add --allow-import", closed)
     damaged = [path for path in faults if path not in closed]
@@ -679,6 +671,6 @@ def _say_unread(verb: str, faults: Mapping[str, UsageError]) -> None:
 
 
 def _say_left_out(reason: str, runs: list[str]) -> None:
-    """Names on standard error what a verb leaves out, where there is anything."""
+    """Lists on standard error what a verb leaves out, if anything."""
     if runs:
         sys.stderr.write(f"music-tf: left out, {reason}: {few(runs)}\n")

@@ -1,1 +1,1 @@
-"""This process among others, with the standard library alone."""
+"""Processes, signals and the launcher; needs the standard library alone."""

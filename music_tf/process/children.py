@@ -1,4 +1,4 @@
-"""Processes that this one starts, and the ends that parent and child share."""
+"""Subprocesses, and how they end with their parent."""
 
 import ctypes
 import dataclasses
@@ -14,21 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from music_tf.errors import EnvironmentFault
 
 PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
-"""What installs a package beside this one: the pip of the environment that is running."""
+"""Command that installs a package into the running Python environment."""
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
 def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> None:
-    """Refuses what a person asked for if a package of an extra is not there.
+    """Refuses an option or a verb if a package that it needs is not installed.
 
     Args:
-        asked: The option or verb that needs it.
+        asked: The option or verb.
         package: As it is imported.
-        extra: Which installs it.
-        otherwise: What does without.
+        extra: The extra of music_tf that installs it.
+        otherwise: Further advice.
 
     Raises:
-        EnvironmentFault: It is not installed.
+        EnvironmentFault: The package is not installed.
     """
     if importlib.util.find_spec(package) is None:
         raise EnvironmentFault(
@@ -44,9 +44,9 @@ def die_with_parent(number: int) -> None:
 
 
 def death_follower() -> Callable[[], None]:
-    """Returns what a child runs first: once this process dies, the child gets SIGTERM.
+    """Returns the function that a child runs first: it gets SIGTERM once this process dies.
 
-    SIGUSR1 does not end it before it has installed a handler of its own.
+    The child ignores SIGUSR1 until it installs its own handler.
     """
     parent = os.getpid()
 
@@ -61,22 +61,21 @@ def death_follower() -> Callable[[], None]:
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """How a probing process ended, and what it wrote."""
+    """Exit code and output of a subprocess."""
 
     code: int | None
-    """Exit code, negative for a signal; None where it ran out of time or could not start."""
+    """Exit code, negative for a signal; None if it ran out of time or could not start."""
     output: str
     errors: str = ""
     seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Whether the process ended by itself and without a fault."""
         return self.code == 0
 
     @property
     def reason(self) -> str:
-        """The line that tells best why the process failed, at most 160 characters."""
+        """The line that best explains the failure, at most 160 characters."""
         if self.code is None and not self.errors:
             return f"no answer within {self.seconds:.0f} s"
         lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
@@ -89,7 +88,7 @@ def run_command(
 ) -> Probe:
     """Runs `command` without input for at most `seconds`, with `environment` added to ours.
 
-    A command that cannot be started is a failed probe, not an exception.
+    If it cannot be started, the probe has failed; nothing is raised.
     """
     start = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""The launcher of this process: its ranks, and whether they can share the workers."""
+"""The MPI launcher of this process: rank, number of ranks, and how ranks share the workers."""
 
 import contextlib
 import os
@@ -10,32 +10,32 @@ from music_tf.errors import UsageError
 ASKED_VARIABLE = "MUSIC_TF_RANKS"
 """Set by `music-tf launch` to the number of ranks that it asked for."""
 LAUNCH_VARIABLE = "MUSIC_TF_LAUNCH"
-"""Set by `music-tf launch` to its own options, as typed: how its ranks can be started again."""
+"""Set by `music-tf launch` to its own options, as typed, for the line that resumes the run."""
 END_VARIABLE = "MUSIC_TF_END"
-"""Set by `music-tf launch` to the file in which the first rank proves that it came to its end."""
+"""Set by `music-tf launch` to the file in which the first rank writes its exit code."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
 
 def launched_world_size() -> int:
-    """Returns how many ranks the launcher says it started; 1 outside a launcher."""
+    """Returns how many ranks the launcher has started; 1 without a launcher."""
     of_slurm = ("SLURM_STEP_NUM_TASKS",) if "SLURM_PROCID" in os.environ else ()
     return _number(*_SIZE_VARIABLES, *of_slurm) or 1
 
 
 def asked_world_size() -> int | None:
-    """Returns how many ranks `music-tf launch` asked for; None outside of it."""
+    """Returns how many ranks `music-tf launch` asked for; None without it."""
     return _number(ASKED_VARIABLE)
 
 
 def launched_rank() -> int:
-    """Returns this process's rank as the launcher says it; else 0."""
+    """Returns this process's rank from the launcher's variables; 0 without a launcher."""
     of_slurm = ("SLURM_PROCID",) if launched_world_size() > 1 else ()
     return _number(*_RANK_VARIABLES, *of_slurm) or 0
 
 
 def launch_words(ranks: int) -> str:
-    """Returns the options of `music-tf launch` that start so many ranks where they are now."""
+    """Returns the options of `music-tf launch` that start these ranks again."""
     return os.environ.get(LAUNCH_VARIABLE) or f"-n {ranks}"
 
 
@@ -46,7 +46,7 @@ def _number(*names: str) -> int | None:
 
 
 def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
-    """Returns how many workers each rank has; those of a run that is resumed are `fixed`.
+    """Returns how many workers each rank has; a resumed run has a `fixed` number of workers.
 
     Raises:
         UsageError: The ranks do not divide the workers.
@@ -64,13 +64,13 @@ def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
 def check_topology(
     workers: int, ranks: int, learners: int, device: str = "auto", fixed: bool = False
 ) -> None:
-    """Checks that the ranks can share the workers: all alike, or those that act while one learns.
+    """Checks that the workers can be divided among all ranks, or among actors with `learners`.
 
-    Several ranks that learn cannot use a GPU: they meet between updates. The workers of a run that
-    is resumed are `fixed`: then only another number of ranks is advised.
+    Several learners cannot use a GPU, since they synchronise between updates. A resumed run has a
+    `fixed` number of workers, so the message proposes another number of ranks alone.
 
     Raises:
-        UsageError: They cannot; the text names the nearest number that can.
+        UsageError: They cannot be divided; the text names the nearest number.
     """
     if device == "gpu" and (learners or ranks) > 1:
         raise UsageError(
@@ -108,7 +108,7 @@ def check_topology(
 
 
 def asked_learners(arguments: Sequence[str]) -> int:
-    """Returns how many ranks shall learn, by a command line that nobody has checked yet."""
+    """Returns the value of `--learners` on a command line that may be wrong."""
     found = 0
     for word, after in zip(arguments, (*arguments, "")[1:], strict=True):
         option, equals, value = word.partition("=")
@@ -119,7 +119,7 @@ def asked_learners(arguments: Sequence[str]) -> int:
 
 
 def prove_end(code: int) -> None:
-    """Writes this process's exit code where the launcher looks for it, just before it leaves."""
+    """Writes this process's exit code for the launcher, just before the process ends."""
     place = os.environ.get(END_VARIABLE)
     if place:
         with contextlib.suppress(OSError):

@@ -11,16 +11,16 @@ def available_cores() -> int:
 
 
 def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
-    """Returns the threads asked for; for 0 one of several ranks that learn has 1.
+    """Returns the threads asked for; for 0 a default: 1 if several of `ranks` learn.
 
-    A single one has all cores of this process but those of its actors, and at least two then.
+    A single learner has all cores except those of its actors, but at least two beside actors.
     """
     cores = available_cores()
     return asked or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
 
 
 def available_memory() -> float:
-    """Returns the bytes that this machine can still give, swap included; infinity if unknown."""
+    """Returns the free memory of this machine in bytes, with swap; infinity if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}

@@ -1,4 +1,4 @@
-"""mpirun: which one there is, whose it is, and what it needs to start ranks on this machine."""
+"""Finds mpirun, its MPI library, and the options and variables that it needs."""
 
 import contextlib
 import os
@@ -14,9 +14,9 @@ from music_tf.process.children import Probe, run_command
 
 OPEN_MPI = "Open MPI"
 _MARKS = {OPEN_MPI: OPEN_MPI, "OpenRTE": OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}
-"""Libraries by what their mpirun says of itself."""
+"""Libraries by a word in the version text of their mpirun."""
 _SESSIONS_VARIABLE = "PRTE_MCA_prte_tmpdir_base"
-"""Where Open MPI 5 keeps the files of a job while it runs."""
+"""Folder in which Open MPI 5 keeps the files of a running job."""
 
 
 def find_mpirun() -> str | None:
@@ -26,26 +26,25 @@ def find_mpirun() -> str | None:
 
 
 def ask_version(mpirun: str, seconds: float) -> Probe:
-    """Asks an mpirun for its version."""
     return run_command([mpirun, "--version"], seconds=seconds, environment=needed(os.environ))
 
 
 def flavour(version_text: str) -> str:
-    """Returns the MPI library that wrote `version_text`, the answer to `mpirun --version`."""
+    """Returns the MPI library of an mpirun from its version text."""
     return next((name for mark, name in _MARKS.items() if mark in version_text), "unknown MPI")
 
 
 def rank_words(mpirun: str, library: str, ranks: int) -> list[str]:
-    """Returns the words before a program for ranks, which may be more than there are cores.
+    """Returns the command that starts ranks, also more than there are cores.
 
-    `library` is what `flavour` says of the mpirun.
+    `library` is the result of `flavour`.
     """
     open_mpi = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
     return [mpirun, "-n", str(ranks), *(open_mpi if library == OPEN_MPI else [])]
 
 
 def needed(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment variables that Open MPI insists on and that are not given."""
+    """Returns environment variables that Open MPI requires and that are not given."""
     lacking: dict[str, str] = {}
     if os.geteuid() == 0:
         lacking |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -59,16 +58,16 @@ def needed(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Gives one mpirun a folder of its own, which is gone afterwards, unless `given` names one.
+    """Gives one mpirun a temporary folder of its own, unless `given` names one.
 
-    Open MPI 5 names the files of a job after the process id of mpirun alone. What a killed one has
-    left makes a later one that gets the same id fail ("listener thread failed to start", code 213).
+    Open MPI 5 names the files of a job by the process id of mpirun. Files of a killed job make a
+    later one with the same id fail ("listener thread failed to start", code 213).
 
     Yields:
         The environment variable to add.
 
     Raises:
-        EnvironmentFault: There is no place for temporary files.
+        EnvironmentFault: No temporary folder can be created.
     """
     if _SESSIONS_VARIABLE in given:
         yield {}

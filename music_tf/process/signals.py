@@ -1,7 +1,7 @@
-"""Requests to stop, and runs inside a process that the caller owns, such as a notebook.
+"""Requests to stop by signals, and runs inside the caller's own process, such as a notebook.
 
-Standard library only: signal handlers are installed in the first lines of an entry point. A signal
-that arrives during the imports would otherwise end the process.
+An entry point installs the handlers in its first lines, since a signal during slow imports would
+end the process. So this module needs the standard library alone.
 """
 
 import contextlib
@@ -19,19 +19,20 @@ from music_tf.errors import Hanging
 _SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _received: list[int] = []
 _guest = contextvars.ContextVar("guest", default=False)
-"""Whether this thread trains inside a process that the caller owns."""
+"""Whether this thread trains inside the caller's own process."""
 _guest_since: contextvars.ContextVar[float | None] = contextvars.ContextVar("since", default=None)
-"""When it began to, by the monotonic clock."""
+"""Time of the monotonic clock when such a run began."""
 _START_TICKS = 19
-"""Place of the start, in ticks since the machine was booted, behind the name in /proc/PID/stat."""
+"""Index of the start time, in ticks since boot, among the fields after the name in
+/proc/PID/stat."""
 
 
 class SecondInterrupt(KeyboardInterrupt):
-    """A second Ctrl-C: arrives in the main thread, wherever it is."""
+    """A second Ctrl-C; raised anywhere in the main thread."""
 
 
 class Interruption(BaseException):
-    """Arrives in the thread of a guest that stands still, wherever it is."""
+    """Raised by the watchdog anywhere in a thread that hangs in the caller's own process."""
 
 
 def install_signal_handlers() -> None:
@@ -51,7 +52,7 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 def end_as_ctrl_c() -> None:
-    """Lets the first SIGTERM end this process as Ctrl-C does, so that drafts are removed."""
+    """Makes the first SIGTERM act like Ctrl-C, so that drafts are removed."""
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
@@ -62,9 +63,9 @@ def end_as_ctrl_c() -> None:
 
 
 def is_ctrl_c(raised: KeyboardInterrupt) -> bool:
-    """Whether a signal has raised it, and not code of the user's by itself.
+    """Whether a signal raised the exception, and not the user's code.
 
-    Under handlers of ours only a second Ctrl-C raises anything.
+    Under our handlers only a second Ctrl-C raises an exception.
     """
     return isinstance(raised, SecondInterrupt) or signal.getsignal(signal.SIGINT) is not _note
 
@@ -75,17 +76,17 @@ def stop_requested() -> bool:
 
 
 def request_stop() -> None:
-    """Asks this process to save and stop, as a signal does that another rank got."""
+    """Asks this process to save and stop, after a signal to another rank."""
     _received.append(signal.SIGUSR1)
 
 
 def forget_signals() -> None:
-    """Forgets a request to stop, so that another run in this process can begin."""
+    """Clears a request to stop, so that another run in this process can begin."""
     _received.clear()
 
 
 def since_launch() -> float:
-    """Returns the seconds since this process was started, or since it became a guest's."""
+    """Returns the seconds since the start of this process, or of a run inside the caller's."""
     if (began := _guest_since.get()) is not None:
         return time.monotonic() - began
     stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
@@ -95,17 +96,16 @@ def since_launch() -> float:
 
 
 def is_guest() -> bool:
-    """Whether this thread trains inside a process that the caller owns."""
     return _guest.get()
 
 
 @contextlib.contextmanager
 def as_guest() -> Iterator[None]:
-    """Trains inside a process that the caller owns, such as a notebook.
+    """Trains inside the caller's own process, such as a notebook.
 
-    Signals ask the run to stop while it lasts, and afterwards do what they did before. Outside of
-    the main thread, where Python handles none, they do that all the time. A watchdog ends the run
-    and not the process.
+    Within the context, signals ask the run to stop; afterwards the earlier handlers are restored.
+    Outside the main thread handlers cannot be set and stay as they are. The watchdog ends the run
+    instead of the process.
 
     Raises:
         Hanging: The watchdog has interrupted the run.

@@ -1,4 +1,4 @@
-"""How TensorFlow starts: its variables, its import without chatter, its threads and its GPU."""
+"""Starts TensorFlow: environment variables, an import without log lines, threads and GPU."""
 
 import contextlib
 import faulthandler
@@ -14,19 +14,19 @@ from music_tf.errors import EnvironmentFault
 from music_tf.process.children import PIP_INSTALL
 
 AUTOTUNED_NAME = "autotune.textproto"
-"""File of a run in which XLA keeps the kernels that it has chosen for a GPU."""
+"""File of a run with the kernels that XLA has chosen for a GPU."""
 NO_GPU = "-1"
-"""What CUDA_VISIBLE_DEVICES says where a process shall see none."""
+"""Value of CUDA_VISIBLE_DEVICES that hides all GPUs."""
 _LOGGER = logging.getLogger(__name__)
 
 
 def hide_gpus() -> None:
-    """Hides all GPUs from this process, whatever the user chose; before anything is imported."""
+    """Hides all GPUs from this process, whatever the user chose; call it before other imports."""
     os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
 
 
 def prepare_tensorflow(shows_gpus: bool = False) -> None:
-    """Chooses Keras's backend, one thread for numpy, and hides GPUs unless the user chose some.
+    """Sets Keras's backend and one thread for numpy; hides GPUs unless the user chose some.
 
     With `shows_gpus` nothing is hidden.
     """
@@ -35,27 +35,27 @@ def prepare_tensorflow(shows_gpus: bool = False) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
     if not shows_gpus:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", NO_GPU)
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # its products are faster, on AMD too
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # faster matrix products, on AMD too
 
 
 def keep_autotuning(directory: Path) -> None:
-    """Lets XLA keep which kernels it chooses for a GPU with the run, and choose them again.
+    """Makes XLA store its choice of GPU kernels in the run directory, and reuse it on resume.
 
-    It chooses by the clock, and other kernels round differently: a resume that chose anew could not
-    be bit-equal. XLA reads this once in a process, when it compiles first. What the user's
-    `XLA_FLAGS` say of it counts instead.
+    XLA chooses by measured time, and kernels round differently, so a resume with a new choice would
+    not be bit-equal. XLA reads the variable at its first compilation. The user's own `XLA_FLAGS`
+    have priority.
     """
     flags, file = os.environ.get("XLA_FLAGS", ""), directory.absolute() / AUTOTUNED_NAME
     if "_autotune_results_" in flags or "'" in str(file):
         return
     added = [f"--xla_gpu_dump_autotune_results_to='{file}'"]
-    if file.is_file() and file.stat().st_size:  # XLA fails where there is none
+    if file.is_file() and file.stat().st_size:  # XLA fails without a file
         added.append(f"--xla_gpu_load_autotune_results_from='{file}'")
     os.environ["XLA_FLAGS"] = " ".join([flags, *added]).strip()
 
 
 class _Passing:
-    """A stream to one place, and later to wherever standard error is by then."""
+    """A stream to `target`, and to the present standard error once `target` is None."""
 
     def __init__(self, target: TextIO) -> None:
         self.target: TextIO | None = target
@@ -69,10 +69,10 @@ class _Passing:
 
 @contextlib.contextmanager
 def standard_error_to(target: TextIO) -> Iterator[None]:
-    """Sends elsewhere what Python writes to standard error within.
+    """Redirects what Python writes to standard error.
 
-    What keeps that stream for longer, as handlers of logging do that a library makes while it is
-    imported, writes to standard error afterwards.
+    An object that keeps the stream for longer, such as a logging handler of an imported library,
+    writes to standard error afterwards.
     """
     passing = _Passing(target)
     try:
@@ -83,12 +83,10 @@ def standard_error_to(target: TextIO) -> Iterator[None]:
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow without the lines that its libraries write before anybody can stop them.
+    """Imports TensorFlow without the log lines of its libraries, which are shown if it fails.
 
-    What they wrote is shown after all if the import fails. What Python itself says meanwhile, such
-    as where a process that stands still or breaks off does so, is shown at once.
-
-    Keras draws galleries if it finds matplotlib; here it does not, which saves each rank 20 MB.
+    Output of Python itself, such as the stacks of a process that hangs or crashes, is shown at
+    once. Matplotlib is hidden from Keras, which saves each rank 20 MB.
     """
     sys.stderr.flush()
     with contextlib.ExitStack() as stack:
@@ -114,20 +112,19 @@ def load_tensorflow() -> None:
 
 
 def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
-    """Takes the first GPU that TensorFlow sees, whose memory is taken as it is needed.
+    """Claims the first GPU that TensorFlow sees, with memory that grows as needed.
 
-    Where none is allowed, TensorFlow leaves all of them alone, also those that the user's
-    CUDA_VISIBLE_DEVICES names. To be called before TensorFlow computes anything; once more is fine.
+    If no GPU is `allowed`, TensorFlow uses none, not even those in the user's CUDA_VISIBLE_DEVICES.
+    Call it before TensorFlow computes anything; a second call is harmless.
 
-    Products are those of single precision from then on, in the whole process: TensorFlow would
-    round their factors to the 10 bits of TensorFloat-32, and what is learned would be another
-    than on a CPU.
+    TensorFloat-32 is switched off for the whole process: it would round factors of matrix products
+    to 10 bits, so that learning differs from that on a CPU.
 
     Returns:
-        Its name; None where there is none.
+        The name of the GPU; None without one.
 
     Raises:
-        EnvironmentFault: There is none, and one is needed; or it cannot be taken any more.
+        EnvironmentFault: A needed GPU does not exist or can no longer be claimed.
     """
     config = importlib.import_module("tensorflow").config
     gpus = config.list_physical_devices("GPU")
@@ -160,9 +157,9 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
 def limit_threads(threads: int) -> None:
     """Gives TensorFlow this many threads, once per process and before it computes anything.
 
-    They run independent operations side by side, such as the losses of actor, critics and
-    statistics network. They do not share the work of a single one: products of 256 rows are too
-    small for that. So the numbers do not depend on how many there are.
+    Threads run independent operations in parallel, such as the losses of actor, critics and
+    statistics network. A single operation is never split, as products of 256 rows are too small for
+    that. So the numbers do not depend on the number of threads.
     """
     pools = importlib.import_module("tensorflow").config.threading
     try:

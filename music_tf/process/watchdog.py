@@ -1,4 +1,4 @@
-"""The heartbeat of this process, and what ends the process when the heart stands still."""
+"""The heartbeat of this process, and the watchdog that ends the process without one."""
 
 import contextlib
 import ctypes
@@ -17,7 +17,7 @@ from music_tf.errors import EXIT_HANGING
 from music_tf.process.signals import Interruption, is_guest
 
 LONGER = 4.0
-"""How many times longer than usual compiling and saving may take."""
+"""Factor on the timeout while compiling and saving."""
 _TIME_FOR_OTHERS_S = 1.0
 _LOOKS = 10.0
 _STOPPED_S = 2.0
@@ -29,16 +29,16 @@ _IN_A_THREAD = 2
 @dataclasses.dataclass
 class _Heart:
     last: float
-    """When it beat last."""
+    """Time of the last beat."""
     factor: float = 1.0
-    """On the timeout."""
+    """Factor on the timeout."""
 
 
 _heart = _Heart(time.monotonic())
 
 
 def heartbeat() -> None:
-    """Tells the watchdog that this process works: at each environment step, every few updates."""
+    """Tells the watchdog that this process works, at each environment step or few updates."""
     _heart.last = time.monotonic()
 
 
@@ -56,18 +56,18 @@ def longer_timeout() -> Iterator[None]:
 
 @contextlib.contextmanager
 def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
-    """Ends this process with exit code 86 when it stands still, with the stacks of its threads.
+    """Ends this process with exit code 86 if it hangs, and prints the stacks of its threads.
 
-    A rank waits for ever for one that is stuck or gone: MPI has no timeouts. So every rank watches
-    itself. Ranks move in step, so that all of them notice within a moment. Each first shows where
-    it stands, and a second later the first to leave ends the job. A thread that holds Python's
-    interpreter lock for ever is not seen. The process of others (`as_guest`) goes on: its thread is
-    interrupted once it comes back to Python.
+    MPI has no timeouts, so a rank would wait for ever for one that hangs or has ended. Every rank
+    therefore watches itself. Ranks run in lockstep, so all notice within a moment; each prints its
+    stacks, and a second later the first one ends the job. A thread that never releases Python's
+    interpreter lock goes unnoticed. In the caller's own process (`as_guest`) only the thread is
+    interrupted, once it returns to Python.
 
     Args:
         seconds: Longest time between two heartbeats; infinity watches nothing.
-        speaker: Begins the message, such as `music-tf: rank 1`.
-        log: File that the stacks are added to, beside standard error.
+        speaker: Start of the message, such as `music-tf: rank 1`.
+        log: File for the stacks, beside standard error.
     """
     if math.isinf(seconds):
         yield
@@ -86,7 +86,7 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         looked = time.monotonic()
         while not over.wait(interval):
             now = time.monotonic()
-            if now - looked > interval + _STOPPED_S:  # the whole process stood still, as in Ctrl-Z
+            if now - looked > interval + _STOPPED_S:  # the whole process was paused, as by Ctrl-Z
                 heartbeat()
             looked = now
             idle = now - _heart.last
@@ -113,11 +113,11 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         over.set()
         thread.join()
         if watched is not None:
-            raise_in(watched, None)  # one that comes too late
+            raise_in(watched, None)  # cancels an exception that is not raised yet
 
 
 class _Event(ctypes.Structure):
-    """What a POSIX timer does once its time is up: call a function in a thread of its own."""
+    """Action of a POSIX timer: it calls a function in a new thread."""
 
     _fields_ = (
         ("argument", ctypes.c_void_p),
@@ -136,9 +136,9 @@ class _Times(ctypes.Structure):
 def backstop(seconds: float) -> Iterator[None]:
     """Ends this process with exit code 86 after `seconds`, whatever holds the interpreter lock.
 
-    MPI starts within an import, which a `watchdog` in Python cannot interrupt. So stacks are shown
-    by faulthandler's thread, and the C library's timer calls `_exit`. Where there is no such timer,
-    or the time is longer than a week, nothing is done.
+    MPI starts within an import, which a `watchdog` in Python cannot interrupt. So faulthandler's
+    thread prints the stacks, and a timer of the C library calls `_exit`. Without such a timer, or
+    for more than a week, nothing happens.
     """
     library = ctypes.CDLL(None)
     if seconds > _WEEK or sys.platform != "linux" or not hasattr(library, "timer_create"):

@@ -208,14 +208,14 @@ class Checkpoints:
         self._keep = keep
         self._failures = 0
         self.crowded = False
-        """Whether the list of files is so long that the next save had better be compact."""
+        """Whether the list of files is so long that the next save should be compact."""
         # What follows is used by the root alone.
         self._lineage: list[str] | None = None
         self._chain: Mapping[str, tuple[Entry, ...]] = {}
 
     @property
     def newest(self) -> Path:
-        """Where the root has saved last."""
+        """The checkpoint that the root saved last."""
         return self._directory / (self._lineage or [""])[-1]
 
     def save(
@@ -234,7 +234,7 @@ class Checkpoints:
             shards: Replay rows added since the last save that returned True, by worker of this
                 rank (`worker_0003`) and name. A worker without new rows has an empty mapping.
             meta: JSON values; the root's are written.
-            compact: `shards` hold all rows, not only new ones: older files are let go.
+            compact: `shards` hold all rows, not only new ones, so older files are removed.
 
         Returns:
             On every rank, whether the checkpoint is complete. If it is not, a warning was
@@ -282,14 +282,14 @@ class Checkpoints:
 
         Args:
             workers: This rank's workers; all ranks together must name each worker once.
-            expected: What the run has room for: no memory is taken for anything else.
+            expected: Arrays that the run can hold; nothing else is read into memory.
 
         Returns:
             The state, or None if there is no checkpoint at all.
 
         Raises:
             EnvironmentFault: There are checkpoints, but none is intact; nothing is changed.
-            UsageError: The checkpoint is one of another run or of other workers.
+            UsageError: The checkpoint belongs to another run or to other workers.
         """
         listed = _tried(self._existing) if self._comm.is_root else None
         existing, problem = self._comm.broadcast_object(listed)
@@ -327,7 +327,7 @@ class Checkpoints:
         return restored
 
     def _begin(self, epoch: int) -> str:
-        """Makes room for a new checkpoint and returns its label."""
+        """Creates the draft folder of a new checkpoint and returns its label."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._tidy()
         taken = {path.name for path in self._directory.iterdir()}
@@ -343,7 +343,6 @@ class Checkpoints:
     def _write_rows(
         self, label: str, shards: Mapping[str, Mapping[str, npt.NDArray[Any]]]
     ) -> dict[str, list[Entry]]:
-        """Writes this rank's replay rows."""
         entries: dict[str, list[Entry]] = {}
         for worker, rows in shards.items():
             check_path(worker)
@@ -365,7 +364,7 @@ class Checkpoints:
         meta: Mapping[str, Any],
         chain: Mapping[str, tuple[Entry, ...]],
     ) -> None:
-        """Writes shared state, and puts a complete checkpoint in its place."""
+        """Writes shared state and renames the complete checkpoint to its label."""
         size = _write_folder(self._temporary(label), arrays, meta, epoch, chain)
         if size > LARGEST_MANIFEST:
             raise OSError(f"its list of files takes {size} bytes; fewer --workers make it shorter")
@@ -376,7 +375,7 @@ class Checkpoints:
         self._lineage = [*(self._lineage or []), label][-self._keep :]
 
     def _clean(self, label: str, failed: bool) -> None:
-        """Removes what a failed save began, else what no kept checkpoint needs; never fails."""
+        """Removes the files of a failed save, else those that no kept checkpoint needs."""
         with contextlib.suppress(OSError, DamagedError):
             kept = self._lineage or []
             for other in self._existing():
@@ -394,7 +393,7 @@ class Checkpoints:
     def _read(
         self, label: str, workers: Sequence[str], expected: ExpectedState | None
     ) -> tuple[Restored | None, Manifest | None, tuple[str | None, str | None]]:
-        """Returns a checkpoint and its manifest, then what is damaged and why it is refused."""
+        """Returns a checkpoint and its manifest, then the texts of a damage and of a refusal."""
         folder = self._directory / label
         shared, rows, environment = expected or (None, None, None)
         run = self._directory.parent
@@ -429,7 +428,7 @@ class Checkpoints:
         return self._directory / f"{label}{DRAFT}new"
 
     def _tidy(self) -> None:
-        """Removes what earlier saves left behind; what cannot be removed stops no save."""
+        """Removes drafts of earlier saves; warns if that fails."""
         try:
             remove_drafts(self._directory)
         except OSError as error:
@@ -437,7 +436,7 @@ class Checkpoints:
 
 
 def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
-    """Returns what an action returns, and what the disk had against it."""
+    """Runs an action; returns its result and the text of an `OSError`, if any."""
     try:
         return action(), None
     except OSError as error:
@@ -477,7 +476,7 @@ def save_weights(
 
 
 def weights_of(run: Path) -> Path:
-    """Returns where the weights of a run directory lie; a folder of weights holds its own."""
+    """Returns the folder with the checkpoints of a run; a folder of weights is its own."""
     return run if os.path.isfile(run / MANIFEST) else run / "checkpoints"
 
 
@@ -490,8 +489,8 @@ def newest_weights(
 
     Args:
         directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
-        expected: What the run has: no memory is taken for anything else.
-        wanted: How names of arrays begin; others are not read.
+        expected: Arrays that the run can hold; nothing else is read into memory.
+        wanted: Prefixes of the names of arrays to read.
 
     Raises:
         UsageError: There is no checkpoint.
@@ -510,7 +509,7 @@ def newest_weights(
             meta = read_object(folder, manifest.meta)
             return StoredWeights(folder, manifest.sha256, names, arrays, meta)
         except DamagedError as damage:
-            if not os.path.lexists(folder):  # the run is going, and has removed it meanwhile
+            if not os.path.lexists(folder):  # a running job has just removed it
                 return newest_weights(directory, expected, wanted)
             damages.append(f"{folder.name}/{damage}")
             _LOGGER.warning("checkpoint skipped, it is damaged: %s", damages[-1])

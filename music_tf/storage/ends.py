@@ -1,4 +1,4 @@
-"""Reads where the skills of a run end, as `music-tf skills` has measured and written it."""
+"""Reads the end positions of a run's skills that `music-tf skills` has measured."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,21 +13,22 @@ from music_tf.reading.stored import runs_root
 from music_tf.storage.places import comes_with_package
 
 SKILLS_NAME = "skills.json"
-"""What `music-tf skills` writes into a run directory."""
+"""The file of `music-tf skills` in a run directory."""
 _LARGEST = 10_000_000
 _FINITE = 1e30
-"""Beyond any place; single precision holds it."""
+"""Bound of a coordinate, which single precision holds."""
 
 
 def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | str | None:
-    """Returns where the skills of a run end; a text that says why nobody knows, None without.
+    """Returns the ends of a run's skills, a text that says why they are unknown, or None.
 
-    What is known of an agent of the package lies under the root of all runs.
+    None: the run has fewer than two skills. The file about an agent of the package lies in the root
+    folder of runs.
 
     Args:
         run: The run directory, as its user typed it.
-        config: Its configuration; counts the skills that there are.
-        counters: Of the checkpoint whose skills they have to be: `epoch` and `env_steps`.
+        config: Its configuration, with the number of skills.
+        counters: `epoch` and `env_steps` of the checkpoint that must have been measured.
     """
     skills = config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
@@ -55,7 +56,7 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
 
 
 def _points(rows: list[Any], skills: tuple[int, ...]) -> np.ndarray | None:
-    """Returns the ends of rows, [K, n]; None unless each skill has one of as many numbers."""
+    """Returns the ends in rows, [K, n]; None unless all skills have ends of the same size."""
     known = [row for row in rows if isinstance(row, dict) and type(row.get("skill")) is int]
     ends = {row["skill"]: row.get("end") for row in known}
     found = [ends.get(skill) for skill in skills]

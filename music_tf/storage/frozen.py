@@ -1,4 +1,4 @@
-"""Skills that rest, each with an actor of its own, in what a run has stored."""
+"""Frozen skills, each with its own actor, in the checkpoint of a run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +15,11 @@ from music_tf.types import Array
 _ACTOR, _FIRST = f"{SKILLS}actor/", "parameters/actor/hidden_0/kernel"
 _TOTALS = "normalizer/"
 _LEARNER = ("parameters/actor/", "parameters/critic_", "parameters/value/", "targets/", SKILLS)
-"""How arrays are named that belong to the skill at hand, or to all skills."""
+"""Prefixes of arrays that belong to the skill in training, or to all skills."""
 
 
 def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
-    """Returns a value for each skill that rests, the stage it was learned in; None if unsaid."""
+    """Returns the stage in which each frozen skill was learned; None if the file has none."""
     said = meta.get("incremental")
     worlds = said.get("worlds") if isinstance(said, dict) else None
     return worlds if isinstance(worlds, list) else None
@@ -28,17 +28,17 @@ def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
 def of_one_skill(
     stored: StoredWeights, source: Path, skill: int | None, before_condition: tuple[int, int]
 ) -> StoredWeights:
-    """Returns what one of several actors has, as if a run had learned it alone.
+    """Returns one frozen skill as if a run had learned it alone.
 
-    Weights and moments are those that rest, and nothing is left of other learners: their critics
-    are gone. The actor never saw a condition, so zeros stand where a new run reads one. Moments go
-    on with the weight of all that the source has counted.
+    It has the frozen weights and normaliser moments of the skill and no critics. Its actor never
+    read a condition, so kernels get zeros in those rows. The moments have the count of all
+    observations of the source.
 
     Args:
         stored: Of a run that learned skills one after the other.
         source: As the user knows it.
         skill: Counted from 0; None is refused.
-        before_condition: Numbers that an actor reads before a condition, and those of that.
+        before_condition: Sizes of the observation, which precedes the condition, and of that.
 
     Raises:
         UsageError: There is no such skill.
@@ -71,13 +71,13 @@ def of_one_skill(
 
 
 def with_zeros(kernel: Array, before: int, condition: int) -> Array:
-    """Returns a kernel that also reads a condition, and makes nothing of it."""
+    """Returns a kernel with zero rows for a condition, inserted after row `before`."""
     rows = np.zeros([condition, *kernel.shape[1:]], kernel.dtype)
     return np.concatenate([kernel[:before], rows, kernel[before:]])
 
 
 def _totals(moments: Array, counted: Array) -> Array:
-    """Returns sums, sums of squares and the count [2D + 1] that lead to moments [2, D]."""
+    """Returns sums, sums of squares and count [2D + 1] with the moments [2, D]."""
     mean, deviation = moments.astype(np.float64)
     count = counted[-1:]
     return np.concatenate([count * mean, count * (np.square(mean) + np.square(deviation)), count])

@@ -1,4 +1,4 @@
-"""Loads the policy of a run: what its checkpoint must hold, and what acts, infers and leads."""
+"""Loads the policy of a run, and checks what its checkpoint must hold."""
 
 import functools
 import math
@@ -35,14 +35,14 @@ from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
 from music_tf.types import Array
 
 DISCRIMINATOR = ("parameters/discriminator/", "scales/discriminator")
-"""How names of arrays begin that name skills."""
+"""Prefixes of the arrays of the discriminator of skills."""
 EMBEDDING = (f"parameters/{PHI}/", f"scales/{PHI}")
-"""How names of arrays begin that lead to places."""
+"""Prefixes of the arrays of the embedding."""
 _NORMALIZERS = ("normalizer/observation", "normalizer/goal")
 _MOST_COMPONENTS = 2**20
-"""Numbers in a vector that an environment takes or gives."""
+"""Largest size of an observation, goal or action."""
 _LARGEST_NETWORKS = 2**29
-"""Bytes of weights beside the actor's."""
+"""Most bytes of weights beside the actor's."""
 
 
 def load_policy(
@@ -50,15 +50,15 @@ def load_policy(
 ) -> SavedPolicy:
     """Loads the policy of a run from its newest intact checkpoint, or that of a ready-made agent.
 
-    The run may still be going: nothing is locked or written.
+    The run may still be in training: nothing is locked or written.
 
     Args:
         run: A run directory, `latest`, a folder that `evaluate --export` wrote, or the name of an
-            agent that comes with the package, such as `push`; a path wins over a name.
-        env_id: Repeats the id `module:Id` of your own environment, which no file may import;
-            needed for nothing else.
-        allow_import: Lets the run import the modules of your own that it names: an encoder of yours
-            infers with its own code, and with TensorFlow.
+            agent that comes with the package, such as `push`; a path has priority over a name.
+        env_id: The id `module:Id` of your own environment, if the run has one, since no file may
+            import a module.
+        allow_import: Lets the run import the modules of your own that it names, such as that of an
+            encoder, which needs TensorFlow.
 
     Raises:
         UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
@@ -82,8 +82,8 @@ def saved_policy(
     Args:
         run: The run directory.
         stored: What its `config.json` says.
-        wanted: How the names of the arrays to read begin: actor and normalisers, and what else
-            the caller needs of the same checkpoint. Others may be damaged.
+        wanted: Prefixes of the arrays to read: actor, normalisers, and others that the caller
+            needs. Arrays that are not read may be damaged.
 
     Raises:
         UsageError: No checkpoint yet, or one that does not fit `config.json`.
@@ -129,10 +129,10 @@ def saved_policy(
     try:
         for term in paid:
             hidden = getattr(term, "hidden_sizes", ())
-            state = getattr(term, "state", None)  # that is judged, not the one that is learned
+            state = getattr(term, "state", None)  # before or after the step, as in the reward
             judged = {**seen, "state": state} if seen else seen
             names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
-    except ValueError as error:  # which does not keep the policy from acting
+    except ValueError as error:  # the policy acts without it
         names = str(error)
     if config.agent.inference is not None:
         return AdaptivePolicy(stored, current, counters, declared), found
@@ -146,7 +146,7 @@ def saved_policy(
 def _embedding_in(
     config: Config, found: StoredWeights, observation_dim: int
 ) -> Embedding | str | None:
-    """Returns what leads to places, a text where it does not fit, None where there is none."""
+    """Returns the embedding, a text that says why it does not fit, or None without one."""
     inputs, kind = found.meta.get("inputs"), config.condition.kind
     size = config.condition_size
     seen = inputs.get(PHI) if isinstance(inputs, dict) else None
@@ -154,13 +154,13 @@ def _embedding_in(
         if PHI in term.networks:
             try:
                 return embedding_of(found.arrays, seen, term, kind, size, observation_dim)
-            except ValueError as error:  # which does not keep the policy from acting
+            except ValueError as error:  # the policy acts without it
                 return str(error)
     return None
 
 
 def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:
-    """Returns the stages in which skills were learned that are finished, one after the other."""
+    """Returns the stage in which each finished skill was learned."""
     worlds = worlds_of(found.meta)
     room = len(found.arrays[f"{SKILLS}moments/observation"])
     stages = range(max(1, len(config.env.stages)))
@@ -180,7 +180,7 @@ def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, .
 
 
 def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> dict[str, Array]:
-    """Returns the weights of what infers a belief by name; none where there are none."""
+    """Returns the weights of the encoder by name; empty without an encoder."""
     inference = config.agent.inference
     if inference is None or not _has_encoder(found.arrays):
         return {}
@@ -193,7 +193,7 @@ def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> d
 
 
 def _has_encoder(names: Iterable[str]) -> bool:
-    """Whether arrays hold what infers a belief; a folder of exported weights may lack it."""
+    """Whether arrays hold an encoder; a folder of exported weights may lack it."""
     return any(name.startswith(f"parameters/{ENCODER}") for name in names)
 
 
@@ -205,9 +205,9 @@ def _actor_shapes(
 
 
 def _expected(config: Config, found: Expected) -> Expected:
-    """Returns what a run's checkpoint must hold; what the environment has stands in it alone.
+    """Returns the arrays that a run's checkpoint must hold; sizes of the environment are its own.
 
-    Networks of rewards, whose shapes only TensorFlow knows, are bounded as a whole.
+    Shapes of reward networks are known to TensorFlow alone, so only their total size is bounded.
     """
     *_, last = _actor_shapes(config, 0, 0, 0)
     sizes = {}
@@ -220,7 +220,7 @@ def _expected(config: Config, found: Expected) -> Expected:
         sizes[name] = shape[0]
     observation, goal, actions = sizes.values()
     skills = 0
-    if config.incremental.on:  # fewer where a run has been told to learn more
+    if config.incremental.on:  # fewer before a run that learns further skills has saved
         _, shape = found.get(f"{SKILLS}moments/observation", (None, ()))
         skills = min(config.skills, shape[0]) if shape else config.skills
     expected: dict[str, Kind] = {

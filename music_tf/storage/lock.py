@@ -1,4 +1,4 @@
-"""A directory belongs to one job at a time."""
+"""A lock by which a directory belongs to one job at a time."""
 
 import contextlib
 import fcntl
@@ -16,19 +16,19 @@ from music_tf.files import read_json, replace_file
 LOCK_NAME = "lock.json"
 _LARGEST_LOCK = 10_000
 _LOCK_TRIES, _LOCK_PAUSE = 10, 0.02
-"""A lock that somebody who only looks at a run holds is gone by the next try."""
+"""Tries and pause in seconds; a reader of the run holds the lock only for a moment."""
 _LOGGER = logging.getLogger(__name__)
 
 
 class RunLock:
     """Keeps other jobs out of a directory for as long as this process lives.
 
-    On this host the kernel decides, which gives the lock back when its holder dies. Across hosts
-    the lock file does: it says which host, and which start of which Slurm job, holds it.
+    On this host it is a lock of the kernel, which ends with its holder. Across hosts it is the lock
+    file, with the host, the Slurm job and its restart count of the holder.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Takes the lock, also one whose holder is dead or was queued again by Slurm.
+        """Takes the lock, also if its holder is dead or was requeued by Slurm.
 
         Raises:
             UsageError: Another job uses the directory.
@@ -53,11 +53,11 @@ class RunLock:
         """Holds the directory until the end of a `with`."""
 
     def __exit__(self, *fault: object) -> None:
-        """Gives the directory back."""
+        """Releases the lock."""
         self.release()
 
     def release(self) -> None:
-        """Gives the directory back."""
+        """Releases the lock."""
         with contextlib.suppress(OSError):
             if _holder(self._path) == self._mine:
                 self._path.unlink()
@@ -65,7 +65,7 @@ class RunLock:
 
 
 def refuse_if_in_use(directory: Path) -> None:
-    """Checks for another job's lock without touching anything.
+    """Checks for another job's lock without writing anything.
 
     Raises:
         UsageError: Another job uses the directory; the text names its host and process.
@@ -81,7 +81,7 @@ def refuse_if_in_use(directory: Path) -> None:
 
 
 def _flock(folder: int, kind: int, tries: int = 1) -> bool | None:
-    """Locks an open folder; returns whether it was free, None where there are no such locks."""
+    """Locks an open folder; returns whether it was free, None if the file system has no locks."""
     for _ in range(tries):
         try:
             fcntl.flock(folder, kind | fcntl.LOCK_NB)
@@ -95,7 +95,7 @@ def _flock(folder: int, kind: int, tries: int = 1) -> bool | None:
 
 
 def _refuse_other_holder(directory: Path, free: bool | None) -> None:
-    """Refuses a directory unless whoever the lock file names certainly runs no more."""
+    """Refuses a directory unless the holder in its lock file has certainly ended."""
     holder = _holder(directory / LOCK_NAME)
     gone = holder is None
     if holder:
@@ -116,7 +116,7 @@ def _refuse_other_holder(directory: Path, free: bool | None) -> None:
 
 
 def _holder(path: Path) -> dict[str, Any] | None:
-    """Returns what a lock file says, None without one, and nothing known of a damaged one."""
+    """Returns the content of a lock file, None without one, empty for a damaged one."""
     try:
         content = read_json(path, _LARGEST_LOCK)
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _is_dead(pid: Any) -> bool:
 
 
 def _slurm() -> dict[str, str | None]:
-    """Returns which Slurm job this is, and how often Slurm has queued it again."""
+    """Returns the id of this Slurm job, and how often Slurm has requeued it."""
     return {
         "slurm_job": os.environ.get("SLURM_JOB_ID"),
         "slurm_restarts": os.environ.get("SLURM_RESTART_COUNT", "0"),

@@ -1,4 +1,4 @@
-"""Logs of a run: a file for each rank, and the terminal. A full disk costs lines, never the run."""
+"""Logs of a run: a file for each rank, and the terminal. A full disk never ends the run."""
 
 import contextlib
 import logging
@@ -12,25 +12,24 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def log_path(path: Path, rank: int) -> Path:
-    """Returns where a rank of the run in a directory keeps its log."""
     return path / "logs" / f"rank_{rank:04d}.log"
 
 
 class RateLimitedWarning:
-    """Warns of a disk that fails: once in ten minutes, however many files it is about."""
+    """Warns of a failing disk at most once in ten minutes."""
 
     def __init__(self) -> None:
         self._quiet_until = -math.inf
 
     def __call__(self, what: str, error: OSError, path: Path) -> None:
-        """Says that something was not written to a file, unless it was said a moment ago."""
+        """Warns that `what` was not written to a file, unless a warning is recent."""
         if time.monotonic() >= self._quiet_until:
             self._quiet_until = time.monotonic() + _QUIET_SECONDS
             _LOGGER.warning("%s not written, training goes on: %s (%s)", what, error, path)
 
 
 class LogFile(logging.FileHandler):
-    """A log file; a full disk loses lines, never the run."""
+    """A log file that drops lines if the disk is full."""
 
     def __init__(self, path: Path, warn: RateLimitedWarning) -> None:
         super().__init__(path, encoding="utf-8")
@@ -45,7 +44,7 @@ class LogFile(logging.FileHandler):
 
 
 class Terminal(logging.Handler):
-    """Writes to whatever `sys.stderr` is at the time, so that a progress bar can make room."""
+    """Writes to the present `sys.stderr`, which a progress bar may replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes the message without a time."""

@@ -116,7 +116,7 @@ OF_ACTORS = {
 
 
 def _sections() -> dict[str, Mapping[str, str]]:
-    """Returns every metric of ours by what brings it to a run; those of settings say it there."""
+    """Returns every metric of the package, grouped by what a run must have to write it."""
     settings: list[Settings | type[Settings]] = [*recipes.agents(), *recipes.terms().values()]
     settings += groups_of(Config())
     declared: dict[str, dict[str, str]] = {}
@@ -137,13 +137,13 @@ def _sections() -> dict[str, Mapping[str, str]]:
 
 
 SECTIONS = _sections()
-"""Every metric of ours with its meaning, by what brings it to a run."""
+"""Every metric of the package with its meaning, by what a run must have to write it."""
 METRICS = {name: meaning for part in SECTIONS.values() for name, meaning in part.items()}
-"""Every metric of ours with its meaning, in the order of columns; the names are public."""
+"""The same in the order of columns; the names are public."""
 
 
 def known_to(config: Config) -> dict[str, str]:
-    """Returns every metric that a run may write: ours, and what its own settings declare."""
+    """Returns every metric that a run may write: `METRICS`, and those of its own settings."""
     own = [group.declared() for group in groups_of(config)]
     return METRICS | {name: meaning for each in own for name, meaning in each.items()}
 
@@ -151,12 +151,8 @@ def known_to(config: Config) -> dict[str, str]:
 def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, str]:
     """Returns the metrics that have a column from the first row on, even while they are blank.
 
-    Those that each row has, such as times and those of ranks and actors, need not be foreseen.
-
-    Args:
-        config: What is trained.
-        info: What is known of its environment.
-        goals: Whether that has any.
+    Metrics that every row has need not be among them. `info` is about the environment, and `goals`
+    says whether that has goals.
     """
     thing, supported = info.object is not None, info.support is not None
     held = thing and info.gripper is not None
@@ -198,7 +194,7 @@ CONTROL = {
     "control/information_null_std": "standard deviation over these shuffles",
     "control/information_p": "(1 + shuffles that give as much) / 21: how often chance does",
 }
-"""What `evaluate --full` measures beside them, in the order of its table."""
+"""Metrics of `evaluate --full`, in the order of its table."""
 
 COVERAGE = {
     "coverage/kept_rate": "share of episodes that end with the object's centre above its support, "
@@ -212,7 +208,7 @@ COVERAGE = {
     "coverage/object_cells": "cells of 10 cm that the object visits in any state, floor and air "
     "included; a shove off the table has most",
 }
-"""What it measures on more episodes, so that a shove cannot win, in the order of its table."""
+"""Its metrics on more episodes, by which a shove is not best, in the order of its table."""
 
 ZERO_SHOT = {
     "zero_shot/ever": "share of goals that are reached at any step",
@@ -221,10 +217,10 @@ ZERO_SHOT = {
     "`zero_shot/stop` of the goal",
     "zero_shot/stop": "that distance, in the embedding or between places, chosen on 48 other goals",
 }
-"""What `evaluate --zero-shot` measures."""
+"""Metrics of `evaluate --zero-shot`."""
 
 JUDGED = {"control": CONTROL, "coverage": COVERAGE, "zero_shot": ZERO_SHOT}
-"""All by their names in `evaluation.json`, where each stands beside `NAME_episodes`."""
+"""These three by their names in `evaluation.json`, which also holds `NAME_episodes`."""
 
 
 class EvaluationPicture(NamedTuple):
@@ -233,12 +229,12 @@ class EvaluationPicture(NamedTuple):
     tag: str
     """Its name in TensorBoard."""
     file: str
-    """Its name in `videos/` of the run; `{steps}` stands for the environment steps by then."""
+    """Its name in `videos/` of the run; `{steps}` stands for the environment steps."""
     pixels: npt.NDArray[np.uint8]  # [height, width, 3]
 
 
 class MetricsWriter:
-    """Writes metrics on the root; a disk that fails costs a warning, never the run."""
+    """Writes metrics on the root; a failing disk is a warning and never ends the run."""
 
     def __init__(
         self,
@@ -254,8 +250,8 @@ class MetricsWriter:
             directory: The run directory.
             resume_after: Last epoch to keep: rows and events of later ones are dropped. None
                 for a new run.
-            warn: What warns of a disk that fails; one of its own by default.
-            metrics: Those that rows may have with their meaning, in the order of columns.
+            warn: Warns of a failing disk.
+            metrics: Metrics that rows may have, with their meaning, in the order of columns.
 
         Raises:
             EnvironmentFault: The rows of a resumed run cannot be read.
@@ -267,14 +263,14 @@ class MetricsWriter:
         self._csv = _AppendFile(path, len(kept), self._warn)
         self._header = _cells(kept.partition(b"\n")[0])
         steps = _last_steps(self._header, kept)
-        # TensorBoard knows the name, and takes files in its order
+        # TensorBoard recognises this form of name, and reads files in its order
         stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
         events = f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"
         self._events = _AppendFile(directory / events, 0, self._warn)
         self._put_event(file_version="brain.Event:2")
         from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
 
-        # TensorBoard forgets what an interrupted run wrote from this step on
+        # TensorBoard drops the events of an interrupted run from this step on
         start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         self._put_event(session_log=start, step=steps + 1)
         self._pictures = directory / "videos"
@@ -292,7 +288,7 @@ class MetricsWriter:
                 are left blank. The CSV gets a column for each name that it lacks, at its end.
 
         Raises:
-            ValueError: No meaning is known of a name, or the epoch or the steps are missing.
+            ValueError: A name has no documented meaning, or the epoch or the steps are missing.
         """
         unknown = sorted(set(row) - set(self._metrics))
         if unknown:
@@ -312,7 +308,7 @@ class MetricsWriter:
         self._put_event(summary=summary, step=int(steps))
 
     def _add_columns(self, names: Sequence[str]) -> None:
-        """Gives the CSV the columns that it lacks; where the disk fails, the next row tries it."""
+        """Adds missing columns to the CSV; if the disk fails, the next row tries again."""
         more = [name for name in names if name not in self._header]
         if not self._header:
             self._header = ("epoch", *more)
@@ -327,7 +323,7 @@ class MetricsWriter:
         self._put_event(summary=text_pb(name, text), step=0)
 
     def write_histogram(self, name: str, values: npt.ArrayLike, step: int = 0) -> None:
-        """Shows in TensorBoard how values of any shape are spread after so many steps."""
+        """Shows in TensorBoard the histogram of values of any shape, at a step."""
         from tensorboard.plugins.histogram.summary_v2 import histogram_pb  # noqa: PLC0415 - heavy
 
         self._put_event(summary=histogram_pb(name, np.asarray(values)), step=step)
@@ -340,8 +336,8 @@ class MetricsWriter:
         Args:
             name: Its tag.
             image: Pixels [height, width, 3].
-            step: Environment steps it belongs to.
-            file: Where given, the image is also `videos/FILE` of the run.
+            step: Environment steps.
+            file: If given, the image is also written to `videos/FILE` of the run.
         """
         from PIL import Image  # noqa: PLC0415 - heavy
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
@@ -363,7 +359,7 @@ class MetricsWriter:
                 self._warn("picture", error, path)
 
     def _put_event(self, **fields: Any) -> None:
-        # TensorBoard's own writer gives up for good where a disk is full for a moment
+        # TensorBoard's own writer never recovers from a full disk
         from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
         from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415
 
@@ -374,7 +370,7 @@ class MetricsWriter:
 
 
 class _AppendFile:
-    """A file that grows by whole records; what a full disk refuses is tried again later."""
+    """A file that grows by whole records; after a full disk, later calls write the missing ones."""
 
     def __init__(self, path: Path, size: int, warn: RateLimitedWarning) -> None:
         self._path = path
@@ -383,7 +379,7 @@ class _AppendFile:
         self._warn = warn
 
     def append(self, data: bytes) -> None:
-        """Adds a record, without leaving half of it behind if the disk is full."""
+        """Adds a record, whole or not at all."""
         self._pending += data
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -400,7 +396,7 @@ class _AppendFile:
         self._pending = b""
 
     def extend_lines(self, first: bytes, others: bytes) -> bool:
-        """Adds to the end of the first line and of all others, at once or not at all."""
+        """Appends to the first line and to all others, all or none; returns whether it worked."""
         try:
             whole = read_at_most(self._path, _LARGEST_TABLE)[: self._size] + self._pending
             ends = itertools.chain([first], itertools.repeat(others))
@@ -431,7 +427,7 @@ def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
         try:
             replace_file(path, kept)
         except OSError as error:
-            warn("metrics", error, path)  # the first row that is written drops them
+            warn("metrics", error, path)  # the next row that is written drops these rows
     lost = last_epoch - max(kept.count(b"\n") - 1, 0)
     if lost > 0:
         _LOGGER.warning("no row of %d of %d epochs, training goes on: %s", lost, last_epoch, path)

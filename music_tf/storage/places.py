@@ -1,4 +1,4 @@
-"""Where runs and agents lie, and which of them a user means."""
+"""Finds the runs and agents that a user names."""
 
 import json
 import os
@@ -11,16 +11,15 @@ from music_tf.errors import UsageError
 from music_tf.reading.stored import CONFIG_NAME, LATEST, named_run, runs_root
 
 AGENTS = Path(__file__).resolve().parents[1] / "weights"
-"""Agents that come with the package: a folder each, of weights, settings and `agent.json`."""
+"""Agents of the package: a folder for each, with weights, settings and `agent.json`."""
 
 
 def folder_name(env_id: str) -> str:
-    """Returns an environment's id as the name of a folder."""
     return without_module(env_id).replace("/", "_")
 
 
 def find_run(text: str) -> Path:
-    """Returns the run directory that the user means; `latest` is the newest under the root.
+    """Returns the run directory of a path or name; `latest` is the newest in the root.
 
     Raises:
         UsageError: There is no run.
@@ -37,9 +36,9 @@ def find_run(text: str) -> Path:
 
 
 def find_agent(text: str) -> Path:
-    """Returns the directory of what can act: a run, a folder of weights, or an agent by its name.
+    """Returns the directory of a run, of a folder of weights, or of an agent by its name.
 
-    Where a path and the name of an agent are the same word, the path wins.
+    A path has priority over the name of an agent.
 
     Raises:
         UsageError: There is none.
@@ -58,10 +57,10 @@ def find_agent(text: str) -> Path:
 
 
 def find_source(text: str) -> Path:
-    """Returns where the weights lie that the user means: of a run, of a folder, or of an agent.
+    """Returns the folder of weights of a run, a folder of weights, or an agent.
 
     Raises:
-        UsageError: There are none.
+        UsageError: There is none.
     """
     from music_tf.storage.checkpoint import MANIFEST, weights_of  # noqa: PLC0415 - numpy
 
@@ -80,9 +79,9 @@ def find_source(text: str) -> Path:
 
 
 def agents() -> dict[str, dict[str, Any]]:
-    """Returns the agents that come with the package by name, with what `agent.json` says of each.
+    """Returns the agents of the package by name, each with the content of its `agent.json`.
 
-    That is what it does, the command, seed, commit and versions that made it, and its evaluation.
+    The file holds a description, the command, seed, commit and versions, and the evaluation.
     """
     return {
         path.parent.name: json.loads(path.read_text(encoding="utf-8"))
@@ -91,21 +90,21 @@ def agents() -> dict[str, dict[str, Any]]:
 
 
 def comes_with_package(run: Path) -> bool:
-    """Whether a directory is that of an agent of the package, so that nothing is written there."""
+    """Whether a directory is that of an agent of the package, which is never written to."""
     return run.resolve().parent == AGENTS
 
 
 def film_path(run: Path) -> Path:
-    """Returns where a film of a run goes unless asked otherwise; of an agent, under the root."""
+    """Returns the default path of a film: in the run, or for an agent in the root of runs."""
     if comes_with_package(run):
         return runs_root().absolute() / f"{run.name}.mp4"
     return run / "videos" / "policy.mp4"
 
 
 def place_of(name: str, runs: Sequence[Path]) -> Path:
-    """Returns where a file about runs goes unless asked otherwise.
+    """Returns the default path of a file about runs.
 
-    Into the run where there is one, seen from its directory or its table; else under the root.
+    It lies in the run if there is one, given by its directory or its table; else in the root.
     """
     only = runs[0].absolute() if len(runs) == 1 else runs_root().absolute()
     folder = only if os.path.isdir(only) else only.parent  # False where a name is too long
@@ -118,5 +117,5 @@ def _means_an_agent(text: str) -> bool:
 
 
 def behind_link(directory: Path) -> Path:
-    """Returns the directory that a link such as `latest` means now: it may move during the run."""
+    """Returns the target of a link such as `latest`, which may change during the run."""
     return directory.resolve() if directory.is_symlink() else directory

@@ -1,4 +1,4 @@
-"""What a run has learned, ready to act in a few lines: numpy only, no TensorFlow, MPI or simulator.
+"""The policy of a run, which needs numpy but no TensorFlow, MPI or simulator.
 
 policy = music_tf.load_policy("latest")  # or "push", which comes with the package
 action = policy.act(observation)
@@ -20,7 +20,7 @@ from music_tf.reading.stored import StoredRun
 from music_tf.types import Array, Declared
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
-"""Observations [O] or [B, O], or what a goal environment gives: a dictionary of them and goals."""
+"""Observations [O] or [B, O], or a goal environment's dictionary of observations and goals."""
 
 _MATRIX = 2
 
@@ -36,21 +36,19 @@ class SavedPolicy:
         discriminator: Discriminator | str | None = None,
         declared: Declared | None = None,
     ) -> None:
-        """Takes what a run says of itself, what acts, how far it had come, and what names skills.
+        """Takes a run's record, its networks, and its counters.
 
-        That is None where nothing does, or where it was not saved. It is a text that says why,
-        where what was saved does not fit. The last is what the environment declared in training,
-        None where that is not known.
+        `discriminator` is None without one, or a text that says why the saved one does not fit.
+        `declared` is what the environment declared in training, None if unknown.
         """
         self.stored, config = stored, stored.config
         self.declared = declared
         self.worlds: tuple[int, ...] = ()
-        """Stage of a changing world in which each skill was learned, of those that rest then."""
+        """Stage of a changing world in which each skill was learned, if skills are frozen."""
         self.embedding: Embedding | str | None = None
-        """What leads to places; a text that says why it does not fit, None where there is none."""
+        """Embedding of places; a text that says why it does not fit, None without one."""
         self.ends: Ends | str | None = None
-        """Where skills end, of which one leads nearest to a place; a text that says why nobody
-        knows, None without skills."""
+        """End positions of skills; a text that says why they are unknown, None without skills."""
         self.snapshot = snapshot
         self.discriminator = discriminator if isinstance(discriminator, Discriminator) else None
         self._why_not = discriminator if isinstance(discriminator, str) else ""
@@ -68,7 +66,7 @@ class SavedPolicy:
 
     @property
     def leads(self) -> Embedding | Ends | str | None:
-        """What leads to places: an embedding, else skills whose ends are known."""
+        """What chooses a condition for a place: the embedding, else the ends of skills."""
         if isinstance(self.embedding, str):
             return f"the checkpoint does not fit config.json: {self.embedding}"
         return self.ends if self.embedding is None else self.embedding
@@ -86,21 +84,20 @@ class SavedPolicy:
             observation: Shape [O] or [B, O]; or a dictionary with `observation` and, for runs
                 trained on goals, `desired_goal`.
             goal: Shape [G] or [B, G]. None takes the goals of training: those in `observation`,
-                or zeros for a run that was trained without goals, which takes no others.
-            skill: Which of K skills, from 0 on, one for all or [B], or one-hot as floats, [K] or
-                [B, K]; None where there is only one, or one that the run pinned. A continuous
-                condition has the shape [K] or [B, K].
-            reach: Where what the embedding of a run sees is to be, [n] or [B, n], in the order of
-                its columns, as in [x, y] of a block; takes the place of a skill. The run chooses
-                the condition that leads there, and sees the goals of training. Of skills without
-                an embedding the one acts that ends nearest, in what skills are told apart by.
+                or zeros for a run that was trained without goals, which accepts no others.
+            skill: Index of one of K skills, a number or [B], or one-hot floats, [K] or [B, K];
+                None if only one skill acts. A continuous condition has the shape [K] or [B, K].
+            reach: Place to reach instead of a skill, [n] or [B, n]: values of the columns that the
+                embedding sees, such as [x, y] of a block. The run chooses the condition that leads
+                there. Without an embedding the skill acts whose end is nearest, in the numbers
+                that tell skills apart.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
 
         Raises:
-            ValueError: A wrong shape or number, a goal or a skill that is missing, or a skill
-                that the run does not have; or a place to reach where nothing leads there.
+            ValueError: A wrong shape or number, a missing goal or skill, a skill that the run does
+                not have, or a place without an embedding or ends of skills.
         """
         if goal is not None and not self.goal_dim:
             raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
@@ -204,12 +201,11 @@ class SavedPolicy:
         """Returns log q(z | s) in nats for each skill, [T, K]: how well each explains a state.
 
         Args:
-            states: Observations [T, O]; or [T, D] what skills are told apart by, where that is
-                no part of the observation.
-            actions: Taken there, [T, A], for a run trained with `skill.include_actions` alone.
+            states: Observations [T, O]; or descriptors [T, D] that are no part of observations.
+            actions: Taken there, [T, A]; only for a run trained with `skill.include_actions`.
 
         Raises:
-            ValueError: A wrong shape or number, or nothing in this run names skills.
+            ValueError: A wrong shape or number, or a run without a discriminator.
         """
         names = self.discriminator
         if self._why_not:
@@ -239,24 +235,18 @@ class SavedPolicy:
 
         .. math:: \arg\max_z \sum_t \log q(z | s_t)
 
-        As the authors of DIAYN imitate an expert (arXiv:1802.06070). The other
-        sums, of `skill_log_likelihood`, say how clear the choice is.
-
-        Args:
-            states: As for `skill_log_likelihood`.
-            actions: The same.
-
-        Raises:
-            ValueError: As `skill_log_likelihood`.
+        The authors of DIAYN imitate an expert in this way (arXiv:1802.06070). Arguments and faults
+        are those of `skill_log_likelihood`, whose sums for other skills show how clear the choice
+        is.
         """
         named = self.skill_log_likelihood(states, actions)
         return int(named.sum(axis=0, dtype=np.float64).argmax())
 
 
 class AdaptivePolicy(SavedPolicy):
-    """A policy that infers which task it is in from episodes; `load_policy` makes one.
+    """A policy that infers its task from episodes; `load_policy` makes one.
 
-    What it has seen is its own: a copy that `exploration` returns knows nothing of it.
+    Each object has its own context; the copy that `exploration` returns has an empty one.
     """
 
     snapshot: Snapshot
@@ -268,12 +258,10 @@ class AdaptivePolicy(SavedPolicy):
         counters: Mapping[str, Any],
         declared: Declared | None = None,
     ) -> None:
-        """Takes what a run says of itself, what acts and infers, and how far it had come.
-
-        The last is what its environment declared.
+        """Takes a run's record, its networks, its counters, and what its environment declared.
 
         Raises:
-            ValueError: The agent of the run infers nothing.
+            ValueError: The agent of the run does not infer its task.
         """
         super().__init__(stored, snapshot, counters, declared=declared)
         inference = stored.config.agent.inference
@@ -286,21 +274,21 @@ class AdaptivePolicy(SavedPolicy):
 
     @property
     def belief(self) -> Belief:
-        """What is believed of the task: the prior until something is adapted to."""
+        """The belief over tasks: the prior until `adapt` is called."""
         return self._belief
 
     @property
     def context(self) -> Array:
-        """What the belief is inferred from, [N, C]: what `context_rows` makes of each step."""
+        """The rows from which the belief is inferred, [N, C], one per step: see `context_rows`."""
         return self._context
 
     @property
     def networks(self) -> dict[str, Mapping[str, Array]]:
-        """Weights by name of what acts and what infers."""
+        """Weights of actor and encoder by name."""
         return {"actor": self.snapshot.weights, "encoder": self.snapshot.encoder}
 
     def sizes(self, module: str) -> tuple[int, int]:
-        """Returns the numbers that a network takes and gives, of `actor` or `encoder`.
+        """Returns the sizes of the inputs and outputs of `actor` or `encoder`.
 
         Raises:
             ValueError: There is no such network.
@@ -313,21 +301,21 @@ class AdaptivePolicy(SavedPolicy):
         raise ValueError(f"module: expected actor or encoder, got {module!r:.80}")
 
     def exploration(self) -> "AdaptivePolicy":
-        """Returns a fresh copy that believes the prior."""
+        """Returns a fresh copy with the prior and an empty context."""
         fresh = copy.copy(self)
         fresh._generator = np.random.default_rng()
         fresh.reset()
         return fresh
 
     def reset(self) -> None:
-        """Goes back to the prior, and forgets the context."""
+        """Returns to the prior and an empty context."""
         row_dim = self.sizes("encoder")[0]
         self._context = np.zeros([0, row_dim], np.float32)
         self._belief = self._encoder.prior
         self._latent: Array | None = None
 
     def begin_episode(self, seed: int | None = None) -> Array:
-        """Draws the latent [L] that acts from now on; a seed fixes it."""
+        """Draws the latent [L] of the next actions; a seed fixes it."""
         generator = self._generator if seed is None else np.random.default_rng(seed)
         self._latent = self._belief.draw(
             generator.standard_normal(self._inference.latent, np.float32)
@@ -347,7 +335,7 @@ class AdaptivePolicy(SavedPolicy):
             observation: Shape [O] or [B, O].
             goal: None, as the run has no goals.
             skill: None: `begin_episode` draws the latent. The first call begins an episode.
-            reach: None, as nothing leads to places.
+            reach: None, as the run has no embedding.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
@@ -365,14 +353,13 @@ class AdaptivePolicy(SavedPolicy):
     def adapt(
         self, episodes: Sequence[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
     ) -> "AdaptivePolicy":
-        """Infers the task from episodes, beside all that it was given before; returns itself.
+        """Infers the task from these and all earlier episodes; returns itself.
 
-        Where no `begin_episode` draws one, the next `act` draws a latent of the new belief.
+        The next `act` draws a latent of the new belief, unless `begin_episode` does.
 
         Args:
-            episodes: Observations [T + 1, O], actions [T, A] as `act` gave them, before they
-                are scaled to the environment's bounds, and rewards [T] of each.
-                Rewards are those of `agent.context_reward` where the run has one.
+            episodes: Observations [T + 1, O], actions [T, A] as `act` returned them, and rewards
+                [T] of each. Rewards are those of `agent.context_reward` if the run has one.
 
         Raises:
             ValueError: No episode, wrong shapes or numbers, or a checkpoint without an encoder.
@@ -389,7 +376,7 @@ class AdaptivePolicy(SavedPolicy):
         return self
 
     def _rows(self, episode: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]) -> Array:
-        """Returns what an encoder reads of an episode, [T, C]."""
+        """Returns the rows of an episode for the encoder, [T, C]."""
         if len(episode) != 3:  # noqa: PLR2004
             raise ValueError(
                 f"episodes: expected observations, actions and rewards of each, got {len(episode)}"

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, commit, machine."""
+"""Records what a run was made with: versions, commit, machine."""
 
 import datetime
 import importlib.metadata
@@ -28,7 +28,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the part of `config.json` that nobody types, as JSON values."""
+    """Returns software, commit, machine, ranks and time for `config.json`, as JSON values."""
     return {
         "versions": versions(),
         "mpi": comm.library,
@@ -43,7 +43,7 @@ def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any
 
 
 def versions() -> dict[str, str | None]:
-    """Returns the versions of Python and of what decides about a run's numbers."""
+    """Returns the versions of Python and of the packages that affect a run's numbers."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -57,7 +57,7 @@ def commit(checkout: Path) -> str | None:
     """Returns the git commit that is checked out in a directory, None outside a checkout."""
     git = shared = checkout / ".git"
     try:
-        if git.is_file():  # a worktree: branches lie where it was made from
+        if git.is_file():  # a worktree, whose branches are in the main checkout
             git = checkout / git.read_text().strip().removeprefix("gitdir: ")
             shared = git / (git / "commondir").read_text().strip()
         found = (git / "HEAD").read_text().strip()
@@ -74,7 +74,7 @@ def commit(checkout: Path) -> str | None:
 
 
 def processor() -> str:
-    """Returns the name of this machine's processor."""
+    """Returns the model name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

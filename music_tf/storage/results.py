@@ -1,9 +1,9 @@
-"""Stored results: a copy of a run's `metrics.csv` under comments that say how it came about.
+"""Stored results: a copy of a run's `metrics.csv` under comments with its origin.
 
 # music-tf train ddpg_her --env-id FetchPush-v4 --seed 0     the command
-# then music-tf train --run-dir ... --resume                 how it was resumed by hand, if it was
-# commit 0123abc, tensorflow 2.21.0, 2 cores of ...          what it was made with
-# {"wall_s": 512.3, "final_100_episodes": {...}}             details, where there are any
+# then music-tf train --run-dir ... --resume                 the command of a manual resume, if any
+# commit 0123abc, tensorflow 2.21.0, 2 cores of ...          software and machine
+# {"wall_s": 512.3, "final_100_episodes": {...}}             details, if any
 epoch,time/epoch,...
 """
 
@@ -37,7 +37,7 @@ COUNTED = {
     "time/elapsed_s": "elapsed_s",
     "time/wall_s": "wall_s",
 }
-"""Columns to which a run adds what the run took that it starts from, and a checkpoint's names."""
+"""Columns to which `in_all` adds the source of a warm start, with their names in a checkpoint."""
 _LARGEST_FILE = 20_000_000
 _MOST_ROWS = 1_000_000
 _LARGEST_NUMBER = 1e300
@@ -46,28 +46,28 @@ _NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
 
 
 class NoEpochError(UsageError):
-    """A file holds no epoch: its run has only begun, or it is something else."""
+    """A file holds no epoch: its run has just begun, or it is no table of a run."""
 
 
 class StoredResult(NamedTuple):
     """A `metrics.csv`, or a stored copy of one."""
 
     command: str
-    """What was typed; empty for a `metrics.csv` itself."""
+    """The command line; empty for a `metrics.csv` itself."""
     made_with: str
     """Commit, versions and machine."""
     details: Mapping[str, Any]
-    """`wall_s`, `final_100_episodes` by policy and metric, `before`: what the runs had taken that
-    this one started from, by column, and `control`, `coverage` and `skills` of
-    `evaluate --full`; of a run that adapts to tasks `adaptation` in their place, by policy and
-    metric. `worlds`: the rows of `worlds.csv` of a changing world."""
+    """`wall_s`; `final_100_episodes` by policy and metric; `before`, steps and seconds of the runs
+    that a warm start goes back to, by column; `control`, `coverage` and `skills` of
+    `evaluate --full`; for a run that adapts to tasks `adaptation` instead, by policy and metric;
+    `worlds`, the rows of `worlds.csv` of a changing world."""
     columns: Mapping[str, Numbers]
-    """Metrics by name, a value an epoch; nan where there is none."""
+    """Metrics by name, a value per epoch; nan if missing."""
     resumed: tuple[str, ...] = ()
-    """How it was resumed by hand, if it was: what stands behind `then`."""
+    """The commands of manual resumes, which follow `then`."""
 
     def in_all(self, name: str) -> Numbers:
-        """Returns a column with what the runs took that this one started from."""
+        """Returns a column plus the steps or seconds of the runs that a warm start goes back to."""
         earlier: float = self.details.get(BEFORE, {}).get(name, 0.0)
         return self.columns[name] + earlier
 
@@ -78,15 +78,15 @@ class StoredResult(NamedTuple):
 
 
 def header(command: str, made_with: str, details: Mapping[str, Any] | None = None) -> str:
-    """Returns the comments that stand above the metrics of a stored result."""
+    """Returns the comment lines of a stored result."""
     lines = [command, made_with, *([json.dumps(details)] if details else [])]
     return "".join(f"# {line}\n" for line in lines)
 
 
 def group_and_seed(path: Path) -> tuple[str, int | None]:
-    """Returns what a stored result belongs to, and its seed: CONDITION_seedN.csv, GROUP/seedN.csv.
+    """Returns group and seed of a stored result: GROUP_seedN.csv, or GROUP/seedN.csv.
 
-    Any other file belongs to its folder, without a seed.
+    The group of any other file is its folder, without a seed.
     """
     found = _NAME.fullmatch(path.stem)
     if found is None:
@@ -95,11 +95,11 @@ def group_and_seed(path: Path) -> tuple[str, int | None]:
 
 
 def read_result(path: Path) -> StoredResult:
-    """Reads a stored result or a `metrics.csv`; a last line that is being written is left out.
+    """Reads a stored result or a `metrics.csv`; an incomplete last line is left out.
 
     Raises:
         NoEpochError: It holds no epoch of a run, or none yet.
-        UsageError: It cannot be read, or is something else.
+        UsageError: It cannot be read, or has another format.
     """
     values = array.array("d")
     try:
@@ -141,7 +141,7 @@ def read_result(path: Path) -> StoredResult:
 
 
 def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
-    """Returns what a run's `metrics.csv` says of an epoch by column, blanks left out."""
+    """Returns the metrics of an epoch in a run's `metrics.csv` by column, without blanks."""
     try:
         columns = read_result(directory / CSV_NAME).columns
     except UsageError:
@@ -152,7 +152,7 @@ def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
 
 
 def are_numbers(value: object) -> bool:
-    """Tells whether something read from JSON is an object of finite numbers."""
+    """Whether a JSON value is an object of finite numbers."""
     return isinstance(value, dict) and all(
         isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER
         for number in value.values()

@@ -1,7 +1,7 @@
-"""Run directories: how one is made or opened again, and what a run keeps in its own.
+"""Run directories: creates and opens them, and writes the files of a run.
 
 ROOT/ENV/RECIPE/seedN-TIME holds `config.json`, logs, checkpoints, videos and tables of a run, and
-belongs to one job at a time. ROOT/latest is a link to the newest.
+belongs to one job at a time. ROOT/latest is a link to the newest run.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def new_directory(command: "TrainCommand") -> Path:
-    """Creates and returns ROOT/ENV/RECIPE/seedN-TIME, a directory that no other run has.
+    """Creates and returns a new directory ROOT/ENV/RECIPE/seedN-TIME.
 
     Raises:
         EnvironmentFault: It cannot be created.
@@ -56,10 +56,10 @@ def new_directory(command: "TrainCommand") -> Path:
 
 
 def prepare_directory(command: "TrainCommand") -> Path:
-    """Returns the directory of a run, which exists from now on.
+    """Returns the directory of a run, and creates it if necessary.
 
     Raises:
-        UsageError: It already holds a run, and that is not to be continued.
+        UsageError: It already holds a run that is not resumed.
         EnvironmentFault: It cannot be created or written.
     """
     directory = command.run_dir
@@ -75,27 +75,27 @@ def prepare_directory(command: "TrainCommand") -> Path:
         ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise EnvironmentFault(f"{directory}: cannot be written")
-    return behind_link(directory).absolute()  # code of the user's may leave this folder
+    return behind_link(directory).absolute()  # the user's code may change the working directory
 
 
 def missing_folders(command: "TrainCommand") -> list[Path]:
-    """Returns the folders that a run would make for itself, innermost first.
+    """Returns the folders that a run would create, innermost first.
 
-    `remove_empty` takes them away again where the run is refused.
+    `remove_empty` removes them again if the run is refused.
     """
     place = command.run_dir or _parent(command)
     return [folder for folder in (place, *place.parents) if not os.path.lexists(folder)]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Removes folders as far as they are empty, innermost first."""
+    """Removes the empty ones of these folders, given innermost first."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
 def link_latest(directory: Path, root: Path | None = None) -> None:
-    """Points ROOT/latest at a run that lies under the root; never fails."""
+    """Points ROOT/latest at a run in the root; ignores faults of the disk."""
     root = (root or runs_root()).resolve()
     target = directory.resolve()
     if root not in target.parents:
@@ -110,7 +110,7 @@ def link_latest(directory: Path, root: Path | None = None) -> None:
 
 
 def _parent(command: "TrainCommand") -> Path:
-    recipe = command.recipe.replace(":", ".")  # one of the user's; a colon divides paths elsewhere
+    recipe = command.recipe.replace(":", ".")  # a colon of module:function separates paths
     return runs_root() / folder_name(command.config.env_id) / recipe
 
 
@@ -140,7 +140,7 @@ class RunDirectory:
             self._attach(file)
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
-        """Writes `summary.json` on the root; a disk that fails costs a warning."""
+        """Writes `summary.json` on the root; a failing disk is a warning."""
         if not self._is_root:
             return
         try:
@@ -163,13 +163,13 @@ class RunDirectory:
             raise EnvironmentFault(f"{self.path}: cannot be written: {error}") from error
 
     def write_evidence(self, arrays: Mapping[str, Any]) -> None:
-        """Writes what numbers went bad on beside this rank's log; a full disk costs a warning.
+        """Writes the arrays of a numerical fault beside this rank's log; warns of a full disk.
 
-        Nothing is written of a fault that knows nothing: what an earlier one left stays.
+        Without arrays the file of an earlier fault stays.
         """
         if not arrays:
             return
-        import numpy as np  # noqa: PLC0415 - the command line refuses without it
+        import numpy as np  # noqa: PLC0415 - a refusal needs no numpy
 
         path = self.log.with_suffix(".bad_numbers.npz")
         try:
@@ -178,7 +178,7 @@ class RunDirectory:
             _LOGGER.warning("%s not written: %s", path, error)
 
     def close(self) -> None:
-        """Ends this rank's log and gives the directory back; may be called again."""
+        """Ends this rank's log and releases the directory; may be called again."""
         while self._handlers:
             handler = self._handlers.pop()
             _PACKAGE.removeHandler(handler)
@@ -189,7 +189,7 @@ class RunDirectory:
             self._lock = None
 
     def discard(self) -> None:
-        """Closes the directory of a new run that was refused, and removes what it has begun."""
+        """Closes the directory of a new run that was refused, and removes its files."""
         self.close()
         if not self._is_root:
             return
@@ -211,17 +211,17 @@ def open_run(
 
     Args:
         path: The run directory, the same on every rank and visible to all of them.
-        record: What `config.json` shall say: `recipe`, `preset`, `arguments` and the resolved
-            `config`, all JSON values. Versions, ranks, host and commit are added.
-        resume: Whether to continue the run that lies there.
-        comm: All ranks; the root does the work, and every rank raises what it finds.
+        record: For `config.json`: `recipe`, `preset`, `arguments` and the resolved `config`, all
+            JSON values. Versions, ranks, host and commit are added.
+        resume: Whether to resume the run in the directory.
+        comm: All ranks; the root does the work, and every rank raises its faults.
 
     Returns:
         The directory, locked until `close`.
 
     Raises:
-        UsageError: Another job uses the directory, it holds something else, there is nothing to
-            resume, or the run there is damaged or another one; nothing was touched.
+        UsageError: Another job uses the directory, it holds other files, there is nothing to
+            resume, or its run is damaged or another one; nothing was written.
         EnvironmentFault: It cannot be read or written.
     """
     lock: RunLock | None = None
@@ -242,7 +242,7 @@ def open_run(
 
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
-    """Checks everything before touching anything, then again once the lock is held."""
+    """Checks everything before writing anything, then again once the lock is held."""
 
     def checked() -> dict[str, Any]:
         if resume:
@@ -268,7 +268,7 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
 
 
 def refuse_if_taken(path: Path) -> None:
-    """Checks that a new run may have a directory: it is new, or what an interrupted start left.
+    """Checks that a directory is new, or was left by an interrupted start.
 
     Raises:
         UsageError: It holds a run or other files, or is a file itself.
@@ -289,7 +289,7 @@ def refuse_if_taken(path: Path) -> None:
 
 
 def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record of a continued run after checking that it is the same run."""
+    """Returns the record of a resumed run after checking that it is the same run."""
     from music_tf.storage.checkpoint import MANIFEST, epoch_of, labels  # noqa: PLC0415 - numpy
 
     if not (path / CONFIG_NAME).exists():

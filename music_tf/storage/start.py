@@ -1,9 +1,8 @@
 """A warm start: networks, targets and running statistics of an earlier run, and the record of it.
 
-A source is a run, of which the newest intact checkpoint counts, or a folder of weights. Such a
-folder is a checkpoint that holds nothing else and may leave out parts. Names, shapes and types must
-be those of the new run. `config.json` then says where the run started, and how far that one had
-come.
+The source is the newest intact checkpoint of a run, or a folder of weights, which is a checkpoint
+with some of the parts. Names, shapes and types must be those of the new run. `config.json` records
+the source with its epochs and steps.
 """
 
 import json
@@ -41,11 +40,11 @@ _PREFIXES = {
     "targets": ("targets/",),
     "normalizer": ("normalizer/",),
 }
-"""How arrays of a part are named; any other part is the network of a reward term."""
+"""Prefixes of the arrays of a part; any other part is the network of a reward term."""
 _LEARNED = {"actor", "critic", "targets"}
-"""Parts that belong to a learner of actions."""
+"""Parts of the agent."""
 _READ_CONDITIONS = tuple(prefix for part in sorted(_LEARNED) for prefix in _PREFIXES[part])
-"""How names of arrays begin whose networks read a condition."""
+"""Prefixes of the arrays of networks that read a condition."""
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
@@ -53,46 +52,45 @@ _LONGEST = 300
 _MOST_PARTS = 12
 _FIRST = "hidden_0/"
 _UNSAID = {"constraint": "dual"}
-"""What holds of the inputs of a reward network where an older checkpoint does not say it."""
+"""Facts about the inputs of a reward network that older checkpoints do not record."""
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "condition", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
 
 
 class Heir(NamedTuple):
-    """A new run, as far as it decides what it can take over."""
+    """The facts about a new run that determine what it can take over."""
 
     arrays: Arrays
-    """Weights, targets and statistics as it would start by itself."""
+    """Its initial weights, targets and statistics without a warm start."""
     inputs: Mapping[str, Any]
-    """What its reward networks look at, as `RewardTerm.inputs` says."""
+    """Inputs of its reward networks, see `RewardTerm.inputs`."""
     declared: Declared
-    """What its environment declares; actions must mean what they did to the source."""
+    """What its environment declares; actions must mean the same as in the source."""
     terms: Iterable[TermConfig] = ()
     """Reward terms of the new run."""
     condition: int = 0
-    """Numbers of a condition that its actor reads."""
+    """Size of the condition that its actor reads."""
     skill: int | None = None
-    """The one that it is held to."""
+    """Its pinned skill."""
 
 
 class Heritage(NamedTuple):
-    """What a new run starts with, and where it comes from."""
+    """The initial state of a run with a warm start, and the record of its source."""
 
     arrays: Arrays
-    """All of its weights, targets and statistics, whoever they come from."""
+    """All of its weights, targets and statistics, taken over or its own."""
     record: dict[str, Any]
     """For `config.json`, as `record_of` returns it."""
 
 
 def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
-    """Returns what a run starts with that takes over parts of an earlier one.
+    """Returns the initial state of a run that takes over parts of an earlier one.
 
-    Targets that are not among the parts are copies of the networks that they follow. Statistics
-    of goals are left behind where the source knew zero goals only: under them any real goal lies
-    beyond all bounds. Of a source whose skills have an actor each, one skill is taken over
-    (`storage.frozen`), except by a run that learns skills one after the other itself: its first
-    skill goes on from the newest networks. A run with conditions may start from one without skills,
-    whose networks know of none.
+    Targets that are not among the parts are copies of the networks that they follow. Goal
+    statistics of a source with zero goals are not taken over, since they would clip any real goal.
+    If each skill of the source has an actor, one skill is taken over (`storage.frozen`), unless the
+    new run learns skills one after the other too: then its first skill starts from the newest
+    networks. A run with conditions may start from one without skills.
 
     Args:
         heir: The new run.
@@ -100,8 +98,8 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         parts: Any of `config.start.parts_of` the terms.
 
     Raises:
-        UsageError: There is nothing at the source, or a part of it does not fit.
-        EnvironmentFault: Whatever is there is damaged.
+        UsageError: The source is missing, or a part of it does not fit.
+        EnvironmentFault: The source is damaged.
     """
     stored, own, facts = _stored(source, parts), _without_skills(heir.arrays), {}
     where, seen = str(stored.folder), own[_STATISTICS].size // 2
@@ -123,7 +121,7 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         for arrays_of, holder, names in ((wanted, "this run", own), (found, where, stored.names)):
             if not arrays_of:
                 raise _absent(part, holder, names)
-        kind = stored.meta.get("condition", "one_hot")  # as all were that do not say
+        kind = stored.meta.get("condition", "one_hot")  # the only kind of older versions
         found = _with_conditions(found, wanted, (seen, heir.condition), kind)
         try:
             check_fit(expected_of(found), expected_of(wanted))
@@ -145,8 +143,8 @@ def export_weights(
         source: The checkpoints of a run, or a folder of weights.
         folder: A new directory, or one that holds weights and is replaced.
         parts: As of `inherit`.
-        run: What its `config.json` says, which goes along but for its directory: with it and the
-            parts actor and normalizer a folder can act. The checkpoint itself is believed first.
+        run: The record in its `config.json`, which is copied without the directory: with it and
+            the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
 
     Raises:
         UsageError: There is no such part, or the folder holds something else.
@@ -191,7 +189,7 @@ def _without_directory(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stored(source: Path, parts: Sequence[str]) -> StoredWeights:
-    """Returns the parts as far as they are there, under any names and shapes."""
+    """Reads the arrays of parts that exist, whatever their names and shapes."""
     wanted = [prefix.removesuffix("/") for part in parts for prefix in _prefixes(part)]
     try:
         return newest_weights(source, wanted=tuple(wanted))
@@ -211,21 +209,21 @@ def _part(part: str, arrays: Arrays) -> Arrays:
 def _with_conditions(
     found: Arrays, wanted: Arrays, before_condition: tuple[int, int], kind: object
 ) -> Arrays:
-    """Returns networks of a run without skills as a run with conditions has them.
+    """Returns networks of a run without skills with inputs for a condition.
 
-    First layers get a row of zeros for each number of the condition. The one-hot vector of a single
-    skill is constant: its row moves into the bias. So the networks act as before, whatever the
-    condition is.
+    First layers get a row of zeros for each component of the condition. The one-hot vector of a
+    single skill is constant, so its row is added to the bias. The outputs stay the same for any
+    condition.
 
     Args:
         found: Weights of the source.
         wanted: Weights of the new run.
-        before_condition: Numbers of an observation, which stand before those of a condition, and
-            how many those of the new run are.
+        before_condition: Sizes of the observation, which precedes the condition, and of the
+            condition of the new run.
         kind: Of the source's conditions.
 
     Raises:
-        UsageError: The source has conditions of one number, which is not constant.
+        UsageError: The source has conditions of one component that is not constant.
     """
     fitted, (observation, condition) = dict(found), before_condition
     for name, kernel in found.items():
@@ -246,19 +244,19 @@ def _with_conditions(
 
 
 def _has_skills(names: Iterable[str]) -> bool:
-    """Whether arrays hold skills that rest, each with an actor of its own, or room for them."""
+    """Whether arrays hold frozen skills, each with its own actor, or room for them."""
     return any(name.startswith(SKILLS) for name in names)
 
 
 def _without_skills(arrays: Arrays) -> Arrays:
-    """Returns what a run has beside skills that rest."""
+    """Returns the arrays that do not belong to frozen skills."""
     return {name: array for name, array in arrays.items() if not name.startswith(SKILLS)}
 
 
 def _misfit(
     part: str, misfit: MisfitError, folder: Path, wanted_found: tuple[Arrays, Arrays]
 ) -> UsageError:
-    """Says which weight of a part does not fit, and what both runs must have alike."""
+    """Returns the message about a weight that does not fit, and what both runs must share."""
     text = (
         f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
         f"expected {misfit.expected or 'no such weight'}, "
@@ -273,7 +271,7 @@ def _misfit(
 
 
 def _widths(part: Arrays) -> list[int]:
-    """Returns the units of each hidden layer, where a part is an actor."""
+    """Returns the units of each hidden layer of an actor; empty for other parts."""
     return [array.size for name, array in part.items() if _HIDDEN.fullmatch(name)]
 
 
@@ -284,7 +282,7 @@ def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
 
 
 def _check_actions(source: Path, stored: StoredWeights, declared: Declared) -> None:
-    """Refuses networks whose actions mean something else in the run that they come from."""
+    """Refuses networks if actions mean something else in the source."""
     try:
         before = declared_in(stored.meta)
     except ValueError as error:
@@ -296,7 +294,7 @@ def _check_actions(source: Path, stored: StoredWeights, declared: Declared) -> N
 def _check_inputs(
     part: str, term: TermConfig, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]
 ) -> None:
-    """Refuses a reward network whose inputs mean something else in the run that it comes from."""
+    """Refuses a reward network if its inputs mean something else in the source."""
     here, there = (
         "scaled" if f"scales/{part}" in names else "raw" for names in (own, stored.names)
     )
@@ -322,10 +320,10 @@ def _check_inputs(
 
 
 def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict[str, Any]:
-    """Returns what `config.json` says about the start of a run.
+    """Returns the record of a warm start for `config.json`.
 
     Raises:
-        UsageError: The checkpoint counts what is no number.
+        UsageError: A counter of the checkpoint is no number.
     """
     counters = stored.meta.get("counters")
     counters = counters if isinstance(counters, dict) else {}
@@ -348,12 +346,12 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
 
 
 def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float]:
-    """Returns what the runs had taken that a run started from, by column of `metrics.csv`.
+    """Returns steps and seconds of the runs that a warm start goes back to, by column.
 
-    It stands in the record under `init_from`; one of an older version counts nothing.
+    Empty for the record of an older version.
 
     Raises:
-        UsageError: It counts what is no number.
+        UsageError: An entry is no number.
     """
     before = (record or {}).get(BEFORE, {})
     if not are_numbers(before):
@@ -364,7 +362,7 @@ def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float
 
 
 def start_line(record: Mapping[str, Any]) -> str:
-    """Returns in words where a run started, and with what."""
+    """Describes a warm start: its source, epoch and parts."""
     run = printable(record.get("run")).removesuffix("/checkpoints")
     epoch = record.get("epoch")
     where = f"epoch {epoch}"
@@ -376,19 +374,19 @@ def start_line(record: Mapping[str, Any]) -> str:
 
 
 def parts_of(record: Mapping[str, Any] | None) -> list[str]:
-    """Returns what a run took over; nothing where it began with random weights."""
+    """Returns the parts that a run took over; empty without a warm start."""
     parts = (record or {}).get("parts")
     known = parts[:_MOST_PARTS] if isinstance(parts, list) else []
     return [part if isinstance(part, str) and _PLAIN.fullmatch(part) else "?" for part in known]
 
 
 def digest_of(record: Mapping[str, Any] | None) -> str:
-    """Returns what tells the checkpoint that a run started from; empty where there is none."""
+    """Returns the digest of the checkpoint of a warm start; empty without one."""
     digest = (record or {}).get("sha256")
     return digest if isinstance(digest, str) else ""
 
 
 def printable(value: object) -> str:
-    """Makes text from a file safe to print: each control character becomes a question mark."""
+    """Makes text from a file safe to print: control characters become question marks."""
     text = value if isinstance(value, str) else "?"
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])

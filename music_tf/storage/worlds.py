@@ -1,4 +1,4 @@
-"""The table of what skills do in each stage of a changing world, `worlds.csv`."""
+"""`worlds.csv`: measurements of skills in each stage of a changing world."""
 
 import csv
 import io
@@ -39,18 +39,17 @@ _WHERE = ("skill", "world")
 
 
 class WorldsTable:
-    """Keeps the table in memory and on disk; a full disk costs a warning, and no row."""
+    """The table in memory and on disk; a full disk is a warning, and no row is lost."""
 
     def __init__(self, path: Path, warn: Callable[[str, OSError, Path], None]) -> None:
-        """Takes the run directory, and what is told when the disk fails."""
+        """Takes the run directory, and the function that reports a fault of the disk."""
         self._path, self._warn = path / WORLDS_NAME, warn
         self._rows: list[dict[str, str]] = []
 
     def resume(self, epoch: int) -> None:
-        """Goes on with the rows of changes up to an epoch.
+        """Keeps the rows of changes up to an epoch.
 
-        Others are measured again: those of later epochs, and those of the end of a run that goes
-        on.
+        Rows of later epochs and of the end of the run are dropped, since they are measured again.
 
         Raises:
             EnvironmentFault: The table cannot be read.
@@ -64,14 +63,14 @@ class WorldsTable:
         self._write()
 
     def add(self, rows: Sequence[Cells]) -> None:
-        """Adds rows without `moved`, which follows from those before, and writes the table."""
+        """Adds rows, computes their column `moved` from earlier rows, and writes the table."""
         for row in rows:
             found = {name: _cell(row.get(name)) for name in COLUMNS}
             self._rows.append(found | {"moved": _cell(self._moved(found))})
         self._write()
 
     def _moved(self, row: Mapping[str, str]) -> float | None:
-        """Returns how far a skill has moved in a world since it was measured there first."""
+        """Returns the distance of a skill's end from that of its first row in the same world."""
         same = [one for one in self._rows if all(one[name] == row[name] for name in _WHERE)]
         first = same[0] if same else row
         ends = [
@@ -91,7 +90,7 @@ class WorldsTable:
 
 
 def read_worlds(directory: Path) -> list[dict[str, float]]:
-    """Returns the rows of a run's table without blank cells; none where there is no table.
+    """Returns the rows of a run's table without blank cells; empty without a table.
 
     Raises:
         EnvironmentFault: The table cannot be read.
@@ -101,7 +100,7 @@ def read_worlds(directory: Path) -> list[dict[str, float]]:
 
 
 def _whole_rows(path: Path) -> list[dict[str, str]] | None:
-    """Returns the rows that are not cut off; None where there is no table.
+    """Returns the complete rows of a table; None without a table.
 
     Raises:
         EnvironmentFault: It cannot be read.
@@ -127,7 +126,7 @@ def _is_whole(row: Mapping[str, str | None]) -> bool:
 
 
 def _cell(value: float | None) -> str:
-    """Returns a number as text that gives it back; blank for none."""
+    """Returns the text of a number, without loss of digits; blank for None."""
     if value is None or not all_finite(value):
         return ""
     return repr(float(value)) if isinstance(value, float) else str(int(value))
