@@ -11,13 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.errors import (
-    EXIT_DONE,
-    EXIT_HANGING,
-    EnvironmentFault,
-    NoMpi,
-    NumbersFault,
-)
+from music_tf.errors import EXIT_DONE, EXIT_HANGING, EnvironmentFault, NoMpi, NumbersFault
 from music_tf.process.children import PIP_INSTALL
 from music_tf.process.launcher import (
     asked_world_size,

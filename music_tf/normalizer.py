@@ -86,10 +86,7 @@ class InputMoments:
         self._config, self._condition = config, condition
         self.observations = Normalizer(spec.observation_dim, config, comm)
         self.goals = Normalizer(spec.goal_dim, config, comm)
-        self._owners = {
-            "normalizer/observation": self.observations,
-            "normalizer/goal": self.goals,
-        }
+        self._owners = {"normalizer/observation": self.observations, "normalizer/goal": self.goals}
 
     @property
     def now(self) -> NetworkInputs:

@@ -75,13 +75,7 @@ class Pearl(SacValue):
     @property
     def networks(self) -> Sequence[Network | Scalar]:
         """Actor, critics, encoder, state value and the logarithm of the temperature."""
-        return [
-            self._actor,
-            *self._critics,
-            self._encoder,
-            self._value,
-            self._log_temperature,
-        ]
+        return [self._actor, *self._critics, self._encoder, self._value, self._log_temperature]
 
     @property
     def encoder(self) -> Network:

@@ -7,13 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.intrinsic.base import (
-    Feed,
-    Seen,
-    TermContext,
-    Weights,
-    scale_variables,
-)
+from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
 from music_tf.intrinsic.paid import PaidTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network

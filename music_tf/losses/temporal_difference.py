@@ -4,10 +4,7 @@ import tensorflow as tf
 
 
 def td_target(
-    reward: tf.Tensor,
-    discount: tf.Tensor,
-    next_q: tf.Tensor,
-    bounds: tuple[float, float],
+    reward: tf.Tensor, discount: tf.Tensor, next_q: tf.Tensor, bounds: tuple[float, float]
 ) -> tf.Tensor:
     r"""One-step Bellman target with a pessimistic ensemble and bounded returns.
 

@@ -9,12 +9,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from music_tf.networks.acting import (
-    CLIPPED_RANGE,
-    GAUSSIANS,
-    LEAST_DEVIATION,
-    LOG_DEVIATION_RANGE,
-)
+from music_tf.networks.acting import CLIPPED_RANGE, GAUSSIANS, LEAST_DEVIATION, LOG_DEVIATION_RANGE
 
 _LECUN = {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"}  # within sqrt(3 / fan-in)
 _HE = {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"}
@@ -138,10 +133,7 @@ def statistics_network(
 
 
 def influence_model(
-    inputs_dim: int,
-    outputs: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
+    inputs_dim: int, outputs: int, hidden_sizes: Sequence[int], seed: np.random.Generator
 ) -> keras.Model:
     """Maps states beside actions, [B, inputs_dim], to means of n numbers and to what variances are.
 

@@ -195,11 +195,7 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Co
         return _csd_release(env_id)
     return _laptop(
         env_id,
-        {
-            "distance.distance": "density",
-            "distance.dual_start": 300.0,
-            "distance.slack": 1e-6,
-        },
+        {"distance.distance": "density", "distance.dual_start": 300.0, "distance.slack": 1e-6},
     )
 
 
@@ -254,9 +250,7 @@ def _on_states(env_id: str) -> Config:
     before = sac("laptop", env_id)
     reward = DistanceConfig(normalize_inputs=True)
     return dataclasses.replace(
-        before,
-        condition=ConditionConfig(kind="sphere", size=2),
-        rewards={reward.name: reward},
+        before, condition=ConditionConfig(kind="sphere", size=2), rewards={reward.name: reward}
     )
 
 

@@ -40,12 +40,7 @@ _ROBOT: Changes = {
     "tasks.adapt": 2,
     "evaluation.every": 5,
 }
-_TWO_TASKS: Changes = {
-    "workers": 2,
-    "replay.batch_size": 512,
-    "tasks.train": 2,
-    "tasks.test": 2,
-}
+_TWO_TASKS: Changes = {"workers": 2, "replay.batch_size": 512, "tasks.train": 2, "tasks.test": 2}
 """Forward and back: they are trained on, and evaluated too."""
 _OTHER_BODY: Changes = {"agent.context_next_observation": True}
 _GOAL: Changes = {

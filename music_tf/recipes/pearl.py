@@ -23,8 +23,7 @@ from music_tf.recipes.families import HIDDEN_PUSH, OF_FAMILIES
 from music_tf.recipes.music import ddpg_music
 
 Encoder: TypeAlias = Annotated[
-    str,
-    Where("mlp, gru or module:function", lambda word: word in (MLP, GRU) or is_function(word)),
+    str, Where("mlp, gru or module:function", lambda word: word in (MLP, GRU) or is_function(word))
 ]
 
 

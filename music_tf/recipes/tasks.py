@@ -106,10 +106,7 @@ def sac_her(preset: Preset, env_id: str = _PUSH) -> Config:
     agent = SOFT
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
-    return dataclasses.replace(
-        _task(preset, env_id, agent, relabel_k=4.0),
-        exploration=SAMPLED,
-    )
+    return dataclasses.replace(_task(preset, env_id, agent, relabel_k=4.0), exploration=SAMPLED)
 
 
 SOFT = SacConfig(

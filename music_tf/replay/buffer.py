@@ -10,15 +10,7 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import (
-    Drawn,
-    GoalEnd,
-    GoalReward,
-    Picks,
-    packed,
-    rests_of,
-    transition,
-)
+from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, rests_of, transition
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned

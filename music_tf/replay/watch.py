@@ -4,13 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.replay.rows import (
-    Drawn,
-    GoalReward,
-    explained_by_rounding,
-    of_goals,
-    reward_gaps,
-)
+from music_tf.replay.rows import Drawn, GoalReward, explained_by_rounding, of_goals, reward_gaps
 from music_tf.types import Array
 
 RARE = 0.01

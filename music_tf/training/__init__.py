@@ -1,1 +1,1 @@
-"""The loops: rollouts and updates, evaluation, metrics, checkpoints."""
+"""The training loop: rollouts, updates, evaluation, and the actors of several ranks."""

@@ -1,4 +1,4 @@
-"""The side of a rank that only acts, with numpy: it plays what the learner orders."""
+"""An actor: a rank that plays what the learner orders, with numpy alone."""
 
 import contextlib
 import json
@@ -36,10 +36,10 @@ from music_tf.types import Array
 
 
 class ActingRank:
-    """A rank that plays what the learner orders, and keeps nothing that has to be saved."""
+    """A rank that plays what the learner orders; an actor has no state that is saved."""
 
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
-        """Makes the environments of its workers; every rank must do its part together.
+        """Makes the environments of this rank's workers; a collective call of all ranks.
 
         Raises:
             MusicError: As `make_environments`.
@@ -59,32 +59,27 @@ class ActingRank:
         """Plays until the learner ends the run.
 
         Args:
-            keep: Takes what a bad number was found in.
+            keep: Callback that stores the arrays in which a number was not finite.
 
         Raises:
-            LearnerEnded: Its run did not come to a good end; it has said why.
+            LearnerEnded: The learner ended with an error, which the learner reports itself.
         """
         comm, config = self._team.comm, self._config
         with longer_timeout():
-            said = json.loads(comm.receive(0).tobytes())
-        if "code" in said:
-            self._end(said["code"])
+            greeting = json.loads(comm.receive(0).tobytes())
+        if "code" in greeting:
+            self._end(greeting["code"])
             return
-        form = SnapshotFormat(said["shapes"])
+        form = SnapshotFormat(greeting["shapes"])
         nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
         inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
         names = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
-        beside: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
+        groups: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
         for name in names:
-            kind = next(kind for kind in beside if name.startswith(kind))
-            beside[kind][name] = nothing.mean
-        like = Snapshot(
-            config.agent.actor,
-            beside[""],
-            inputs,
-            encoder=beside[ENCODER],
-            explorer=beside[EXPLORER],
-        )
+            prefix = next(prefix for prefix in groups if name.startswith(prefix))
+            groups[prefix][name] = nothing.mean
+        encoder, explorer = groups[ENCODER], groups[EXPLORER]
+        like = Snapshot(config.agent.actor, groups[""], inputs, encoder=encoder, explorer=explorer)
         message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
         while True:
             start = time.monotonic()
@@ -112,17 +107,16 @@ class ActingRank:
         self._end(order.code)
 
     def _end(self, code: int) -> None:
-        """Ends as the learner does."""
         if code != EXIT_DONE:
             raise LearnerEnded(code)
 
     def close(self) -> None:
-        """Closes the environments; what that breaks is ignored."""
+        """Closes the environments; errors of their `close` are ignored."""
         with contextlib.suppress(*FROM_USERS):
             self._envs.close()
 
     def _answer(self, order: OrderHeader, snapshot: Snapshot) -> tuple[bytes, int]:
-        """Returns what was ordered as it is sent, and how much came to its end."""
+        """Returns the packed answer to an order, and its number of finished episodes or visits."""
         if order.kind == ADAPT:
             visits = self._visit(order, snapshot)
             return visit_format(self._config).pack(visits), len(visits.returns)
@@ -131,7 +125,6 @@ class ActingRank:
         return form.pack(played), len(played.succeeded)
 
     def _visit(self, order: OrderHeader, snapshot: Snapshot) -> Adaptation:
-        """Plays this rank's share of visits to evaluation tasks."""
         if not isinstance(self._collector, TaskCollector):
             raise NumbersFault("asked for visits to tasks, and there is one task")
         tasks, part = self._collector.tasks, TaskSets._fields[order.part]
@@ -141,7 +134,7 @@ class ActingRank:
         return adaptation.play_some(snapshot, part, order.episodes, mine)
 
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
-        """Plays a cycle, or this rank's rows of each batch of evaluation episodes."""
+        """Plays a cycle, or this rank's share of the evaluation episodes."""
         if order.kind == EVALUATE:
             mine = self._team.evaluated(self._team.comm.rank, order.episodes)
             policy, together = policy_of(snapshot), self._team.together

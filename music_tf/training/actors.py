@@ -1,7 +1,7 @@
-"""Ranks that only act, as the learner sees them: it tells them what to play, and waits for it.
+"""The learner's side of the actors: it sends orders and waits for the answers.
 
-They hold nothing that has to be saved (`acting_rank.py`). So their number changes no bit: an order,
-the seed and their workers decide all that they do.
+Actors (`acting_rank.py`) hold no state that is saved. What an actor plays follows from the order,
+the seed and its workers alone, so the number of actors does not change any bit of a run.
 """
 
 import contextlib
@@ -53,27 +53,27 @@ _FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, Numbe
 
 
 class _Format(Protocol[Answer]):
-    """How answers of some kind are sent."""
+    """How answers of one kind are serialised."""
 
     def unpack(self, data: Data, workers: int, ends: int) -> Answer:
-        """Returns what was packed."""
+        """Returns the answer that an actor has packed."""
 
 
 class Actors:
-    """All actors as the learner sees them: takes the place of a `Collector`.
+    """All actors of one learner; takes the place of a `Collector`.
 
-    What is ordered is played at once, so that the learner may learn meanwhile.
+    Actors play an order as soon as it is sent, so that the learner can update meanwhile.
     """
 
     envs: LockstepEnvs
-    """One of the learner's own: it says what the task is, and pays goals in hindsight."""
+    """One environment of the learner: it describes the task and computes relabelled rewards."""
 
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
-        """Takes all ranks; every rank must call it, or make an `ActingRank`, together."""
+        """Splits `comm` into teams; a collective call: the other ranks make an `ActingRank`."""
         self._all, self._config = comm, config
         self._team = Team.of(config, comm, learners)
         self.ordered: Order | None = None
-        """What the actors play now."""
+        """The order that the actors play now."""
         self._number = 0
         self._begins_epoch = False
         self._format: SnapshotFormat | None = None
@@ -81,7 +81,6 @@ class Actors:
         self._clocks = _Clocks()
 
     def __enter__(self) -> Self:
-        """Returns itself; the actors end with the block."""
         return self
 
     def __exit__(
@@ -90,7 +89,7 @@ class Actors:
         raised: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends the actors with the exit code that this process will have."""
+        """Ends the actors with the exit code of this process."""
         if raised is not None and not isinstance(raised, Exception):
             return  # the whole job ends at once
         code = getattr(raised, "exit_code", EXIT_DONE if raised is None else EXIT_BUG)
@@ -103,26 +102,26 @@ class Actors:
 
     @property
     def count(self) -> int:
-        """How many there are, of all learners."""
+        """Number of actors of all learners."""
         return len(self._team.actors) * self._team.learners
 
     @property
     def here(self) -> int:
-        """How many share the learner's host."""
+        """Number of actors on the learner's host."""
         return self._all.actors_here(self._team.learners)
 
     @property
     def hosts(self) -> int:
-        """How many hosts all ranks run on."""
+        """Number of hosts of all ranks."""
         return len(set(self._all.hosts))
 
     @property
     def learning(self) -> Communicator:
-        """The ranks that learn together."""
+        """All learners."""
         return self._team.learning
 
     def make_environment(self) -> LockstepEnvs:
-        """Makes the learner's own environment while the actors make theirs.
+        """Makes the learner's environment while the actors make theirs.
 
         Raises:
             MusicError: As `make_environments`.
@@ -134,11 +133,11 @@ class Actors:
         return self.envs
 
     def begin_epoch(self) -> None:
-        """Lets all that is open be cut off before what is ordered next."""
+        """Lets actors cut off unfinished episodes before they play the next order."""
         self._begins_epoch = True
 
     def order(self, order: Order) -> None:
-        """Lets the actors play a cycle."""
+        """Sends the order for a cycle to the actors, which play at once."""
         header = OrderHeader(
             PLAY,
             cycle=order.cycle,
@@ -151,7 +150,7 @@ class Actors:
         self.ordered, self._begins_epoch = order, False
 
     def forget(self) -> None:
-        """Waits for what the actors play now, and drops it."""
+        """Waits for the answers to the current order, and drops them."""
         if self._asked is not None:
             self._receive()
         self.ordered = None
@@ -161,8 +160,8 @@ class Actors:
 
         Raises:
             EnvironmentFault: An environment of an actor is broken.
-            NumbersFault: A policy gave numbers that are not finite, or an actor answered something
-                else than it was asked.
+            NumbersFault: A policy returned an action that is not finite, or an actor answered
+                another order.
         """
         order, self.ordered = self.ordered, None
         initial = order is not None and order.initial
@@ -183,13 +182,13 @@ class Actors:
         """Lets the actors play this learner's share of evaluation episodes in a stage of the world.
 
         Returns:
-            All episodes by name as this rank would play them itself, those of others zeros.
+            Arrays by name with a row for every episode; rows of other learners are zeros.
 
         Raises:
             MusicError: As `collect`.
         """
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
-        with longer_timeout():  # actors watch themselves, step by step
+        with longer_timeout():  # the watchdog of each actor checks every step
             played = _joined([own.played for own in self._answers(self._whole)])
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
@@ -202,10 +201,10 @@ class Actors:
         return result
 
     def adapt(self, snapshot: Snapshot, part: str, visits: int) -> Adaptation:
-        """Lets the actors play this learner's share of visits to each evaluation task.
+        """Lets the actors play this learner's share of `visits` visits to each evaluation task.
 
         Returns:
-            All visits as this rank would play them itself, those of others zeros.
+            Arrays with a row for every visit; rows of other learners are zeros.
 
         Raises:
             MusicError: As `collect`.
@@ -213,7 +212,7 @@ class Actors:
         self._tell(OrderHeader(ADAPT, episodes=visits, part=TaskSets._fields.index(part)), snapshot)
         count = getattr(self._config.tasks, part) * visits
         mine = [self._team.visited(rank, count) for rank in self._team.actors]
-        with longer_timeout():  # actors watch themselves, step by step
+        with longer_timeout():  # the watchdog of each actor checks every step
             found = self._answers(visit_format(self._config))
         if [len(one.returns) for one in found] != list(map(len, mine)):
             raise NumbersFault(f"actors played other visits than {count} to tasks")
@@ -221,7 +220,7 @@ class Actors:
         return among_all(count, np.concatenate(mine), Adaptation(*rows))
 
     def verdict(self) -> str:
-        """Says which side limits the run, after at least one cycle."""
+        """Returns a line on what limits the run, acting or learning, after at least one cycle."""
         acting, learning = self._clocks.acting, time.monotonic() - self._clocks.left
         times = f"a cycle takes actors {1e3 * acting:.0f} ms, the learner {1e3 * learning:.0f} ms"
         if not self._config.lag:
@@ -229,13 +228,13 @@ class Actors:
         return f"{'acting' if acting > learning else 'learning'} limits: {times}"
 
     def take_metrics(self) -> Metrics:
-        """Returns what the clocks say since the last call."""
+        """Returns the timing metrics since the last call."""
         found, self._clocks = self._clocks, _Clocks()
         self._clocks.acting, self._clocks.left = found.acting, found.left
         return found.metrics() | {"time/staleness_cycles": float(self._config.lag)}
 
     def _tell(self, header: OrderHeader, snapshot: Snapshot) -> None:
-        """Sends all actors an order, and before the first one how snapshots are sent."""
+        """Broadcasts an order to the actors; the first one is preceded by the snapshot format."""
         if self._format is None:
             self._format = SnapshotFormat.of(snapshot)
             self._begin({"shapes": self._format.shapes})
@@ -245,19 +244,18 @@ class Actors:
         self._team.comm.patient_broadcast(headed(self._asked, self._format.pack(snapshot)))
         self._clocks.telling.append(time.monotonic() - start)
 
-    def _begin(self, said: Mapping[str, Any]) -> None:
-        """Tells each actor how snapshots are sent, or that there will be none."""
-        data = np.frombuffer(json.dumps(said).encode(), np.uint8)
+    def _begin(self, greeting: Mapping[str, Any]) -> None:
+        """Sends each actor the shapes of snapshots, or an exit code if there will be no order."""
+        data = np.frombuffer(json.dumps(greeting).encode(), np.uint8)
         for rank in self._team.actors:
             self._team.comm.send(data, rank)
 
     def _receive(self) -> list[Data]:
-        """Waits for the answer of each actor."""
         self._asked = None
         return [self._team.comm.receive(rank) for rank in self._team.actors]
 
     def _answers(self, form: _Format[Answer]) -> list[Answer]:
-        """Waits for the answers to the last order, and returns what they hold."""
+        """Waits for the answers to the last order, checks and unpacks them."""
         asked, start = self._asked, time.monotonic()
         if asked is None:
             raise ValueError("collect: nothing has been ordered")
@@ -289,18 +287,18 @@ class Actors:
 
 
 class Ranks(NamedTuple):
-    """Who learns, and who acts for them."""
+    """Which ranks learn, and which act."""
 
     learning: Communicator
-    """Ranks that learn together."""
+    """All learners."""
     actors: Actors | None = None
     """Actors of this learner; None where all ranks act and learn."""
     gpu: str | None = None
-    """Name of the GPU that learns, if one does."""
+    """Name of the learner's GPU; None if it learns on the CPU."""
 
     @property
     def size(self) -> int:
-        """How many there are in all."""
+        """Number of ranks."""
         return self.learning.size + (0 if self.actors is None else self.actors.count)
 
 
@@ -311,7 +309,7 @@ def _joined(parts: Sequence[Episodes]) -> Episodes:
 
 @contextlib.contextmanager
 def _naming(rank: int) -> Iterator[None]:
-    """Lets a fault say which rank it is about."""
+    """Puts the rank in front of the text of a fault."""
     try:
         yield
     except MusicError as fault:
@@ -320,21 +318,21 @@ def _naming(rank: int) -> Iterator[None]:
 
 @dataclasses.dataclass
 class _Clocks:
-    """What took how long since the metrics were taken last, as the learner sees it, in seconds."""
+    """The learner's timings in seconds since the metrics were taken last."""
 
     telling: list[float] = dataclasses.field(default_factory=list)
     waiting: list[float] = dataclasses.field(default_factory=list)
     taking: list[float] = dataclasses.field(default_factory=list)
     played: list[float] = dataclasses.field(default_factory=list)
     waited: list[list[float]] = dataclasses.field(default_factory=list)
-    """Of each cycle, by actor."""
+    """By cycle and actor."""
     acting: float = 0.0
-    """How long the slowest actor played in the last cycle."""
+    """Of the slowest actor in the last cycle."""
     left: float = dataclasses.field(default_factory=time.monotonic)
-    """When the learner had all that it was sent last."""
+    """Time at which the learner had unpacked the last answers."""
 
     def answered(self, start: float, there: float, headers: Sequence[AnswerHeader]) -> None:
-        """Notes a cycle: when the learner began to wait, and when all answers were there."""
+        """Records a cycle, given the times at which waiting began and all answers had come."""
         self.waiting.append(there - start)
         self.taking.append(time.monotonic() - there)
         played = [1e-6 * header.played_us for header in headers]
@@ -343,7 +341,6 @@ class _Clocks:
         self.waited.append([1e-6 * header.waited_us for header in headers])
 
     def metrics(self) -> Metrics:
-        """Returns them by their public names."""
         waited = np.sum(self.waited, axis=0)
         return {
             "time/act_s": sum(self.played),

@@ -1,4 +1,4 @@
-"""Adam on a part of a flat vector, with a rate for each weight."""
+"""Adam on a part of a flat vector, with a learning rate for each weight."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class AdamState(NamedTuple):
-    """Moments of the gradient, and room for a step."""
+    """Moments of the gradient, and a buffer for one step."""
 
     first: tf.Variable  # [P]
     second: tf.Variable  # [P]
-    change: tf.Variable  # [P], holds nothing between steps
+    change: tf.Variable  # [P], scratch memory
 
     @classmethod
     def zeros(cls, like: Array) -> "AdamState":
@@ -37,7 +37,7 @@ def adam_step(
 
     The "epsilon hat" form of the paper's section 2, as in Keras and OpenAI Baselines, with
     epsilon 1e-8. A parameter that never got a gradient stays bit-identical. TensorFlow's fused
-    operation knows one learning rate only, so it makes the step for a rate of 1.
+    operation takes one scalar learning rate, so we call it with 1 and scale its step.
 
     Args:
         parameters: theta, shape [P].
@@ -45,7 +45,7 @@ def adam_step(
         state: m and v, each [Q].
         step: t, counted from 1, float32 scalar.
         learning_rate: eta, shape [P].
-        own: The part that moves, of size Q; None for all of it.
+        own: The part that is updated, of size Q; None for the whole vector.
     """
     state.change.assign(tf.zeros_like(gradient))
     tf.raw_ops.ResourceApplyAdam(

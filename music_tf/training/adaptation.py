@@ -1,4 +1,4 @@
-"""Meta-evaluation: how well an agent does in a task, by how many episodes of it it has seen."""
+"""Meta-evaluation: the return of an agent in a task against the number of its episodes so far."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,79 +18,78 @@ from music_tf.training.tasks import Tasks, TaskSets, context_of
 from music_tf.types import Array, Episodes, Metrics
 
 _SEED = 20210308
-"""Evaluation episodes are the same for every run, whatever its own seed."""
+"""Seed of evaluation episodes, which are the same for all runs."""
 VISITS = 20
-"""Visits to each task in what a run and `evaluate` report at the end."""
+"""Visits to each task in the final evaluation of a run and in `evaluate`."""
 _STARTS = ("seeds", "skills", "tasks")
-"""What `Conditions` of a task say."""
+"""Fields of `Conditions` that a visit sets."""
 _RIDGE = 1e-3
 _PROBED = 2
-"""Episodes after which a probe reads the belief, or all that there are."""
+"""Episodes of a visit before the probe reads the belief."""
 _SHOWN = (1, 2)
-"""Context episodes after which the return is a column of its own."""
+"""Numbers of context episodes after which the return has a metric of its own."""
 _LATE = 0.3
 """Share of the episodes of a visit that count as late."""
 
 
 class Adaptation(NamedTuple):
-    """What visits to N tasks brought, each repeated R times with E episodes."""
+    """Results of R visits to each of N tasks, with E episodes a visit."""
 
     returns: Array  # [N, R, E]
     lengths: Array  # [N, R, E]
     success: Array  # [N, R, E], 1 where an episode succeeded
     context_returns: Array  # [N, R, E], of the reward that contexts hold
-    means: Array  # [N, R, E, L], of what is believed after each episode
+    means: Array  # [N, R, E, L], of the belief after each episode
     variances: Array  # [N, R, E, L]
 
 
 class Adaptations(NamedTuple):
-    """What visits to both sets of tasks brought."""
+    """Results of visits to evaluation tasks and to training tasks."""
 
     test: Adaptation
     train: Adaptation
 
 
 PARTS = Adaptations._fields
-"""Tasks that are kept for evaluation, and those that are trained on."""
+"""Evaluation tasks and training tasks."""
 
 
 class MetaEvaluation(NamedTuple):
-    """Measures how an agent adapts to tasks; all ranks call it together."""
+    """Measures how an agent adapts to tasks; its methods are collective calls."""
 
     envs: LockstepEnvs
     """Environments of this rank."""
     config: Config
-    """Configuration of the run."""
     comm: Communicator
     tasks: TaskSets
     parts: Sequence[str] = PARTS
     """Which tasks `evaluate` visits."""
     actors: Callable[[Snapshot, str, int], Adaptation] | None = None
-    """Lets actors play this rank's share of visits with a snapshot, where there are any."""
+    """`Actors.adapt`, which plays this rank's share of visits; None without actors."""
 
     @property
     def explored(self) -> int:
-        """Episodes of a visit under latents of the prior."""
+        """Number of episodes of a visit that draw their latents from the prior."""
         return self.config.tasks.explore
 
     @property
     def episodes(self) -> int:
-        """Episodes of a visit."""
+        """Number of episodes of a visit."""
         return self.explored + self.config.tasks.adapt
 
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
-        """Visits the tasks of `train` or `test`, each from the prior on, by itself.
+        """Visits the tasks of `train` or `test`; every visit starts from the prior.
 
-        Some episodes explore under latents of the prior. Then the belief is inferred before each
-        episode from all steps of the visit so far, which count alike, and one latent of it acts.
-        Actions are deterministic; without a snapshot they are random. The numbers are the same on
-        any number of ranks.
+        The first episodes explore under latents of the prior. Before each later episode the belief
+        is inferred from all steps of the visit so far, and one latent is drawn from it. Actions are
+        deterministic; without a snapshot they are random. The results do not depend on the number
+        of ranks.
         """
         tasks: Tasks = getattr(self.tasks, part)
         count = len(tasks) * repeats
 
         def own_part() -> Adaptation:
-            """Plays this rank's share; the rows of others stay zeros."""
+            """Plays this rank's share; rows of other ranks stay zeros."""
             if self.actors is not None and snapshot is not None:
                 return self.actors(snapshot, part, repeats)
             rows = np.arange(count)
@@ -106,7 +105,7 @@ class MetaEvaluation(NamedTuple):
     def play_some(
         self, snapshot: Snapshot | None, part: str, repeats: int, rows: npt.NDArray[np.int64]
     ) -> Adaptation:
-        """Plays some of all visits, which are numbered task by task; leaves out that axis."""
+        """Plays the visits `rows`, numbered task by task; one axis [rows] replaces [N, R]."""
         envs = len(self.envs)
         found = no_visits(len(rows), self.episodes, self.config.condition_size)
         for start in range(0, len(rows), envs):
@@ -117,11 +116,14 @@ class MetaEvaluation(NamedTuple):
         return found
 
     def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> tuple[Conditions, Array]:
-        """Returns what the episodes of the first visit to these evaluation tasks start from.
+        """Returns the conditions of all episodes of the first visit to each evaluation task.
 
-        Task after task, each with all episodes of its visit. There must be an environment for each
-        of the tasks, which are given by their numbers. Beside it stands how unsure the belief was
-        from which each latent was drawn: its root mean square deviation, 1 for the prior.
+        Also returns the root mean square deviation of the belief from which each episode's latent
+        was drawn; it is 1 for the prior.
+
+        Args:
+            snapshot: The agent.
+            tasks: Indices of evaluation tasks, at most as many as there are environments.
         """
         found, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
         starts = [start for start, _ in episodes]
@@ -133,9 +135,10 @@ class MetaEvaluation(NamedTuple):
         return Conditions(seeds, None, skills, places), unsure.ravel()
 
     def first_visits(self, snapshot: Snapshot, count: int) -> Episodes:
-        """Plays the first visits to so many evaluation tasks on this rank alone.
+        """Plays the first visit of `play` to the first `count` evaluation tasks, on this rank.
 
-        Task after task, each with all episodes of its visit: those that `play` counts.
+        Returns:
+            Episodes task after task, all episodes of a visit in order.
         """
         visits: list[dict[str, Array]] = []
         for start in range(0, count, len(self.envs)):
@@ -147,7 +150,7 @@ class MetaEvaluation(NamedTuple):
         return Episodes.from_named({n: np.concatenate([v[n] for v in visits]) for n in visits[0]})
 
     def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
-        """Returns what `metrics.csv` holds of an evaluation."""
+        """Returns the metrics of an evaluation, as `metrics.csv` has them."""
         return {
             **self.by_episode(test),
             "adapt/train_return": float(train.returns[..., -1].mean()),
@@ -156,7 +159,7 @@ class MetaEvaluation(NamedTuple):
         }
 
     def by_episode(self, found: Adaptation) -> Metrics:
-        """Returns means over visits by how many episodes were seen before, as columns are named."""
+        """Returns means over visits, by the number of earlier episodes in the visit."""
         shown = {str(seen): seen for seen in _SHOWN if self.explored <= seen < self.episodes}
         episodes = {"prior": 0, **shown, "last": self.episodes - 1}
         metrics = {
@@ -175,19 +178,17 @@ class MetaEvaluation(NamedTuple):
         return metrics
 
     def compare(self, snapshot: Snapshot, repeats: int) -> dict[str, Metrics]:
-        """Returns `by_episode` of evaluation tasks by policy, for a final table.
-
-        Random actions stand beside ours, in the same episodes.
-        """
+        """Returns `by_episode` of the agent and of random actions in the same episodes."""
         policies = {"ours": snapshot, "random": None}
         return {
             name: self.by_episode(self.play(who, "test", repeats)) for name, who in policies.items()
         }
 
     def probe(self, train: Adaptation, test: Adaptation, seen: int = _PROBED) -> float:
-        """Returns how well a linear map reads the task from the mean of the belief, R^2.
+        """Returns R^2 of a linear map from the mean of the belief to the task's parameters.
 
-        Ridge regression on training tasks, judged on those for evaluation, after `seen` episodes.
+        Ridge regression, fitted on training tasks and scored on evaluation tasks, after `seen`
+        episodes of a visit.
         """
         at = min(seen, self.episodes) - 1
 
@@ -205,15 +206,11 @@ class MetaEvaluation(NamedTuple):
         return float(1.0 - error / spread) if spread > 0.0 else 0.0
 
     def _visit(
-        self,
-        snapshot: Snapshot | None,
-        part: str,
-        rows: npt.NDArray[np.int64],
-        repeats: int,
+        self, snapshot: Snapshot | None, part: str, rows: npt.NDArray[np.int64], repeats: int
     ) -> tuple[Adaptation, list[tuple[Conditions, Episodes]]]:
-        """Plays a visit in each of as many environments; leaves out the axis of repeats.
+        """Plays the visit `rows[i]` in environment i; the results have no axis of repeats.
 
-        Also returns what each episode started from, and the episodes.
+        Also returns conditions and steps of each episode.
         """
         inference = self.config.agent.inference
         if inference is None:
@@ -255,7 +252,7 @@ class MetaEvaluation(NamedTuple):
         return found, episodes
 
     def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
-        """Returns uniform actions for an episode of each visit."""
+        """Returns uniform random actions for one episode of each visit."""
         draw = random_actions(self.envs.spec, episode)
         actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
         nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], np.bool_)
@@ -263,7 +260,7 @@ class MetaEvaluation(NamedTuple):
 
 
 def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adaptation:
-    """Returns some visits in their places among as many, the others of which are zeros."""
+    """Returns `count` visits, of which `rows` are the given ones and all others are zeros."""
     found = no_visits(count, some.returns.shape[1], some.means.shape[-1])
     for values, own in zip(found, some, strict=True):
         values[rows] = own
@@ -271,7 +268,7 @@ def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adap
 
 
 def no_visits(visits: int, episodes: int, latent: int) -> Adaptation:
-    """Returns zeros for visits that are still to be played, without the axis of repeats."""
+    """Returns an `Adaptation` of zeros, without the axis of repeats."""
     each = (visits, episodes)
     numbers = [np.zeros(each, np.float32) for _ in range(4)]
     return Adaptation(*numbers, *(np.zeros((*each, latent), np.float32) for _ in range(2)))

@@ -1,4 +1,4 @@
-"""Builds a run from its configuration: every part is made here, and handed to those that use it."""
+"""Builds a run from its configuration: makes all parts and connects them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -33,18 +33,18 @@ from music_tf.types import Array, BoolArray, EnvSpec
 
 _SCALING_EPISODES = 20
 _SAME = 1e-5
-"""Up to which difference a number is alike in all states."""
+"""Largest difference between the values of a column that counts as constant."""
 
 
 def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
-    """Builds environments, rewards, learner, replay and the loop that joins them.
+    """Builds environments, rewards, learner, replay and the training loop; a collective call.
 
-    Where there are actors, they play, and `comm` are the ranks that learn.
+    With actors, `comm` has the ranks that learn.
 
     Raises:
         UsageError: Settings that do not fit the environment, the ranks or the memory.
         EnvironmentFault: The environment cannot be created.
-        Stopped: A signal asked for it meanwhile, on any rank.
+        Stopped: A rank got a stop signal meanwhile.
     """
     workers = comm.local_workers(config.workers)
     collector: Collector | Actors
@@ -71,7 +71,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     update = Update(learner, terms, config.agent, gamma, comm, config.workers)
 
     def initial(skill: int) -> Array:
-        """Returns the weights that the learner of a skill begins with."""
+        """Returns the initial weights of the learner of a skill, flat."""
         return Layout(build_learner(config, spec, terms, skill).networks).initial()
 
     like = Snapshot(config.agent.actor, update.actor_weights(), inputs.now)
@@ -100,7 +100,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
 
 
 def _paid_in_turn(term: RewardTerm) -> Incremental:
-    """Returns the term of a reward that pays skills one after the other."""
+    """Returns the term, which has to be one for skills that are learned one after the other."""
     if not isinstance(term, Incremental):
         raise UsageError(
             f"rewards.{term.name}: its settings pay skills one after the other, expected a term "
@@ -110,7 +110,7 @@ def _paid_in_turn(term: RewardTerm) -> Incremental:
 
 
 def discount(config: Config, spec: EnvSpec) -> float:
-    """Returns gamma: as configured, else 1 - 1/T."""
+    """Returns gamma: the configured one, else 1 - 1/T for episodes of T steps."""
     if config.agent.discount is not None:
         return config.agent.discount
     return 1.0 - 1.0 / spec.max_episode_steps
@@ -119,17 +119,17 @@ def discount(config: Config, spec: EnvSpec) -> float:
 def build_terms(
     config: Config, envs: LockstepEnvs, comm: Communicator | None = None
 ) -> list[RewardTerm]:
-    """Returns the reward terms that the configuration names, in its order.
+    """Returns the reward terms of the configuration, in its order.
 
-    Without ranks they are those of a run that is only looked at.
+    `comm` is None where a run is loaded to be inspected, not trained.
 
     Raises:
-        UsageError: MUSIC where nothing says what the robot's surroundings are, or a lost object
-            under a reward that has no lowest value.
+        UsageError: MUSIC without a split of the observation into robot and surroundings, or
+            `lost_object=absorb` with a reward that has no lower bound.
     """
 
     def measure(seen: Seen) -> tuple[Array, Array]:
-        """Measures once, so that what a network has learned keeps its meaning."""
+        """Returns fixed mean and deviation: moving ones would change a trained network's inputs."""
         values = _values_at_random(config, envs, seen)
         return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)
 
@@ -162,7 +162,7 @@ def build_terms(
 
 
 def _values_at_random(config: Config, envs: LockstepEnvs, seen: Seen) -> Array:
-    """Returns what is seen of the states of a few episodes of random actions, [N, D]."""
+    """Returns the inputs `seen` in the states of a few episodes of random actions, [N, D]."""
     spec, rows = envs.spec, []
 
     def values_of(found: Observations | StepResults) -> Array:
@@ -184,7 +184,7 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: Seen) -> Array:
 def build_learner(
     config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
 ) -> Learner:
-    """Returns the learner that the configuration's agent belongs to, as a skill begins with it."""
+    """Returns the configured learner with the initial weights for a skill."""
     input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
@@ -195,10 +195,10 @@ def build_learner(
 def return_bounds(
     agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float
 ) -> tuple[float, float]:
-    """Returns the bounds of the TD target that `agent.return_clip` asks for.
+    """Returns the lower and upper bound of the TD target, by `agent.return_clip`.
 
-    `symmetric` is the release's +-4/(1 - gamma), 4 being its number of terms; `auto` adds up
-    what each active term can pay at worst and at best, over 1 - gamma; two numbers are the bounds.
+    `symmetric` is the MUSIC release's +-4/(1 - gamma), where 4 is its number of terms. `auto` sums
+    the bounds of all terms and divides them by 1 - gamma. Two numbers are the bounds themselves.
 
     Raises:
         UsageError: `auto` with a term that is not bounded.

@@ -31,43 +31,43 @@ from music_tf.types import BoolArray, Episodes
 
 
 class Order(NamedTuple):
-    """What the environments shall play next."""
+    """What the environments play in the next cycle."""
 
     cycle: int
-    """Decides, with the seed, all that is drawn."""
+    """With the seed of the run it determines all random draws."""
     snapshot: Snapshot
-    """What acts."""
+    """The policy."""
     at_random: bool
-    """Whether uniform actions are taken in place of the policy's."""
+    """Whether uniform random actions replace those of the policy."""
     world: int = 0
-    """Stage of a changing world; what is open goes on as it is."""
+    """Stage of a changing world; unfinished episodes stay in their stage."""
     initial: bool = False
-    """Whether nothing is remembered yet, so that every task has to be visited."""
+    """Whether replay is empty, so that every task has to be visited."""
 
 
 class Collected(NamedTuple):
-    """What environments played in a cycle."""
+    """What the environments played in a cycle."""
 
     played: Episodes
-    """All of it, worker by worker."""
+    """Episodes or parts of them, worker by worker."""
     parts: Sequence[int]
-    """How many of them each worker has."""
+    """Number of rows of `played` for each worker."""
     succeeded: BoolArray
     """Whether each finished episode succeeded."""
     unfinished: int = 0
-    """Episodes that go on in the next cycle, unless an epoch ends first."""
+    """Episodes that continue in the next cycle, or are cut at the end of the epoch."""
 
 
 def make_environments(config: Config, comm: Communicator, share: Share) -> LockstepEnvs:
-    """Makes the environments of this rank; every rank must call it together.
+    """Makes the environments of this rank; a collective call.
 
     Raises:
         UsageError: Settings that do not fit the environment or the memory.
         EnvironmentFault: The environment cannot be created.
-        Stopped: A signal asked for it meanwhile, on any rank.
+        Stopped: A rank got a stop signal meanwhile.
     """
     envs = None
-    with contextlib.suppress(Stopped):  # what takes longest
+    with contextlib.suppress(Stopped):
         accept = functools.partial(refuse_too_large, config, comm, share)
         count = share.environments
         envs = LockstepEnvs(config.env_id, count, config.env, accept, config.world)
@@ -81,11 +81,7 @@ class Collector:
     """Plays exploring episodes, or steps of them, in each environment of this rank's workers."""
 
     def __init__(
-        self,
-        config: Config,
-        envs: LockstepEnvs,
-        workers: Sequence[int],
-        comm: Communicator,
+        self, config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
     ) -> None:
         """Takes `config.rollouts` environments for each worker of this rank."""
         self.envs = envs
@@ -96,24 +92,23 @@ class Collector:
         steps, size, every = config.collect.steps, config.condition_size, config.condition.every
         self._open = None if steps is None else OpenEpisodes(envs, size, steps, every)
         self.ordered: Order | None = None
-        """What has been asked for and not been collected yet."""
+        """The order that the next `collect` plays."""
 
     def begin_epoch(self) -> None:
-        """Cuts off all episodes that are still open, so that an epoch begins with resets."""
+        """Cuts off all unfinished episodes, so that an epoch begins with resets."""
         self.sampler.begin_epoch()
         if self._open is not None:
             self._open.cut()
 
     def order(self, order: Order) -> None:
-        """Says what the next `collect` returns."""
         self.ordered = order
 
     def forget(self) -> None:
-        """Takes back what has been ordered and not been collected."""
+        """Drops an order that has not been collected."""
         self.ordered = None
 
     def collect(self) -> Collected:
-        """Returns the episodes or steps that were ordered; every rank must call it together.
+        """Plays the order, and returns its episodes or steps; a collective call.
 
         Raises:
             ValueError: Nothing has been ordered.
@@ -127,7 +122,7 @@ class Collector:
         return self.play_ordered(order)
 
     def play_ordered(self, order: Order) -> Collected:
-        """Plays what an order says; raises as `collect`."""
+        """Plays an order; raises as `collect`."""
         cycle, snapshot = order.cycle, order.snapshot
         config, spec = self._config, self.envs.spec
         size, opened = config.rollouts, self._open
@@ -178,7 +173,7 @@ class Collector:
     def _candidates(
         self, snapshot: Snapshot, generators: Sequence[np.random.Generator]
     ) -> Candidates | None:
-        """Draws actions of which exploration takes the best; None where nothing chooses."""
+        """Draws actions of which exploration takes the best one; None without a chooser."""
         config, spec, term = self._config, self.envs.spec, self._config.explorer
         if term is None:
             return None
@@ -194,7 +189,7 @@ class Collector:
 def by_worker(
     config: Config, info: EnvironmentInfo, collected: Collected, workers: Iterable[int]
 ) -> dict[int, Episodes]:
-    """Returns what is learned from, by worker: without what follows a lost object, read-only."""
+    """Returns the episodes to learn from by worker, read-only, cut where the object is lost."""
     played = collected.played
     if config.lost_object == "absorb" and config.collect.steps is None:
         played = cut_where_lost(played, info)
@@ -207,7 +202,7 @@ def by_worker(
 
 
 def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
-    """Cuts each episode after the step that takes the object off its support."""
+    """Cuts each episode after the step at which the object falls off its support."""
     first = support_lost_at(episodes.observation, episodes.length, info)
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)

@@ -1,4 +1,4 @@
-"""How far a run has come, and what an epoch has shown so far."""
+"""Counters of a run, and the log of its current epoch."""
 
 import dataclasses
 
@@ -9,11 +9,11 @@ from music_tf.types import Metrics
 
 @dataclasses.dataclass
 class Counters:
-    """How far a run has come, over all ranks; with the seed, all that random streams need.
+    """Progress of a run over all ranks; with the seed it determines all random streams.
 
-    Ranks agree on all but seconds, which each measures by its own clock: `elapsed_s` of playing and
-    learning, `wall_s` since the launch, of what was saved before a resume included. `episodes` came
-    to their end, `episodes_cut` were open when an epoch ended.
+    All ranks have the same counts. Seconds are measured by each rank's own clock: `elapsed_s` of
+    playing and learning, `wall_s` since the launch; both include the time before a resume.
+    `episodes` were finished; `episodes_cut` were unfinished when an epoch ended.
     """
 
     epoch: int = 0
@@ -28,7 +28,7 @@ class Counters:
 
 @dataclasses.dataclass
 class EpochLog:
-    """What an epoch has shown so far, over all ranks; saved when it is interrupted."""
+    """Metrics of the current epoch over all ranks; saved when the epoch is interrupted."""
 
     cycles: int = 0
     totals: list[Metrics] = dataclasses.field(default_factory=list)
@@ -40,7 +40,7 @@ class EpochLog:
     seconds: float = 0.0
 
     def averages(self) -> Metrics:
-        """Returns the means of what was learned over the cycles, extremes apart."""
+        """Returns means of the learning metrics over cycles; of `_min` and `_max` the extremes."""
         columns: dict[str, list[float]] = {}
         for cycle in self.totals:
             for name, value in cycle.items():

@@ -1,7 +1,7 @@
-"""A copy of replay on the device that learns: numpy draws, and the compiled updates look up.
+"""A copy of replay on the GPU: numpy draws indices on the host, compiled updates look them up.
 
-What is sent in a cycle is what was played in it, and which steps its updates see. All that is saved
-stays on the host, so a run may go on with a copy or without one.
+A cycle transfers only its new episodes and the indices of its minibatches. A checkpoint is made
+from replay on the host, so a run can be resumed with or without a copy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from music_tf.replay.rows import Picks
 from music_tf.types import IntArray, Transition
 
 _AT_ONCE = 256
-"""Episodes of a worker that are sent together: a full store needs little room on its way."""
+"""Episodes of a worker that are transferred at a time, which limits the memory of the transfer."""
 _GIB = 2.0**30
 _NONE = np.zeros(0, np.int64)
 
 
 def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
-    """Returns why replay has to stay on the host, as a sentence; empty where it need not."""
+    """Returns the reason why replay has to stay on the host; empty if it can be copied."""
     if not all(isinstance(shard, Shard) for shard in replay.shards.values()):
         return "it is a ring of steps"
     if replay.goal_reward is not None and near is None:
@@ -34,20 +34,20 @@ def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
 
 
 class DeviceReplay:
-    """Packed rows of all workers on the device; makes of picks what `ReplayBuffer` makes of them.
+    """Packed rows of all workers on the device; returns the same transitions as `ReplayBuffer`.
 
-    Tables as large as full stores are taken at once, so that one program serves the whole run.
+    Tables have the size of full stores from the start, so that updates are compiled once.
     """
 
     def __init__(
         self, replay: ReplayBuffer, near: DistanceReward | None, inputs: NetworkInputs
     ) -> None:
-        """Takes all that is stored, and hears what is written from now on.
+        """Allocates the tables, and registers a callback for rows that replay writes.
 
         Args:
-            replay: What is copied, of whole episodes.
-            near: The environment's reward under any goal, where that counts.
-            inputs: Says where normalised inputs are clipped.
+            replay: The replay to copy, of whole episodes.
+            near: The environment's reward under any goal; None without a task reward.
+            inputs: Clipping bounds of normalised inputs.
 
         Raises:
             MemoryError: The device has too little memory.
@@ -75,7 +75,7 @@ class DeviceReplay:
             raise MemoryError(text) from error
 
     def refresh(self) -> None:
-        """Sends what has been written since the last time."""
+        """Copies the rows that have been written since the last call."""
         waiting = [np.unique(np.concatenate(own or [_NONE])) for own in self._written]
         for written in self._written:
             written.clear()
@@ -89,7 +89,7 @@ class DeviceReplay:
                 table.scatter_update(tf.IndexedSlices(values, at))
 
     def transitions(self, picks: Picks) -> Transition:
-        """Returns the transitions that have been picked, [W, B, ...], in tensors."""
+        """Returns the picked transitions as tensors, [W, B, ...]."""
         states, steps, episodes = self.tables
         slot, time, chosen = picks.slot + self._first, picks.time, picks.goal
         states_each, steps_each, _ = self._each
@@ -130,7 +130,7 @@ class DeviceReplay:
         )
 
     def trajectories(self, slots: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
-        """Returns columns of the trajectories in slots [W, M], [W, M, T + 1, D]."""
+        """Returns observation columns of the episodes in `slots` [W, M], [W, M, T + 1, D]."""
         states = (slots + self._first)[..., None] * self._each[0] + np.arange(self._each[0])
         rows = tf.gather(self.tables[0], states)
         return tf.gather(self._of(rows, "observation"), list(columns), axis=-1)
@@ -138,7 +138,7 @@ class DeviceReplay:
     def inputs(
         self, moments: Sequence[Moments], observation: tf.Tensor, goal: tf.Tensor, skill: tf.Tensor
     ) -> tf.Tensor:
-        """Returns what `NetworkInputs` makes of them, [W, B, I], by moments as they are now."""
+        """Returns network inputs [W, B, I] as `NetworkInputs` does, with the given moments."""
 
         def normalized(values: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
             most, clip = self._inputs.config.input_clip, self._inputs.config.clip
@@ -151,16 +151,16 @@ class DeviceReplay:
         return tf.concat([normalized(observation, *observed), skill, normalized(goal, *goals)], -1)
 
     def _of(self, rows: tf.Tensor, name: str) -> tf.Tensor:
-        """Returns what rows of states or steps hold by this name, [..., D]."""
+        """Returns the columns of this name in rows of states or steps, [..., D]."""
         return rows[..., self._layout[name]]
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        """Returns the extras in rows of states, by their own names."""
+        """Returns the extras in rows of states by name."""
         names = [name for name in self._layout if name.startswith("extras/")]
         return {name.removeprefix("extras/"): self._of(state, name) for name in names}
 
     def _paid(self, achieved: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
-        """Returns the task reward under the goal of each, [W, B]; zeros where it does not count."""
+        """Returns the task reward under each goal, [W, B]; zeros without a task reward."""
         if self._near is None:
             return tf.zeros(goal.shape[:-1])
         near = within(self._near.threshold, achieved, goal)
@@ -168,6 +168,6 @@ class DeviceReplay:
 
 
 def within(threshold: float, achieved: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
-    """Returns whether goals [..., G] lie no farther apart than that, [...]."""
+    """Returns whether goals [..., G] lie at most `threshold` apart, [...]."""
     distance = tf.sqrt(tf.reduce_sum(tf.square(achieved - goal), axis=-1))
     return distance <= threshold

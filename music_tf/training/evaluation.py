@@ -1,6 +1,6 @@
-"""The evaluation protocol: deterministic policy, fixed seeds by episode index, all ranks share.
+"""The evaluation protocol: deterministic policy, one fixed seed for each episode index.
 
-Also what a policy is compared with: a random one, and itself under noise.
+The ranks share the episodes. Baselines are random actions, and the policy itself under noise.
 """
 
 import math
@@ -23,33 +23,31 @@ from music_tf.rollout import Conditions, Perturbation, Policy, blank, play
 from music_tf.training.collect import cut_where_lost
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 
-if TYPE_CHECKING:  # what only acts loads no TensorFlow
+if TYPE_CHECKING:  # actors load no TensorFlow
     from music_tf.intrinsic.base import RewardTerm
 
 _SEED = 20210308
-"""Evaluation episodes are the same for every run, whatever its own seed."""
-
+"""Seed of evaluation episodes, which are the same for all runs."""
 _FEW, _STEPS, _PAIRINGS = 40, 500, 5
-"""Episodes and steps in which information is estimated at each evaluation, and shuffles of it."""
+"""Episodes, steps and shuffles for the estimate of mutual information at each evaluation."""
 
 Added: TypeAlias = Callable[[int], Array]
-"""What is added to the actions of an episode before they are clipped, [T, A], by its index."""
+"""Maps the index of an episode to what is added to its actions before clipping, [T, A]."""
 
 
 class Evaluation(NamedTuple):
-    """Measures any policy on the evaluation episodes of a run; all ranks call it together."""
+    """Measures a policy on the evaluation episodes of a run; its methods are collective calls."""
 
     envs: LockstepEnvs
     """Environments of this rank."""
     config: Config
-    """Configuration of the run."""
     comm: Communicator
     actors: Callable[[Snapshot, int, int], dict[str, np.ndarray]] | None = None
-    """Lets actors play this rank's share of episodes with a snapshot, where there are any."""
+    """`Actors.evaluate`, which plays this rank's share of episodes; None without actors."""
     world: int | tuple[int, ...] = 0
-    """Stage of a changing world in which it plays, or one for each skill."""
+    """Stage of a changing world, or one stage for each skill."""
     answers: Callable[[Episodes], Metrics] | None = None
-    """What the networks of rewards make of episodes, where they are at hand."""
+    """Computes metrics of the reward networks on episodes; None where there are no networks."""
 
     def play(
         self,
@@ -59,27 +57,33 @@ class Evaluation(NamedTuple):
         added: Added | None = None,
         planned: Callable[[IntArray], Policy] | None = None,
     ) -> Episodes:
-        """Plays without exploration, under the goals of training; all, read-only, on every rank.
+        """Plays episodes without exploration; returns all of them, read-only, on every rank.
 
-        A policy that knew only zero goals does anything under others. Skills take turns, unless
-        the configuration or `skill` pins one of them; continuous conditions follow a fixed list.
-        One acts throughout an episode. Episodes are the same whatever the number of ranks, up to
-        what the size of a batch does to the last bits of an action. `planned` makes another policy
-        for each batch of episodes, by their indices.
+        Goals are those of training, because a policy that was trained with zero goals does not
+        generalise to others. Episodes do not depend on the number of ranks, except that the batch
+        size changes the last bits of actions.
+
+        Args:
+            policy: Acts in all episodes.
+            episodes: Number of episodes.
+            skill: Acts in all of them; by default skills take turns (unless the configuration
+                pins one), or continuous conditions follow a fixed list.
+            added: Added to the actions.
+            planned: Makes another policy for each batch of episodes, from their indices.
 
         Raises:
-            NumbersFault: On every rank, where an action of the policy is not finite on any.
+            NumbersFault: On every rank, if an action on any rank is not finite.
         """
         config, envs, comm = self.config, self.envs, self.comm
         plain = skill is None and added is None and planned is None
         conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
 
         def own_part() -> dict[str, np.ndarray]:
-            """Plays this rank's share, among the rows of all episodes; the others are zeros."""
-            one = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
+            """Plays this rank's share; rows of other ranks stay zeros."""
+            known = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
             world = self.world
-            if self.actors and plain and isinstance(one, Snapshot) and isinstance(world, int):
-                return self.actors(one, episodes, world)
+            if self.actors and plain and isinstance(known, Snapshot) and isinstance(world, int):
+                return self.actors(known, episodes, world)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes
@@ -111,9 +115,9 @@ class Evaluation(NamedTuple):
         return Episodes.from_named(whole).read_only()
 
     def play_some(self, policy: Policy, indices: IntArray, together: int) -> Episodes:
-        """Plays the episodes `indices` as a process would that plays so many `together`.
+        """Plays the episodes `indices` bit-equal to a process that plays batches of `together`.
 
-        The last bits of an action depend on the size of the batch, and on the place in it.
+        The last bits of an action depend on the batch size and on the row in the batch.
         """
         spec, config = self.envs.spec, self.config
         skills = np.zeros([0, config.condition_size], np.float32)
@@ -135,25 +139,25 @@ class Evaluation(NamedTuple):
         return Episodes.from_named(joined)
 
     def set_world(self, skills: Array) -> None:
-        """Chooses the stage of the world for episodes of skills [E, K], one in each environment."""
+        """Sets the stage of the world in each environment, for episodes of skills [E, K]."""
         if isinstance(self.world, int):
             self.envs.set_world(self.world)
         else:
             self.envs.set_world([self.world[skill] for skill in skills.argmax(axis=-1)])
 
     def judged(self, played: Episodes) -> Metrics:
-        """Returns the behaviour metrics of episodes, and what networks make of them, if any do."""
+        """Returns metrics of behaviour in episodes, and those of the reward networks."""
         answers = {} if self.answers is None else self.answers(played)
         return self.behaviour(played) | answers
 
     def random(self) -> Episodes:
-        """Plays random actions in the first evaluation episodes, as few as show what they do."""
+        """Plays random actions in the first evaluation episodes, at most 40."""
         spec = self.envs.spec
         few = min(self.config.evaluation.episodes, _FEW)
         return self.play(still, few, added=random_actions(spec))
 
     def behaviour(self, played: Episodes) -> Metrics:
-        """Returns the behaviour metrics of episodes, and their success where goals count."""
+        """Returns metrics of behaviour in episodes, and their success rate or return."""
         metrics = summarize(played.observation, played.length, self.envs.info)
         metrics |= self._information(played)
         if not self.envs.spec.goal_dim:
@@ -164,20 +168,21 @@ class Evaluation(NamedTuple):
         return metrics
 
     def counted(self, played: Episodes) -> Episodes:
-        """Returns episodes as far as training would count them: until the object is lost."""
+        """Returns the part of episodes that training uses: until the object is lost."""
         if self.config.lost_object != "absorb":
             return played
         return cut_where_lost(played, self.envs.info).read_only()
 
     def seen(self, played: Episodes) -> Array:
-        """Returns what tells skills apart along episodes, [E, T + 1, D]."""
+        """Returns the descriptor that tells skills apart along episodes, [E, T + 1, D]."""
         columns, extra = descriptor_of(self.envs.info, self.envs.spec)
         return played.extras[extra] if extra else played.observation[..., list(columns)]
 
     def _information(self, played: Episodes) -> Metrics:
-        """Returns what moves tell of each other beyond chance, where a run is about that.
+        """Returns the mutual information of the moves of robot and surroundings beyond chance.
 
-        Of the first episodes and of some steps alone, so that an evaluation costs no more.
+        Only runs whose reward pays for motion have it. It is estimated from few episodes and steps,
+        so that it adds little to the cost of an evaluation.
         """
         split, few = self.envs.spec.split, min(_FEW, len(played.length))
         if split is None or few < 2 or not pays_motion(self.config):  # noqa: PLR2004
@@ -198,7 +203,7 @@ class Evaluation(NamedTuple):
     def heldout(
         self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes
     ) -> Metrics:
-        """Returns what reward terms make of episodes that they never learned from."""
+        """Returns metrics of reward terms on episodes that they were not trained on."""
         played = self.counted(played)
         from music_tf.intrinsic.answers import heldout_of  # noqa: PLC0415 - loads TensorFlow
 
@@ -207,17 +212,17 @@ class Evaluation(NamedTuple):
 
 
 def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTerm]":
-    """Returns the reward terms that count at an epoch or later; all where none does."""
+    """Returns the reward terms with weight at this epoch or later; all terms if none has any."""
     return [term for term in terms if not term.rests(epoch)] or terms
 
 
 def evaluation_conditions(
     indices: Sequence[int], config: Config, goal_dim: int, skill: int | None = None
 ) -> Conditions:
-    """Returns seeds, goals and conditions of evaluation episodes, each fixed by its index.
+    """Returns seeds, goals and conditions of the evaluation episodes with these indices.
 
-    Skills take turns, so that each gets an even share, unless `skill` or the configuration pins
-    one. Continuous conditions are the same for every run of their kind and size.
+    Skills take turns, unless `skill` or the configuration pins one. Continuous conditions are the
+    same for all runs with the same kind and size of condition.
     """
     size, pinned = config.condition_size, config.pinned_skill if skill is None else skill
     seeds = [int(reset_seeds(stream(_SEED, "evaluation", 0, index), 1)[0]) for index in indices]
@@ -233,7 +238,7 @@ def evaluation_conditions(
 
 
 def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
-    """Returns the 95 % Wilson score interval of a success rate, both ends in [0, 1]."""
+    """Returns the 95 % Wilson score interval of a success rate."""
     if not episodes:
         return 0.0, 1.0
     z = 1.959964
@@ -245,9 +250,9 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
 
 
 def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
-    """Returns the uniform actions of a random policy, the same on any number of ranks.
+    """Returns uniform random actions by episode, the same on any number of ranks.
 
-    Another `draw` gives other actions in the same episodes.
+    Each `draw` gives other actions in the same episodes.
     """
     shape = (spec.max_episode_steps, spec.action_dim)
 
@@ -259,9 +264,9 @@ def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
 
 
 def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = None) -> Added:
-    """Returns Gaussian noise for the actions of each episode, on top of what `beside` adds.
+    """Returns Gaussian noise for the actions of each episode, plus what `beside` adds.
 
-    Another `draw` gives other noise.
+    Each `draw` gives other noise.
     """
     shape = (spec.max_episode_steps, spec.action_dim)
 
@@ -274,6 +279,6 @@ def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = Non
 
 
 def still(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-    """The policy that does nothing, for actions that are random alone."""
+    """The zero policy: what is added to its actions acts alone."""
     del observation, goal, skill
     return np.zeros_like(noise)

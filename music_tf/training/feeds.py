@@ -1,4 +1,4 @@
-"""What updates are fed: minibatches, or what is drawn of them where a device looks them up."""
+"""What updates are fed: minibatches, or their indices where replay has a copy on the GPU."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from music_tf.replay.rows import Picks
 from music_tf.types import ALIGNED, Array, Transition
 
 _SHARED_BYTES = 100_000
-"""From here on an array is shared with TensorFlow, where it can be."""
+"""Smallest array that shares its memory with TensorFlow."""
 FRESH, RELABELLED = "fresh_condition", "relabelled"
-"""Names among the noise of an update: conditions, and whether steps are seen under them."""
+"""Names in `noise`: conditions that are drawn anew, and which steps get them."""
 
 
 class Feed(NamedTuple):
-    """All that the updates of one cycle need; arrays are [U, W, ...]."""
+    """Inputs of all updates of one cycle; arrays are [U, W, ...]."""
 
     transitions: Transition
     inputs: Array  # [U, W, B, I], normalised, of the states before the actions
@@ -27,7 +27,7 @@ class Feed(NamedTuple):
     noise: Mapping[str, Array]
 
     def named(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name, as evidence of numbers that went bad."""
+        """Returns all arrays by name, to be stored when a number is not finite."""
         named = {f"transitions.{name}": value for name, value in self.transitions._asdict().items()}
         for group in ("extras", "next_extras"):
             extras = named.pop(f"transitions.{group}")
@@ -39,7 +39,7 @@ class Feed(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What stands for a `Feed` where replay lies on a device: all that is drawn, or has moved."""
+    """Replaces a `Feed` where replay has a copy on the GPU: random draws and running moments."""
 
     transitions: Picks  # [U, W, B]
     moments: Sequence[Moments]  # of observations and goals, [U, D]
@@ -47,7 +47,7 @@ class Draws(NamedTuple):
     noise: Mapping[str, Array]
 
     def named(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name, as evidence of numbers that went bad."""
+        """Returns all arrays by name, to be stored when a number is not finite."""
         named = {f"transitions.{n}": value for n, value in self.transitions._asdict().items()}
         for kind, moments in zip(("observation", "goal"), self.moments, strict=True):
             named |= {f"{kind}.{n}": value[0] for n, value in moments._asdict().items()}
@@ -59,16 +59,16 @@ class Draws(NamedTuple):
 
 
 class Schedules(NamedTuple):
-    """Scheduled weights at present, as tensors so that a new value does not retrace."""
+    """Current values of scheduled weights; tensors, so that a new value does not retrace."""
 
     terms: Mapping[str, tf.Tensor]
     entropy: tf.Tensor
 
 
 def as_tensor(values: Any) -> tf.Tensor:
-    """Returns an array as a tensor: a large one that is `aligned` shares its memory with it.
+    """Returns an array as a tensor; a large array that is `aligned` shares its memory with it.
 
-    So nobody may write into such an array while the tensor is used.
+    Such an array must not be written to while the tensor is used.
     """
     large = isinstance(values, np.ndarray) and values.nbytes >= _SHARED_BYTES
     if large and values.flags.carray and values.__array_interface__["data"][0] % ALIGNED == 0:
@@ -77,14 +77,17 @@ def as_tensor(values: Any) -> tf.Tensor:
 
 
 def even_parts(count: int, parts: int) -> Iterator[slice]:
-    """Yields slices of about as many of a number of rows, of at most two lengths."""
+    """Splits `count` rows into about `parts` slices of equal length; the last may be shorter."""
     size = math.ceil(count / parts)
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
 
 
 def rows_of_part(part: slice, updates: int, fed: Any) -> Any:
-    """Returns what a part of the updates reads; some take several rows each."""
+    """Returns the rows of nested arrays `fed` for the updates `part`.
+
+    An array has one or several rows for each update.
+    """
     if part == slice(0, updates):
         return fed
 
@@ -96,7 +99,7 @@ def rows_of_part(part: slice, updates: int, fed: Any) -> Any:
 
 
 def under_fresh_conditions(batch: Transition, noise: Mapping[str, Any]) -> Transition:
-    """Returns a minibatch of which some steps have a fresh condition; numpy stays numpy."""
+    """Replaces the condition of the relabelled steps of a minibatch of arrays or tensors."""
     if FRESH not in noise:
         return batch
     where: Any = np.where if isinstance(batch.skill, np.ndarray) else tf.where

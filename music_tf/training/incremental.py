@@ -1,4 +1,4 @@
-"""Skills that are learned one after the other: which one when, and what stays of each."""
+"""Skills that are learned one after the other (DISk): their schedule, and what is kept of each."""
 
 import bisect
 import dataclasses
@@ -33,7 +33,7 @@ _COUNTED = f"{SKILLS}moments/observation"
 
 
 class Learning(Protocol):
-    """What a sequence of skills needs of the trainer that goes through it."""
+    """What a sequence of skills needs of the trainer."""
 
     counters: Counters
     update: Update
@@ -41,33 +41,27 @@ class Learning(Protocol):
     lagged: Snapshot | None
 
     @property
-    def world(self) -> int:
-        """The stage of a changing world in this epoch."""
-        ...
+    def world(self) -> int: ...
 
     @property
-    def evaluation(self) -> Evaluation:
-        """Plays in the world as it is now."""
-        ...
+    def evaluation(self) -> Evaluation: ...
 
     @property
-    def as_trained(self) -> Evaluation:
-        """The same, in episodes as training has them."""
-        ...
+    def as_trained(self) -> Evaluation: ...
 
     def snapshot(self) -> Snapshot:
-        """Returns what acts now."""
+        """Returns a copy of the current policy."""
         ...
 
 
 @dataclasses.dataclass
 class SequenceProgress:
-    """How far the run had come when the skill at hand began, and what was learned before."""
+    """Counters at the start of the current skill, and the worlds of the finished skills."""
 
     env_steps: int = 0
     updates: int = 0
     worlds: list[int] = dataclasses.field(default_factory=list)
-    """Stage of a changing world in which each skill was learned that is finished."""
+    """Stage of a changing world in which each finished skill was learned."""
 
     def __post_init__(self) -> None:
         if any(world < 0 for world in self.worlds):
@@ -75,58 +69,62 @@ class SequenceProgress:
 
 
 class SkillSequence:
-    """The skills of a run in turn: each begins with an epoch, and rests after its last one.
+    """The skills of a run, learned one after the other; each is frozen after its last epoch.
 
-    Between two skills a checkpoint holds the finished one, and the next begins when the run goes
-    on: from the configuration, what was saved and the number of the epoch alone.
+    A checkpoint between two skills holds the finished one. The next skill begins with the next
+    epoch, and depends on the configuration, the checkpoint and the number of the epoch alone.
     """
 
     def __init__(
         self, config: Config, term: Incremental, like: Snapshot, initial: Callable[[int], Array]
     ) -> None:
-        """Has learned nothing yet.
+        """Starts without any learned skill.
 
         Args:
-            config: Of the run.
-            term: What pays the current skill.
-            like: What acts, for names and shapes.
-            initial: Returns the weights of all networks of the learner, flat, that a skill begins
-                with.
+            config: Configuration of the run.
+            term: Reward term of the current skill.
+            like: A snapshot with the names and shapes of the policy.
+            initial: Returns the initial weights of all the learner's networks for a skill, flat.
         """
         self._config, self._term, self._like, self._initial = config, term, like, initial
         ends = itertools.accumulate(config.incremental.of_each(config.skills))
         self._ends = list(ends)
         self.learned: list[Snapshot] = []
-        """What each skill acts with since it was finished."""
+        """The frozen policy of each finished skill."""
         self.begun = SequenceProgress()
         self._played_in: dict[int, int | tuple[int, ...]] = {}
-        """Stage of the world in which skills were last played to see where they go."""
+        """Stage of the world in which the stored states of each skill were collected."""
 
     @property
     def notice(self) -> str:
-        """What to tell the user before the run begins; empty if nothing."""
+        """Message for the user before the run begins, or an empty string."""
         return self._term.short_of(self._config.incremental.collected)
 
     @property
     def skill(self) -> int:
-        """The skill that is learned now, or was learned last."""
+        """Index of the skill that is learned now, or was learned last."""
         return self._term.skill
 
     def skill_of(self, epoch: int) -> int:
-        """Returns which skill is learned in an epoch; the last one after its end."""
+        """Returns the index of the skill that is learned in an epoch; at most the last one."""
         return min(bisect.bisect_right(self._ends, epoch), len(self._ends) - 1)
 
     def advance(self, epoch: int, share: float) -> None:
-        """Tells the reward how much of the skill is done: epochs, and a share of this one."""
+        """Sets the reward term's progress in the current skill, a number in [0, 1].
+
+        Args:
+            epoch: The current epoch.
+            share: Share of this epoch that is done.
+        """
         skill = self.skill_of(epoch)
         first, end = [0, *self._ends][skill], self._ends[skill]
         self._term.progress = (epoch - first + share) / (end - first)
 
     def enter(self, trainer: Learning) -> None:
-        """Begins a skill, where the epoch at hand is its first; every rank must call it together.
+        """Begins a skill if the current epoch is its first; a collective call.
 
-        Learner, own past and temperature begin anew; running moments and, unless the configuration
-        says otherwise, replay go on.
+        The learner, its temperature and the term's stored states of this skill are reset. Running
+        moments are kept, and replay is kept unless the configuration says otherwise.
         """
         counters, settings = trainer.counters, self._config.incremental
         skill = self.skill_of(counters.epoch)
@@ -154,10 +152,10 @@ class SkillSequence:
             trainer.lagged = trainer.snapshot()
 
     def leave(self, trainer: Learning) -> Metrics:
-        """Ends a skill, where the epoch at hand was its last; every rank must call it together.
+        """Freezes the skill if the current epoch is its last; a collective call.
 
         Returns:
-            How far all skills so far lie apart, in the world as it is; nothing in other epochs.
+            Metrics of the separation of all skills in the current world; empty in other epochs.
         """
         if trainer.counters.epoch + 1 not in self._ends:
             return {}
@@ -170,7 +168,7 @@ class SkillSequence:
         return self.measured(trainer.evaluation)
 
     def measured(self, evaluation: Evaluation) -> Metrics:
-        """Plays all skills that were learned, and returns how far they lie apart."""
+        """Plays all finished skills, and returns metrics of their separation."""
         seen, length = [], []
         for number, snapshot in enumerate(self.learned):
             played = evaluation.counted(self.play(evaluation, policy_of(snapshot), number))
@@ -179,15 +177,15 @@ class SkillSequence:
         return separation(seen, length).metrics()
 
     def play(self, evaluation: Evaluation, policy: Policy, skill: int) -> Episodes:
-        """Plays evaluation episodes of one skill, which say that it acted."""
+        """Plays evaluation episodes of one skill, with its one-hot condition in the episodes."""
         played = evaluation.play(policy, self._config.evaluation.episodes)
         one_hot = np.eye(self._config.skills, dtype=np.float32)[skill]
         return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
 
     def judged(self, evaluation: Evaluation) -> tuple[Evaluation, Policy] | None:
-        """Returns all skills that were learned as one policy, and how to play it; None without any.
+        """Returns all finished skills as one policy, and its evaluation; None without any skill.
 
-        Skills take turns by themselves.
+        Evaluation episodes go through the skills in turn.
         """
         if not self.learned:
             return None
@@ -195,7 +193,7 @@ class SkillSequence:
         return evaluation._replace(config=config), policy_of(SkillSnapshots(tuple(self.learned)))
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns actors and moments of all skills by name, [K, ...]; zeros of those to come."""
+        """Returns actors and moments of all skills by name, [K, ...]; zeros for later skills."""
         arrays = {}
         for name, like in skill_arrays(self._like).items():
             found = arrays[name] = np.zeros([self._config.skills, *like.shape], np.float32)
@@ -204,14 +202,14 @@ class SkillSequence:
         return arrays
 
     def meta(self) -> dict[str, Any]:
-        """Returns where the skill at hand began, and in which worlds others were learned."""
+        """Returns the progress as JSON values."""
         return dataclasses.asdict(self.begun)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Any) -> None:
-        """Takes over what `shared` and `meta` of an earlier run returned.
+        """Restores the state that `shared` and `meta` of an earlier run returned.
 
         Raises:
-            ValueError: More skills are learned than there are.
+            ValueError: There are more finished skills than this run has.
         """
         begun = take_over(SequenceProgress(), meta, "incremental")
         learned = len(begun.worlds)
@@ -221,10 +219,9 @@ class SkillSequence:
         self.learned = [learned_skill(self._like, shared, n) for n in range(learned)]
 
     def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
-        """Lets the reward know where an earlier skill goes in the world as it is.
+        """Gives the reward term the states that an earlier skill reaches in the current world.
 
-        In a world in which it was played before it goes the same way, unless actions are drawn: the
-        episodes are those of evaluation.
+        Deterministic episodes repeat themselves in the same world, so they are not played again.
         """
         if self._played_in.get(skill) == evaluation.world:
             self._term.remember_again(skill)
@@ -234,13 +231,13 @@ class SkillSequence:
             self._played_in[skill] = evaluation.world
 
     def _collected(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> Episodes:
-        """Plays an earlier skill to see where it goes in the world as it is."""
+        """Plays an earlier skill in the current world to collect its states."""
         settings, spec = self._config.incremental, evaluation.envs.spec
         if not settings.collect_sampled:
             return evaluation.play(policy_of(snapshot), settings.collected)
 
         def drawing(episodes: IntArray) -> Policy:
-            """Returns the policy with noise of its own for each of some episodes."""
+            """Returns the sampling policy for a batch of episodes, each with its own stream."""
             streams = [
                 stream(self._config.seed, f"disk/collected/{self.skill}/{skill}", 0, int(index))
                 for index in episodes
@@ -257,7 +254,7 @@ class SkillSequence:
         return evaluation.play(policy_of(snapshot), settings.collected, planned=drawing)
 
     def _initial_weights(self, trainer: Learning) -> Array:
-        """Returns what the learner of the current skill begins with, flat."""
+        """Returns the initial weights of the learner for the current skill, flat."""
         weights, begin = self._initial(self.skill), self._config.incremental.begin
         if begin == "fresh":
             return weights
@@ -268,9 +265,9 @@ class SkillSequence:
 
 
 def state_of_fewer(own: Expected) -> ExpectedFrom:
-    """Says what is expected of the state of this run when it had as many skills as a file has.
+    """Returns the expected state of this run, with the number of skills that the file has.
 
-    A run that goes on may have been told to learn more than before.
+    A resumed run may have been configured to learn more skills than before.
     """
 
     def expected(found: Expected) -> Expected:
@@ -286,7 +283,7 @@ def state_of_fewer(own: Expected) -> ExpectedFrom:
 
 
 def rows_of_fewer(own: Expected) -> ExpectedFrom:
-    """Says the same of the rows of replay, which say which skill acted."""
+    """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
     def expected(found: Expected) -> Expected:
         kind, (rows, most) = own["skill"]
@@ -298,7 +295,7 @@ def rows_of_fewer(own: Expected) -> ExpectedFrom:
 
 
 def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarray]:
-    """Returns state or rows of replay with room for so many skills."""
+    """Returns state or replay rows, padded with zeros to `skills` skills."""
     found = dict(arrays)
     for name, array in arrays.items():
         axis = 1 if name == "skill" else 0

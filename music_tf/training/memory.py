@@ -1,4 +1,4 @@
-"""Refuses a run that this machine cannot hold, before it makes hundreds of environments."""
+"""Refuses a run that needs more memory than its hosts have, before environments are made."""
 
 import dataclasses
 import math
@@ -16,26 +16,26 @@ _GIB = 2.0**30
 
 
 class Share(NamedTuple):
-    """What a rank of a run will hold."""
+    """What one rank holds of a run."""
 
     environments: int
     stores: int
-    """Workers whose experience it keeps."""
+    """Number of workers whose replay this rank keeps."""
 
 
 def refuse_too_large(
     config: Config, comm: Communicator, share: Share, spec: EnvSpec, each: int
 ) -> None:
-    """Compares what a run will fill in all its epochs with what its hosts have to give.
+    """Compares the memory that a run needs in all its epochs with the free memory of its hosts.
 
-    The estimate is low, so that nothing is refused that works. Networks and batches are not
-    counted, and neither is the replay of a run with a time limit, which may end long before. Ranks
-    of one host share its memory, and all ranks refuse together.
+    The estimate is a lower bound, so that no run is refused that would work. It counts neither
+    networks and minibatches, nor the replay of a run with a time limit. Ranks on one host share its
+    memory, and all ranks refuse together.
 
     Args:
-        config: Of the run.
-        comm: The ranks.
-        share: What this one will hold.
+        config: Configuration of the run.
+        comm: All ranks.
+        share: What this rank will hold.
         spec: Sizes of the environment.
         each: Bytes that one environment takes at least.
 

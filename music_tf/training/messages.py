@@ -1,7 +1,7 @@
-"""What the learner and the ranks that act send each other: an order, and what was played.
+"""Messages between learner and actors: orders and answers, serialised as bytes.
 
-Each message begins with a header of int64 numbers that its receiver checks. One of them is the
-CRC-32 of what follows: the numbers of the steps that were taken, little-endian, without padding.
+Each message begins with a header of int64 numbers, which the receiver checks. One of them is the
+CRC-32 of the body: snapshots or the steps that were played, little-endian, without padding.
 """
 
 import itertools
@@ -23,16 +23,15 @@ from music_tf.types import BoolArray, EnvSpec, Episodes
 
 Data = npt.NDArray[np.uint8]
 FORMAT = 4
-"""Version of the message format; ranks with another one are refused."""
+"""Version of the message format; ranks with another version are refused."""
 PLAY, EVALUATE, END, ADAPT = 1, 2, 3, 4
-"""What an order asks for: a cycle, evaluation episodes, to end with an exit code, or visits to
-tasks."""
+"""Kinds of order: a cycle, evaluation episodes, the end of the run, visits to tasks."""
 _STATES, _STEPS = ("observation", "achieved_goal", "extras/"), ("action", "reward")
 _INTEGER = 8
 
 
 class OrderHeader(NamedTuple):
-    """The header of what the learner tells all actors."""
+    """Header of the learner's message to all actors."""
 
     kind: int = END
     number: int = 0
@@ -40,11 +39,11 @@ class OrderHeader(NamedTuple):
     cycle: int = 0
     at_random: int = 0
     begins_epoch: int = 0
-    """Whether what is open is cut off first."""
+    """Whether unfinished episodes are cut off first."""
     episodes: int = 0
-    """Episodes of an evaluation, or visits to each task."""
+    """Number of evaluation episodes, or of visits to each task."""
     code: int = 0
-    """Exit code at the end."""
+    """Exit code of the run, for `END`."""
     world: int = 0
     """Stage of a changing world."""
     initial: int = 0
@@ -54,7 +53,7 @@ class OrderHeader(NamedTuple):
 
 
 class AnswerHeader(NamedTuple):
-    """The header of what an actor has played, or of the text of a fault."""
+    """Header of an actor's answer."""
 
     number: int
     """Number of the order."""
@@ -62,18 +61,18 @@ class AnswerHeader(NamedTuple):
     first_worker: int
     workers: int
     fault: int
-    """Exit code of a fault, of which a text follows; 0 where all went well."""
+    """0, or the exit code of a fault, whose text is the body."""
     ends: int
-    """Episodes that came to their end, or visits."""
+    """Number of finished episodes or visits."""
     stop: int
-    """Whether a signal has asked the actor to stop."""
+    """Whether the actor got a stop signal."""
     played_us: int
     waited_us: int
     """Microseconds of playing, and of waiting for this order."""
 
 
 def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
-    """Returns format, CRC-32 of the body, header and body as the bytes of one message."""
+    """Returns a message: format, CRC-32 of the body, header, body."""
     body = b"".join(rest)
     numbers = (FORMAT, zlib.crc32(body), *map(int, header))
     return np.frombuffer(struct.pack(f"<{len(numbers)}q", *numbers) + body, np.uint8)
@@ -88,7 +87,7 @@ def body_of(data: Data, kind: type[OrderHeader] | type[AnswerHeader]) -> Data:
     """Returns what follows the header.
 
     Raises:
-        NumbersFault: It is not what was sent.
+        NumbersFault: The checksum differs.
     """
     _, checked = np.frombuffer(data[: 2 * _INTEGER].tobytes(), "<i8")
     body = data[header_size(kind) :]
@@ -98,24 +97,19 @@ def body_of(data: Data, kind: type[OrderHeader] | type[AnswerHeader]) -> Data:
 
 
 def order_in(data: Data) -> OrderHeader:
-    """Returns the header of an order.
-
-    Raises:
-        NumbersFault: It is of another format.
-    """
     return OrderHeader(*_numbers(data, len(OrderHeader._fields)))
 
 
 def answer_in(data: Data) -> AnswerHeader:
-    """Returns the header of an answer.
-
-    Raises:
-        NumbersFault: It is of another format, or too short.
-    """
     return AnswerHeader(*_numbers(data, len(AnswerHeader._fields)))
 
 
 def _numbers(data: Data, count: int) -> Sequence[int]:
+    """Returns the numbers of a header.
+
+    Raises:
+        NumbersFault: The message is too short, or of another format.
+    """
     size = _INTEGER * (2 + count)
     if len(data) < size:
         raise NumbersFault(f"a message of {len(data)} bytes, expected at least {size}")
@@ -126,7 +120,7 @@ def _numbers(data: Data, count: int) -> Sequence[int]:
 
 
 class SnapshotFormat:
-    """How a snapshot lies in an order: one number after the other."""
+    """Serialises the arrays of a snapshot as float32 numbers."""
 
     def __init__(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Takes the shapes of `arrays_of` a snapshot, by name."""
@@ -141,7 +135,6 @@ class SnapshotFormat:
         return cls({name: array.shape for name, array in arrays_of(snapshot).items()})
 
     def pack(self, snapshot: Snapshot) -> bytes:
-        """Returns the numbers of a snapshot."""
         return b"".join(array.astype("<f4").tobytes() for array in arrays_of(snapshot).values())
 
     def unpack(self, data: Data, like: Snapshot) -> Snapshot:
@@ -154,10 +147,9 @@ class SnapshotFormat:
 
 
 class EpisodeFormat:
-    """How episodes, or parts of them, of up to T steps lie in an answer."""
+    """Serialises episodes, or parts of them, of up to `steps` steps, without padding."""
 
     def __init__(self, spec: EnvSpec, skills: int, steps: int) -> None:
-        """Takes the environment, the size K of a condition, and T."""
         self._steps = steps
 
         def empty(count: int) -> dict[str, np.ndarray]:
@@ -166,7 +158,6 @@ class EpisodeFormat:
         self._empty = empty
 
     def pack(self, collected: Collected) -> bytes:
-        """Returns what was played."""
         named = collected.played.named()
         length = named.pop("length")
         counts = np.array([*collected.parts, collected.unfinished], "<i8").tobytes()
@@ -176,10 +167,11 @@ class EpisodeFormat:
         return b"".join(found)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Collected:
-        """Returns what was packed.
+        """Inverts `pack`.
 
         Raises:
-            NumbersFault: There is more or less than the lengths say, or a number is not finite.
+            NumbersFault: The message has another length than its header says, or a number is not
+                finite.
         """
         rest = data.tobytes()
 
@@ -215,7 +207,7 @@ class EpisodeFormat:
         return Collected(padded(Episodes.from_named(named)), parts, over, unfinished)
 
     def _taken(self, name: str, length: np.ndarray) -> BoolArray:
-        """Returns which rows of an array are no padding."""
+        """Returns a mask of the rows of an array that are not padding."""
         if name.startswith(_STATES):
             taken: BoolArray = np.arange(self._steps + 1) <= length[:, None]
             return taken
@@ -225,21 +217,20 @@ class EpisodeFormat:
 
 
 class VisitFormat(NamedTuple):
-    """How what visits to tasks brought lies in an answer: one number after the other."""
+    """Serialises results of visits to tasks, without the axis of repeats."""
 
     episodes: int
     """Episodes of a visit."""
     latent: int
 
     def pack(self, found: Adaptation) -> bytes:
-        """Returns what was played, without the axis of repeats."""
         return b"".join(values.astype("<f4").tobytes() for values in found)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Adaptation:
-        """Returns what was packed of as many visits.
+        """Inverts `pack` for `ends` visits.
 
         Raises:
-            NumbersFault: There is more or less, or a number is not finite.
+            NumbersFault: The message has another length, or a number is not finite.
         """
         del workers
         shapes = [values.shape for values in no_visits(max(0, ends), self.episodes, self.latent)]

@@ -1,4 +1,4 @@
-"""The phases of an update: which networks step together, and where they lie in the flat vector."""
+"""The phases of an update: networks that step together, and their part of the flat vector."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from music_tf.networks.parameters import Layout
 
 
 class LaidPhase(NamedTuple):
-    """A phase of the learner or of terms, with the part of the flat vector that it moves."""
+    """A phase of the learner or of terms, and the part of the flat vector that it updates."""
 
     own: slice
     layout: Layout
@@ -19,7 +19,7 @@ class LaidPhase(NamedTuple):
     every: int
     times: int
     early: bool = False
-    """Whether it learns also while nothing else does."""
+    """Whether the phase also learns before the learner's first update."""
 
 
 class _Part(NamedTuple):
@@ -31,36 +31,34 @@ class _Part(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether they have a phase of their own, by what their term says."""
+        """Whether these networks need a phase of their own."""
         rhythm = (self.term.every, self.term.times)
         return self.early or self.term.leads or rhythm != (1, 1)
 
 
 def _parts(term: RewardTerm) -> list[_Part]:
-    """Returns what a term learns, apart from what learns also while nothing else does."""
+    """Splits the networks of a term into those that learn early and all others."""
     names = [network.name for network in term.networks]
     chosen = {
         early: tuple(n for n in names if (n in term.early) is early) for early in (False, True)
     }
-    return [_Part(term, its, early) for early, its in chosen.items() if its]
+    return [_Part(term, part, early) for early, part in chosen.items() if part]
 
 
 def phases_of(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[LaidPhase]:
-    """Lays the phases over the flat vector.
+    """Returns the phases of an update in order.
 
-    Terms without a rhythm of their own join a learner that has one phase, and come after it
-    otherwise; those that lead come before it.
+    A term that leads comes before the learner. Any other term is updated together with a learner of
+    one phase, if the term has the same rhythm; otherwise it comes after the learner.
     """
 
-    def phase(learned: Phase | None, its_parts: Sequence[_Part]) -> LaidPhase:
-        names = [name for part in its_parts for name in part.names]
-        rhythm = learned or its_parts[0].term
-        moved = [*(learned.networks if learned else ()), *names]
-        inside = Layout(network for network in layout.networks if network.name in moved)
-        own = layout.span(moved)
-        its_terms = tuple(part.term for part in its_parts)
-        early = any(part.early for part in its_parts)
-        return LaidPhase(own, inside, learned, its_terms, rhythm.every, rhythm.times, early)
+    def phase(learned: Phase | None, parts: Sequence[_Part]) -> LaidPhase:
+        rhythm = learned or parts[0].term
+        names = [*(learned.networks if learned else ()), *(n for part in parts for n in part.names)]
+        inside = Layout(network for network in layout.networks if network.name in names)
+        own, early = layout.span(names), any(part.early for part in parts)
+        moved = tuple(part.term for part in parts)
+        return LaidPhase(own, inside, learned, moved, rhythm.every, rhythm.times, early)
 
     parts = [part for term in terms for part in _parts(term)]
     leading = [part for part in parts if part.term.leads and not part.early]

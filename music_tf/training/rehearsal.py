@@ -1,7 +1,7 @@
-"""An episode before training: does replay pay what `step` paid, and what else hangs on the goal?
+"""Plays an episode before training, to check that the environment fits hindsight relabelling.
 
-Hindsight computes the reward of each replayed step anew, under whatever goal. A reward that comes
-out differently under the step's own goal is wrong under all of them, and nothing else would tell.
+Replay recomputes the reward of each step under relabelled goals. If `compute_reward` differs from
+the reward of `step` under the step's own goal, it is wrong under all goals; this check finds that.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, Episod
 SEED = 0
 _OTHER_SEEDS = range(1, 6)
 _LONGEST = 1000
-"""Most steps that are played."""
+"""Maximum number of steps of the episode."""
 _DISTANCES = -3.0, 3.0
 """Decimal logarithms of the smallest and largest distance at which goals are tried."""
 _SOON, _AROUND = 3, 50
-"""Steps after which a goal is met that is set for that, and steps that are played with it."""
+"""Step whose achieved goal becomes the second goal, and steps that are played with that goal."""
 _NOT_SET = "no attribute `goal` sets the goal of an episode"
 _FEW = 3
 _MANY = (
@@ -52,24 +52,24 @@ _ELSEWHERE = (
 )
 _FINE = 1e-3
 _OF_SPLITS = {"music", "joint_motion"}
-"""Rewards of the robot and its surroundings."""
+"""Rewards that read a split of the observation into robot and surroundings."""
 _MOST = 0.5
-"""Share of random steps up to which surroundings move that have to be touched."""
+"""Largest share of random steps in which surroundings move that the robot has to touch."""
 _SEE = "\nsee music-tf check-env"
 
 
 class Verdict(NamedTuple):
-    """What was found."""
+    """Result of one check."""
 
     detail: str
     cure: str = ""
-    """Empty where all is well."""
+    """Empty if the check passed."""
     rare: bool = False
-    """Whether it concerns so few steps that a warning is enough."""
+    """Whether so few steps are concerned that a warning is enough."""
 
 
 class RawStep(NamedTuple):
-    """What a step of the environment gave, before anything is made of it."""
+    """What a step of the environment returned, unchanged."""
 
     observation: Mapping[str, Any]
     reward: float
@@ -78,12 +78,12 @@ class RawStep(NamedTuple):
 
 
 class Rehearsal:
-    """One environment of its own, and an episode of random actions that was played in it."""
+    """A separate environment, and an episode of random actions in it."""
 
     def __init__(
         self, env_id: str, settings: EnvConfig | None = None, world: World | None = None
     ) -> None:
-        """Makes the environment; a task without goals plays nothing.
+        """Makes the environment; only tasks with goals play an episode.
 
         Raises:
             MusicError: The environment cannot be made.
@@ -93,7 +93,7 @@ class Rehearsal:
             settings = dataclasses.replace(settings, max_episode_steps=_LONGEST)
         self.env_id = env_id
         self.envs = LockstepEnvs(env_id, 1, settings, world=world)
-        self.envs.hush()  # training meets what breaks, and tells of it
+        self.envs.hush()  # training will report what breaks
         self.has_goals = self.envs.spec.goal_dim > 0
         self.exact_goals = settings.exact_goals
         if not self.exact_goals and self._need_digits():
@@ -104,19 +104,17 @@ class Rehearsal:
             del self.episode
 
     def __enter__(self) -> Self:
-        """Returns itself; the environment is closed with the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes the environment, whatever it throws."""
         with contextlib.suppress(*FROM_USERS):
             self.envs.close()
 
     def verdicts(self, config: Config) -> Iterator[Verdict]:
-        """Yields what concerns a run as it is configured.
+        """Yields the results of the checks that concern this configuration.
 
         Raises:
-            EnvironmentFault: The environment does not play.
+            EnvironmentFault: The environment cannot play an episode.
         """
         if "task" in config.rewards:
             yield self.rewards()
@@ -130,10 +128,10 @@ class Rehearsal:
             yield self.ends()
 
     def rewards(self) -> Verdict:
-        """Compares what each step paid with what replay makes of it under the same goal.
+        """Compares the reward of each step with the one that replay computes for the same goal.
 
         Raises:
-            EnvironmentFault: The environment does not play an episode.
+            EnvironmentFault: The environment cannot play an episode.
         """
         episode = self.episode
         try:
@@ -155,7 +153,7 @@ class Rehearsal:
         )
 
     def _own_gaps(self, paid: Array, computed: Array) -> BoolArray:
-        """Returns where replay differs under the episode's goal by more than rounding does, [N]."""
+        """Returns where rewards under the episode's goal differ by more than rounding, [N]."""
         goal, extras = self.episode.desired_goal[0], self.episode.extras
         if self.exact_goals:
             goal = np.add(goal, extras[DESIRED_REST][0, 0], dtype=np.float64)
@@ -167,10 +165,7 @@ class Rehearsal:
         return _gaps(reward_of, (places, np.broadcast_to(goal, places.shape)), paid, computed)
 
     def goal_apart(self) -> Verdict:
-        """Looks for columns of the observation that change with the goal alone.
-
-        Hindsight gives a step another goal, and leaves in its observation what is there of its own.
-        """
+        """Looks for observation columns that depend on the goal: relabelling cannot change them."""
         first, again = self._step_under(None), self._step_under(None)
         goal = self._other_goal()
         other = None if goal is None else self._step_under(goal)
@@ -191,10 +186,7 @@ class Rehearsal:
         )
 
     def goal_set(self) -> Verdict:
-        """Says where nobody can tell whether the observation changes with the goal.
-
-        Of ids that the package knows it does not.
-        """
+        """Warns if `goal_apart` could not set a goal; known ids have no goal in observations."""
         if self._at_goal or is_one_of(self.env_id, KNOWN):
             return Verdict("goals can be set, or the id is known")
         return Verdict(
@@ -217,10 +209,9 @@ class Rehearsal:
         return Verdict("a goal that was met stays" if self._at_goal else f"cannot tell: {_NOT_SET}")
 
     def other_goal(self) -> Verdict:
-        """Compares what steps under another goal pay with what replay makes of them.
+        """Plays the episode again under another goal, and compares rewards with relabelled ones.
 
-        Replay has the episode under its own goal, and gives its steps the other one: rewards that
-        read the own goal elsewhere, from info or from the environment, differ.
+        They differ if `compute_reward` reads the episode's goal from info or from the environment.
         """
         seen, places = self._at_goal[1:], self._places
         if not seen:
@@ -258,7 +249,7 @@ class Rehearsal:
         )
 
     def ends(self) -> Verdict:
-        """Looks for episodes that end at their goal, where nobody can say so of another goal."""
+        """Looks for episodes that end at their goal in an environment without a test for others."""
         if self.envs.ends_at_goals:
             return self._ends_alike()
         episode, earlier = self.episode, len(self._at_goal) <= int(self.episode.length[0])
@@ -275,14 +266,14 @@ class Rehearsal:
         )
 
     def _ends_alike(self) -> Verdict:
-        """Compares where an episode ends at a goal with what `compute_terminated` says of it."""
+        """Compares the end of an episode that meets its goal with `compute_terminated`."""
         fine = Verdict("compute_terminated says where an episode ends under another goal")
         seen = self._at_goal[1:]
         if not seen or not self._repeats:
             return fine
         said = self._of_near_goal(self.envs.goal_terminated, self._places)
         ended = np.array([step.terminated for step in seen])
-        earlier = len(seen) < min(_AROUND, int(self.episode.length[0]))  # and so for its goal
+        earlier = len(seen) < min(_AROUND, int(self.episode.length[0]))  # it ended for its goal
         wrong = (said & ~ended) | (~said & ended & earlier)
         if not wrong.any():
             return fine
@@ -298,12 +289,12 @@ class Rehearsal:
 
     @property
     def _places(self) -> Any:
-        """Goals that the first episode achieved in as many steps as the other one has, [N, G]."""
+        """Achieved goals of the first episode, for the steps that the second one has, [N, G]."""
         return self._achieved[1 : len(self._at_goal)]
 
     @functools.cached_property
     def _achieved(self) -> Any:
-        """Goals that the episode achieved, [T + 1, G], as exactly as replay has them."""
+        """Achieved goals of the episode with the precision of replay, [T + 1, G]."""
         achieved, extras = self.episode.achieved_goal[0], self.episode.extras
         if not self.exact_goals:
             return achieved
@@ -311,20 +302,21 @@ class Rehearsal:
 
     @functools.cached_property
     def _repeats(self) -> bool:
-        """Whether the episode under another goal went where the first one did."""
+        """Whether the episode under another goal reached the same states as the first one."""
         pairs = zip(self._at_goal[1:], self._places, strict=True)
         return all(_same(seen.observation["achieved_goal"], place) for seen, place in pairs)
 
     def _of_near_goal(self, method: Callable[..., np.ndarray], places: Array) -> np.ndarray:
-        """Returns what replay asks of steps of the first episode under the goal near it, [N]."""
+        """Applies a function of goals to steps of the first episode under `_near_goal`, [N]."""
         return self._under(method, self._near_goal, places, SEED)
 
     def _under(
         self, method: Callable[..., np.ndarray], goal: Any, places: Array, seed: int
     ) -> np.ndarray:
-        """Returns what replay asks of steps of the first episode under a goal, [N].
+        """Applies `compute_reward` or `compute_terminated` to steps under another goal, [N].
 
-        The environment has the goal of a seed meanwhile, else it would have that goal itself.
+        The environment is reset to the goal of `seed` before, as it would be in the midst of other
+        episodes, so that a function that reads the environment's own goal is found.
         """
         self.envs.reset([0], [seed])
         extras = {
@@ -334,7 +326,7 @@ class Rehearsal:
         return method(places, goals, extras)
 
     def inputs(self, most: float) -> Verdict:
-        """Looks for numbers that networks see cut off, at most so large."""
+        """Looks for inputs that are clipped, whose absolute values are above `most`."""
         episode, length = self.episode, int(self.episode.length[0]) + 1
         seen = {
             "the observation": episode.observation[0, :length],
@@ -354,31 +346,31 @@ class Rehearsal:
 
     @functools.cached_property
     def _near_goal(self) -> Any:
-        """A goal that the episode meets after some steps."""
+        """A goal that the episode meets after a few steps."""
         return self._achieved[min(_SOON, int(self.episode.length[0]))].astype(float)
 
     @functools.cached_property
     def _at_goal(self) -> Sequence[RawStep]:
-        """The episode again under a goal that it meets; empty where goals cannot be set."""
+        """The same actions under a goal that they meet; empty if goals cannot be set."""
         actions, seed = self.episode.action[0][:_AROUND], int(self.episode.seed[0])
         try:
             seen = list(self.steps(actions, seed, self._near_goal))
-        except FROM_USERS:  # whatever comes of a goal that nobody foresaw
+        except FROM_USERS:  # user code may not expect such a goal
             return ()
         return seen if _same(seen[1].observation["desired_goal"], self._near_goal) else ()
 
     def _step_under(self, goal: Any) -> RawStep | None:
-        """Returns the first step of the episode under a goal; None where that cannot be set."""
+        """Returns the first step of the episode under a goal; None if goals cannot be set."""
         actions, seed = self.episode.action[0][:1], int(self.episode.seed[0])
         try:
             *_, seen = self.steps(actions, seed, goal)
-        except FROM_USERS:  # whatever comes of a goal that nobody foresaw
+        except FROM_USERS:  # user code may not expect such a goal
             return None
         there = goal is None or _same(seen.observation["desired_goal"], goal)
         return seen if there else None
 
     def _other_goal(self) -> Any:
-        """Returns a goal of another episode; None where all have the same."""
+        """Returns a goal of another episode; None if all episodes have the same goal."""
         for seed in _OTHER_SEEDS:
             goal = self.envs.reset([0], [seed]).desired_goal[0]
             if not np.array_equal(goal, self.episode.desired_goal[0]):
@@ -386,13 +378,13 @@ class Rehearsal:
         return None
 
     def reward_bounds(self) -> tuple[float, float] | None:
-        """Returns the two values that rewards have; None where they are known, or are not two.
+        """Returns the values of a reward with two values; None for others and for known bounds.
 
-        They are looked for under the goals of this episode and of others, under what was achieved,
-        and at all distances from it.
+        Goals that are tried: of this episode and of others, achieved ones, and some at all
+        distances from achieved ones.
 
         Raises:
-            EnvironmentFault: The environment does not play, or pays nothing.
+            EnvironmentFault: The environment cannot play an episode or compute a reward.
         """
         if all(map(math.isfinite, self.envs.info.reward_bounds)):
             return None
@@ -409,7 +401,7 @@ class Rehearsal:
             tried.append(np.repeat(goal, len(achieved), axis=0))
         rewards = []
         for goals in tried:
-            with contextlib.suppress(EnvironmentFault):  # its map may end before
+            with contextlib.suppress(EnvironmentFault):  # a goal may lie outside of the map
                 rewards.append(self.envs.goal_reward(achieved, goals.astype(np.float32), extras))
         values = np.unique([*self._replayed(episode), *rewards])
         if len(values) != 2:  # noqa: PLR2004
@@ -417,9 +409,9 @@ class Rehearsal:
         return _outwards(values[0], -np.inf), _outwards(values[1], np.inf)
 
     def _need_digits(self) -> bool:
-        """Whether single precision moves goals by a thousandth of what a step does, or by more.
+        """Whether rounding to float32 moves goals by more than a thousandth of a step.
 
-        Of environments that are known it does not.
+        Environments of known families do not need it.
         """
         if not self.has_goals or self.envs.info.family != lookup("").family:
             return False
@@ -436,10 +428,10 @@ class Rehearsal:
 
     @functools.cached_property
     def episode(self) -> Episodes:
-        """An episode of random actions, [1, T, ...], always the same.
+        """An episode of random actions with a fixed seed, [1, T, ...].
 
         Raises:
-            EnvironmentFault: The environment spoils it.
+            EnvironmentFault: The environment cannot play an episode.
         """
         generator = np.random.default_rng(SEED)
         shape = (1, self.envs.spec.action_dim)
@@ -450,19 +442,19 @@ class Rehearsal:
         return play(self.envs, act, Conditions(np.array([SEED]), None, np.ones((1, 1), "f")), None)
 
     def _replayed(self, episode: Episodes) -> tuple[Array, Array]:
-        """Returns what replay pays for each step of an episode, and what the step paid, [N]."""
+        """Returns the reward that replay computes for each step, and that of the step, [N]."""
         spec, length = self.envs.spec, int(episode.length[0])
         shard = Shard(spec, 1, ReplayConfig(capacity=spec.max_episode_steps))
         shard.add(episode, np.random.default_rng(SEED))
         first, steps = np.zeros(length, np.int64), np.arange(length)
         drawn = shard.look_up(Picks(first, steps, np.full(length, -1)))
-        self.envs.reset([0], _OTHER_SEEDS[:1])  # as replay does it in the midst of other episodes
+        self.envs.reset([0], _OTHER_SEEDS[:1])  # replay computes rewards during other episodes
         return transition(drawn, 0.0, self.envs.goal_reward).reward, drawn.reward
 
     def _cause(self, episode: Episodes, step: int) -> tuple[str, str]:
-        """Returns why a step paid something else than replay computes, and the cure.
+        """Returns why the reward of a step differs from that of replay, and the cure.
 
-        The episode is played again, without what is stored of it between.
+        The episode is played again in the environment itself, without rounding.
         """
         seen = list(self.steps(episode.action[0, : step + 1], int(episode.seed[0])))
         first, last = seen[0].observation, seen[-1]
@@ -508,12 +500,12 @@ class Rehearsal:
         )
 
     def steps(self, actions: Array, seed: int, goal: Any = None) -> Iterator[RawStep]:
-        """Plays actions [T, A] in [-1, 1] without stored rows; yields what reset and steps gave.
+        """Plays actions in the environment itself; yields what reset and each step returned.
 
         Args:
-            actions: What is done; an episode may end before they do.
-            seed: Of the reset.
-            goal: Replaces the environment's own, if its attribute `goal` can be set.
+            actions: [T, A] in [-1, 1]; the episode may end earlier.
+            seed: Seed of the reset.
+            goal: Replaces the environment's goal, if its attribute `goal` can be set.
         """
         environment: Any = self.envs.environment
         simulator.clear_state(environment.unwrapped)
@@ -536,10 +528,7 @@ class Rehearsal:
 def _gaps(
     reward_of: Callable[[Array], Array], places: tuple[Array, Array], paid: Array, computed: Array
 ) -> BoolArray:
-    """Returns where rewards [N] differ by more than goals that are rounded explain.
-
-    As `explained_by_rounding`, which is asked only where they differ.
-    """
+    """Returns where rewards [N] differ by more than rounded goals explain."""
     gaps = reward_gaps(paid, computed)
     if gaps.any():
         gaps &= ~explained_by_rounding(reward_of, places, paid, computed)
@@ -547,22 +536,22 @@ def _gaps(
 
 
 class Rehearsed(NamedTuple):
-    """What a rehearsal tells of a run that it does not refuse."""
+    """Results of a rehearsal that lets the run begin."""
 
     warnings: Sequence[str] = ()
     reward_bounds: tuple[float, float] | None = None
-    """Lowest and highest reward of a step, where a run needs them and nobody has said them."""
+    """Lowest and highest reward of a step, if the run needs them and has no setting for them."""
     exact_goals: bool = False
-    """Whether replay has to keep more of goals than single precision does."""
+    """Whether replay has to keep goals in double precision."""
 
 
 def rehearse(config: Config) -> Rehearsed:
-    """Plays before a run what its replay recomputes.
+    """Checks an environment before a run.
 
-    An environment that cannot be made, or does not play, is left to training, which will meet it.
+    If the environment cannot be made or cannot play, training reports that later.
 
     Raises:
-        EnvironmentFault: Replay would learn from wrong numbers.
+        EnvironmentFault: Replay would compute wrong rewards, goals or ends.
     """
     question, own = _asked_of_split(config), config.goals == "environment"
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
@@ -570,7 +559,7 @@ def rehearse(config: Config) -> Rehearsed:
     verdicts: list[Verdict] = []
     bounds, exact_goals = None, False
     with _streams_kept(), contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.suppress(MusicError))  # what was found before counts
+        stack.enter_context(contextlib.suppress(MusicError))  # earlier verdicts are kept
         stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
         if stage.has_goals:
             exact_goals = stage.exact_goals
@@ -586,18 +575,18 @@ def rehearse(config: Config) -> Rehearsed:
 
 
 def _asked_of_split(config: Config) -> tuple[str, ...]:
-    """Returns a question where surroundings that somebody named move in most random steps.
+    """Returns a warning if the user's columns of the surroundings move in most random steps.
 
-    The robot's own columns do, and a reward for moving both together would be paid from the start.
+    Such columns may belong to the robot, and joint motion would then be paid from the start.
 
     Raises:
-        EnvironmentFault: What somebody named as the robot's never changes.
+        EnvironmentFault: The user's columns of the robot never change.
     """
     if not _OF_SPLITS & set(config.rewards):
         return ()
     split, episodes = None, []
     with _streams_kept(), contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.suppress(MusicError))  # training will meet it
+        stack.enter_context(contextlib.suppress(MusicError))  # training will report it
         envs = LockstepEnvs(config.env_id, 1, config.env, world=config.world)
         stack.callback(envs.close)
         envs.hush()
@@ -627,7 +616,7 @@ def _asked_of_split(config: Config) -> tuple[str, ...]:
 
 
 def _needs_bounds(config: Config) -> bool:
-    """Whether a run counts on rewards that are bounded, and does not say by what."""
+    """Whether `return_clip=auto` needs bounds of the task reward that no setting gives."""
     task = config.rewards.get("task")
     if task is None or config.agent.return_clip != "auto" or config.world.reward:
         return False
@@ -636,8 +625,8 @@ def _needs_bounds(config: Config) -> bool:
 
 @contextlib.contextmanager
 def _streams_kept() -> Iterator[None]:
-    """Leaves the random streams that all of Python and numpy share as they were."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - user code may draw from it
+    """Restores the global random states of Python and numpy, which user code may draw from."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         yield
     finally:
@@ -646,23 +635,23 @@ def _streams_kept() -> Iterator[None]:
 
 
 def _same(goal: Any, other: Any) -> bool:
-    """Whether goals are the same up to single precision."""
+    """Whether goals are equal in single precision."""
     return bool(np.array_equal(np.asarray(goal, np.float32), np.asarray(other, np.float32)))
 
 
 def _outwards(reward: Any, end: float) -> float:
-    """Returns a bound that holds for a reward of which a rounded copy is there."""
+    """Returns a float32 reward, moved towards `end` by its possible rounding error."""
     whole = float(reward).is_integer()
     return float(reward if whole else np.nextafter(np.float32(reward), np.float32(end)))
 
 
 def _copied(observation: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what an environment observed, which may change its arrays later."""
+    """Copies an observation, whose arrays the environment may overwrite."""
     return {name: np.array(value) for name, value in observation.items()}
 
 
 def _wrappers(environment: Any) -> list[str]:
-    """Returns the classes of a user's wrappers around an environment."""
+    """Returns the class names of a user's wrappers around an environment."""
     names = []
     while environment is not environment.unwrapped:
         if not type(environment).__module__.startswith("gymnasium.wrappers.common"):
@@ -677,7 +666,7 @@ def _listed(goal: Any) -> str:
 
 
 def _digits(goal: Any) -> tuple[str, str]:
-    """Returns that such goals are too long for replay, and the cure."""
+    """Returns the cause that goals need more digits than float32 has, and the cure."""
     return (
         f"goals such as {_listed(goal)} have more digits than the single precision in which "
         "replay keeps them",

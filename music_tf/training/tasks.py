@@ -1,4 +1,4 @@
-"""Tasks of a family: which there are, how a visit explores one, and what is believed in it."""
+"""Tasks of a family (PEARL): their draw, and visits that explore a task and infer its latent."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,14 +25,14 @@ Tasks = npt.NDArray[np.float64]
 
 
 class TaskSets(NamedTuple):
-    """Tasks that are trained on, and tasks that are kept for evaluation."""
+    """Parameters of the training tasks and of the evaluation tasks."""
 
     train: Tasks  # [N, D]
     test: Tasks  # [M, D]
 
     @property
     def notice(self) -> str:
-        """Says that tasks are kept for evaluation which are trained on as well; empty: none is."""
+        """Message that evaluation tasks are training tasks as well; empty if none is."""
         known = int((self.test[:, None] == self.train).all(axis=-1).any(axis=-1).sum())
         if not known:
             return ""
@@ -43,11 +43,11 @@ class TaskSets(NamedTuple):
 
 
 def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
-    """Draws the tasks of a run in one go, the same on all ranks; None where it has one task.
+    """Draws the tasks of a run, the same on all ranks; None for a run with one task.
 
     Raises:
-        UsageError: The environment is no family of tasks, or has no such reward for contexts, or
-            a visit is shorter than a context, or replay cannot hold a visit to each task.
+        UsageError: The environment is no family of tasks or lacks the reward that contexts need, a
+            visit is shorter than a context, or replay cannot hold a visit to each task.
     """
     inference = config.agent.inference
     if inference is None:
@@ -88,10 +88,10 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
 
 
 def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets | None:
-    """Returns the tasks that a run has recorded; None for a run that has one task.
+    """Returns the tasks that a run has recorded; None for a run with one task.
 
     Raises:
-        UsageError: They are missing, or not what a run of this configuration records.
+        UsageError: The tasks are missing, or do not fit the configuration.
     """
     if config.agent.inference is None:
         return None
@@ -114,7 +114,7 @@ def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets
 def make_collector(
     config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
 ) -> Collector:
-    """Makes what plays for the workers of this rank: one task, or visits to several.
+    """Makes the collector of this rank's workers, for one task or for a family of tasks.
 
     Raises:
         UsageError: As `task_sets`.
@@ -124,7 +124,7 @@ def make_collector(
 
 
 def context_of(snapshot: Snapshot, inference: Inference, episodes: Episodes, row: int) -> Array:
-    """Returns what an encoder reads of one of several episodes, [T, C]."""
+    """Returns the context rows of the episode at index `row`, [T, C]."""
     length = int(episodes.length[row])
     observation = episodes.observation[row, : length + 1]
     extras = {name: values[row, 1 : length + 1] for name, values in episodes.extras.items()}
@@ -137,30 +137,29 @@ class _Round(NamedTuple):
     """One episode in each environment of a visit."""
 
     posterior: bool
-    """Whether latents are drawn from what has been inferred, where anything has."""
+    """Whether latents are drawn from the posterior; if nothing was inferred, it is the prior."""
     context: bool
-    """Whether later rounds and the encoder learn of it."""
+    """Whether the episode becomes context for later rounds and for training the encoder."""
 
 
 class _LatentByStep:
-    """Acts under another latent at each step of an episode."""
+    """Policy with a new latent at each step of an episode; `latents` are [T, E, L]."""
 
     def __init__(self, policy: Policy, latents: Array) -> None:
-        """Takes a policy, and latents [T, E, L]."""
         self._policy, self._latents = policy, latents
         self._steps = 0
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        """Returns actions [E, A]; what is played again goes on with other latents."""
+        # an episode that is played again after a fault goes on with other latents
         latents = self._latents[self._steps % len(self._latents)]
         self._steps += 1
         return self._policy(observation, goal, latents, noise)
 
 
 class TaskCollector(Collector):
-    """Plays visits: in a cycle each worker explores one of its tasks, in the first one all.
+    """Plays visits to tasks: each worker visits one of its tasks in a cycle, all in the first.
 
-    The context of a visit is what this visit has played. So nothing but an order is needed.
+    The context of a visit holds only steps of this visit, so a collector needs no other state.
     """
 
     def __init__(
@@ -183,7 +182,7 @@ class TaskCollector(Collector):
         workers, size = len(self._workers), self._config.rollouts
 
         def by_worker(parts: Sequence[np.ndarray]) -> np.ndarray:
-            """Returns rows of all rounds, worker after worker."""
+            """Joins the rows of all rounds, worker after worker."""
             shape = parts[0].shape[1:]
             stacked = np.stack(parts).reshape(len(parts), workers, size, *shape)
             return np.swapaxes(stacked, 0, 1).reshape(len(parts) * workers * size, *shape)
@@ -193,7 +192,7 @@ class TaskCollector(Collector):
         return Collected(played, [size * len(rounds)] * workers, played.success)
 
     def _rounds(self, order: Order) -> Iterator[Episodes]:
-        """Yields what each round plays in all environments, visit after visit."""
+        """Yields the episodes of each round, visit after visit."""
         config, workers = self._config, self._workers
         generators = {
             name: [stream(config.seed, f"rollout/{name}", w, order.cycle) for w in workers]
@@ -214,7 +213,7 @@ class TaskCollector(Collector):
         tasks: npt.NDArray[np.int64],
         generators: Mapping[str, Sequence[np.random.Generator]],
     ) -> Iterator[Episodes]:
-        """Yields the rounds of a visit to a task for each worker."""
+        """Yields the rounds of one visit, in which each worker visits its own task."""
         config, inference, snapshot = self._config, self._inference, order.snapshot
         size, spec = config.rollouts, self.envs.spec
         encoder = Encoder(snapshot.encoder, inference)
@@ -250,9 +249,7 @@ class TaskCollector(Collector):
             played = play(self.envs, acting, conditions, explore)
             count = len(rows)
             played = played._replace(
-                task=rows,
-                visit=np.full(count, order.cycle),
-                context=np.full(count, each.context),
+                task=rows, visit=np.full(count, order.cycle), context=np.full(count, each.context)
             )
             if each.context:
                 for row in range(count):
@@ -261,7 +258,6 @@ class TaskCollector(Collector):
             yield played
 
     def _plan(self, initial: bool) -> list[_Round]:
-        """Returns the rounds of a visit."""
         tasks, size = self._config.tasks, self._config.rollouts
 
         def rounds(episodes: int, posterior: bool, context: bool) -> list[_Round]:
@@ -277,9 +273,9 @@ class TaskCollector(Collector):
     def _inferred(
         self, encoder: Encoder, context: Sequence[Array], generator: np.random.Generator
     ) -> Belief:
-        """Returns what is believed after a sample of a context, as large as those of training.
+        """Infers the belief from a random sample of the context, of the size used in training.
 
-        An encoder that reads steps in order gets all of them.
+        An encoder that depends on the order of steps gets the whole context.
         """
         steps = np.concatenate(context)
         if self._inference.ordered:

@@ -1,4 +1,4 @@
-"""A learner and the ranks that act for it: who plays for which workers, and how it is sent."""
+"""A learner and its actors: which rank plays for which workers, and the message formats."""
 
 import os
 from typing import NamedTuple, Self
@@ -14,21 +14,21 @@ from music_tf.types import EnvSpec, IntArray
 
 
 class Team(NamedTuple):
-    """A rank that learns, the first of its team, and those that act for it."""
+    """A learner, which is rank 0 of its team, and its actors."""
 
     comm: Communicator
-    """Of the team, for its messages alone."""
+    """Of this team, for its messages alone."""
     learning: Communicator
     """Of the ranks with the same role in all teams."""
     config: Config
     learners: int
-    """How many teams there are."""
+    """Number of teams."""
     number: int
-    """Of this one."""
+    """Index of this team."""
 
     @classmethod
     def of(cls, config: Config, comm: Communicator, learners: int) -> Self:
-        """Makes teams of all ranks, the first of which learn; every rank must call it together.
+        """Splits all ranks into teams; the first ranks learn; a collective call.
 
         Raises:
             EnvironmentFault: A rank that acts sees a GPU.
@@ -54,43 +54,35 @@ class Team(NamedTuple):
         return range(1, self.comm.size)
 
     def among_all(self, rank: int) -> int:
-        """Returns the number that a rank that acts has among all ranks."""
+        """Returns the global rank of an actor of this team."""
         return self.learners + self.number * len(self.actors) + rank - 1
 
     def workers(self, rank: int) -> range:
-        """Returns the workers that a rank plays for."""
+        """Returns the workers that an actor plays for."""
         share = self.config.workers // self.learners // len(self.actors)
         first = self.number * len(self.actors) + rank - 1
         return range(first * share, (first + 1) * share)
 
     @property
     def together(self) -> int:
-        """Episodes of an evaluation that the learner would play at a time if it did."""
+        """Batch size of an evaluation without actors, in episodes."""
         return self.config.workers // self.learners * self.config.rollouts
 
     def evaluated(self, rank: int, episodes: int) -> IntArray:
-        """Returns the evaluation episodes that a rank plays: those of its own environments."""
+        """Returns the indices of the evaluation episodes that an actor plays."""
         each = self.together // len(self.actors)
-        indices = np.arange(episodes)
-        batch, place = np.divmod(indices, self.together)
-        mine: IntArray = indices[
-            (batch % self.learners == self.number) & (place // each == rank - 1)
-        ]
-        return mine
+        batch, place = np.divmod(np.arange(episodes), self.together)
+        return np.flatnonzero((batch % self.learners == self.number) & (place // each == rank - 1))
 
     def visited(self, rank: int, visits: int) -> IntArray:
-        """Returns the evaluation visits to tasks that a rank plays, by their numbers."""
+        """Returns the indices of the evaluation visits that an actor plays."""
         turn, learner = np.divmod(np.arange(visits), self.learners)
-        mine: IntArray = np.flatnonzero(
-            (learner == self.number) & (turn % len(self.actors) == rank - 1)
-        )
-        return mine
+        return np.flatnonzero((learner == self.number) & (turn % len(self.actors) == rank - 1))
 
     def format(self, spec: EnvSpec, steps: int | None = None) -> EpisodeFormat:
-        """Returns how episodes are sent: parts of up to `steps`, or whole ones."""
+        """Returns the message format of parts of up to `steps` steps, or of whole episodes."""
         return EpisodeFormat(spec, self.config.condition_size, steps or spec.max_episode_steps)
 
 
 def visit_format(config: Config) -> VisitFormat:
-    """Returns how visits to tasks are sent."""
     return VisitFormat(config.tasks.explore + config.tasks.adapt, config.condition_size)

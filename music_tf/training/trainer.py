@@ -1,4 +1,4 @@
-"""The training loop: collect, remember, learn, and evaluate at the end of an epoch."""
+"""The training loop: collect, store in replay, update, and evaluate at the end of an epoch."""
 
 import contextlib
 import dataclasses
@@ -65,17 +65,17 @@ from music_tf.training.update import Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
-"""How names of arrays begin that acting and judging need."""
+"""Prefixes of the arrays that policies and reward networks need."""
 _LOGGER = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 409_600
-"""Steps of a worker that are looked up at a time: those of 100 updates of 4,096."""
+"""Steps of a worker that are looked up at a time: those of 100 minibatches of 4,096."""
 _TURN = 2**40
-"""Cycles that no run has; a second turn of updates in a cycle draws as if so many later."""
+"""Offset of the cycle in the random streams of each further turn of updates in a cycle."""
 
 
 @dataclasses.dataclass
 class _Taken:
-    """What the optimiser has done so far."""
+    """State of the optimiser beside its moments."""
 
     updates: int = 0
     step_scale: float = 1.0
@@ -87,9 +87,9 @@ class _Taken:
 
 @dataclasses.dataclass
 class Trainer:
-    """Takes a run from one epoch to the next; `build_trainer` makes one.
+    """Runs the training loop of one rank; `build_trainer` makes it.
 
-    Its parts own what they learn or keep, and save and load it themselves.
+    Each part owns its state, and saves and loads it.
     """
 
     config: Config
@@ -101,27 +101,27 @@ class Trainer:
     counters: Counters = dataclasses.field(default_factory=Counters)
     log: EpochLog = dataclasses.field(default_factory=EpochLog)
     device: DeviceReplay | None = None
-    """A copy of replay where updates look it up, if any."""
+    """A copy of replay on the GPU, if there is one."""
     sequence: SkillSequence | None = None
-    """Skills that are learned one after the other, if they are."""
+    """Skills that are learned one after the other; None for other methods."""
     lagged: Snapshot | None = None
-    """With a lag, what the cycle at hand acts with: the weights before those of the last one."""
+    """With `lag`, the policy of the current cycle, which is one cycle old."""
     tasks: TaskSets | None = None
-    """The tasks of a run that has several."""
+    """Tasks of a family; None for a run with one task."""
     evaluated: LockstepEnvs | None = None
-    """Where evaluation plays, if its episodes are longer or shorter than those of training."""
+    """Environments of evaluation, if its episodes have another length than those of training."""
     _visited: bool = False
     """Whether a cycle that visits every task has been ordered since replay was empty."""
     _compared: Compared = dataclasses.field(default_factory=Compared)
-    """Rewards of this job, over all ranks."""
+    """Counts of rewards that `RewardWatch` compared in this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
     _random_played: dict[int | tuple[int, ...], tuple[Episodes, Metrics]] = dataclasses.field(
         default_factory=dict
     )
-    """Evaluation episodes of random actions and their behaviour, by the world they are from."""
+    """Evaluation episodes of random actions and their behaviour metrics, by stage of the world."""
     _random_return: float | None = None
-    """Of random actions in visits to evaluation tasks, once they were played."""
+    """Mean return of random actions in visits to evaluation tasks; None until it is measured."""
 
     def __post_init__(self) -> None:
         if self.config.lag:
@@ -132,16 +132,15 @@ class Trainer:
         on_cycle: Callable[[int], bool],
         on_evaluation: Callable[[Episodes | Adaptations], None] | None = None,
     ) -> Metrics | None:
-        """Trains to the end of an epoch and evaluates; every rank must call it together.
+        """Trains to the end of an epoch and evaluates; a collective call.
 
         Args:
-            on_cycle: Called after each cycle with the number done; True on any rank interrupts
-                the epoch, which the next call then continues.
-            on_evaluation: Called with what an evaluation has played, as `evaluate` says.
+            on_cycle: Callback after each cycle, with the number of cycles done. If it returns True
+                on any rank, the epoch is interrupted, and the next call continues it.
+            on_evaluation: `on_played` of `evaluate`.
 
         Returns:
-            The metrics of the epoch, equal on every rank but for those that clocks measure; None
-            where it was interrupted.
+            The metrics of the epoch, equal on all ranks except for timings; None if interrupted.
         """
         config, counters, world = self.config, self.counters, self.world
         self.comm.take_timing()
@@ -177,7 +176,7 @@ class Trainer:
         return metrics
 
     def run_cycle(self) -> None:
-        """Plays in each environment, remembers it, and learns from replay."""
+        """Collects a cycle of experience, stores it in replay, and takes the updates."""
         config, counters, log = self.config, self.counters, self.log
         if self.sequence is not None:
             self.sequence.advance(counters.epoch, log.cycles / config.cycles)
@@ -206,9 +205,9 @@ class Trainer:
         counters.cycle += 1
 
     def _learn(self, turn: int, early: bool) -> Metrics:
-        """Takes a turn of updates, or of what learns early; returns what was logged, of all ranks.
+        """Takes a turn of updates, or of early phases only; returns the metrics of all ranks.
 
-        Every rank must call it together.
+        A collective call.
         """
         fed = self._spent.get("time/feed_s", 0.0)
         with self._timed("time/learn_s"):
@@ -218,7 +217,7 @@ class Trainer:
         return learned
 
     def collect(self) -> None:
-        """Plays for a cycle, orders the next one where it need not wait, and takes in this one."""
+        """Collects a cycle and stores it; with `lag`, orders the next cycle before storing."""
         config, counters, log = self.config, self.counters, self.log
         cycle = counters.cycle
         if self.collector.ordered is None:
@@ -240,23 +239,23 @@ class Trainer:
         counters.episodes_cut += unfinished if ends_epoch else 0
         if self.lagged is not None:
             self.lagged = self.snapshot()
-            if not ends_epoch:  # environments begin anew with an epoch
+            if not ends_epoch:  # environments are reset at the start of an epoch
                 self.order(cycle + 1)
         with self._timed("time/take_in_s"):
             self._take_in(collected, cycle)
 
     def _judge_rewards(self, found: Compared) -> None:
-        """Warns once of rewards that replay computes otherwise, or ends the run on all ranks.
+        """Warns once if replay computes other rewards than steps paid, or ends the run.
 
         Raises:
-            EnvironmentFault: They are common.
+            EnvironmentFault: On all ranks, if such rewards are common.
         """
         before, both = self._compared, zip(self._compared, found, strict=True)
         total = self._compared = Compared(*map(sum, both))
         if not total.common and (before.wrong or not total.wrong):
             return
         own = "" if self.replay.watch is None else self.replay.watch.example
-        examples = filter(None, self.comm.allgather(own))  # asked alike on all ranks
+        examples = filter(None, self.comm.allgather(own))  # all ranks get here: counts are summed
         text = (
             f"{self.config.env_id}: {next(examples, 'rewards differ')} "
             f"({total.wrong} of {total.steps} steps that were drawn with their own goal)"
@@ -267,7 +266,7 @@ class Trainer:
             _LOGGER.warning("%s; the run goes on as long as they are few", text)
 
     def _take_in(self, collected: Collected, cycle: int) -> None:
-        """Hands what was played to all who remember or count something of it."""
+        """Gives new episodes to replay, reward terms, running moments and the epoch's log."""
         config, log, played = self.config, self.log, collected.played
         kept = by_worker(config, self.envs.info, collected, self.replay.shards)
         priorities = None
@@ -287,7 +286,7 @@ class Trainer:
         log.cells = sorted({*log.cells, *visited})
 
     def order(self, cycle: int) -> None:
-        """Orders what is played in a cycle."""
+        """Sends the collector the order for a cycle."""
         steps, _ = self._since_begun
         at_random = steps < self.config.collect.random_steps
         initial = not (self._visited or any(shard.size for shard in self.replay.shards.values()))
@@ -296,7 +295,7 @@ class Trainer:
         self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
     def _feeds(self, turn: int) -> Iterator[Feed | Draws]:
-        """Yields what a turn of updates needs, each part once the updates before it are taken."""
+        """Yields the parts of `feed_parts`, and measures the time that each takes."""
         parts = self.feed_parts(turn)
         while True:
             with self._timed("time/feed_s"):
@@ -306,16 +305,16 @@ class Trainer:
             yield part
 
     def feed(self, turn: int = 0) -> Feed | Draws:
-        """Returns all that one turn of updates of a cycle needs, in one part."""
+        """Returns the inputs of one turn of updates in one part."""
         (whole,) = self.feed_parts(turn, parts=1)
         return whole
 
     def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Feed | Draws]:
-        """Draws all that one turn of updates of a cycle needs, and looks it up where that is here.
+        """Draws the inputs of one turn of updates, and looks them up unless the GPU does so.
 
-        The numbers drawn are the same either way. Transitions come in parts: those of large
-        minibatches would take hundreds of megabytes at once. What terms and learner are fed is
-        looked up whole.
+        The random draws are the same in both cases. Transitions come in parts, because those of
+        large minibatches would take hundreds of megabytes at once. Inputs of terms and learner
+        are looked up at once.
         """
         config, replay, inputs = self.config, self.replay, self.inputs.now
         cycle = self.counters.cycle + turn * _TURN
@@ -357,7 +356,7 @@ class Trainer:
             )
 
     def _fresh_conditions(self, cycle: int) -> dict[str, Array]:
-        """Draws under which conditions replayed steps are seen, and which; empty where none are."""
+        """Draws fresh conditions and the steps that get one; empty without such relabelling."""
         config = self.config
         if not config.condition.relabel:
             return {}
@@ -372,7 +371,7 @@ class Trainer:
         return {FRESH: np.stack(fresh, axis=1), RELABELLED: relabelled}
 
     def copy_replay(self) -> str:
-        """Lets updates look up a copy of replay on the device that learns; returns a line on it."""
+        """Copies replay to the GPU, where updates look it up; returns a message for the user."""
         near = self.envs.distance_reward() if self.replay.goal_reward is not None else None
         reason = why_not_on_device(self.replay, near)
         if reason:
@@ -399,7 +398,7 @@ class Trainer:
         return f"replay has a copy on the device, {device.bytes / 2.0**30:.2f} GiB"
 
     def schedules(self) -> Schedules:
-        """Returns the weights of terms and entropy in the present epoch."""
+        """Returns the scheduled weights of terms and entropy in this epoch."""
         epoch, entropy = self.counters.epoch, self.update.learner.entropy_weight
         weights = {
             term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
@@ -409,7 +408,7 @@ class Trainer:
 
     @property
     def _since_begun(self) -> tuple[int, int]:
-        """Environment steps and updates of the run so far, or of the skill that it learns now."""
+        """Environment steps and updates so far, of the run or of the skill that is learned now."""
         begun = SequenceProgress() if self.sequence is None else self.sequence.begun
         return self.counters.env_steps - begun.env_steps, self.counters.updates - begun.updates
 
@@ -420,12 +419,12 @@ class Trainer:
 
     @property
     def terms(self) -> Sequence[RewardTerm]:
-        """All reward terms, in the order in which they are summed, at whatever weight."""
+        """All reward terms in the order in which they are summed, also those without weight."""
         return self.update.terms
 
     @property
     def notices(self) -> list[str]:
-        """What to tell the user before the run begins."""
+        """Messages for the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
         tasks = "" if self.tasks is None else self.tasks.notice
         skills = "" if self.sequence is None else self.sequence.notice
@@ -433,20 +432,20 @@ class Trainer:
         return [notice for notice in said if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
-        """Returns the reward terms that still count, now or later; all where none does."""
+        """Returns the reward terms with weight now or later; all terms if none has any."""
         return counting(self.terms, self.counters.epoch)
 
     def policy(self) -> Policy:
-        """Returns the deterministic policy as it is now."""
+        """Returns a copy of the current policy, deterministic."""
         return policy_of(self.snapshot())
 
     def judged(self) -> tuple[Evaluation, Policy]:
-        """Returns what the run has learned as one policy, and how to play it."""
+        """Returns all that the run has learned as one policy, and the evaluation of it."""
         learned = self.sequence and self.sequence.judged(self.evaluation)
         return learned or (self.evaluation, self.policy())
 
     def snapshot(self) -> Snapshot:
-        """Returns a copy of all that acts, as it is now."""
+        """Returns a copy of all that acting needs."""
         weights, prior = self.update.actor_weights(), self._prior()
         encoder, inputs, explorer = self.update.encoder_weights(), self.inputs.now, {}
         for term in self.terms:
@@ -457,16 +456,15 @@ class Trainer:
         return Snapshot(self.config.agent.actor, weights, inputs, prior, encoder, explorer)
 
     def _prior(self) -> Array | None:
-        """Returns how often each one-hot condition acts, [K]; None: all alike."""
-        said = [chances for term in self.terms if (chances := term.prior()) is not None]
-        return said[0].astype(np.float32) if said else None
+        """Returns the probability of each one-hot condition, [K]; None if it is uniform."""
+        priors = [chances for term in self.terms if (chances := term.prior()) is not None]
+        return priors[0].astype(np.float32) if priors else None
 
     @property
     def world(self) -> int:
         """The stage of a changing world in this epoch, which follows from counters alone.
 
-        It holds for a whole epoch. So every episode is played in one world, and what was cut off
-        goes on in the same.
+        The stage changes between epochs only, so that no episode is played in two worlds.
         """
         begun = self.counters.env_steps - self.log.env_steps
         skill = 0 if self.sequence is None else self.sequence.skill_of(self.counters.epoch)
@@ -474,7 +472,7 @@ class Trainer:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Plays and measures without exploration; all ranks together."""
+        """Plays and measures episodes without exploration."""
         as_trained = self.as_trained
         if self.evaluated is None:
             return as_trained
@@ -482,29 +480,28 @@ class Trainer:
 
     @property
     def as_trained(self) -> Evaluation:
-        """Does so in episodes that last as long as those of training."""
-        elsewhere = self.collector.evaluate if isinstance(self.collector, Actors) else None
-        return Evaluation(
-            self.envs, self.config, self.comm, elsewhere, self.world, self._of_networks
-        )
+        """The same as `evaluation`, in episodes of the length of training."""
+        actors = self.collector.evaluate if isinstance(self.collector, Actors) else None
+        return Evaluation(self.envs, self.config, self.comm, actors, self.world, self._of_networks)
 
     @property
     def adaptation(self) -> MetaEvaluation | None:
-        """Measures how the agent adapts to its tasks, where it has several."""
+        """Measures how the agent adapts to tasks; None for a run with one task."""
         if self.tasks is None:
             return None
-        elsewhere = self.collector.adapt if isinstance(self.collector, Actors) else None
-        return MetaEvaluation(self.envs, self.config, self.comm, self.tasks, actors=elsewhere)
+        actors = self.collector.adapt if isinstance(self.collector, Actors) else None
+        return MetaEvaluation(self.envs, self.config, self.comm, self.tasks, actors=actors)
 
     def evaluate(
         self,
         on_played: Callable[[Episodes | Adaptations], None] | None = None,
         world: int | None = None,
     ) -> Metrics:
-        """Measures the present policy and terms on episodes that `on_played` sees first.
+        """Measures the current policy and reward terms; with several tasks, the adaptation.
 
-        They are played in the present stage of the world, or in another one. Where there are
-        several tasks, it measures how the agent adapts to them instead, and `on_played` sees that.
+        Args:
+            on_played: Callback that gets the evaluation episodes, or the results of visits.
+            world: Stage of the world; the current one by default.
         """
         if self.adaptation is not None:
             snapshot, repeats = self.snapshot(), self.config.evaluation.episodes
@@ -526,23 +523,24 @@ class Trainer:
         return evaluation.judged(played) | self._of_random_actions(evaluation)
 
     def _of_networks(self, played: Episodes) -> Metrics:
-        """Returns what the terms that still count make of episodes."""
+        """Returns metrics of the active terms on episodes that they were not trained on."""
         return self.evaluation.heldout(self.active_terms(), self.update.weights(), played)
 
     def _of_random_visits(self, adaptation: MetaEvaluation) -> Metrics:
-        """Returns the return of random actions in the last episodes of visits, played once."""
+        """Returns the return of random actions in the last episodes of visits; measured once."""
         if self._random_return is None:
             played = adaptation.play(None, "test", self.config.evaluation.episodes)
             self._random_return = float(played.returns[..., -1].mean())
         return {"adapt/random_return": self._random_return}
 
     def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
-        """Returns what is told beside the policy: metrics of random actions in the same episodes.
+        """Returns metrics of random actions in the same episodes, as a baseline.
 
-        They are played once in each stage of a world, and judged anew by networks that learn on.
+        Random actions are played once in each stage of a world; their metrics are computed anew,
+        because the reward networks change.
         """
-        told = [one for term in self.config.rewards.values() for one in term.tells(self.config)]
-        pairs = {one.random: one.metric for one in told if one.random}
+        told = [tell for term in self.config.rewards.values() for tell in term.tells(self.config)]
+        pairs = {tell.random: tell.metric for tell in told if tell.random}
         if not pairs or self.sequence is not None:
             return {}
         world = evaluation.world
@@ -554,11 +552,11 @@ class Trainer:
         return {name: found[metric] for name, metric in pairs.items() if metric in found}
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Returns what acting and judging need, by explicit names."""
+        """Returns the arrays that policies and reward networks need, by name."""
         return {name: array for name, array in self.shared().items() if name.startswith(ACTING)}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the state that all ranks share, by explicit names."""
+        """Returns the state that is equal on all ranks, by name."""
         owners: list[Update | RewardTerm | InputMoments] = [self.update, *self.terms, self.inputs]
         lagged = {} if self.lagged is None else arrays_of(self.lagged)
         skills = {} if self.sequence is None else self.sequence.shared()
@@ -569,13 +567,13 @@ class Trainer:
         }
 
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
-        """Returns what belongs to the workers of this rank: new replay rows, or all of them."""
+        """Returns the state of each worker of this rank, with unsaved replay rows or all rows."""
         rows = self.replay.everything() if everything else self.replay.unsaved()
-        # a term keeps something of new episodes alone
+        # the state of a term changes with new episodes only
         return {worker: new | (self._kept(worker) if new else {}) for worker, new in rows.items()}
 
     def meta(self) -> dict[str, Any]:
-        """Returns counters and what else JSON can hold."""
+        """Returns counters and settings of a checkpoint as JSON values."""
         return {
             "counters": dataclasses.asdict(self.counters),
             "log": dataclasses.asdict(self.log),
@@ -589,16 +587,16 @@ class Trainer:
         }
 
     def check_equal(self) -> None:
-        """Compares all that ranks share, bit by bit; every rank must call it together.
+        """Compares the shared state of all ranks bit by bit; a collective call.
 
         Raises:
-            NumbersFault: Something differs; the text names it and the ranks.
+            NumbersFault: An array differs; the text names it and the ranks.
         """
         step = self.update.step.numpy()
         check_same_state({**self.shared(), "optimiser step": step}, int(step), self.comm)
 
     def expected(self) -> ExpectedState:
-        """Returns names, types and shapes of what a checkpoint of this run holds."""
+        """Returns names, types and shapes of the arrays in a checkpoint of this run."""
         worker, shard = next(iter(self.replay.shards.items()))
         rows = expected_of(shard.full_rows()) | expected_of(self._kept(worker), free=True)
         shared = expected_of(self.shared())
@@ -607,7 +605,7 @@ class Trainer:
         return ExpectedState(state_of_fewer(shared), rows_of_fewer(rows), self.envs.declared)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Takes over what `shared` and `meta` of an earlier trainer returned.
+        """Restores the state that `shared` and `meta` of an earlier trainer returned.
 
         Raises:
             ValueError: A name is missing, unknown, or does not fit; the text names it.
@@ -632,10 +630,10 @@ class Trainer:
             self.lagged = snapshot_from(self.lagged, named)
 
     def load_workers(self, saved: Mapping[int, Sequence[Mapping[str, np.ndarray]]]) -> None:
-        """Takes over what `of_workers` returned at each save, by worker, oldest first.
+        """Restores what `of_workers` returned at each save, by worker, oldest save first.
 
         Raises:
-            ValueError: Replay rows do not fit; nothing has changed then.
+            ValueError: Replay rows do not fit; no state has changed then.
         """
         for worker, shard in self.replay.shards.items():
             shard.check_rows(saved[worker])
@@ -651,14 +649,14 @@ class Trainer:
                 term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
 
     def forget(self) -> None:
-        """Goes on without what the workers of an earlier trainer remembered."""
+        """Drops replay and the state of terms that belongs to workers."""
         self._visited = False
         self.replay.forget()
         for term in self.terms:
             term.forget()
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over weights, targets and statistics alone; refuses as `load` does."""
+        """Loads weights, targets and statistics alone (warm start); raises as `load`."""
         self.update.start_from(shared)
         self._load_beside_weights(shared)
         if self.lagged is not None:
@@ -670,7 +668,7 @@ class Trainer:
         self.inputs.load(shared)
 
     def _kept(self, worker: int) -> dict[str, np.ndarray]:
-        """Returns what terms keep for a worker, under their names."""
+        """Returns the state of all terms for a worker, by name."""
         return {
             f"{term.name}/{name}": array
             for term in self.terms
@@ -679,13 +677,13 @@ class Trainer:
 
     @contextlib.contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        """Adds the seconds within to what the learner has spent."""
+        """Adds the seconds of a block to the metric `name`."""
         start = time.monotonic()
         yield
         self._spent[name] = self._spent.get(name, 0.0) + time.monotonic() - start
 
     def _throughput(self) -> Metrics:
-        """Returns what the clocks and the running moments say at the end of an epoch."""
+        """Returns metrics of timing and of running moments at the end of an epoch."""
         counters, seconds, inputs = self.counters, self.log.seconds, self.inputs.now
         waits = self.comm.max_in_place(np.array(self.comm.take_timing()))
         metrics = {
@@ -715,12 +713,11 @@ class Trainer:
 
 
 def _multiples(number: float, unit: int) -> int:
-    """Returns how often a unit is in a number."""
     return math.floor(number) // unit
 
 
 def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
-    """Adds up the shares that all ranks have in a cycle; of extremes it takes the furthest."""
+    """Sums metrics over ranks; of names in `_min` and `_max` it takes the extremes."""
     names = list(metrics)
     own = np.array([metrics[name] for name in names])
     lowest = np.array([name.endswith("_min") for name in names])

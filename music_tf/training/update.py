@@ -1,4 +1,4 @@
-"""One update of everything that learns: rewards, losses, and in each phase one Adam step."""
+"""The compiled update of all networks: rewards, losses, and an Adam step in each phase."""
 
 import contextlib
 import functools
@@ -16,7 +16,7 @@ from music_tf.errors import NumbersFault
 from music_tf.gate import check_fit, expected_of
 from music_tf.intrinsic.answers import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.parameters import Layout, compiled
+from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.feeds import Draws, Feed, Schedules, as_tensor
@@ -26,14 +26,14 @@ from music_tf.types import Array, Metrics
 DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
 HEARTBEAT_INTERVAL = 10
-"""Updates between two heartbeats of a rank by itself; a heartbeat leaves the compiled loop."""
+"""Updates between heartbeats where one rank learns; each calls Python from the compiled loop."""
 
 
 class Update:
     """Parameters, targets and moments of a run, and the compiled step that changes them.
 
-    All updates of a cycle are one compiled loop. Each update takes the phases in turn; in each,
-    several ranks meet once, to add up the gradient of what the phase moves.
+    All updates of a cycle are one compiled loop. Each update takes the phases in order. Each phase
+    has one all-reduce of its gradient.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Update:
             learner: Actor and critics.
             terms: Rewards, in the order in which they are summed.
             config: Polyak averaging and the reduction of gradients.
-            discount: Gamma, for what a lost object pays for ever after.
+            discount: Gamma, for the return after the object is lost.
             comm: The ranks that learn.
             workers: Number of workers over all ranks.
 
         Raises:
-            ValueError: The networks of a phase do not lie side by side.
+            ValueError: The networks of a phase are not adjacent in the vector.
         """
         self.learner = learner
         self.terms = list(terms)
@@ -75,14 +75,14 @@ class Update:
         self.parameters = tf.Variable(initial)
         self.targets = tf.Variable(initial[self._slow])
         self.moments = [AdamState.zeros(initial[phase.own]) for phase in self._phases]
-        """Of each phase."""
+        """By phase."""
         self.step = tf.Variable(0, dtype=tf.int64)
         self._phase_steps = [tf.Variable(0, dtype=tf.int64) for _ in self._phases]
         self._learning_rate = tf.Variable(self.layout.learning_rates())
         self.step_scale = 1.0
         self._names: dict[tuple[frozenset[str], bool], tuple[list[tuple[str, int]], list[str]]] = {}
         self._traced: set[tuple[frozenset[str], int, bool]] = set()
-        """Terms and numbers of updates for which the loop has been compiled."""
+        """Terms, numbers of updates and modes for which the loop has been compiled."""
         self._run_updates = compiled(self._all_updates)
         self._run_early = compiled(self._early_updates)
         self._move_targets = compiled(self._polyak)
@@ -90,16 +90,17 @@ class Update:
         self._look_up: Callable[[Any], Feed] = lambda row: row
 
     def look_up_with(self, function: Callable[[Any], Feed]) -> None:
-        """Lets each update look up its row of `Draws` by this function, in the compiled loop."""
+        """Sets the function that turns a row of `Draws` into a `Feed` in the compiled loop."""
         self._look_up = function
 
     def use_xla(self) -> None:
-        """Makes all updates of a cycle one XLA program that nothing calls back from, for a GPU.
+        """Compiles all updates of a cycle into one XLA program without callbacks, for a GPU.
 
-        So it says how far it is only at its end; watchdogs have to be that patient.
+        There is no heartbeat during such a program, so watchdogs need a timeout longer than a
+        cycle.
 
         Raises:
-            ValueError: Several ranks learn, which meet within the loop.
+            ValueError: Several ranks learn, which have all-reduces in the loop.
         """
         if self._comm.size > 1:
             raise ValueError("use_xla: ranks that learn together meet between updates")
@@ -108,41 +109,44 @@ class Update:
         self._run_early = compiled(self._early_updates, xla=True)
 
     def hlo(self, feed: Feed | Draws, schedules: Schedules) -> str:
-        """Returns what XLA makes of all updates of a cycle, as text, after `use_xla`."""
+        """Returns the optimised HLO program of a cycle's updates as text, after `use_xla`."""
         tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
         program: Any = self._run_updates
-        told = program.experimental_get_compiler_ir(tensors, schedules)
-        return str(told(stage="optimized_hlo"))
+        compiler_ir = program.experimental_get_compiler_ir(tensors, schedules)
+        return str(compiler_ir(stage="optimized_hlo"))
 
     def run(self, feed: Feed | Draws, schedules: Schedules) -> Metrics:
-        """Takes all updates of a cycle, as `run_parts` those of one part."""
+        """Takes all updates of a cycle that is fed in one part, as `run_parts`."""
         return self.run_parts([feed], schedules)
 
     @property
     def learns_early(self) -> bool:
-        """Whether something learns while actor and critics do not learn yet."""
+        """Whether a phase learns before the first update of actor and critics."""
         return any(phase.early for phase in self._phases)
 
     def run_parts(
         self, feeds: Iterable[Feed | Draws], schedules: Schedules, early: bool = False
     ) -> Metrics:
-        """Takes all updates of a cycle, part after part; every rank must call it together.
+        """Takes all updates of a cycle, part after part; a collective call.
 
-        Early ones move what learns while nothing else does; they do not count as updates.
+        Only the reward terms in `Feed.terms` are computed and learn. The results do not depend on
+        the number of parts.
 
-        Only the reward terms in `Feed.terms` are computed and learn; the others rest. The numbers
-        do not depend on how many parts there are.
+        Args:
+            feeds: The parts.
+            schedules: Weights of terms and entropy.
+            early: Whether only phases learn that do so before the learner's first update. Such
+                steps do not count as updates.
 
         Returns:
-            Means over updates and local workers by metric name, summed shares of all workers:
-            adding the results of all ranks gives the means over everything. Names ending in
-            `_min` and `_max` are extremes over what this rank saw. What belongs to a phase that
-            was never due is left out.
+            Metrics by name: means over updates, divided by the number of all workers, so that the
+            sum over ranks is the mean over workers. Names ending in `_min` and `_max` are extremes
+            on this rank. Metrics of a phase that was never due are left out.
 
         Raises:
-            NumbersFault: A reward, loss, gradient or weight of any rank is not finite, or ranks
-                hold different parameters; all ranks raise it alike.
-            UsageError: A term answers something else than it is asked for.
+            NumbersFault: On all ranks, if a reward, loss, gradient or weight of any rank is not
+                finite, or ranks have different parameters.
+            UsageError: A term returns something else than it should.
         """
         before, parts = self._taken(early), []
         fed: frozenset[str] = frozenset()
@@ -159,7 +163,7 @@ class Update:
         if done // DESYNC_INTERVAL > before // DESYNC_INTERVAL:
             self.check_equal()
         logged, paid = self._names[fed, early]
-        sums = np.add.accumulate(rows)[-1]  # one after the other, on any processor
+        sums = np.add.accumulate(rows)[-1]  # in a fixed order, on any processor
         values = {
             name: value / times
             for (name, every), value in zip(logged, sums, strict=True)
@@ -167,7 +171,7 @@ class Update:
         }
         bad = [name for name, value in values.items() if not np.isfinite(value)]
         if not bad and not np.isfinite(tf.reduce_sum(self.parameters).numpy()):
-            # a ReLU of NaN is 0 on some processors, so that no metric shows it
+            # a ReLU of NaN is 0 on some processors, so that all metrics may be finite
             arrays = self.layout.name_arrays(self.parameters.numpy())
             bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
         if self._comm.any(bool(bad)):
@@ -185,14 +189,13 @@ class Update:
         return {name: float(value) for name, value in values.items()}
 
     def _taken(self, early: bool) -> int:
-        """Returns how many updates were taken so far, or how many steps of what learns early."""
-        steps = [
-            count for count, one in zip(self._phase_steps, self._phases, strict=True) if one.early
-        ]
+        """Returns the number of updates so far, or of the steps of early phases."""
+        pairs = zip(self._phase_steps, self._phases, strict=True)
+        steps = [count for count, phase in pairs if phase.early]
         return int((steps[0] if early else self.step).numpy())
 
     def _take(self, feed: Feed | Draws, schedules: Schedules, early: bool) -> list[Array]:
-        """Takes the updates of a part; returns their metrics, and extremes of rewards twice."""
+        """Takes the updates of a part; returns rows of metrics, reward minima and maxima."""
         tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
         for name, term in self._fed(feed).items():
             check_feed(name, feed.terms[name], term.times * updates)
@@ -204,43 +207,41 @@ class Update:
             return list(map(np.asarray, run(tensors, schedules)))
 
     def check_equal(self) -> None:
-        """Compares parameters bit by bit over ranks; every rank must call it together.
+        """Compares the parameters of all ranks bit by bit; a collective call.
 
         Raises:
-            NumbersFault: They differ; the text names the first differing weight and the ranks.
+            NumbersFault: A weight differs; the text names the first such weight and the ranks.
         """
         arrays = self.layout.name_arrays(self.parameters.numpy())
         check_same_state(arrays, int(self.step.numpy()), self._comm)
 
     def scale_steps(self, scale: float) -> None:
-        """Makes every Adam step this share of what the configuration says."""
+        """Multiplies the configured learning rates by `scale`."""
         self.step_scale = scale
         self._learning_rate.assign(np.float32(scale) * self.layout.learning_rates())
 
     def weights(self) -> dict[str, list[tf.Tensor]]:
-        """Returns the weights of every network as they are now, by network."""
+        """Returns the current weights of every network."""
         return self.layout.split(tf.convert_to_tensor(self.parameters))
 
     def actor_weights(self) -> dict[str, Array]:
-        """Returns a copy of the actor's weights by name as they are now, for acting."""
-        actor = self.learner.networks[0]
-        return Layout([actor]).name_arrays(self.parameters[: actor.size].numpy())
+        """Returns a copy of the actor's weights by name."""
+        return self._copied([self.learner.networks[0]])
 
     def encoder_weights(self) -> dict[str, Array]:
-        """Returns the same of what infers the condition of the policy; empty without."""
-        encoder = self.learner.encoder
-        if encoder is None:
-            return {}
-        own = self.layout.span([encoder.name])
-        return Layout([encoder]).name_arrays(self.parameters[own].numpy())
+        """Returns a copy of the task encoder's weights by name; empty without an encoder."""
+        return {} if self.learner.encoder is None else self._copied([self.learner.encoder])
 
     def arrays_of(self, term: RewardTerm) -> dict[str, Array]:
-        """Returns a copy of the weights of what a term learns as they are now, by name."""
-        own = self.layout.span([network.name for network in term.networks])
-        return Layout(term.networks).name_arrays(self.parameters[own].numpy())
+        """Returns a copy of the weights of a term's networks by name."""
+        return self._copied(term.networks)
+
+    def _copied(self, networks: Sequence[Network | Scalar]) -> dict[str, Array]:
+        own = self.layout.span([network.name for network in networks])
+        return Layout(networks).name_arrays(self.parameters[own].numpy())
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns parameters, moments and targets by explicit names; `load` takes them."""
+        """Returns parameters, moments and targets by name, for `load`."""
         first, second = np.zeros([2, self.layout.size], np.float32)
         for phase, moments in zip(self._phases, self.moments, strict=True):
             first[phase.own], second[phase.own] = moments.first.numpy(), moments.second.numpy()
@@ -257,14 +258,14 @@ class Update:
         }
 
     def counts(self) -> dict[str, object]:
-        """Returns how many steps were taken, and how large they are, as JSON values."""
+        """Returns numbers of steps and the scale of the learning rates as JSON values."""
         steps = [int(step.numpy()) for step in self._phase_steps]
         taken = {"updates": int(self.step.numpy()), "step_scale": self.step_scale}
-        alike = steps == [taken["updates"]]  # unless the learner has begun anew
+        alike = steps == [taken["updates"]]  # one phase, and the learner was never reset
         return taken | ({} if alike else {"phase_steps": steps})
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned.
+        """Restores what `shared` of an earlier run returned.
 
         Raises:
             ValueError: A name is missing or does not fit; the text names it.
@@ -277,19 +278,19 @@ class Update:
             moments.second.assign(second[phase.own])
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over weights and targets alone; refuses as `load` does."""
+        """Loads weights and targets alone; raises as `load`."""
         self.parameters.assign(joined(shared, "parameters", self.layout))
         self.targets.assign(joined(shared, "targets", self.targets_layout))
 
     def begin_anew(self, initial: Array) -> None:
-        """Lets the learner begin anew in place, so that nothing is compiled again.
+        """Resets the learner in place, so that no loop is compiled again; a collective call.
 
-        Its weights, targets, moments and step counts start over, and `step` goes on. What terms
-        learn keeps weights and moments; in a phase that it shares with the learner its steps are
-        those of a beginning. Every rank must call it together.
+        Weights, targets, moments and step counts of the learner are reset; `step` is not. Networks
+        of terms keep weights and moments; in a phase that they share with the learner, their step
+        count is reset with it.
 
         Args:
-            initial: Weights of all networks of the learner, flat; those of the root count.
+            initial: Weights of all networks of the learner, flat; the root's are broadcast.
         """
         own = self.layout.span([network.name for network in self.learner.networks])
         parameters = self.parameters.numpy()
@@ -304,7 +305,7 @@ class Update:
                 step.assign(0)
 
     def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
-        """Takes over what `counts` of an earlier run returned.
+        """Restores what `counts` of an earlier run returned.
 
         Raises:
             ValueError: There is not one count for each phase.
@@ -321,19 +322,17 @@ class Update:
     def _all_updates(
         self, feed: Feed | Draws, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Takes all updates of all that learns, as `_updates`."""
         return self._updates(feed, schedules, early=False)
 
     def _early_updates(
         self, feed: Feed | Draws, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Takes all updates of what learns while nothing else does, as `_updates`."""
         return self._updates(feed, schedules, early=True)
 
     def _updates(
         self, feed: Feed | Draws, schedules: Schedules, early: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Takes all updates; returns metric shares [U, metrics], and extremes [U, terms] twice."""
+        """Takes all updates; returns metrics [U, metrics], reward minima and maxima [U, terms]."""
         updates = feed.transitions[0].shape[0]
 
         def body(index: tf.Tensor, *logs: tf.TensorArray) -> tuple[tf.Tensor, ...]:
@@ -352,9 +351,9 @@ class Update:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes one update, phase after phase; returns its row of each log.
 
-        A metric that several phases have is logged as the first of them finds it. TensorFlow adds
-        up in the order of the names that operations get, such as mul_2 and mul_18. Whoever adds,
-        drops or moves one here changes the last bits.
+        A metric of several phases is logged by the first of them. TensorFlow orders sums by the
+        names of operations, such as mul_2 and mul_18, so adding, dropping or moving an operation
+        here changes the last bits of results.
         """
         step = tf.constant(0, tf.int64) if early else self.step.assign_add(1)
         names: list[tuple[str, int]] = []
@@ -418,7 +417,7 @@ class Update:
         )
 
     def _row(self, feed: Feed | Draws, index: tf.Tensor, turn: int) -> Any:
-        """Returns what an update reads; a term that takes several steps has rows for each."""
+        """Returns the feed of one update; a term with several steps has a row for each `turn`."""
 
         def row(at: tf.Tensor, values: Any) -> Any:
             return tf.nest.map_structure(lambda array: array[at], values)
@@ -436,20 +435,22 @@ class Update:
         return type(feed)(*fields)
 
     def _fed(self, feed: Feed | Draws) -> dict[str, RewardTerm]:
-        """Returns the terms that take part by name, in the order in which they are summed."""
+        """Returns the terms that are fed by name, in the order in which they are summed."""
         return {term.name: term for term in self.terms if term.name in feed.terms}
 
     def _gradient(
         self, phase: LaidPhase, now: Feed, schedules: Schedules
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor], Mapping[str, tf.Tensor]]:
-        r"""Returns the flat gradient of a phase, its metrics [W], and what all rewards pay, [W, B].
+        r"""Returns gradient, metrics, rewards and carried tensors of a phase.
 
-        And last what its learner carries over to later phases.
-
-        A term pays w * (pay(c * r) + shift). After a lost object each pays its lowest
-        reward for ever; one of negative weight is lowest where it is paid most.
+        A term pays w * (pay(c * r) + shift). After the object is lost, each term pays its lowest
+        reward for ever, which adds to the reward of that step
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
+
+        Returns:
+            The flat gradient of the phase's networks; its metrics by name, [W]; all paid rewards by
+            name, [W, B]; tensors that the learner passes to later phases.
         """
         flat = tf.convert_to_tensor(self.parameters)
         targets = self.targets_layout.split(tf.convert_to_tensor(self.targets))
@@ -458,7 +459,7 @@ class Update:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(own)
             weights = self.layout.split(own if whole else flat)
-            if not whole:  # others are constants, so that nothing is differentiated to reach them
+            if not whole:  # other networks are constants: no gradient flows through them
                 weights |= phase.layout.split(own)
             fed, factors = self._fed(now), dict(schedules.terms)
             for name, weight in schedules.terms.items():
@@ -493,8 +494,8 @@ class Update:
         return gradient, metrics, paid, carried
 
     def _batch(self, now: Feed, paid: Sequence[tf.Tensor], lowest: list[tf.Tensor]) -> Batch:
-        """Returns what a learner sees, of the rewards [W, B] and what a lost object pays."""
-        if any(each.shape.rank for each in lowest):  # where something has a gate
+        """Returns the learner's minibatch, from rewards [W, B] and the lowest reward of terms."""
+        if any(each.shape.rank for each in lowest):  # a gate makes it [W, B]
             lowest = [each + tf.zeros_like(now.transitions.reward) for each in lowest]
         for_ever = self._horizon * tf.add_n(lowest)
         aftermath = tf.where(now.transitions.lost, for_ever, 0.0)
@@ -511,7 +512,7 @@ class Update:
         )
 
     def _summed_over_ranks(self, gradient: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-        """Adds up the flat gradient of all ranks, with a heartbeat, within the compiled loop."""
+        """Sums the flat gradient over ranks within the compiled loop, with a heartbeat."""
 
         def beat() -> np.bool_:
             heartbeat()
@@ -532,7 +533,7 @@ class Update:
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
 
     def _polyak_where_due(self, step: tf.Tensor) -> None:
-        """Moves the targets after an update, the one of this number, if they move by updates."""
+        """Moves the targets after update number `step` if that is due."""
         every = self._config.polyak_every
         if every in ("update", 1):
             self._polyak()
@@ -546,15 +547,15 @@ class Update:
 
 
 def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Communicator) -> None:
-    """Compares arrays bit by bit over ranks, by digests; every rank must call it together.
+    """Compares arrays of all ranks bit by bit, by checksums; a collective call.
 
     Args:
-        arrays: What all ranks should hold alike, by name.
-        updates: Taken so far, for the text.
-        comm: The ranks.
+        arrays: Arrays by name that should be equal on all ranks.
+        updates: Number of updates so far, for the message.
+        comm: The ranks to compare.
 
     Raises:
-        NumbersFault: They differ; the text names the first differing array and the ranks.
+        NumbersFault: An array differs; the text names the first such array and the ranks.
     """
     if comm.size == 1:
         return
@@ -576,7 +577,7 @@ def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array
     """Returns the arrays of one kind, such as `parameters`, as one flat vector.
 
     Raises:
-        ValueError: One is missing, unknown, or of another shape or type; the text names it.
+        ValueError: An array is missing, unknown, or of another shape or type; the text names it.
     """
     prefix = f"{kind}/"
     own = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
