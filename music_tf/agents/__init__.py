@@ -1,1 +1,1 @@
-"""Learners: one a file, each a set of networks with pure functions of their weights."""
+"""Learners, one in each file: networks, and losses as pure functions of their weights."""

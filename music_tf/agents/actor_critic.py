@@ -1,4 +1,4 @@
-"""What all our learners share: an actor, and an ensemble of action values."""
+"""The base class of learners with an actor and an ensemble of critics."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from music_tf.networks.parameters import Network, Scalar
 
 
 class ActorCritic(Learner):
-    """An actor and independent critics that are evaluated together, with weights handed in."""
+    """An actor, and an ensemble of critics on the same inputs."""
 
     def __init__(
         self,
@@ -25,41 +25,43 @@ class ActorCritic(Learner):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, with initial weights from `seed`.
+        """Builds the networks.
 
-        Actor and critics are conditioned on `input_dim` numbers, and `return_bounds` bound the
-        TD target.
+        Args:
+            config: Settings of the agent.
+            input_dim: Size I of the inputs: observation, condition and goal.
+            action_dim: Size A of an action.
+            return_bounds: Lower and upper bound of the TD target.
+            seed: Draws the initial weights.
         """
         self._config = config
         self._bounds = return_bounds
         actor = self.make_actor(input_dim, action_dim, seed)
         self._actor = Network("actor", actor, config.actor_learning_rate)
+        critics = [self.make_critic(input_dim, action_dim, seed) for _ in range(config.critics)]
         self._critics = [
-            Network(
-                f"critic_{index}",
-                self.make_critic(input_dim, action_dim, seed),
-                config.critic_learning_rate,
-            )
-            for index in range(config.critics)
+            Network(f"critic_{index}", model, config.critic_learning_rate)
+            for index, model in enumerate(critics)
         ]
 
     @abc.abstractmethod
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
-        """Makes the network of which `networks.acting` knows how it acts."""
+        """Makes the actor network, of a kind that `networks.acting` can apply."""
 
     def make_critic(
         self, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> keras.Model:
-        """Makes a network that values an action."""
+        """Makes an action-value network."""
         config = self._config
         return critic(input_dim, action_dim, config.critic_layers, seed, config.initializer)
 
     @property
     def phases(self) -> Sequence[Phase]:
-        """One step of everything, or one of each group of `sequence` after the other.
+        """One phase for all networks, or one for each group of `sequence`.
 
-        Losses of one network do not reach another's weights. So each phase has the losses of all,
-        at weights of which some have moved, and steps along its own part of the gradient.
+        A loss has no gradient in the weights of another network. So every phase computes all
+        losses, at the weights that earlier phases have updated, and applies its part of the
+        gradient.
         """
         if self._config.update_order == "simultaneous":
             return super().phases
@@ -67,7 +69,7 @@ class ActorCritic(Learner):
 
     @property
     def sequence(self) -> Sequence[tuple[str, ...]]:
-        """Names of the networks that step together, in the order of a sequential update."""
+        """Names of the networks in each phase of a sequential update, in order."""
         return [tuple(network.name for network in self._critics), ("actor",)]
 
     @property
@@ -83,7 +85,7 @@ class ActorCritic(Learner):
     ) -> tf.Tensor:
         """Returns action values [C, W, B] of inputs [W, B, I] and actions [W, B, A].
 
-        `frozen` lets gradients through to the action but not to the weights.
+        With `frozen`, gradients reach the action but not the weights.
         """
         rows = tf.concat([inputs, action], axis=-1)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
@@ -94,12 +96,12 @@ class ActorCritic(Learner):
         return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])
 
     def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:
-        """Returns the critics' loss [W] in the form that the settings name."""
+        """Returns the critics' loss [W], by the settings `critic_loss` and `truncated`."""
         if self._config.truncated != "masked":
             return self.squared_error(q, target)
         return self.squared_error(q, target, 1.0 - tf.cast(truncated, tf.float32))
 
     @property
     def squared_error(self) -> Callable[..., tf.Tensor]:
-        """The loss of values, `critic_loss` or half of it, that the settings name."""
+        """The loss function of values, by the setting `critic_loss`."""
         return critic_loss if self._config.critic_loss == "sum" else half_mean_critic_loss

@@ -1,4 +1,4 @@
-"""What a learner is, and what it is given."""
+"""The interface of learners, and the minibatches that they get."""
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -19,49 +19,49 @@ Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 
 
 class Batch(NamedTuple):
-    """A minibatch as networks see it: inputs normalised, reward mixed, leading axes [W, B]."""
+    """A minibatch with normalised inputs and mixed rewards."""
 
     inputs: tf.Tensor  # [W, B, I], observation, condition and goal
     next_inputs: tf.Tensor  # [W, B, I]
     action: tf.Tensor  # [W, B, A]
     reward: tf.Tensor  # [W, B]
     discount: tf.Tensor  # [W, B]
-    truncated: tf.Tensor  # [W, B], true where the time was over
+    truncated: tf.Tensor  # [W, B], true where a time limit ended the episode
 
 
 class Losses(NamedTuple):
-    """What an update minimises, and what is logged of it."""
+    """The losses and metrics of an update."""
 
     total: tf.Tensor  # [W], the sum of the losses of all networks of the learner
     metrics: Mapping[str, tf.Tensor]  # each [W]
     paid: Mapping[str, tf.Tensor] = MappingProxyType({})
     """Rewards that the learner adds to those of the batch, by name, each [W, B]."""
     carried: Mapping[str, tf.Tensor] = MappingProxyType({})
-    """What later phases of the same update find among their noise, by name, without gradient."""
+    """Tensors that later phases of the same update get in their noise, without gradient."""
 
 
 class Phase(NamedTuple):
-    """A step within an update: the losses that it lowers, what it moves, and how often.
+    """A step within an update: its losses, its networks, and how often it is taken.
 
-    A phase has its own gradient, sees the weights that the phases before it have moved, and takes
-    its own Adam step. One that is not due leaves weights, moments and step count alone.
+    A phase computes its gradient at the weights that earlier phases have updated, and takes its own
+    Adam step. A phase that is not due changes neither weights nor moments nor its step count.
     """
 
     losses: Callable[..., Losses]
     """As `Learner.losses`."""
     networks: tuple[str, ...]
-    """Names of networks that lie side by side."""
+    """Names of networks that are adjacent in `Learner.networks`."""
     every: int = 1
     """Due at every n-th update."""
     times: int = 1
-    """Steps that it takes when it is due."""
+    """Number of steps when it is due."""
 
 
 class Learner(abc.ABC):
     """Networks and the losses that train them; holds no weights itself.
 
-    Losses of one network must not reach another's weights: what is summed into `total` is
-    differentiated once with respect to all of them.
+    A loss must not have a gradient in the weights of another network, because the sum `total` is
+    differentiated with respect to all weights at once.
     """
 
     entropy_weight: Schedule = ((0.0, 0.0),)
@@ -69,17 +69,17 @@ class Learner(abc.ABC):
 
     @property
     def phases(self) -> Sequence[Phase]:
-        """What an update consists of: by default one step of everything."""
+        """The phases of an update; by default one for all networks."""
         return [Phase(self.losses, tuple(network.name for network in self.networks))]
 
     @property
     @abc.abstractmethod
     def networks(self) -> Sequence[Network | Scalar]:
-        """Everything trained: the actor first, and those with targets side by side."""
+        """All trained networks: the actor first, those with a target network adjacent."""
 
     @property
     def encoder(self) -> Network | None:
-        """What infers the condition of the policy, if anything does."""
+        """The network that infers the latent of a task, if there is one."""
         return None
 
     @property
@@ -91,15 +91,25 @@ class Learner(abc.ABC):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws the noise for all updates of a cycle, [U, W, B, ...], a generator a worker."""
+        """Draws noise [U, W, B, ...] for all updates of a cycle, with a generator for each worker.
+
+        Returns:
+            Arrays by name, for `noise` of `losses`.
+        """
 
     def feed(
         self, replay: ReplayBuffer, inputs: NetworkInputs, updates: int, cycle: int
     ) -> dict[str, Array]:
-        """Returns what its losses read beside minibatches, for all updates of a cycle.
+        """Samples what losses need beside minibatches and draws, for all updates of a cycle.
 
-        Arrays [U, W, ...] by name, which `losses` finds among its noise. `inputs` says how
-        observations are normalised at present.
+        Args:
+            replay: Replay of this rank.
+            inputs: Current normalisation of observations.
+            updates: Number U of updates.
+            cycle: Determines the random streams.
+
+        Returns:
+            Arrays [U, W, ...] by name, for `noise` of `losses`.
         """
         del replay, inputs, updates, cycle
         return {}
@@ -113,9 +123,9 @@ class Learner(abc.ABC):
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
     ) -> Losses:
-        """Returns the losses on one minibatch, all at the weights given."""
+        """Returns the losses on one minibatch, all at the given weights."""
 
 
 def stopped(weights: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns the same weights, as constants for whatever is differentiated."""
+    """Returns the weights without gradient."""
     return [tf.stop_gradient(weight) for weight in weights]

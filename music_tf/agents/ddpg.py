@@ -18,11 +18,10 @@ class Ddpg(ActorCritic):
     """DDPG as in OpenAI Baselines' HER: the target actor proposes next actions.
 
     Deviations from the paper: exploration is Gaussian and uniform, large actions are penalised, and
-    targets by default move once per cycle. Of several critics the lowest makes the target.
+    targets move once per cycle by default. With several critics the target uses their minimum.
     """
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
-        """One action for each input."""
         config = self._config
         return deterministic_actor(
             input_dim, action_dim, config.actor_layers, seed, config.initializer

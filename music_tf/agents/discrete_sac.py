@@ -1,4 +1,4 @@
-"""Soft actor-critic over K choices (Christodoulou, 2019, arXiv:1910.07207)."""
+"""Discrete soft actor-critic over K choices (Christodoulou, 2019, arXiv:1910.07207)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,24 +18,22 @@ from music_tf.types import Array
 
 
 class DiscreteSac(SoftActorCritic):
-    """A categorical actor and critics that value all choices at once.
+    """A categorical actor, and critics that return the values of all choices.
 
-    An action [K] stands for the choice of its largest number. So one-hot actions of the policy and
-    uniform exploration fit everything that is made for vectors. Expectations over choices are
-    exact. Next choices are those of the main actor.
+    An action is a vector [K] whose largest component is the choice, so that one-hot actions of the
+    policy and uniform exploration fit the code for continuous actions. Expectations over choices
+    are exact. The main actor proposes next choices.
     """
 
     _config: DiscreteSacConfig
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
-        """The logit of each choice."""
         config = self._config
         return plain(input_dim, action_dim, "choice", config.actor_layers, seed, config.initializer)
 
     def make_critic(
         self, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> keras.Model:
-        """The value of each choice."""
         config = self._config
         return plain(
             input_dim, action_dim, "choice", config.critic_layers, seed, config.initializer
@@ -43,7 +41,7 @@ class DiscreteSac(SoftActorCritic):
 
     @property
     def wanted_entropy(self) -> float:
-        """A share of that of a uniform choice."""
+        """`target_entropy` times the entropy of a uniform choice, in nats."""
         return self._config.target_entropy * math.log(self._action_dim)
 
     def draws(

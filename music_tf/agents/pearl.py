@@ -1,4 +1,4 @@
-"""PEARL: soft actor-critic on a latent that an encoder infers from what was lived through."""
+"""PEARL: soft actor-critic conditioned on a latent that an encoder infers from a context."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array
 
 _OF_CRITICS = ("train/critic_loss", "train/mean_q")
-"""What the first of several phases logs of `SacValue`."""
+"""Metrics of `SacValue` that the first of several phases logs."""
 
 
 class Pearl(SacValue):
@@ -35,13 +35,12 @@ class Pearl(SacValue):
     .. math:: L_q = \sum_{i, b} \frac{1}{B} (Q_i(s_b, a_b, z) - y_b)^2
         + \lambda \sum_\tau KL(q(z | c_\tau) || N(0, 1)), \quad y = r + \gamma \bar V(s', z)
 
-    Critics' loss and divergence alone move the encoder; actor and state value read z without a
-    gradient. z is inferred once in an update, by the encoder before its step, as in the authors'
-    code. Losses of state value and actor are logged by their own phases, on critics that have
-    moved, so that the first phase need not compute them. Deviations from the paper's algorithm are
-    those of that code: the divergence is a sum over the tasks of an update while the critics' loss
-    is a mean over their steps, critics are twins, and the actor's mean, log-deviation and sample
-    before squashing cost something.
+    Only the critics' loss and the KL divergence train the encoder; actor and state value get z
+    without gradient. z is inferred once in an update, with the encoder before its step, as in the
+    authors' code. Losses of state value and actor are logged by their own phases, after the
+    critics' step. Deviations from the paper's algorithm are those of that code: the divergence is a
+    sum over the tasks of an update while the critics' loss is a mean over their steps, critics are
+    twins, and the actor has penalties on mean, log-deviation and sample before squashing.
     """
 
     _config: PearlConfig
@@ -54,10 +53,7 @@ class Pearl(SacValue):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, with the encoder beside the critics.
-
-        The last `config.latent_size` of the inputs are the latent, those before it the observation.
-        """
+        """Builds the networks; inputs are the observation, then `config.latent_size` latents."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         inference = config.inference
         row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
@@ -83,17 +79,13 @@ class Pearl(SacValue):
 
     @property
     def sequence(self) -> Sequence[tuple[str, ...]]:
-        """Critics and encoder, then what learns from the critics."""
         critics, *others = super().sequence
         return [(*critics, self._encoder.name), *others]
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws the noise of the actions at o_t, and of latents for up to all tasks.
-
-        A task has a latent for each belief of its context.
-        """
+        """Draws the noise of the actions at o_t and of the latents, one for each belief."""
         noise = super().draws(generators, updates, batch_size)
         latents = self._config.meta_batch * self._config.inference.beliefs
         shape = (updates, latents, self._config.latent_size)
@@ -117,11 +109,11 @@ class Pearl(SacValue):
         entropy_weight: tf.Tensor,
         critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
-        """Returns the losses of all networks; rows of a task lie together in the batch.
+        """Returns the losses of all networks; the steps of a task are adjacent in the batch.
 
         The noise has `context` [W, m, N, C] and `belief` [W, >= m, L]. The first phase infers the
-        latents [W, m, L] and carries them; later ones find them as `latent`. Where a context
-        brings several beliefs, each counts as a task of its own.
+        latents [W, m, L] and passes them to later phases as `latent`. With several beliefs in a
+        context, each counts as one task.
         """
         del critic_inputs
         config = self._config
@@ -138,7 +130,7 @@ class Pearl(SacValue):
         )
         live = tf.concat([now, rows], axis=-1)
         found = super().losses(weights, targets, seen, noise, entropy_weight, live)
-        # gradients are averaged over workers, and this is a sum over the tasks of all of them
+        # gradients are averaged over workers, but the divergence is a sum over all their tasks
         pull = config.kl_weight * config.meta_batch * tf.reduce_mean(divergence, axis=-1)
         at_once = config.update_order == "simultaneous"
         logged = found.metrics if later or at_once else _OF_CRITICS
@@ -155,10 +147,10 @@ class Pearl(SacValue):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns latents [W, m, L] of contexts [W, m, N, C], and divergences in nats [W, m].
 
-        `noise` [W, >= m, L] is standard normal; latents without variance need none. Where a context
-        brings several beliefs, those of a task lie together.
+        `noise` [W, >= m, L] is standard normal; deterministic latents do not use it. Several
+        beliefs of a context are adjacent.
         """
-        outputs = self._said(weights[self._encoder.name], context)
+        outputs = self._encoded(weights[self._encoder.name], context)
         if self._config.deterministic_latent:
             return tf.reduce_mean(outputs, axis=-2), tf.zeros(outputs.shape[:2])
         if self._config.inference.full:
@@ -171,8 +163,8 @@ class Pearl(SacValue):
         drawn = mean + tf.sqrt(variance) * noise[:, : outputs.shape[1]]
         return drawn, kl_to_prior(mean, variance)
 
-    def _said(self, weights: list[tf.Tensor], context: tf.Tensor) -> tf.Tensor:
-        """Returns what M parts of contexts [W, m, N, C] say of each latent, [W, m, M, outputs]."""
+    def _encoded(self, weights: list[tf.Tensor], context: tf.Tensor) -> tf.Tensor:
+        """Returns outputs [W, m, M, outputs] of the encoder for M parts of contexts [W, m, N, C]."""
         encoder = self._config.encoder
         if encoder == MLP:
             return self._encoder.rows(weights, context)
@@ -183,15 +175,15 @@ class Pearl(SacValue):
         state = tf.zeros([runs.shape[0], self._config.encoder_sizes[-1]])
         beliefs = []
         for part in tf.split(runs, self._config.inference.beliefs, axis=1):
-            said, state = self._encoder(weights, part, tf.stop_gradient(state))
-            beliefs.append(said)
+            belief, state = self._encoder(weights, part, tf.stop_gradient(state))
+            beliefs.append(belief)
         outputs = tf.stack(beliefs, axis=1)
         return tf.reshape(outputs, [context.shape[0], -1, 1, outputs.shape[-1]])
 
     def policy_loss(
         self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor
     ) -> tf.Tensor:
-        """Adds the cost of mean, log-deviation and sample before squashing."""
+        """Adds penalties on mean, log-deviation and sample before squashing."""
         config = self._config
         loss = super().policy_loss(lowest, drawn, temperature)
         loss += config.mean_l2 * tf.reduce_mean(tf.square(drawn.mean), axis=[1, 2])

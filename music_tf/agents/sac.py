@@ -1,4 +1,4 @@
-"""Soft actor-critic, from the released MUSIC variant to the algorithm of the papers."""
+"""Soft actor-critic: the variant of the MUSIC release, and the algorithm of the papers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,13 +15,13 @@ from music_tf.types import Array
 
 
 class Sac(GaussianActorCritic):
-    """SAC (Haarnoja et al., 2018, arXiv:1801.01290) with every choice of the release an option.
+    """SAC (Haarnoja et al., 2018, arXiv:1801.01290), with options for the MUSIC release.
 
-    As released: one critic, and next actions sampled from the *target* actor. A clipped entropy
-    reward at o_t is averaged over the batch; the actor's loss has none, and there is no
-    temperature. As in the papers: twin critics, next actions of the main actor, and a learned
-    temperature (arXiv:1812.05905). Entropy of the next state is in the target, of the current one
-    in the actor's loss.
+    As released: one critic, next actions from the *target* actor, a clipped entropy reward at o_t
+    that is averaged over the batch, no entropy in the actor's loss, and no temperature. As in the
+    papers: twin critics, next actions from the main actor, a learned temperature
+    (arXiv:1812.05905), and entropy at the next state in the target and at the current state in the
+    actor's loss.
     """
 
     _config: SacConfig
@@ -34,7 +34,6 @@ class Sac(GaussianActorCritic):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, and takes the schedule of the entropy reward."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         self.entropy_weight = config.entropy_weight
 

@@ -17,16 +17,15 @@ from music_tf.types import Array
 
 
 class SacValue(GaussianActorCritic):
-    r"""SAC of January 2018 (arXiv:1801.01290): critics learn from the target of a state value.
+    r"""SAC of January 2018 (arXiv:1801.01290): critics bootstrap from a target state value.
 
     .. math:: L_V = \frac{1}{B} \sum_b (V(s_b) - y_V)^2, \quad
         y_V = \min_i Q_i(s, \tilde a) - \alpha \log \pi(\tilde a | s), \quad
         y_Q = r + \gamma \bar V(s')
 
-    One freshly drawn action per state serves y_V and the actor's loss. Deviations from the paper:
-    the policy is reparameterised Gaussian alone, and the temperature may be learned
-    (arXiv:1812.05905). Losses of values are means, where the paper halves them; so does
-    `critic_loss half_mean`.
+    y_V and the actor's loss use the same freshly drawn action of each state. Deviations from the
+    paper: the policy is one reparameterised Gaussian, the temperature may be learned
+    (arXiv:1812.05905), and losses of values are not halved, unless `critic_loss` is `half_mean`.
     """
 
     _config: SacValueConfig
@@ -39,7 +38,7 @@ class SacValue(GaussianActorCritic):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, and the state value, which has the critics' sizes."""
+        """Builds the networks; the state value has the layer sizes of the critics."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         model = critic(input_dim, 0, config.critic_layers, seed, config.initializer)
         self._value = Network("value", model, config.value_learning_rate)
@@ -51,12 +50,10 @@ class SacValue(GaussianActorCritic):
 
     @property
     def target_networks(self) -> Sequence[Network]:
-        """The state value alone."""
         return [self._value]
 
     @property
     def sequence(self) -> Sequence[tuple[str, ...]]:
-        """Critics, then what learns from them: state value, actor and temperature."""
         critics, *others = super().sequence
         return [critics, ("value",), *others]
 
@@ -79,8 +76,8 @@ class SacValue(GaussianActorCritic):
     ) -> Losses:
         """Returns the losses of critics, state value, actor and temperature, all at `weights`.
 
-        Given `critic_inputs` [W, B, I], the critics' loss reads them in place of the batch's, with
-        a gradient in them.
+        `critic_inputs` [W, B, I] replace those of the batch in the critics' loss, and get a
+        gradient.
         """
         del entropy_weight
         seen = batch.inputs if critic_inputs is None else critic_inputs
@@ -109,7 +106,7 @@ class SacValue(GaussianActorCritic):
     def policy_loss(
         self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor
     ) -> tf.Tensor:
-        """Returns the actor's loss [W] for drawn actions, whose lowest value is [W, B]."""
+        """Returns the actor's loss [W] for drawn actions; `lowest` is their value [W, B]."""
         loss = deterministic_policy_loss(lowest, drawn.action, self._config.action_l2)
         return loss + entropy_loss(drawn.log_density, temperature)
 

@@ -1,4 +1,4 @@
-"""What the cores of soft actor-critic share: a temperature, and most a squashed Gaussian."""
+"""Base classes of soft actor-critic: the temperature, and the squashed Gaussian policy."""
 
 import abc
 import math
@@ -18,7 +18,7 @@ from music_tf.networks.parameters import Network, Scalar
 
 
 class SoftActorCritic(ActorCritic):
-    """An actor-critic with a stochastic policy and a temperature, the weight of its entropy."""
+    """An actor-critic with a stochastic policy, whose entropy is weighted by a temperature."""
 
     _config: SoftConfig
 
@@ -30,7 +30,6 @@ class SoftActorCritic(ActorCritic):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks, and the logarithm of the temperature."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         self._action_dim = action_dim
         self._log_temperature = Scalar(
@@ -53,7 +52,7 @@ class SoftActorCritic(ActorCritic):
     @property
     @abc.abstractmethod
     def wanted_entropy(self) -> float:
-        """What a learned temperature draws the entropy of the policy to, in nats."""
+        """Target entropy of the policy for a learned temperature, in nats."""
 
     def tuned(
         self, weights: Weights, log_density: tf.Tensor
@@ -76,12 +75,11 @@ class SoftActorCritic(ActorCritic):
 
 
 class GaussianActorCritic(SoftActorCritic):
-    """A soft actor-critic whose actions are those of a Gaussian, squashed."""
+    """A soft actor-critic with a squashed Gaussian policy."""
 
     _config: GaussianConfig
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
-        """Mean and log-deviation of each component of the action."""
         config = self._config
         return gaussian_actor(
             input_dim, action_dim, config.actor_layers, seed, config.actor, config.initializer
@@ -89,11 +87,10 @@ class GaussianActorCritic(SoftActorCritic):
 
     @property
     def wanted_entropy(self) -> float:
-        """A share for each component of the action."""
         return self._config.target_entropy_per_action * self._action_dim
 
     def sample(self, weights: Weights, inputs: tf.Tensor, noise: tf.Tensor) -> SquashedSample:
-        """Draws an action for each of the inputs [W, B, I] by noise [W, B, A]."""
+        """Draws actions for inputs [W, B, I], with standard normal noise [W, B, A]."""
         rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
         mean, log_deviation = self._actor(weights["actor"], rows)
         shape = noise.shape

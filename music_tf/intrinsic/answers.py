@@ -1,7 +1,7 @@
-"""What a reward term answers, refused by name where it is not what was asked for.
+"""Checks shapes and types of what a reward term returns.
 
-TensorFlow would broadcast [W, B, 1] against [W, B] without a word. Nothing here adds an operation
-to what has a known shape, so the numbers of terms that answer rightly stay as they are.
+TensorFlow would broadcast [W, B, 1] against [W, B] silently. Tensors of known shape are checked
+without a new operation in the graph, which would change the last bits of results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def reward_of(term: RewardTerm, weights: Weights, batch: Transition, feed: Feed)
 
 
 def gate_of(term: RewardTerm, batch: Transition) -> tf.Tensor | None:
-    """Returns the factor on a term's weight, [W, B], if there is one; raises as `float32`."""
+    """Returns the factor on a term's weight, [W, B], or None; raises as `float32`."""
     found = term.gate(batch)
     return found if found is None else float32(f"gate of {term.name}", found, batch.reward.shape)
 
@@ -30,7 +30,7 @@ def gate_of(term: RewardTerm, batch: Transition) -> tf.Tensor | None:
 def measures_of(
     term: RewardTerm, reward: tf.Tensor, batch: Transition, feed: Feed
 ) -> dict[str, tf.Tensor]:
-    """Returns what a term logs of a minibatch, each [W]; raises as `float32`."""
+    """Returns the metrics of a term on a minibatch, each [W]; raises as `float32`."""
     return _metrics(term, term.measures(reward, batch, feed), reward.shape[:1])
 
 
@@ -48,10 +48,10 @@ def loss_of(
 def priorities_of(
     term: RewardTerm, weights: Weights, episodes: Episodes, worker: int, cycle: int
 ) -> Array:
-    """Returns how much each fresh episode of a worker counts, [E].
+    """Returns the priorities of a worker's fresh episodes, [E].
 
     Raises:
-        UsageError: It is not one finite number an episode.
+        UsageError: The term does not return one finite number an episode.
     """
     found = np.asarray(term.priorities(weights, episodes, worker, cycle))
     count = len(episodes.length)
@@ -61,10 +61,10 @@ def priorities_of(
 
 
 def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metrics:
-    """Returns what the networks of a term make of episodes that they never learned from.
+    """Returns `RewardTerm.heldout`.
 
     Raises:
-        UsageError: It is not numbers by name.
+        UsageError: The term does not return numbers by name.
     """
     found: Any = term.heldout(weights, episodes)
     try:
@@ -76,10 +76,10 @@ def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metric
 
 
 def check_feed(name: str, feed: Mapping[str, Any], rows: int) -> None:
-    """Refuses what a term drew for all updates of a cycle unless it has a row for each.
+    """Checks that each array in a term's feed has `rows` rows.
 
     Raises:
-        UsageError: An array has more or fewer rows, or is none.
+        UsageError: An array has more or fewer rows, or is no array.
     """
     for key, value in feed.items():
         for part in tf.nest.flatten(value):
@@ -92,12 +92,12 @@ def check_feed(name: str, feed: Mapping[str, Any], rows: int) -> None:
 
 
 def float32(what: str, value: Any, *shapes: Sequence[int]) -> Any:
-    """Returns what code of a term answered, if it is float32 of one of these shapes.
+    """Returns `value`, if it is float32 of one of the given shapes.
 
     Args:
-        what: For the text, as in `reward height`.
-        value: A tensor or an array; of a tensor whose shape nobody knows yet it is asserted.
-        shapes: Those that will do.
+        what: Name for the message, such as `reward height`.
+        value: A tensor or an array; if the shape is unknown while tracing, the graph checks it.
+        shapes: Allowed shapes.
 
     Raises:
         UsageError: It is something else.

@@ -1,4 +1,4 @@
-"""What a reward term is, and how terms are mixed."""
+"""The interface of reward terms, and how the rewards of several terms are mixed."""
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,11 @@ from music_tf.types import Array, BoolArray, EnvSpec, Episodes, Metrics, SplitSp
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 Pay: TypeAlias = Literal["clip", "log"]
 Feed: TypeAlias = Mapping[str, tf.Tensor]
-"""What a term asked for, one update of it: samples and random draws, each [W, ...]."""
+"""Samples and random draws that a term needs for one update, each [W, ...]."""
 
 
 class TermContext(NamedTuple):
-    """What a term may know of the run that it is built for, beside its own settings."""
+    """What a term gets to know of its run, beside its own settings."""
 
     spec: EnvSpec
     info: EnvironmentInfo
@@ -34,47 +34,47 @@ class TermContext(NamedTuple):
     skills: int
     """Number K of skills."""
     measure: Callable[["Seen"], tuple[Array, Array]]
-    """Plays random actions for the centre and unit of what is seen of states; each [D]. They are
-    the same in every run of a seed."""
+    """Plays random actions, and returns mean and deviation of a network's inputs, each [D]; they
+    depend on the seed alone."""
     constant: Callable[["Seen"], BoolArray]
-    """Plays the same for which numbers of what is seen are alike in all states, [D]."""
+    """Plays the same actions, and returns which inputs are equal in all states, [D]."""
     condition: ConditionConfig = ConditionConfig()
-    """What the policy is conditioned on."""
+    """The condition of the policy."""
     total: Callable[[np.ndarray], np.ndarray] = np.asarray
-    """Adds up an array over the ranks; every rank must call it together."""
+    """Sums an array over the ranks; a collective call."""
 
     def split(self) -> SplitSpec:
-        """Returns which components are the robot's and which its surroundings'.
+        """Returns the columns of the robot and those of its surroundings.
 
         Raises:
-            UsageError: Nobody says.
+            UsageError: The split is unknown.
         """
         if self.spec.split is None:
             raise no_split(self.spec.env_id, self.info)
         return self.spec.split
 
     def descriptor(self) -> "Seen":
-        """Returns what skills are told apart by: as the world says, else the surroundings."""
+        """Returns the descriptor of skills: `world.descriptor`, by default the surroundings."""
         return Seen(*descriptor_of(self.info, self.spec))
 
     def width(self, seen: "Seen") -> int:
-        """Returns how many numbers are seen of a state."""
+        """Returns the number of inputs."""
         return self.spec.extras.get(seen.extra, len(seen.columns))
 
     def components(self, seen: "Seen") -> list[Any]:
-        """Returns what is seen, as a checkpoint says it: columns, or what an extra is from."""
+        """Returns inputs as a checkpoint stores them: columns, or the source of an extra."""
         return [self.info.extras.get(seen.extra, "")] if seen.extra else list(seen.columns)
 
 
 class Seen(NamedTuple):
-    """What a network looks at: columns of the observation, or an extra."""
+    """The inputs of a network: columns of the observation, or an extra."""
 
     columns: tuple[int, ...]
     extra: str = ""
-    """Name of the extra that stands in place of columns."""
+    """Name of the extra that replaces the columns."""
 
     def of(self, batch: Transition, after: bool) -> Any:
-        """Returns it for the states before or after a step, [..., D]; numpy stays numpy."""
+        """Returns the inputs in the states before or after a step, [..., D]; arrays or tensors."""
         if self.extra:
             return (batch.next_extras if after else batch.extras)[self.extra]
         observation = batch.next_observation if after else batch.observation
@@ -83,7 +83,7 @@ class Seen(NamedTuple):
         return tf.gather(observation, list(self.columns), axis=-1)
 
     def along(self, episodes: Episodes) -> Array:
-        """Returns it for every state of episodes, [E, T + 1, D]."""
+        """Returns the inputs in every state of episodes, [E, T + 1, D]."""
         if self.extra:
             return episodes.extras[self.extra]
         return episodes.observation[..., list(self.columns)]
@@ -98,17 +98,17 @@ class Mixing(NamedTuple):
     weight: Schedule
     pay: Pay = "clip"
     lost: float | None = None
-    """What a step after a lost object pays before it is weighted; None: the least there is."""
+    """Pay, before the weight, of each step after the object is lost; None: the lowest pay."""
 
     def __call__(self, reward: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-        """Returns the mixed term for raw rewards and the schedule's present weight."""
+        """Returns the mixed term for raw rewards and the current weight of the schedule."""
         if self.scale == 0.0:
             return tf.zeros_like(reward)
         paid = paid_for(self.scale * reward, self.pay, self.clip)
         return weight * (paid + self.shift)
 
     def retired(self, epoch: float) -> bool:
-        """Whether the term pays nothing from this epoch on: it need not be computed."""
+        """Whether the term pays nothing from this epoch on, so that it need not be computed."""
         if self.scale == 0.0:
             return True
         later = (value for point, value in self.weight if point >= epoch)
@@ -116,20 +116,21 @@ class Mixing(NamedTuple):
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lowest and highest value before it is weighted."""
+        """Lowest and highest value before the weight."""
         low, high = self.clip
         return (low + self.shift, high + self.shift) if self.scale else (0.0, 0.0)
 
     @property
     def full(self) -> float:
-        """Least scaled reward c r that is paid the most there is."""
+        """Smallest scaled reward c r that gets the highest pay."""
         most = self.clip[1]
         return float(np.expm1(most)) if self.pay == "log" else most
 
     def lowest(self, weight: tf.Tensor) -> tf.Tensor:
-        """Returns what a lost object pays under the schedule's present weight: the lowest value.
+        """Returns the value of each step after the object is lost, under the current weight.
 
-        Or its own, where the lowest would say too much: a way that is not gone on costs nothing.
+        It is the lowest value of the term, unless `lost` is set: a term that pays for distance pays
+        0 where the robot stops, not its lowest value.
         """
         if self.lost is not None:
             return weight * (self.lost if self.scale else 0.0)
@@ -140,7 +141,7 @@ class Mixing(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Lowest and highest value that the term can take at any time."""
+        """Lowest and highest value of the term in any epoch."""
         if self.scale == 0.0:
             return 0.0, 0.0
         weights = [value for _, value in self.weight]
@@ -155,7 +156,7 @@ class Mixing(NamedTuple):
 
 
 def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tensor:
-    r"""Returns what a scaled reward r = c m is paid; both never fall where it rises.
+    r"""Returns the pay of a scaled reward r = c m, in one of two forms that never decrease in r.
 
     .. math:: \operatorname{clip}(r, lo, hi) \quad \text{or} \quad
         \operatorname{clip}(\operatorname{sign}(r) \log(1 + |r|), lo, hi)
@@ -171,12 +172,12 @@ def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tenso
 
 
 class RewardTerm(abc.ABC):
-    """A reward computed from transitions, with whatever it has to learn or to keep for that.
+    """A reward computed from transitions, with its networks and its state.
 
-    A term holds no weights: it gets those of its networks with every call. The gradient of its loss
-    is taken, reduced and applied together with everybody else's. One that learns nothing says its
-    reward and nothing else; all else is optional. Episodes that a term is given cannot be written:
-    others read the same arrays.
+    A term holds no weights: each call gets those of its networks. The gradient of its loss is
+    computed, reduced and applied together with those of the learner. A term without networks
+    defines `reward` alone; all other methods are optional. Arrays of episodes are read-only,
+    because several terms share them.
     """
 
     name: str
@@ -184,34 +185,34 @@ class RewardTerm(abc.ABC):
     mixing: Mixing
     """How it enters the sum: by default w * (clip(r) + shift), without a factor."""
     networks: Sequence[Network | Scalar] = ()
-    """What it learns; empty for a term that is only computed."""
+    """Networks that it trains."""
     every: int = 1
     """Its networks learn at every n-th update."""
     times: int = 1
-    """Steps that its networks take at such an update, each on a feed of its own."""
+    """Steps of its networks at such an update, each on its own feed."""
     leads: bool = False
-    """Whether its networks step before actor and critics, which then see the reward after that."""
+    """Whether its networks step before actor and critics, which then get the updated reward."""
     early: Sequence[str] = ()
-    """Names of networks that learn also while nothing else does, each step apart from the rest."""
+    """Names of networks that also learn before the learner's first update, in separate phases."""
     notice: str = ""
-    """What to tell the user of it before the run begins, if anything."""
+    """Message for the user before the run begins, or an empty string."""
     columns: Sequence[int] = ()
-    """Components of the observation that replay keeps by themselves, for whole trajectories."""
+    """Columns of the observation that replay also stores separately, for whole trajectories."""
     inputs: Mapping[str, Any] = MappingProxyType({})
-    """What each network looks at, as JSON values: two that differ here do not understand each
-    other's weights."""
+    """Inputs of each network as JSON values. Weights can be shared between terms only if these are
+    equal."""
     scales: Mapping[str, tf.Variable] = MappingProxyType({})
-    """Centre and unit of a network's inputs, [2, inputs], where they are scaled: measured before
-    training and no part of the gradient, they belong to its weights."""
+    """Mean and deviation that normalise a network's inputs, [2, inputs]; fixed before training,
+    and stored with the weights."""
 
     def __init__(self, config: TermConfig, context: TermContext) -> None:
-        """Takes its settings, and what it needs of the run; a term that learns builds networks."""
+        """Takes the settings; a subclass that learns builds its networks here."""
         del context
         self.name = config.name
         self.mixing = Mixing(1.0, config.clip, config.shift, config.weight)
 
     def scaled(self, network: str, inputs: tf.Tensor) -> tf.Tensor:
-        """Returns a network's inputs [..., inputs] in units of its scale; raw without one."""
+        """Returns a network's inputs [..., inputs], normalised if `scales` has the network."""
         scale = self.scales.get(network)
         return inputs if scale is None else (inputs - scale[0]) / scale[1]
 
@@ -220,51 +221,48 @@ class RewardTerm(abc.ABC):
         """Returns the raw reward of each transition, shape [W, B], without gradient."""
 
     def rests(self, epoch: float) -> bool:
-        """Whether it need not be computed and learns no more from this epoch on."""
+        """Whether the term is neither computed nor trained from this epoch on."""
         return self.mixing.retired(epoch)
 
     def gate(self, batch: Transition) -> tf.Tensor | None:
-        """Returns a factor on its weight for each transition, [W, B]; None where all count."""
+        """Returns a factor on the weight for each transition, [W, B]; None stands for 1."""
         return None
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Samples and draws what all updates of a cycle need, each [U * times, W, ...].
+        """Samples and draws the feed of all updates of a cycle, each [U * times, W, ...].
 
-        A term that samples replay says it in two steps instead, `draws` and `looked_up`: the second
-        may then happen on a device.
+        A term that samples replay overrides `draws` and `looked_up` instead, so that the look-up
+        can happen on a GPU.
         """
         return dict(self.looked_up(self.draws(replay, updates, cycle), replay))
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Draws random numbers, and picks what `looked_up` looks up, each [U * times, W, ...]."""
+        """Draws random numbers and indices for `looked_up`, each [U * times, W, ...]."""
         return {}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns the feed that draws stand for.
-
-        Of all updates of a cycle in numpy, or of one update, [W, ...], in tensors.
-        """
+        """Returns the feed for the draws: arrays of all updates of a cycle, or tensors of one."""
         return drawn
 
     @property
     def feeds_itself(self) -> bool:
-        """Whether it has a `feed` of its own in place of the two steps."""
+        """Whether the term overrides `feed` in place of `draws` and `looked_up`."""
         return type(self).feed is not RewardTerm.feed
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns what to log of a minibatch and its raw rewards [W, B], each [W]."""
+        """Returns metrics of a minibatch and its raw rewards [W, B], each [W]."""
         return {}
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns one loss and the metrics of each worker, each [W]; zero where nothing learns."""
+        """Returns loss and metrics of each worker, each [W]; a scalar 0 if nothing learns."""
         return tf.zeros([]), {}
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns what `reward` needs where nothing may be left to chance, each [W]."""
+        """Returns a feed for `reward` without random draws that change, each [W]."""
         return {}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns what the term's networks make of episodes that they never learned from."""
+        """Returns metrics of the term's networks on episodes that they were not trained on."""
         return {}
 
     def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
@@ -276,7 +274,7 @@ class RewardTerm(abc.ABC):
         return {}
 
     def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
-        """Returns how much fresh episodes of a worker count when replay draws, [E].
+        """Returns the replay priorities of a worker's fresh episodes, [E].
 
         Raises:
             NotImplementedError: This term knows no priorities.
@@ -284,62 +282,59 @@ class RewardTerm(abc.ABC):
         raise NotImplementedError(f"{self.name} knows no priorities")
 
     def prior(self) -> npt.NDArray[np.float64] | None:
-        """Returns how often each one-hot condition shall act from now on, [K]; None: alike."""
+        """Returns the probability of each one-hot condition in rollouts, [K]; None: uniform."""
         return None
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Sees the fresh episodes of each worker of this rank, to keep what it needs of them."""
+        """Callback with the fresh episodes of each worker of this rank."""
         del episodes, cycle
 
-    def forget(self) -> None:  # noqa: B027 - what nobody has to hear
-        """Hears that replay is empty although the run goes on, before anything fresh is seen."""
+    def forget(self) -> None:  # noqa: B027 - optional
+        """Callback when replay has been emptied although the run goes on."""
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Sees the means of what some updates logged, equal on all ranks; returns more to log.
+        """Callback with the metrics of some updates, equal on all ranks; returns more metrics.
 
         Args:
-            learned: The means by name; what is not to be logged may be taken out.
-            updates: How many these were.
-            episodes: How many training episodes have ended so far, over all ranks.
+            learned: Means by name; a term may remove entries that should not be logged.
+            updates: Number of these updates.
+            episodes: Number of training episodes so far, over all ranks.
         """
         del learned, updates, episodes
         return {}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns what it keeps beside its weights, the same on all ranks, by explicit names."""
+        """Returns the state beside the weights, equal on all ranks, by name."""
         return {f"scales/{name}": scale.numpy() for name, scale in self.scales.items()}
 
     def of_worker(self, worker: int) -> dict[str, np.ndarray]:
-        """Returns what it keeps for a worker of this rank, by explicit names."""
+        """Returns the state for a worker of this rank, by name."""
         return {}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned."""
+        """Restores what `shared` of an earlier run returned."""
         for name, scale in self.scales.items():
             if f"scales/{name}" in shared:
                 scale.assign(shared[f"scales/{name}"])
 
     def load_worker(self, worker: int, kept: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `of_worker` of an earlier run returned for this worker."""
+        """Restores what `of_worker` of an earlier run returned."""
         del worker, kept
 
 
 def as_floats(flags: Any) -> Any:
-    """Returns 1 where a flag is set, else 0; numpy stays numpy."""
+    """Returns flags as float32, 1 or 0; arrays or tensors."""
     return flags.astype(np.float32) if isinstance(flags, np.ndarray) else tf.cast(flags, tf.float32)
 
 
 def scale_variables(network: str, scale: tuple[Array, Array] | None) -> dict[str, tf.Variable]:
-    """Returns `RewardTerm.scales` of a network; empty where its inputs are raw."""
+    """Returns `RewardTerm.scales` of a network; empty without a scale."""
     if scale is None:
         return {}
     return {network: tf.Variable(np.stack(scale), trainable=False, dtype=tf.float32)}
 
 
 def schedule_value(schedule: Schedule, epoch: float) -> float:
-    """Interpolates a schedule linearly in the epoch; its ends hold outside.
-
-    The MUSIC release raises an error beyond the last point instead.
-    """
+    """Interpolates a schedule linearly in the epoch; it is constant before and after its ends."""
     epochs, values = zip(*schedule, strict=True)
     return float(np.interp(epoch, epochs, values))

@@ -30,19 +30,19 @@ Numbers = npt.NDArray[np.float64]
 
 
 class RunningMoments(NamedTuple):
-    r"""Mean and sum of squared distances of all rows so far; as if one unit was there before.
+    r"""Mean and sum of squared deviations of all rows so far, with a prior of one unit variance.
 
     .. math:: \mu' = \mu + \frac{1}{n + m} \sum_i (x_i - \mu), \quad
         M' = M + \sum_i (x_i - \mu') (x_i - \mu), \quad \sigma^2 = \frac{M}{n + 1}
     """
 
     mean: Numbers  # [D]
-    squares: Numbers  # [D], M, 1 at the start
+    squares: Numbers  # [D], M, initially 1
     steps: Numbers  # []
 
     @property
     def deviation(self) -> Numbers:
-        """Square root of the variance, which is clipped to [1e-6, 1e6], [D]."""
+        """Standard deviation, [D]; the variance is clipped to [1e-6, 1e6]."""
         deviation: Numbers = np.sqrt(np.clip(self.squares / (self.steps + 1.0), *_VARIANCES))
         return deviation
 
@@ -53,18 +53,18 @@ class Dads(GatedTerm):
     .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
         l_k = \log q_\phi(f(s') - f(s) | f(s), e_k)
 
-    Where conditions are continuous, z and L random ones take the place of the K skills, as in the
-    paper. The skill dynamics q are a mixture of Gaussians, learned by maximum likelihood. Changes
-    are normalised by running moments of all fresh steps. Two deviations from the public JAX code:
-    the last step of an episode counts with the state that it truly led to. And the deviations of a
-    mixture stay positive where they are learned.
+    For continuous conditions, z and L random conditions replace the K skills, as in the paper. The
+    skill dynamics q are a mixture of Gaussians, learned by maximum likelihood. Changes are
+    normalised by running moments of all fresh steps. There are two deviations from the public JAX
+    code: the last step of an episode uses the true next state, and learned deviations of the
+    mixture are positive.
     """
 
     def __init__(self, config: DadsConfig, context: TermContext) -> None:
         """Builds the skill dynamics.
 
         Raises:
-            UsageError: More of the descriptor is omitted than there is.
+            UsageError: `omit` is larger than the descriptor.
         """
         super().__init__(config, context)
         self._config, self._skills, self._total = config, context.skills, context.total
@@ -99,7 +99,7 @@ class Dads(GatedTerm):
         self.networks: Sequence[Network] = [Network("dynamics", model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks steps to learn from, and says how their changes are normalised."""
+        """Picks steps to learn from; adds moments of changes, and random conditions."""
         known: dict[str, Any] = self._moments_feed(updates, len(replay.shards))
         if self._continuous:
             drawn = [
@@ -112,7 +112,6 @@ class Dads(GatedTerm):
         return {"picks": self.picked(replay, updates, cycle), **known}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns changes with the skill that made them."""
         if not self._config.train:
             return drawn
         known = dict(drawn)
@@ -127,10 +126,9 @@ class Dads(GatedTerm):
         }
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns how much better the active skill predicts each change than all do, [W, B]."""
         before, after = (self._seen.of(batch, after=last) for last in (False, True))
         change = self._normalized(after - before, feed)[..., None, :]
-        if self._continuous:  # the active one, then those that were drawn for this minibatch
+        if self._continuous:  # the active condition, then random ones of this minibatch
             shape = [*before.shape[:2], self._config.samples + 1]
             others = feed["others"][:, None]
             others = tf.broadcast_to(others, [*shape[:2], *others.shape[2:]])
@@ -144,7 +142,7 @@ class Dads(GatedTerm):
         return tf.stop_gradient(skill_dynamics_reward(densities, active))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns minus the mean log-density of changes that did not end the task, [W]."""
+        """Returns minus the mean log-density of changes in steps that did not terminate, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
         change = self._normalized(feed["change"], feed)
@@ -153,7 +151,6 @@ class Dads(GatedTerm):
         return -likelihood, {"dads/log_density": likelihood}
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Returns the loss, and how changes are normalised, as means over their components."""
         del updates, episodes
         moments = {
             "dads/target_mean": float(self._moments.mean.mean()),
@@ -164,7 +161,7 @@ class Dads(GatedTerm):
         return {"dads/loss": -learned["dads/log_density"], **moments}
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Counts the changes of fresh steps, of all ranks."""
+        """Adds the changes of fresh steps of all ranks to the moments."""
         del cycle
         rows = []
         for own in episodes.values():
@@ -174,7 +171,7 @@ class Dads(GatedTerm):
         self._count(np.concatenate(rows).astype(np.float64))
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns how changes are normalised, and the same random conditions each time."""
+        """Returns the moments of changes, and fixed random conditions."""
         known = {name: tf.constant(v[0]) for name, v in self._moments_feed(1, workers).items()}
         if self._continuous:
             fixed = self._others(stream(0, "dads/others"), 1)
@@ -182,19 +179,16 @@ class Dads(GatedTerm):
         return known
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns the mean raw reward of whole episodes."""
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
         counted = np.arange(episodes.reward.shape[1]) < episodes.length[:, None]
         rewards = self.reward(weights, steps, self.steady_feed(len(counted))).numpy()
         return {"dads/reward_heldout": float(rewards[counted].mean())}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scales of inputs, and the moments of changes."""
         flat = np.concatenate([np.ravel(part) for part in self._moments])
         return super().shared() | {f"scales/{self.name}": flat}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned."""
         super().load(shared)
         if f"scales/{self.name}" in shared:
             mean, squares, steps = np.split(
@@ -209,7 +203,7 @@ class Dads(GatedTerm):
         return drawn.reshape(updates, count, size)
 
     def _count(self, rows: Numbers) -> None:
-        """Takes rows [N, D] of this rank into the moments, together with those of the others."""
+        """Adds the rows [N, D] of all ranks to the moments; a collective call."""
         mean, squares, steps = self._moments
         more = self._total(np.array([float(len(rows)), *(rows - mean).sum(axis=0)]))
         steps = steps + more[0]
@@ -218,7 +212,7 @@ class Dads(GatedTerm):
         self._moments = RunningMoments(moved, squares, steps)
 
     def _moments_feed(self, *shape: int) -> dict[str, np.ndarray]:
-        """Returns mean and deviation of changes as a feed has them, each [..., D]."""
+        """Returns mean and deviation of changes for a feed, each [..., D]."""
         if not self._config.normalize_target:
             return {}
         moments = {"mean": self._moments.mean, "deviation": self._moments.deviation}
@@ -228,7 +222,7 @@ class Dads(GatedTerm):
         }
 
     def _normalized(self, change: tf.Tensor, feed: Feed) -> tf.Tensor:
-        """Returns changes [W, B, D] in units of the moments, clipped to [-5, 5]."""
+        """Returns changes [W, B, D], normalised by the moments and clipped to [-5, 5]."""
         if not self._config.normalize_target:
             return change
         scaled = (change - feed["mean"][:, None]) / feed["deviation"][:, None]

@@ -1,4 +1,4 @@
-"""Skills that move far, where a learned embedding says how far: LSD, CSD and METRA."""
+"""Skills that move far in a learned embedding: LSD, CSD and METRA."""
 
 import math
 from collections.abc import Mapping
@@ -29,34 +29,34 @@ from music_tf.types import Array, Episodes, Metrics, Transition
 
 _LARGEST_LOG_DEVIATION = math.log(1e6)
 _PROBE = 0.1
-"""Units by which a column is moved to see how far the embedding then goes."""
+"""Change of a column, in its units, to measure how far the embedding moves."""
 _SHOWN_COLUMNS = 3
 _NO_LENGTH = 1e-9
 """Added to lengths that may be 0."""
 _RESTING = "scales/distance_resting"
-"""Whether the embedding rests, in checkpoints."""
+"""Name in checkpoints of the flag that the embedding does not learn yet."""
 
 
 class Distance(GatedTerm):
-    r"""Rewards the way of an embedding phi along the condition z.
+    r"""Rewards the displacement of an embedding phi in the direction of the condition z.
 
     .. math:: r = (\phi(s') - \phi(s))^T z, \quad
         \max_\phi E[r] \text{ such that } \lVert \phi(s') - \phi(s) \rVert \le d(s, s')
 
-    Released codes bound the mean of the squared components in place of their sum (`distance.norm`),
-    which makes steps sqrt(D) times as long. METRA (arXiv:2310.08887) has d = 1, so that phi tells
-    how many steps lie between two states. In CSD (arXiv:2302.05103) d is large where a density
-    model finds the change unlikely. In LSD (arXiv:2202.00914) kernels of phi have spectral norm 1,
-    so that d is the distance of its inputs. Embedding, dual variable and density step together
-    with actor and critics, on the same weights, or before them (`distance.update_order`).
-    Columns that the embedding does not see are free.
+    Released code bounds the mean of the squared components in place of their sum (`distance.norm`),
+    which makes steps sqrt(D) times as long. In METRA (arXiv:2310.08887) d = 1, so that phi measures
+    the number of steps between two states. In CSD (arXiv:2302.05103) d is large for changes that a
+    density model finds unlikely. In LSD (arXiv:2202.00914) kernels of phi have spectral norm 1, so
+    that d is the distance of its inputs. Embedding, dual variable and density are updated together
+    with actor and critics, or before them (`distance.update_order`). Columns that are no input of
+    the embedding do not affect the reward.
     """
 
     def __init__(self, config: DistanceConfig, context: TermContext) -> None:
-        """Builds the embedding, its dual variable, and the model of changes.
+        """Builds the embedding, its dual variable, and the density model.
 
         Raises:
-            UsageError: A column that the observation does not have.
+            UsageError: The settings name a column that the observation does not have.
         """
         super().__init__(config, context)
         self._config = config
@@ -105,7 +105,6 @@ class Distance(GatedTerm):
         return {"picks": self.picked(replay, updates, cycle)} if self._config.train else {}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns what is seen before and after each step, with the condition that acted."""
         if not self._config.train:
             return drawn
         batch = store.transitions(drawn["picks"])
@@ -115,7 +114,6 @@ class Distance(GatedTerm):
         return fed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns how far the embedding goes along the condition in each step, [W, B]."""
         ends = self._ends("seen", self._seen, batch)
         step = self._step(weights, ends["seen"], ends["seen_after"])
         towards = direction(batch.skill, self._one_hot)
@@ -146,9 +144,9 @@ class Distance(GatedTerm):
     def _once_followed(
         self, losses: tf.Tensor, reward: tf.Tensor, step: tf.Tensor, towards: tf.Tensor
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Returns the losses of the embedding [W, B], 0 as long as it rests; and a metric, [W].
+        """Returns the losses of the embedding [W, B], which are 0 while it rests, and a metric [W].
 
-        The metric is the cosine of steps and conditions, weighted by their lengths.
+        The metric is the cosine between steps and conditions, weighted by their lengths.
         """
         if self._resting is None:
             return losses, {}
@@ -157,28 +155,25 @@ class Distance(GatedTerm):
         return (1.0 - self._resting) * losses, {"distance/followed": tf.stop_gradient(followed)}
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Wakes an embedding that rests, as soon as conditions are followed enough."""
+        """Starts to train a resting embedding once the policy follows conditions well enough."""
         followed = learned.get("distance/followed", -1.0)
         if self._resting is not None and followed > self._config.rest_until:
             self._resting.assign(0.0)
         return super().adapt(learned, updates, episodes)
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scales of inputs, and whether the embedding rests."""
         resting = {} if self._resting is None else {_RESTING: np.asarray(self._resting.numpy())}
         return super().shared() | resting
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned."""
         super().load(shared)
         if self._resting is not None and _RESTING in shared:
             self._resting.assign(shared[_RESTING])
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns how well whole episodes follow their condition, and what the embedding sees.
+        """Returns how well episodes follow their condition, and how far columns move phi.
 
-        Episodes count as moving where any column went further than one unit: of random play where
-        inputs are in such units, else of the column.
+        An episode counts as moving if any column changes by more than one unit of its inputs.
         """
         places = self._seen.along(episodes)
         rows = np.arange(len(places))
@@ -202,9 +197,9 @@ class Distance(GatedTerm):
     def _allowed(
         self, weights: Weights, feed: Feed, like: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
-        """Returns the squared distance that each step may have, and the loss of what says so.
+        """Returns the squared distance allowed for each step, the density model's loss, metrics.
 
-        Both [W, B] as `like`; and metrics of it, each [W].
+        Distance and loss are [W, B] as `like`, metrics [W].
         """
         nothing = tf.zeros_like(like)
         if self._modelled is None:
@@ -230,7 +225,7 @@ class Distance(GatedTerm):
         return squared_controllability_distance(mean, log_deviation, change), model_loss, metrics
 
     def _step(self, weights: Weights, before: Any, after: Any) -> tf.Tensor:
-        """Returns phi(s') - phi(s) of what is seen [..., n], [..., D]."""
+        """Returns phi(s') - phi(s), [..., D], for inputs [..., n]."""
         kernels = weights["phi"]
         if not self._priced:
             kernels = [_of_spectral_norm_one(each) for each in kernels]
@@ -241,18 +236,18 @@ class Distance(GatedTerm):
         return ends[1] - ends[0]
 
     def _in_units(self, seen: Array) -> Array:
-        """Returns what the embedding sees in the units in which it sees it."""
+        """Returns inputs of the embedding in units of their deviation, if they are normalised."""
         scale = self.scales.get("phi")
         return seen if scale is None else seen / scale.numpy()[1]
 
     @staticmethod
     def _ends(name: str, seen: Seen, batch: Transition) -> dict[str, Any]:
-        """Returns what is seen before and after steps, as a feed names it."""
+        """Returns inputs before and after steps, under their names in a feed."""
         return {name: seen.of(batch, after=False), f"{name}_after": seen.of(batch, after=True)}
 
 
 def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen | None:
-    """Returns columns that a setting names; None where it names none."""
+    """Returns the columns that a setting names; None if it is empty."""
     columns: tuple[int, ...] = getattr(config, field)
     there = context.spec.observation_dim
     for column in columns:
@@ -265,10 +260,10 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen |
 
 
 def _check_changing(modelled: Seen, context: TermContext) -> None:
-    """Refuses a density of what is alike in all states.
+    """Checks the inputs of the density model.
 
     Raises:
-        UsageError: Nothing that it models ever changes.
+        UsageError: All of them are constant.
     """
     if not context.constant(modelled).all():
         return
@@ -282,12 +277,12 @@ def _check_changing(modelled: Seen, context: TermContext) -> None:
 
 
 def _of_spectral_norm_one(weight: tf.Tensor) -> tf.Tensor:
-    r"""Returns a kernel divided by its largest singular value, and a bias as it is.
+    r"""Returns a kernel divided by its largest singular value; a bias is unchanged.
 
     .. math:: W / \sigma, \quad \sigma = u^T W v
 
     Singular vectors u and v are constants for the gradient (Miyato et al., 2018, arXiv:1802.05957).
-    They are computed anew at each use, so that nothing has to be kept beside the weights.
+    An exact decomposition at each call needs no state beside the weights.
     """
     if weight.shape.rank != 2:  # noqa: PLR2004
         return weight

@@ -1,4 +1,4 @@
-"""Rewards for skills that differ, paid where the episode also did well enough (SMERL)."""
+"""Rewards for diverse skills that are paid only in episodes with a high return (SMERL)."""
 
 import math
 from collections.abc import Mapping
@@ -13,17 +13,16 @@ from music_tf.types import Transition
 
 
 class GatedTerm(RewardTerm):
-    r"""A term that pays only where the environment's own return says that the task is solved.
+    r"""A term that pays only in episodes whose return in the task reaches a target.
 
     .. math:: r = r_{env} + \mathbb{1}[R(\tau) \ge R^* - \epsilon] \, \eta \, r_{div}
 
-    SMERL (Kumar et al., 2020, arXiv:2010.14484). R is the undiscounted return of the episode that
-    the step belongs to, as far as it is known; eta is the term's weight. The environment's reward
-    is a term of its own. Without a target the gate is open everywhere.
+    SMERL (Kumar et al., 2020, arXiv:2010.14484). R is the undiscounted return so far of the episode
+    of the step; eta is the term's weight. The environment's reward is another term. Without a
+    target all episodes are paid.
     """
 
     def __init__(self, config: DiversityConfig, context: TermContext) -> None:
-        """Takes the gate, and how often networks learn."""
         super().__init__(config, context)
         self._diversity = config
         self.every, self.times = config.every, config.times
@@ -32,14 +31,14 @@ class GatedTerm(RewardTerm):
             self._bar = config.target - config.margin
 
     def picked(self, replay: ReplayBuffer, updates: int, cycle: int) -> Picks:
-        """Draws what its networks learn from, [U * times, W, B]: what the agent does, if shared."""
+        """Picks steps to learn from, [U * times, W, B]; those of the agent if `batch` is shared."""
         if self._diversity.batch == "own":
             return replay.pick(updates, cycle, f"{self.name}/transitions")
         shared = replay.pick(updates // self.times, cycle, LEARNING)
         return Picks(*(part.repeat(self.times, axis=0) for part in shared))
 
     def mixed_up_to(self, most: float) -> Mixing:
-        """Returns how it enters the sum, where no raw reward is above `most`."""
+        """Returns the mixing of a term whose raw reward is at most `most`."""
         config, (lowest, highest) = self._diversity, self._diversity.clip
         clip = lowest, max(lowest, min(highest, most * (config.scale or 1.0)))
         return Mixing(config.scale, clip, config.shift, config.weight)
@@ -51,6 +50,6 @@ class GatedTerm(RewardTerm):
         return tf.cast(batch.episode_return >= self._bar, tf.float32)
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns the share of replayed steps on which a gate is open, [W], where there is one."""
+        """Returns the share of replayed steps with an open gate, [W], if there is a gate."""
         gate = self.gate(batch)
         return {} if gate is None else {f"{self.name}/gate_open": tf.reduce_mean(gate, axis=-1)}

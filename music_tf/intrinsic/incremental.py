@@ -1,4 +1,4 @@
-"""Being far from earlier skills and near one's own recent past (DISk, arXiv:2203.11176)."""
+"""Distance to earlier skills, minus distance to the skill's own past (DISk, arXiv:2203.11176)."""
 
 import math
 from collections.abc import Mapping
@@ -20,49 +20,49 @@ from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 DISTANCES = ("past", "own")
 """To earlier skills, and to the skill's own recent past."""
 _KEPT = {"pooled": 2_000, "equal": 20_000}
-"""Steps of each earlier skill that are remembered."""
+"""Number of stored steps of each earlier skill."""
 _LARGEST_TABLE = 2**18
-"""Numbers in a table of rows of each time of an episode, of which each update gets one."""
+"""Largest number of values in an update's table of rows by time step."""
 _COMPARED = 256
-"""Steps of a skill by which the one is found that goes furthest."""
+"""Number of steps of each skill that `frontier` compares."""
 _HORIZON = 2_500
-"""Updates that running means look back."""
+"""Time constant of running means, in updates."""
 _LEAST = 1e-6
 """The smallest unit of a distance: strides of a slow robot are below a millimetre."""
 
 
 class Rows(NamedTuple):
-    """Descriptors of steps, and at what time of their episodes they were."""
+    """Descriptors of steps, and their time steps in the episodes."""
 
     places: Array  # [N, D]
     times: IntArray  # [N]
 
 
 class Incremental(RewardTerm):
-    r"""Pays the current skill for being far from earlier ones and near its own recent past.
+    r"""Pays the current skill for being far from earlier skills and near its own recent past.
 
     .. math:: r = \hat\beta \, D_k(\sigma', \text{past})
         - \hat\alpha \, T(t) \, D_k(\sigma', \text{own})
 
-    D_k is the distance to the k-th nearest descriptor, so nothing has to be learned (Shafiullah and
-    Pinto, 2022, arXiv:2203.11176). Where fewer than k are there, the first distance counts as 1 and
-    the second as 0. Both weights are in units of mean distances, of the current skill unless the
-    settings say otherwise. Deviations from the authors' code: the newest of the earlier skills is
-    among them, and T(t) goes from spreading to repeating.
+    D_k is the distance to the k-th nearest descriptor, so no network is needed (Shafiullah and
+    Pinto, 2022, arXiv:2203.11176). With fewer than k descriptors the first distance counts as 1 and
+    the second as 0. By default both weights are divided by mean distances of the current skill.
+    Deviations from the authors' code: the past includes the newest of the earlier skills, and T(t)
+    rises from -1 to 1, so that a skill is paid for spreading first and for consistency later.
     """
 
     def __init__(self, config: DiskConfig, context: TermContext) -> None:
-        """Takes its settings, and what the world calls the descriptor.
+        """Takes the settings and the descriptor.
 
         Raises:
-            UsageError: Equal timesteps of so many steps that a table of them is too large.
+            UsageError: With equal timesteps the table of rows is too large.
         """
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
         self._longest = context.spec.max_episode_steps
         self._skills = context.skills
         self.place = context.descriptor()
-        """What skills are told apart by, whatever of it is compared."""
+        """The descriptor of skills, from which the compared numbers are derived."""
         sources = {source: name for name, source in context.info.extras.items()}
         self._time = sources.get(TIME, "")
         strides = [name for source, name in sources.items() if STRIDE.fullmatch(source)]
@@ -79,27 +79,27 @@ class Incremental(RewardTerm):
             )
         self._nothing = Rows(np.zeros([0, size], np.float32), np.zeros(0, np.int64))
         self.skill = 0
-        """The one that is learned now."""
+        """The skill that is learned now."""
         self.progress = 0.0
-        """How far it has come, in [0, 1)."""
+        """Share of the current skill's training that is done, in [0, 1)."""
         self._past = [self._nothing] * context.skills
         self._played: dict[int, Rows] = {}
-        """All that skills were played since the run was started or resumed, by skill."""
+        """All collected steps by skill, since the run was started or resumed."""
         self._own: dict[int, Rows] = {}
         self._averages = {name: _Average() for name in DISTANCES}
         self._found: dict[str, tuple[tf.Tensor, tf.Tensor]] = {}
-        """What `reward` has computed, for `measures`: distances, and where there are any."""
+        """Distances from `reward` for `measures`, and a mask of those with k rows."""
 
     def remember(self, skill: int, episodes: Episodes) -> None:
-        """Notes where an earlier skill goes, in place of what was known of it; equal on all ranks.
+        """Replaces the stored steps of an earlier skill by a random sample of these episodes.
 
-        What is remembered of very many steps is drawn among them.
+        The episodes have to be equal on all ranks.
         """
         self._played[skill] = self._rows(episodes)
         self.remember_again(skill)
 
     def remember_again(self, skill: int) -> None:
-        """Notes the same, as if the skill had been played again and had gone the same way."""
+        """Draws a new sample of the episodes that `remember` got last for this skill."""
         found, most = self._played[skill], _KEPT[self._config.timesteps]
         count = len(found.times)
         if count > most:
@@ -109,9 +109,9 @@ class Incremental(RewardTerm):
         self._past[skill] = found
 
     def short_of(self, collected: int) -> str:
-        """Says which distance has fewer than k rows at first; nothing where both have enough.
+        """Returns a message if a distance has fewer than k rows at first, else "".
 
-        `collected` are the episodes that are played of an earlier skill.
+        `collected` is the number of episodes that are played of each earlier skill.
         """
         config = self._config
         steps = 1 if config.timesteps == "equal" else self._longest
@@ -127,13 +127,13 @@ class Incremental(RewardTerm):
         return ""
 
     def begin_skill(self, skill: int) -> None:
-        """Goes on with another skill, which has no past of its own yet."""
+        """Starts another skill, with an empty own past."""
         self.skill, self.progress, self._own = skill, 0.0, {}
         for average in self._averages.values():
             average.begin_anew()
 
     def frontier(self) -> int:
-        """Returns which earlier skill is nearest to where none goes: furthest from all others."""
+        """Returns the earlier skill with the largest mean distance to all others."""
         earlier = [rows.places for rows in self._past[: self.skill]]
         some = [own[:: max(1, len(own) // _COMPARED)] for own in earlier]
 
@@ -145,23 +145,22 @@ class Incremental(RewardTerm):
         return max(range(len(earlier)), key=apart) if len(earlier) > 1 else 0
 
     def prior(self) -> npt.NDArray[np.float64]:
-        """Returns that the current skill alone acts, [K]."""
+        """Returns probability 1 for the current skill, [K]."""
         chances: npt.NDArray[np.float64] = np.eye(self._skills)[self.skill]
         return chances
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Appends fresh steps to each worker's own past, of which the oldest are let go."""
+        """Appends fresh steps to each worker's own past, and drops the oldest."""
         del cycle
         most = self._config.own_episodes * self._longest
         for worker, own in episodes.items():
             self._own[worker] = _joined(self._own.get(worker, self._nothing), self._rows(own), most)
 
     def forget(self) -> None:
-        """Lets go of the own past, which belongs to the replay that is left behind."""
         self._own = {}
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Draws what updates compare with, and says the weights of both distances."""
+        """Draws the rows to compare with; adds the weights of both distances."""
         earlier = self._past[: max(1, self.skill)]
         past = Rows(*(np.concatenate(parts) for parts in zip(*earlier, strict=True)))
         drawn: dict[str, list[np.ndarray]] = {name: [] for name in DISTANCES}
@@ -177,7 +176,6 @@ class Incremental(RewardTerm):
         return found | {name: np.full(shape, value, np.float32) for name, value in weights}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns the weighted difference of both distances, [W, B]."""
         query = self._seen.of(batch, after=True)
         if self._config.descriptor == "velocity":
             query -= self._seen.of(batch, after=False)
@@ -194,7 +192,7 @@ class Incremental(RewardTerm):
         return feed["beta"][:, None] * past - feed["alpha"][:, None] * own
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns sums for the mean of either distance, as `reward` has found it, [W]."""
+        """Returns sums and counts of both distances that `reward` computed, [W]."""
         del reward, batch, feed
         found = {}
         for name, (distance, there) in self._found.items():
@@ -204,7 +202,7 @@ class Incremental(RewardTerm):
         return found
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Follows the means of both distances; says them where there were any, and the weights."""
+        """Updates the running means of both distances; returns the weights."""
         del episodes
         for name, average in self._averages.items():
             total, known = (learned.pop(f"disk/{name}{end}", 0.0) for end in ("", "_known"))
@@ -215,7 +213,6 @@ class Incremental(RewardTerm):
         return {"disk/skill": float(self.skill), "disk/beta": beta, "disk/alpha": alpha}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the skill, where earlier ones go, and what is known of both distances."""
         most = _KEPT[self._config.timesteps]
         size = self._nothing.places.shape[1]
         places = np.zeros([self._skills, most, size], np.float32)
@@ -233,10 +230,10 @@ class Incremental(RewardTerm):
         }
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned.
+        """Restores what `shared` of an earlier run returned.
 
         Raises:
-            ValueError: It counts more than it holds.
+            ValueError: A count is larger than the stored array.
         """
         super().load(shared)
         if "disk/skill" not in shared:
@@ -253,7 +250,6 @@ class Incremental(RewardTerm):
             average.state = state.copy()
 
     def of_worker(self, worker: int) -> dict[str, np.ndarray]:
-        """Returns the own past of a worker."""
         places, times = self._own.get(worker, self._nothing)
         return {"own": places, "own_times": times}
 
@@ -262,7 +258,7 @@ class Incremental(RewardTerm):
             self._own[worker] = Rows(kept["own"], kept["own_times"])
 
     def _rows(self, episodes: Episodes) -> Rows:
-        """Returns the descriptor of every step, and its time, zeros where no time is kept."""
+        """Returns descriptor and time of every step; times are 0 without such an extra."""
         steps = np.arange(episodes.action.shape[1]) < episodes.length[:, None]
         values = self._seen.along(episodes)
         after = values[:, 1:]
@@ -274,9 +270,10 @@ class Incremental(RewardTerm):
         return Rows(after[steps], times)
 
     def _drawn(self, rows: Rows, updates: int, generator: np.random.Generator) -> np.ndarray:
-        """Returns rows for each update, [U, N, D], or [U, T, N, D] of each time; the rest is far.
+        """Returns N rows for each update, [U, N, D], or for each time step, [U, T, N, D].
 
-        Of more than N some are drawn, with replacement unless times are equal.
+        Missing rows are `FAR`. Of more than N rows some are drawn: with replacement, or without for
+        equal time steps.
         """
         count, size = self._config.rows, rows.places.shape[1]
         if self._config.timesteps == "equal":
@@ -294,7 +291,7 @@ class Incremental(RewardTerm):
         return padded
 
     def _weights(self) -> tuple[float, float]:
-        """Returns the factors on the distance to the past, and on that to the own past."""
+        """Returns the weights of the distances to earlier skills and to the own past."""
         config = self._config
         (past, own), (beta, alpha) = self._averages.values(), (config.beta, config.alpha)
         if config.balance == "released" and self.skill:
@@ -310,31 +307,31 @@ class Incremental(RewardTerm):
 
 
 def _joined(one: Rows, other: Rows, most: int) -> Rows:
-    """Returns both, one after the other, of which the last count."""
+    """Returns the last `most` rows of both."""
     places = np.concatenate([one.places, other.places])[-most:]
     return Rows(places, np.concatenate([one.times, other.times])[-most:])
 
 
 class _Average:
-    """What is known of the mean of a distance: in the last updates, and over the skill before."""
+    """Mean of a distance: running mean over updates, and mean over the previous skill."""
 
     def __init__(self) -> None:
         self.state: npt.NDArray[np.float64] = np.zeros(6)
-        """Running mean and 1 once there is one; sum and number of updates of this skill; mean of
-        the skill before and 1 if there is one."""
+        """Running mean, and 1 if it is known; sum and number of updates of this skill; mean over
+        the previous skill, and 1 if it is known."""
 
     def follow(self, value: float, updates: int) -> None:
-        """Takes the mean over some updates."""
+        """Adds the mean over some updates."""
         running, known, total, count, before, had = self.state
         kept = known * (1.0 - 1.0 / _HORIZON) ** updates
         running = kept * running + (1.0 - kept) * value
-        if not count and not had:  # what the first skill could not measure
+        if not count and not had:  # no previous skill has measured this distance
             before = value
         total, count = total + updates * value, count + updates
         self.state = np.array([running, 1.0, total, count, before, had])
 
     def begin_anew(self) -> None:
-        """Notes what this skill had, for the next one."""
+        """Stores the mean over this skill for the next one."""
         *_, total, count, before, had = self.state
         if count:
             before, had = total / count, 1.0
@@ -342,16 +339,16 @@ class _Average:
 
     @property
     def running(self) -> float:
-        """Mean over the last updates; 1 before the first."""
+        """Running mean; 1 before the first update."""
         running, known = self.state[:2].tolist()
         return max(running, _LEAST) if known else 1.0
 
     def before(self, first: bool) -> float:
-        """Mean over the skill before, or of the first updates of this one; 1 for the `first`."""
+        """Mean over the previous skill, or in the first updates of this one; 1 for the `first`."""
         count, before, had = self.state[3:].tolist()
         return max(before, _LEAST) if (had or count) and not first else 1.0
 
     @property
     def previous(self) -> float:
-        """The same for any skill but the first."""
+        """`before` of any skill but the first."""
         return self.before(first=False)

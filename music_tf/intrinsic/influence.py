@@ -21,27 +21,27 @@ from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, Metrics, Transition
 
 _MOVING = 1e-4
-"""Change of a column in a step from which on the object counts as moving, as in the authors' code
-(in metres there)."""
+"""Smallest change of a column in a step that counts as motion, as in the authors' code (metres)."""
 
 
 class Influence(PaidTerm):
-    r"""Rewards states in which the action decides how the object moves.
+    r"""Rewards states in which the action has a causal influence on the object's motion.
 
     .. math:: r = C(s) = I(\Delta y; A | S = s) \approx \frac{1}{K} \sum_i KL\left(
         p(\Delta y | s, a_i) \Big\| \frac{1}{K} \sum_j p(\Delta y | s, a_j)\right), \quad
         a_i \sim U([-1, 1]^A)
 
-    p is a Gaussian model of how columns y of the observation change in a step, learned by maximum
-    likelihood with everything else. What moves by itself has no influence: all actions foretell the
-    same of it. docs/influence.md lists what differs from the authors' code.
+    p is a Gaussian model of the change of observation columns y in a step, learned by maximum
+    likelihood together with the agent. An object that moves by itself is not paid: the model
+    predicts the same change for all actions. docs/influence.md lists deviations from the authors'
+    code.
     """
 
     def __init__(self, config: InfluenceConfig, context: TermContext) -> None:
         """Builds the model.
 
         Raises:
-            UsageError: A column that the observation does not have, or nothing says which.
+            UsageError: The columns y are unknown, or the observation does not have them.
         """
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
@@ -51,8 +51,8 @@ class Influence(PaidTerm):
         states = tuple(range(context.spec.observation_dim))
         scale = context.measure(Seen(states)) if config.normalize_inputs else None
         self.scales = scale_variables(INFLUENCE_MODEL, scale)
-        looked_at = {"components": list(self._moved), "change_scale": config.change_scale}
-        self.inputs = {INFLUENCE_MODEL: looked_at}
+        inputs = {"components": list(self._moved), "change_scale": config.change_scale}
+        self.inputs = {INFLUENCE_MODEL: inputs}
         model = influence_model(
             len(states) + self._actions,
             len(self._moved),
@@ -63,7 +63,7 @@ class Influence(PaidTerm):
         self.networks: Sequence[Network] = [Network(INFLUENCE_MODEL, model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Draws the actions that are compared, and picks steps to learn from."""
+        """Draws the actions to compare, and picks steps to learn from."""
         drawn = [
             self._random_actions(stream(self._seed, "influence/actions", worker, cycle), updates)
             for worker in replay.shards
@@ -74,7 +74,6 @@ class Influence(PaidTerm):
         return fed | self.gain_feed(updates, len(drawn))
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns the actions, and states and actions with the change that followed."""
         feed = dict(drawn)
         if self._config.train:
             batch = store.transitions(feed.pop("picks"))
@@ -83,7 +82,7 @@ class Influence(PaidTerm):
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns how much the action decides in the state before each step, [W, B]."""
+        """Returns the influence C in the state before each step, [W, B]."""
         found = self._influence(weights, batch.observation, feed["actions"])
         return tf.stop_gradient(self.scaled_by(found, feed))
 
@@ -97,11 +96,11 @@ class Influence(PaidTerm):
         return loss, {"influence/loss": loss}
 
     def rests(self, epoch: float) -> bool:
-        """Whether nothing needs it from this epoch on; exploration may, where it pays nothing."""
+        """As in `RewardTerm`, unless exploration uses the model."""
         return not self._config.candidates and super().rests(epoch)
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns the same actions each time, and the gain."""
+        """Returns fixed actions, and the gain."""
         actions = self._random_actions(stream(0, "influence/actions"), 1)
         return {
             "actions": tf.constant(np.repeat(actions, workers, axis=0)),
@@ -109,7 +108,7 @@ class Influence(PaidTerm):
         }
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns the mean influence of whole episodes, and of steps in which the object moves."""
+        """Returns the mean influence over all steps, and over those with and without motion."""
         steps = all_transitions(episodes)
         actions = self.steady_feed(len(episodes.length))["actions"]
         found = self._influence(weights, tf.constant(steps.observation), actions).numpy()
@@ -123,7 +122,7 @@ class Influence(PaidTerm):
         return {name: float(found[part].mean()) for name, part in parts.items() if part.any()}
 
     def _influence(self, weights: Weights, states: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        """Returns C of states [W, B, O], each under all actions [W, K, A], [W, B]."""
+        """Returns C of states [W, B, O] for actions [W, K, A], shape [W, B]."""
         shape = [*states.shape[:2], actions.shape[1]]
         every = tf.broadcast_to(states[:, :, None], [*shape, states.shape[-1]])
         alike = tf.broadcast_to(actions[:, None], [*shape, self._actions])
@@ -140,19 +139,19 @@ class Influence(PaidTerm):
         return tf.reshape(mean, shape), variance_of(tf.reshape(outputs, shape))
 
     def _change(self, batch: Transition) -> Any:
-        """Returns how what may be influenced changes in steps, scaled, [..., n]."""
+        """Returns the scaled change of the columns y in steps, [..., n]."""
         seen = Seen(self._moved)
         change = seen.of(batch, after=True) - seen.of(batch, after=False)
         return change * np.float32(self._config.change_scale)
 
     def _random_actions(self, generator: np.random.Generator, updates: int) -> Array:
-        """Draws the actions that all states of a minibatch share, [U, K, A]."""
+        """Draws K actions that all states of a minibatch share, [U, K, A]."""
         shape = (updates, self._config.samples, self._actions)
         return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
 
 
 def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
-    """Returns the columns of the observation that actions may influence."""
+    """Returns the columns y of the observation."""
     there = context.spec.observation_dim
     for column in config.columns:
         if column >= there:

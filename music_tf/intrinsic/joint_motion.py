@@ -1,4 +1,4 @@
-"""Pays wherever robot and surroundings both move: the control that MUSIC is compared with."""
+"""A hand-made reward for joint motion of robot and surroundings: a baseline for MUSIC."""
 
 import numpy as np
 import tensorflow as tf
@@ -15,12 +15,11 @@ class JointMotion(PaidTerm):
 
     .. math:: m = 1\{|\Delta x| > d \text{ and } |\Delta y| > d\}
 
-    What a MUSIC network with random weights sees in a transition, made by hand: only what MUSIC
-    does better than this has been learned. It is paid as MUSIC is, so that both can be paid alike.
+    It stands for what a MUSIC network with random weights responds to, so the advantage of MUSIC
+    over this baseline is due to learning. It has the gain and pay of MUSIC.
     """
 
     def __init__(self, config: JointMotionConfig, context: TermContext) -> None:
-        """Takes the threshold, and which components are the agent's and the surroundings'."""
         super().__init__(config, context)
         split = context.split()
         self._threshold = config.threshold
@@ -30,7 +29,6 @@ class JointMotion(PaidTerm):
         return self.gain_feed(updates, len(replay.shards))
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns 1 where both moved, else 0, [W, B]; times the gain where that is `auto`."""
         step = batch.next_observation - batch.observation
         agent, surrounding = (
             tf.norm(tf.gather(step, columns, axis=-1), axis=-1) > self._threshold

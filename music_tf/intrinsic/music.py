@@ -21,7 +21,7 @@ from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
 
 class Music(PaidTerm):
-    r"""Rewards transitions in which the robot's state tells about its surroundings' state.
+    r"""Rewards transitions whose agent state and surrounding state have high mutual information.
 
     A statistics network T is fitted to a lower bound on the mutual information between agent state
     and surrounding state within whole trajectories. The reward is the same bound on the two states
@@ -29,14 +29,14 @@ class Music(PaidTerm):
 
     .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
 
-    Deviations from the release, all options: negatives of the pair (`pair_negatives`), one
-    permutation a trajectory (`trajectory_negatives`), normalised inputs, and units of tanh. The
-    shift may be another, the gain follow the bound (`gain`), and pay go on rising (`pay`). States
-    beyond the end of a shorter episode are left out of both averages.
+    Optional deviations from the release: other negatives of a transition (`pair_negatives`), one
+    permutation for each trajectory (`trajectory_negatives`), normalised inputs, tanh units, another
+    shift, an automatic gain (`gain`), and a pay that is not clipped at 1 (`pay`). States beyond the
+    end of a shorter episode are left out of both averages.
     """
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:
-        """Builds the statistics network, and measures its inputs if it sees them normalised."""
+        """Builds the statistics network, and measures its inputs if they are normalised."""
         super().__init__(config, context, context.info.music_gain)
         split = context.split()
         self._config = config
@@ -46,16 +46,16 @@ class Music(PaidTerm):
         self.columns = [*split.agent, *split.surrounding]
         scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
         if scale is not None:
-            # a direction in which a position happened to stay would count far more than the others
+            # a coordinate that random actions hardly change would count far more than the others
             for position in (context.info.gripper, context.info.object):
                 its = np.isin(self.columns, position or ())
                 if its.any():
                     scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))
         self.scales = scale_variables("statistics", scale)
         seen = {"agent": list(split.agent), "surrounding": list(split.surrounding)}
-        # weights of an older run are those of ReLUs, and do not say so
-        bends = {} if config.activation == "relu" else {"activation": config.activation}
-        self.inputs = {"statistics": {**seen, **bends}}
+        # checkpoints of earlier versions have ReLU units and no entry for the activation
+        units = {} if config.activation == "relu" else {"activation": config.activation}
+        self.inputs = {"statistics": {**seen, **units}}
         model = statistics_network(
             self._agent_dim,
             len(split.surrounding),
@@ -67,7 +67,7 @@ class Music(PaidTerm):
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks trajectories, and draws orders of their states and the coin."""
+        """Picks trajectories, and draws permutations of their states and swaps of negatives."""
         coins = [
             stream(self._seed, "music/coin", worker, cycle).integers(2, size=updates) == 1
             for worker in replay.shards
@@ -78,7 +78,7 @@ class Music(PaidTerm):
         drawn = {"swapped": swapped, **self.gain_feed(*swapped.shape)}
         if self._config.train:
             slots, lengths = replay.pick_trajectories(updates, self._config.trajectories, cycle)
-            # once an episode has ended early for good, so that no more than two shapes are compiled
+            # never reset, so that at most two shapes are compiled
             self._some_end_early |= bool((lengths < replay.longest).any())
             orders = [
                 self._permutations(
@@ -90,25 +90,24 @@ class Music(PaidTerm):
         return drawn
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns trajectories, the orders that shuffle their surroundings, and the coin."""
         feed = dict(drawn)
         if self._config.train:
             feed["trajectories"] = store.trajectories(feed.pop("slots"), self.columns)
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns the pair bound m in nats, shape [W, B]; times the gain where that is `auto`."""
+        """Returns the pair bound m in nats, [W, B], multiplied by the gain if it is `auto`."""
         bound = self._on_pairs(weights, batch.observation, batch.next_observation, feed["swapped"])
         return tf.stop_gradient(self.scaled_by(bound, feed))
 
     def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
-        r"""Returns the mutual information that the steps of fresh episodes show, shape [E].
+        r"""Returns the summed pair bounds of fresh episodes as priorities, shape [E].
 
         .. math:: p = \sum_t \operatorname{clip}(m(o_t, o_{t+1}), 0, m_1)
 
-        m_1 is the least bound that is paid in full: 1/c where c m is clipped to 1. The release's
-        0.0002 is that at its gain c of 5000. With `pair_negatives` random there is a coin for each
-        time step, which the episodes of a worker share, as in the release.
+        m_1 is the smallest bound that gets the highest pay: 1/c where c m is clipped to 1, which is
+        the release's 0.0002 at its gain c of 5000. With random `pair_negatives`, the episodes of a
+        worker share one random swap for each time step, as in the release.
         """
         states = np.swapaxes(episodes.observation, 0, 1)  # [T + 1, E, O]
         steps = len(states) - 1
@@ -144,11 +143,10 @@ class Music(PaidTerm):
         return -bound, {"music/bound": bound}
 
     def steady_feed(self, workers: int) -> Feed:
-        """Always swaps: the other side of the coin pays nothing, whatever is done."""
+        """Always swaps the negatives, because unswapped ones never pay more than 0."""
         return {"swapped": tf.fill([workers], True), **super().steady_feed(workers)}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns the mean bound over whole trajectories in nats, and what a step is paid."""
         observation, length = episodes.observation, episodes.length
         feed = {
             "trajectories": observation[None, :, :, self.columns],
@@ -169,7 +167,7 @@ class Music(PaidTerm):
         """Returns the mean bound over trajectories, in nats, [W]."""
         columns, order = feed["trajectories"], feed["order"]
         agent, surrounding = columns[..., : self._agent_dim], columns[..., self._agent_dim :]
-        if order.shape[-2] == 1:  # one for all trajectories of a worker
+        if order.shape[-2] == 1:  # one permutation for all trajectories of a worker
             shuffled = tf.gather(surrounding, order[:, 0], axis=-2, batch_dims=1)
         else:
             shuffled = tf.gather(surrounding, order, axis=-2, batch_dims=2)
@@ -185,8 +183,8 @@ class Music(PaidTerm):
     ) -> tf.Tensor:
         """Returns T(x, y), shape [...], of agent [..., X] beside surrounding [..., Y].
 
-        The Keras model written as one product of the joined inputs, since the first layer is
-        additive: half the memory traffic of two.
+        The two kernels of the Keras model's first layer are applied as one matrix product, which
+        halves the memory traffic.
         """
         agent_kernel, agent_bias, other_kernel, other_bias, score_kernel, score_bias = weights
         rows = self.scaled("statistics", tf.concat([agent, surrounding], axis=-1))
@@ -202,11 +200,11 @@ class Music(PaidTerm):
     def _permutations(
         self, worker: int, cycle: int, lengths: IntArray, states: int, some_end_early: bool
     ) -> npt.NDArray[np.int32]:
-        """Returns state orders [U, M, N]: uniform on the valid states of each trajectory.
+        """Draws uniform permutations of the valid states of each trajectory, [U, M, N].
 
         A uniform permutation restricted to the first n states is uniform on them. So one
-        permutation serves trajectories of all lengths; padding stays in place. Where all are as
-        long and share it, [U, 1, N].
+        permutation serves trajectories of all lengths, and padding stays in place. If all
+        trajectories have full length and share a permutation, the shape is [U, 1, N].
         """
         generator = stream(self._seed, "music/permutation", worker, cycle)
         updates, count = lengths.shape

@@ -1,4 +1,4 @@
-"""Rewards without a unit, and the gain that brings them to a scale."""
+"""Rewards without a natural unit, and the gain that scales them."""
 
 from collections.abc import Mapping
 
@@ -10,25 +10,25 @@ from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
 from music_tf.types import Metrics, Transition
 
 _HORIZON = 1000
-"""Updates that a running mean looks back."""
+"""Time constant of the running mean, in updates."""
 _FINEST = 1e-6
-"""Single precision cannot tell a smaller raw reward from none."""
+"""Smallest mean raw reward, near the resolution of float32."""
 
 
 class PaidTerm(RewardTerm):
-    r"""Pays a raw reward m by a gain c: given, or `auto`, so that it does not matter in which unit.
+    r"""Pays a raw reward m, multiplied by a gain c that is fixed or `auto`.
 
-    With `auto`, c follows a running mean of the positive part of m over minibatches, before it is
-    clipped or logged. So the mean of c m is what `mean` says. Pay for a rare step sinks as it gets
-    frequent. Until there is a mean, c is 1.
+    With `auto`, the gain follows a running mean of the positive part of m over minibatches, so that
+    the mean of c max(m, 0) is `mean`, whatever the unit of m. Steps of one kind are paid less as
+    they get frequent. The gain is 1 until there is a mean.
 
     .. math:: c = \bar r / E[\max(m, 0)]
 
-    A subclass returns what `scaled_by` makes of its raw reward.
+    The `reward` of a subclass applies `scaled_by` to its raw reward.
     """
 
     def __init__(self, config: PaidConfig, context: TermContext, own: float | None = None) -> None:
-        """Takes the settings, and the gain of the environment's own, for where they leave it."""
+        """Takes the settings, and the environment's gain `own` as the default."""
         super().__init__(config, context)
         gain = own if config.gain is None else config.gain
         fixed = gain if isinstance(gain, int | float) else None
@@ -37,35 +37,35 @@ class PaidTerm(RewardTerm):
         self._wanted = config.mean
         self._mean, self._gain = config.measured
         self._running = np.zeros(2) if fixed is None else None
-        """Weighted sum of means, and of their weights."""
+        """Weighted sum of means, and sum of the weights."""
 
     @property
     def gain(self) -> float:
-        """Reward per unit of the raw reward at present."""
+        """The current gain c."""
         if self._running is None:
             return self.mixing.scale
         total, weights = self._running
         return float(self._wanted / max(total / weights, _FINEST)) if weights else 1.0
 
     def gain_feed(self, *shape: int) -> dict[str, np.ndarray]:
-        """Returns the present gain as a feed has it, where it is `auto`."""
+        """Returns the current gain for a feed if it is `auto`, else an empty feed."""
         return {} if self._running is None else {"gain": np.full(shape, self.gain, np.float32)}
 
     def scaled_by(self, raw: tf.Tensor, feed: Feed) -> tf.Tensor:
-        """Returns raw rewards [W, B] times the gain of the feed, where it is `auto`."""
+        """Returns raw rewards [W, B], multiplied by the gain of the feed if it is `auto`."""
         return raw if self._running is None else raw * feed["gain"][:, None]
 
     def steady_feed(self, workers: int) -> Feed:
         return {name: tf.constant(values) for name, values in self.gain_feed(workers).items()}
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns means of the positive part of raw rewards, [W], where the gain follows them."""
+        """Returns means of the positive part of raw rewards, [W], if the gain is `auto`."""
         if self._running is None:
             return {}
         return {self._mean: tf.reduce_mean(tf.nn.relu(reward), axis=-1) / feed["gain"]}
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Lets the gain follow what some updates measured, and returns it."""
+        """Updates the running mean, and returns the gain."""
         if self._running is None or self._mean not in learned:
             return {}
         keep = (1.0 - 1.0 / _HORIZON) ** updates
@@ -74,12 +74,10 @@ class PaidTerm(RewardTerm):
         return {self._gain: self.gain}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scales of inputs, and the running mean that the gain follows."""
         kept = {} if self._running is None else {f"scales/{self.name}": self._running.copy()}
         return super().shared() | kept
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned."""
         super().load(shared)
         if self._running is not None and f"scales/{self.name}" in shared:
             self._running[:] = shared[f"scales/{self.name}"]

@@ -1,4 +1,4 @@
-"""A prior over skills that favours those which are recognised."""
+"""A learned prior over skills that favours skills which the discriminator recognises."""
 
 import math
 from collections.abc import Mapping
@@ -11,26 +11,25 @@ from music_tf.losses.prior import learned_prior
 from music_tf.types import Metrics
 
 _HORIZON = 1000
-"""Updates that the running means look back."""
+"""Time constant of the running means, in updates."""
 
 
 class LearnedPrior:
-    """Follows how well each skill is recognised in its own states, by running means."""
+    """Running means of the log-likelihood of each of K skills in its own states."""
 
     def __init__(self, skills: int) -> None:
-        """Starts with all of the K skills alike."""
         self.means = np.zeros([2, skills])
         """Running means over replayed steps, [2, K]: each skill's part of log q, and its share."""
 
     @property
     def chances(self) -> npt.NDArray[np.float64]:
-        """How often each skill is to act, [K]; one that was never met counts as guessed."""
+        """The prior, [K]; a skill without any step counts as recognised at chance level."""
         sums, shares = self.means
         guess = np.full(len(sums), -math.log(len(sums)))
         return learned_prior(np.divide(sums, shares, out=guess, where=shares > 0.0))
 
     def measures(self, skill: tf.Tensor, likelihood: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns what `follow` needs of a minibatch [W, B], as metrics [W]."""
+        """Returns metrics [W] of a minibatch [W, B] for `follow`."""
         sums = tf.reduce_mean(skill * likelihood[..., None], axis=1)
         shares = tf.reduce_mean(skill, axis=1)
         return {
@@ -40,13 +39,12 @@ class LearnedPrior:
         }
 
     def follow(self, learned: Metrics, updates: int) -> None:
-        """Takes what `measures` returned, averaged over updates and ranks, out of the metrics."""
+        """Removes the averages of `measures` from the metrics, and updates the running means."""
         fresh = np.array([[learned.pop(name) for name in names] for names in self._names])
         keep = (1.0 - 1.0 / _HORIZON) ** updates
         self.means = keep * self.means + (1.0 - keep) * fresh
 
     def load(self, shared: Mapping[str, np.ndarray], name: str) -> None:
-        """Takes over the means of an earlier run, if they are there."""
         if name in shared:
             self.means = np.array(shared[name])
 

@@ -1,4 +1,4 @@
-"""Pays at random: the control for all that comes of no reward at all."""
+"""A random reward: the baseline for behaviour that no reward explains."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,14 +12,13 @@ from music_tf.types import Transition
 
 
 class RandomReward(PaidTerm):
-    r"""Rewards a replayed step with a number drawn anew each time, m ~ U(0, 1).
+    r"""Rewards a replayed step with a number that is drawn anew each time, m ~ U(0, 1).
 
-    Its mean is the same whatever is done. What an agent under it does better than random actions
-    comes from its learner, its exploration, and what a lost object costs.
+    The mean reward does not depend on behaviour. What an agent then does better than random actions
+    comes from its learner, its exploration and the cost of a lost object.
     """
 
     def __init__(self, config: RandomRewardConfig, context: TermContext) -> None:
-        """Takes the settings, and the seed of all draws."""
         super().__init__(config, context)
         self._seed = context.seed
 
@@ -33,5 +32,4 @@ class RandomReward(PaidTerm):
         return {"drawn": np.stack(drawn, axis=1), **self.gain_feed(updates, len(drawn))}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns what was drawn, [W, B]; times the gain where that is `auto`."""
         return self.scaled_by(feed["drawn"], feed)

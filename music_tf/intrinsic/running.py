@@ -1,26 +1,25 @@
-"""The running average that public codes of DIAYN log."""
+"""The running average that public code of DIAYN logs."""
 
 import numpy as np
 import numpy.typing as npt
 
 KEPT = 0.99
-"""Share of the old average that an episode keeps."""
+"""Weight of the old average after each episode."""
 
 
 class RunningAverage:
-    """An average over episodes that begins with the first value, as the PyTorch DIAYN logs it.
+    """Exponential average over episodes that starts at the first value, as PyTorch DIAYN logs it.
 
-    There an episode counts the mean over its updates. Here several that end between two values
-    count the mean over the updates since the last one before them.
+    That code adds the mean over an episode's updates. If several episodes end between two values
+    here, each adds the mean over all updates since the last episode before them.
     """
 
     def __init__(self) -> None:
-        """Starts without a value."""
         self.state: npt.NDArray[np.float64] = np.zeros(5)
-        """Average, 1 once there is one, sum and number of values since, and episodes by then."""
+        """Average; 1 if it is known; sum and number of values since; number of episodes then."""
 
     def follow(self, value: float, episodes: int) -> float | None:
-        """Takes a value, and how many episodes have ended by now; returns the average, if any."""
+        """Takes a value and the number of episodes so far; returns the average, if there is one."""
         average, known, total, count, before = self.state
         total, count = total + value, count + 1.0
         if episodes > before:

@@ -25,23 +25,23 @@ from music_tf.types import Array, Episodes, Metrics, Transition
 
 
 class Skill(GatedTerm):
-    r"""Rewards surrounding states y from which the active skill z can be told.
+    r"""Rewards states whose descriptor y reveals the active skill z.
 
     .. math:: r = \log q_\phi(z | y(o_{t+1})) - \log p(z)
 
-    The prior p is uniform over K skills, so that the last part is log K, or learned. Or it is that
-    of continuous conditions, of which q is then a density. The entropy of the policy, the other
-    half of the objective, belongs to the agent. Deviations of the MUSIC release from the paper, all
-    options: the state before the action in place of that after it, no prior, clipped to [-1, 0].
+    The prior p is uniform over K skills (the last part is then log K), learned, or the density of
+    continuous conditions; for those, q is a density as well. The entropy of the policy, the other
+    half of the objective, belongs to the agent. Optional deviations, those of the MUSIC release:
+    the state before the action in place of the one after it, no prior, clipping to [-1, 0].
     """
 
     def __init__(self, config: SkillConfig, context: TermContext) -> None:
-        """Builds the discriminator, and measures its inputs if it is to see them normalised."""
+        """Builds the discriminator, and measures its inputs if they are normalised."""
         super().__init__(config, context)
         self._config = config
         self._skills = size = context.skills
-        said = context.info.descriptor or context.spec.split
-        self._blind = config.missing_descriptor == "zeros" and not said
+        described = context.info.descriptor or context.spec.split
+        self._blind = config.missing_descriptor == "zeros" and not described
         seen = self._seen = Seen((0, 0)) if self._blind else context.descriptor()
         if self._blind:
             self.notice = (
@@ -52,10 +52,10 @@ class Skill(GatedTerm):
         normalized = config.normalize_inputs and not self._blind
         scale = context.measure(seen) if normalized else None
         components = context.components(seen)
-        looked_at = config.trained_on or config.state
-        inputs: dict[str, Any] = {"components": components, "state": looked_at}
+        state = config.trained_on or config.state
+        inputs: dict[str, Any] = {"components": components, "state": state}
         if self._blind:
-            inputs = {"components": [], "state": looked_at, "blind": True}
+            inputs = {"components": [], "state": state, "blind": True}
         if config.include_actions:
             width += context.spec.action_dim
             inputs["actions"] = context.spec.action_dim
@@ -66,20 +66,20 @@ class Skill(GatedTerm):
         self._kind = context.condition.kind
         self._density, outputs = _posterior(config, context)
         self._baseline = 0.0
-        certain = math.inf
+        highest = math.inf
         if not self._density:
-            certain = 0.0
+            highest = 0.0
             if config.subtract_prior:
                 offset = math.log1p(size * config.prior_offset)
-                certain = self._baseline = math.log(size) - offset
+                highest = self._baseline = math.log(size) - offset
         self._prior = LearnedPrior(size) if config.prior == "learned" else None
         self._running = RunningAverage()
         if self._prior is not None and config.subtract_prior:
-            certain = math.inf  # a rare skill pays more than log K
+            highest = math.inf  # a rare skill pays more than log K
         self._total = context.total
         self._rows: npt.NDArray[np.int64] | None = None
-        """Fresh rows of each skill since replay was left behind; None where it was not."""
-        self.mixing = self.mixed_up_to(certain)
+        """Fresh rows of each skill since replay was emptied by `forget`; None without that."""
+        self.mixing = self.mixed_up_to(highest)
         model = plain(
             width,
             outputs,
@@ -92,7 +92,7 @@ class Skill(GatedTerm):
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks steps to learn from; and says the prior if it moves."""
+        """Picks steps to learn from; adds a learned prior, and whether the discriminator learns."""
         known: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
         if self._rows is not None:
             rested = self._rows.min() >= self._config.resume_rows
@@ -102,7 +102,6 @@ class Skill(GatedTerm):
         return {"picks": self.picked(replay, updates, cycle), **known}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
-        """Returns states with the skill that was active there."""
         if not self._config.train:
             return drawn
         known = dict(drawn)
@@ -111,7 +110,7 @@ class Skill(GatedTerm):
         return {"state": state, "skill": batch.skill, **known}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns log q(z | s), less log p(z) where the prior is subtracted, [W, B]."""
+        """Returns log q(z | s), minus log p(z) if the prior is subtracted, [W, B]."""
         outputs = self._outputs(weights, self._state(batch, self._config.state))
         likelihood = self._likelihood(outputs, batch.skill)
         if not self._config.subtract_prior:
@@ -140,7 +139,7 @@ class Skill(GatedTerm):
         return -likelihood if learns is None else -likelihood * learns, metrics
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Counts fresh rows of each skill, where the discriminator rests until there are some."""
+        """Counts fresh rows of each skill after `forget`."""
         del cycle
         if self._rows is not None:
             fresh = [
@@ -150,15 +149,15 @@ class Skill(GatedTerm):
             self._rows += self._total(np.sum(fresh, axis=0))
 
     def forget(self) -> None:
-        """Lets the discriminator rest until each skill has `resume_rows` fresh rows.
+        """Stops training the discriminator until each skill has `resume_rows` fresh rows.
 
-        The few rows right after it would be memorised, and pay for anything.
+        The discriminator would memorise fewer rows, and any behaviour would then be paid.
         """
         if self._config.resume_rows and not self._density:
             self._rows = np.zeros(self._skills, np.int64)
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Lets a learned prior follow what each skill's own states said of it."""
+        """Updates a learned prior; returns metrics."""
         if "skill/log_likelihood" not in learned:
             return {}
         more = {"skill/loss": -learned["skill/log_likelihood"]}
@@ -177,7 +176,6 @@ class Skill(GatedTerm):
         return {name: tf.constant(v[0]) for name, v in self._prior_feed(1, workers).items()}
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns how well the discriminator names the skills of whole episodes."""
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
         counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
@@ -191,7 +189,7 @@ class Skill(GatedTerm):
         return found | {"skill/diversity_return": float(total.mean())}
 
     def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
-        """Returns how well each step tells its skill, and what the skills earn in the task."""
+        """Returns the log-likelihood of each step's skill, and the task return of each skill."""
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
         counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
@@ -204,12 +202,10 @@ class Skill(GatedTerm):
         return found | each
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the scales of inputs, the running average, and means behind a learned prior."""
         kept = {} if self._prior is None else {f"scales/{self.name}": self._prior.means}
         return super().shared() | kept | {f"scales/{self.name}_running": self._running.state}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned."""
         super().load(shared)
         if self._prior is not None:
             self._prior.load(shared, f"scales/{self.name}")
@@ -217,7 +213,7 @@ class Skill(GatedTerm):
             self._running.state = np.array(shared[f"scales/{self.name}_running"])
 
     def _log_prior(self, skill: tf.Tensor) -> tf.Tensor:
-        """Returns log p(z) of conditions, whether the reward subtracts it or not."""
+        """Returns log p(z) of conditions, also if the reward does not subtract it."""
         if self._prior is not None:
             return tf.reduce_sum(skill * np.log(self._prior.chances).astype(np.float32), axis=-1)
         if self._density:
@@ -225,14 +221,14 @@ class Skill(GatedTerm):
         return tf.fill(skill.shape[:-1], -math.log(self._skills))
 
     def _prior_feed(self, *shape: int) -> dict[str, np.ndarray]:
-        """Returns log p [..., K] as a feed has it, where it is learned and counts."""
+        """Returns log p [..., K] for a feed, if the prior is learned and subtracted."""
         if self._prior is None or not self._config.subtract_prior:
             return {}
         logs = np.log(self._prior.chances + self._config.prior_offset).astype(np.float32)
         return {"log_prior": np.broadcast_to(logs, (*shape, self._skills)).copy()}
 
     def _state(self, batch: Transition, which: str) -> Any:
-        """Returns what the discriminator looks at, [..., D]."""
+        """Returns the inputs of the discriminator, [..., D]."""
         seen = self._seen.of(batch, after=which == "next")
         if self._blind:
             seen = seen * 0.0
@@ -242,20 +238,20 @@ class Skill(GatedTerm):
         return (np.concatenate if numpy else tf.concat)([seen, batch.action], axis=-1)
 
     def _likelihood(self, outputs: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
-        """Returns log q(z | s) of what the discriminator said of states, [W, B]."""
+        """Returns log q(z | s) for outputs of the discriminator, [W, B]."""
         if self._density:
             return CONTINUOUS[self._density](outputs, skill)
         return skill_log_likelihood(outputs, skill)
 
     def _outputs(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
-        """Returns l(s), or the parameters of a density, [W, B, ...], of states [W, B, D]."""
+        """Returns logits or parameters of a density, [W, B, ...], for states [W, B, D]."""
         state = self.scaled("discriminator", state)
         rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
         return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])
 
 
 def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
-    """Returns the density q(z | s) of continuous conditions, if any, and how many outputs say q."""
+    """Returns the kind of density q(z | s), or "", and the number of discriminator outputs."""
     size, kind = context.skills, context.condition.kind
     if kind == "one_hot":
         return "", size
@@ -264,7 +260,7 @@ def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
 
 
 def _with_actions(scale: tuple[Array, Array], size: int) -> tuple[Array, Array]:
-    """Returns a scale that leaves `size` more inputs as they are."""
+    """Returns a scale for `size` more inputs, which stay unchanged."""
     centre, unit = scale
     zeros, ones = np.zeros(size, np.float32), np.ones(size, np.float32)
     return np.concatenate([centre, zeros]), np.concatenate([unit, ones])

@@ -8,10 +8,10 @@ from music_tf.types import Transition
 
 
 class TaskReward(RewardTerm):
-    """The task reward under the goal that replay gave each transition."""
+    """The environment's reward under each transition's own or relabelled goal."""
 
     def __init__(self, config: TaskConfig, context: TermContext) -> None:
-        """Takes the settings; the bounds of the environment's reward tighten their clip."""
+        """Takes the settings; known bounds of the environment's reward tighten the clip range."""
         super().__init__(config, context)
         bounds = context.info.reward_bounds
         low, high = sorted(config.scale * end if config.scale else 0.0 for end in bounds)
@@ -19,5 +19,4 @@ class TaskReward(RewardTerm):
         self.mixing = Mixing(config.scale, clip, config.shift, config.weight)
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns the replayed reward, [W, B]."""
         return batch.reward

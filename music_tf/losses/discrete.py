@@ -1,4 +1,4 @@
-"""Soft actor-critic over a few choices: expectations are sums, so nothing is sampled."""
+"""Losses of discrete soft actor-critic: expectations are exact sums over choices."""
 
 import tensorflow as tf
 
@@ -26,8 +26,6 @@ def choice_loss(q: tf.Tensor, log_policy: tf.Tensor, temperature: tf.Tensor) -> 
 
     .. math:: L_\pi = \frac{1}{B} \sum_b \sum_a
         \pi(a | s_b) (\alpha \log \pi(a | s_b) - \min_i Q_i(s_b, a))
-
-    Values and temperature are constants here.
 
     Args:
         q: Values of all choices, shape [C, W, B, K]; no gradient reaches them.

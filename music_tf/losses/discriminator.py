@@ -36,12 +36,12 @@ def skill_hits(logits: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
 
 
 def gaussian_log_likelihood(outputs: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
-    r"""Log-density of a continuous skill under a Gaussian with deviations of its own.
+    r"""Log-density of a continuous skill under a diagonal Gaussian.
 
     .. math:: \log q(z | s) = \log N(z; \mu(s), \sigma(s))
 
     Args:
-        outputs: mu and what log sigma in [-5, 2] is squashed from, shape [..., 2 K].
+        outputs: mu, and log sigma before it is squashed to [-5, 2], shape [..., 2 K].
         skill: z, shape [..., K].
 
     Returns:
@@ -59,7 +59,7 @@ def von_mises_fisher_log_likelihood(outputs: tf.Tensor, skill: tf.Tensor) -> tf.
     .. math:: \log q(z | s) = \log C_K(\kappa(s)) + \kappa(s) \mu(s)^T z
 
     Args:
-        outputs: What mu and kappa are made from, shape [..., K + 1].
+        outputs: mu before normalisation, and kappa before softplus, shape [..., K + 1].
         skill: z, of norm 1, shape [..., K].
 
     Returns:

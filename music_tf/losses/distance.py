@@ -1,4 +1,4 @@
-"""Distance-maximising skills: an embedding whose steps are no longer than a distance allows.
+"""Losses of distance-maximising skills: steps in an embedding are bounded by a distance.
 
 LSD (Park et al., 2022, arXiv:2202.00914), CSD (Park et al., 2023, arXiv:2302.05103) and METRA (Park
 et al., 2024, arXiv:2310.08887).
@@ -12,13 +12,13 @@ from music_tf.distributions import gaussian_log_density
 
 
 def direction(condition: tf.Tensor, one_hot: bool) -> tf.Tensor:
-    r"""Returns the direction in the embedding that a condition stands for, [..., D].
+    r"""Returns the direction in the embedding for a condition, [..., D].
 
     .. math:: z, \quad \text{or for one of } K \text{ skills} \quad
         c_k = \frac{K}{K - 1} \left(e_k - \frac{1}{K}\right)
 
-    The codes of skills sum to zero, so that an embedding whose components all move alike is paid
-    nothing.
+    The codes of skills sum to zero, so that a change that is equal in all components of the
+    embedding is not paid.
 
     Args:
         condition: z, or one-hot skills, [..., D].
@@ -36,11 +36,11 @@ def direction(condition: tf.Tensor, one_hot: bool) -> tf.Tensor:
 
 
 def inner_product_reward(step: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
-    r"""Returns how far a step leads in a direction, [...].
+    r"""Returns the displacement of a step in a direction, [...].
 
     .. math:: r = (\phi(s') - \phi(s))^T z
 
-    Over an episode the rewards add up to the displacement in the embedding along z.
+    The rewards of an episode sum to its displacement in the embedding along z.
 
     Args:
         step: phi(s') - phi(s), [..., D].
@@ -51,15 +51,15 @@ def inner_product_reward(step: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
 
 
 def slack(step: tf.Tensor, squared_distance: tf.Tensor, mean: bool, most: float) -> tf.Tensor:
-    r"""Returns what a step leaves of the squared distance that it may have, at most `most`, [...].
+    r"""Returns the slack of the constraint on the length of a step, at most `most`, [...].
 
     .. math:: \min\left(\epsilon, d(s, s')^2 - \frac{1}{D} \sum_i (\Delta\phi_i)^2\right)
 
     Args:
         step: phi(s') - phi(s), [..., D].
         squared_distance: d^2 of each pair of states, [...].
-        mean: Whether squares are averaged over the D components, as released code does it, or
-            summed as in METRA's equation; then the longest step has length d in place of sqrt(D) d.
+        mean: Whether squares are averaged over the D components, as in released code, so that the
+            longest step has length sqrt(D) d, or summed as in METRA's equation, with length d.
         most: epsilon.
     """
     squared_distance.shape.assert_is_compatible_with(step.shape[:-1])
@@ -71,18 +71,18 @@ def slack(step: tf.Tensor, squared_distance: tf.Tensor, mean: bool, most: float)
 def embedding_loss(
     reward: tf.Tensor, left: tf.Tensor, log_dual: tf.Tensor, log_floor: float = -math.inf
 ) -> tf.Tensor:
-    r"""Returns the losses of embedding and dual variable in one, [...].
+    r"""Returns the sum of the losses of embedding and dual variable, [...].
 
     .. math:: -(r + \operatorname{sg}[\lambda] \, c) + \log \lambda \, \operatorname{sg}[c]
 
-    The gradient of log lambda is the slack c itself, whatever lambda is, as in the released code.
-    At its floor it feels violations alone.
+    The gradient of log lambda is the slack c, without the factor lambda, as in released code. At
+    its floor log lambda only increases, where the constraint is violated.
 
     Args:
         reward: r of each pair of states, [...].
         left: Their slack c, [...].
         log_dual: log lambda, [].
-        log_floor: Least log lambda that counts.
+        log_floor: Lower bound of log lambda.
     """
     price = tf.stop_gradient(tf.exp(tf.maximum(log_dual, log_floor)))
     felt = tf.where(log_dual > log_floor, left, tf.minimum(left, 0.0))
@@ -92,20 +92,20 @@ def embedding_loss(
 def gaussian_loss(
     mean: tf.Tensor, log_deviation: tf.Tensor, change: tf.Tensor, released: bool
 ) -> tf.Tensor:
-    r"""Returns the loss of a Gaussian model of how states change, summed over columns, [...].
+    r"""Returns the loss of a Gaussian model of state changes, summed over columns, [...].
 
     .. math:: \sum_j \frac{e_j^2}{2} + \log \sigma_j + \frac{1}{2} \log 2 \pi, \quad
         \text{released:} \quad \sum_j e_j^2 + \sigma_j, \quad
         e_j = \frac{\Delta_j - \mu_j}{\sigma_j}
 
-    The second stands in CSD's code for Fetch and is no likelihood: its best deviation for an error
+    The second loss, from CSD's code for Fetch, is no likelihood: its optimal deviation for an error
     is (2 error^2)^(1/3), so that deviations differ less between columns.
 
     Args:
         mean: mu, [..., n].
         log_deviation: log sigma, [..., n].
         change: Delta = s' - s, [..., n].
-        released: Whether the second loss is taken.
+        released: Whether to use the second loss.
     """
     mean.shape.assert_is_compatible_with(change.shape)
     if not released:
@@ -115,11 +115,11 @@ def gaussian_loss(
 
 
 def controllability_log_weights(log_deviation: tf.Tensor) -> tf.Tensor:
-    r"""Returns the logarithm of what a change in each column counts, [..., n]; their sum is zero.
+    r"""Returns log-weights of columns in CSD's distance, [..., n], which sum to zero.
 
     .. math:: \log w_j = -2 \log \sigma_j + \frac{2}{n} \sum_i \log \sigma_i
 
-    A column that hardly ever changes has a small sigma and counts much.
+    A column that hardly ever changes has a small sigma and a large weight.
     """
     weights = -2.0 * log_deviation
     return weights - tf.reduce_mean(weights, axis=-1, keepdims=True)
@@ -128,11 +128,11 @@ def controllability_log_weights(log_deviation: tf.Tensor) -> tf.Tensor:
 def squared_controllability_distance(
     mean: tf.Tensor, log_deviation: tf.Tensor, change: tf.Tensor
 ) -> tf.Tensor:
-    r"""Returns how unlikely changes are, as the squared distance of CSD, [...].
+    r"""Returns the squared distance of CSD, which is large for unlikely changes, [...].
 
     .. math:: d^2 = \frac{1}{n} \sum_j w_j (\Delta_j - \mu_j)^2, \quad \prod_j w_j = 1
 
-    The paper adds the same from s' to s; its code, as here, does not.
+    The paper adds the distance from s' to s; its code and this function do not.
 
     Args:
         mean: mu, [..., n].

@@ -1,7 +1,7 @@
 """Causal action influence (Seitzer, Schölkopf and Martius, 2021, arXiv:2106.03443).
 
-How much an action decides what happens next: the mutual information between a random action and the
-next state, in one situation, under a Gaussian model of what follows each action.
+The influence in a state is the mutual information between a random action and the next state, under
+a Gaussian model of the next state for each action.
 """
 
 import math
@@ -12,7 +12,7 @@ from music_tf.config.agents import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 
 
 def variance_of(outputs: tf.Tensor) -> tf.Tensor:
-    r"""Returns the variance that outputs of the model stand for, of the same shape; 1 for 0.
+    r"""Maps outputs of the model to variances of the same shape; 0 is mapped to 1.
 
     .. math:: \operatorname{clip}(\log(1 + e^{w + \log(e - 1)}) + 10^{-8}, 10^{-8}, 200)
     """
@@ -22,7 +22,7 @@ def variance_of(outputs: tf.Tensor) -> tf.Tensor:
 
 
 def divergences(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
-    r"""Returns the divergence of each of K Gaussians from each other, [..., K, K].
+    r"""Returns the KL divergences between K Gaussians, [..., K, K].
 
     .. math:: KL(p_i \| p_j) = \frac{1}{2} \sum_d \frac{v_i + (m_i - m_j)^2}{v_j} - 1
         + \log v_j - \log v_i
@@ -53,7 +53,7 @@ def log_overlaps(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
 
 
 def influence_of_actions(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
-    r"""Returns how far what follows each of K actions is from what follows any, [..., K].
+    r"""Returns the divergence of the prediction for each of K actions from their mixture, [..., K].
 
     .. math:: KL\left(p_i \Big\| \frac{1}{K} \sum_j p_j\right) \approx \frac{1}{2} \left(
         \log K - \log \sum_j e^{-KL(p_i \| p_j)}
@@ -67,7 +67,7 @@ def influence_of_actions(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
         variance: v, [..., K, n].
 
     Returns:
-        Nats, from 0, where actions change nothing, to log K.
+        Nats, from 0, where all actions have the same effect, to log K.
     """
     mean.shape.assert_is_compatible_with(variance.shape)
     most = math.log(mean.shape[-2])
@@ -78,7 +78,7 @@ def influence_of_actions(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
 
 
 def influence(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
-    r"""Returns how much the action decides what follows, [...]: the mean over K random actions.
+    r"""Returns the causal influence of the action, a mean over K random actions, [...].
 
     .. math:: C(s) = \frac{1}{K} \sum_i KL\left(p_i \Big\| \frac{1}{K} \sum_j p_j\right)
 

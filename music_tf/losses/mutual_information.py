@@ -11,7 +11,8 @@ def donsker_varadhan(
     .. math:: I(X; Y) \ge E_{p(x, y)}[T] - \log E_{p(x) p(y)}[e^T]
 
     The bound of MINE (Belghazi et al., 2018, arXiv:1801.04062), taken within one trajectory:
-    both averages run over its N states. Scores must be bounded: no maximum is subtracted.
+    both averages run over its N states. Scores must be bounded, because no maximum is subtracted
+    before the exponential.
 
     Args:
         joint_scores: T at pairs drawn together, each in [-1, 1], shape [..., N].
@@ -30,21 +31,21 @@ def donsker_varadhan(
 
 
 def pair_bound(scores: tf.Tensor, swapped: tf.Tensor, all_pairs: bool) -> tf.Tensor:
-    r"""The same bound on the two states of a transition, N = 2.
+    r"""The Donsker-Varadhan bound on the two states of a transition, N = 2.
 
     With T_ij the score of agent state t + i beside surrounding state t + j:
 
     .. math:: m = \tfrac12 (T_{00} + T_{11}) - \log \tfrac12 (e^{T_{01}} + e^{T_{10}})
 
-    when the negatives are swapped, the same with T_00 and T_11 in the logarithm when the
-    permutation happens to be the identity, which makes m <= 0, and the mean over all four
-    combinations with `all_pairs`. Scores enter as differences: so a surrounding state that rests
-    is never paid, where rounding would else show as a millionth of a nat.
+    if the negatives are swapped. If their random permutation is the identity, the logarithm has
+    T_00 and T_11, so that m <= 0. With `all_pairs` it has the mean over all four combinations.
+    Scores enter as differences, so that m is exactly 0 where the surrounding state does not change,
+    without a rounding error of a millionth of a nat.
 
     Args:
         scores: T_ij in [-1, 1], shape [2, 2, W, B].
         swapped: True where the negatives of a worker's whole batch are swapped, shape [W].
-        all_pairs: Takes all four combinations as negatives, whatever `swapped` says.
+        all_pairs: Takes all four combinations as negatives and ignores `swapped`.
 
     Returns:
         m in nats, shape [W, B].

@@ -1,4 +1,4 @@
-"""Distances to nearest neighbours: a reward that no network has to learn."""
+"""Distances to nearest neighbours, for rewards without a network."""
 
 import functools
 import math
@@ -7,26 +7,26 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 FAR = 1e6
-"""Where a row lies that is missing, in each column: further than any place that a robot gets to."""
+"""Value of every column of a missing row, further away than any robot gets."""
 _FEW_COLUMNS, _LONGEST_LIST = 8, 5
 
 
 def kth_nearest(query: tf.Tensor, rows: tf.Tensor, k: int) -> tf.Tensor:
-    r"""Returns how far each query is from the k-th nearest of some rows, [W, B].
+    r"""Returns the distance of each query to its k-th nearest row, [W, B].
 
     .. math:: D_k(x, S) = \lVert x - S_{(k)} \rVert_2
 
-    That is an estimate of the entropy by particles, up to a logarithm and constants. A few columns
-    are subtracted one after the other: in single precision squares and a product are wrong by
-    centimetres where descriptors lie 60 m from the origin.
+    This is a particle estimate of entropy, up to a logarithm and constants. With few columns, the
+    differences are computed column by column: in float32 the expansion into squares and a product
+    has errors of centimetres for descriptors 60 m from the origin.
 
     Args:
         query: Points x, [W, B, D].
-        rows: Points S of each worker, [W, N, D]; where fewer are there, the others lie at `FAR`.
+        rows: Points S of each worker, [W, N, D]; missing rows are `FAR`.
         k: From 1 to N; a query that is among the rows is its own nearest neighbour.
 
     Raises:
-        ValueError: Shapes that do not belong together.
+        ValueError: Shapes do not fit, or k is out of range.
     """
     query.shape.assert_has_rank(3)
     rows.shape.assert_is_compatible_with([query.shape[0], None, query.shape[-1]])
@@ -36,16 +36,16 @@ def kth_nearest(query: tf.Tensor, rows: tf.Tensor, k: int) -> tf.Tensor:
 
 
 def kth_nearest_in_time(query: tf.Tensor, table: tf.Tensor, time: tf.Tensor, k: int) -> tf.Tensor:
-    """Returns the same, [W, B], but to rows of the query's own time alone.
+    """Returns the distance of each query to its k-th nearest row of the same time step, [W, B].
 
     Args:
         query: Points, [W, B, D].
-        table: Rows of each time of an episode, [W, T, N, D].
-        time: Of each query, [W, B], in [0, T).
+        table: Rows of each time step of an episode, [W, T, N, D].
+        time: Time step of each query, [W, B], in [0, T).
         k: From 1 to N.
 
     Raises:
-        ValueError: Shapes that do not belong together.
+        ValueError: Shapes do not fit, or k is out of range.
     """
     time.shape.assert_is_compatible_with(query.shape[:2])
     table.shape.assert_is_compatible_with([query.shape[0], None, None, query.shape[-1]])
@@ -65,7 +65,7 @@ def _differences(query: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 def _products(query: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Returns the same by a matrix product, less exact, and cheaper where columns are many."""
+    """Returns `_differences` by a matrix product: less exact, faster for many columns."""
     centre = tf.reduce_mean(query, axis=-2, keepdims=True)
     query, rows = query - centre, rows - centre
     squares = (
@@ -77,10 +77,10 @@ def _products(query: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 def _kth_smallest(values: tf.Tensor, k: int) -> tf.Tensor:
-    """Returns the k-th smallest along the first axis.
+    """Returns the k-th smallest value along the first axis.
 
-    For small k the values are folded: each half of them as sorted lists of k, of which two become
-    one by minima and maxima of whole arrays. A sort takes row by row.
+    For small k it repeatedly merges two halves of sorted lists, by minima and maxima of whole
+    arrays, which is faster than sorting each row.
     """
     count = values.shape[0]
     if not 1 <= k <= count:
@@ -100,12 +100,12 @@ def _kth_smallest(values: tf.Tensor, k: int) -> tf.Tensor:
 
 
 def _merged(one: Sequence[tf.Tensor], other: Sequence[tf.Tensor], k: int) -> list[tf.Tensor]:
-    """Returns the k smallest of two sorted lists, sorted: all of them where they are fewer.
+    """Returns the k smallest values of two sorted lists, sorted, or all of fewer values.
 
-    The first list joined to the second one backwards rises and falls, and so do the smaller of each
-    pair where one is cut. Such a sequence is sorted by comparing over halving distances (Batcher,
-    1968, Sorting networks and their applications), as if the smallest of all stood before it up to
-    a power of two.
+    The first list followed by the reversed second one is bitonic, and so are the minima of pairs
+    where it is cut to k. A bitonic sequence is sorted by comparisons over halving distances
+    (Batcher, 1968, Sorting networks and their applications), padded in front with the smallest
+    value to a power of two.
     """
     size = min(k, len(one) + len(other))
     merged = [

@@ -1,7 +1,7 @@
-"""What a context says of a task: a product of Gaussian factors, and how far it is from the prior.
+"""The posterior of a task's latent, a product of Gaussian factors, and its KL divergence.
 
-PEARL: efficient off-policy meta-reinforcement learning (arXiv:1903.08254, section 4.1). There the
-factors are diagonal; those that observe one direction each make a full covariance.
+PEARL: efficient off-policy meta-reinforcement learning (arXiv:1903.08254, section 4.1), with
+diagonal factors. Factors that each observe one direction give a full covariance.
 """
 
 import tensorflow as tf
@@ -12,17 +12,17 @@ from music_tf.config.agents import LEAST_VARIANCE
 def product_of_gaussians(
     mean: tf.Tensor, raw_variance: tf.Tensor, counted: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    r"""Returns mean and variance of the posterior that N factors make, [..., L] each.
+    r"""Returns mean and variance of the product of N factors, [..., L] each.
 
     .. math:: \sigma^2 = \Bigl(\sum_n \sigma_n^{-2}\Bigr)^{-1}, \quad
         \mu = \sigma^2 \sum_n \sigma_n^{-2} \mu_n, \quad \sigma_n^2 = \log(1 + e^{w_n})
 
-    The prior is no factor: it acts through `kl_to_prior` alone, as in the authors' code.
+    The prior is no factor: it enters through `kl_to_prior` alone, as in the authors' code.
 
     Args:
         mean: mu of each factor, shape [..., N, L].
-        raw_variance: w, shape [..., N, L]; variances below LEAST_VARIANCE count as that.
-        counted: Which factors there are, 1 or 0, shape [..., N], at least one; None: all.
+        raw_variance: w, shape [..., N, L]; the variance is at least LEAST_VARIANCE.
+        counted: 1 for factors and 0 for padding, shape [..., N], at least one 1; None: all 1.
     """
     precision = 1.0 / tf.maximum(tf.nn.softplus(raw_variance), LEAST_VARIANCE)
     if counted is not None:
@@ -32,7 +32,7 @@ def product_of_gaussians(
 
 
 def kl_to_prior(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
-    r"""Returns the divergence of a diagonal Gaussian from the standard one in nats, [...].
+    r"""Returns the KL divergence of a diagonal Gaussian from N(0, I) in nats, [...].
 
     .. math:: KL(N(\mu, \sigma^2) || N(0, 1)) = \frac{1}{2} \sum_l
         \sigma_l^2 + \mu_l^2 - 1 - \log \sigma_l^2
@@ -44,14 +44,13 @@ def kl_to_prior(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
 def product_of_observations(direction: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     r"""Returns mean [..., L] and root of the precision [..., L, L] after N observations.
 
-    Each says of the latent that its part in one direction is a number, up to unit noise. With the
-    prior N(0, I) this is Bayesian linear regression:
+    Each observation is the product of the latent with a direction, plus unit noise. With the prior
+    N(0, I) this is Bayesian linear regression:
 
     .. math:: \Lambda = I + \sum_n a_n a_n^T = C C^T, \quad
         \mu = \Lambda^{-1} \sum_n a_n b_n, \quad b_n = a_n^T z + \epsilon_n
 
-    The longer a_n, the surer the observation. Planes a^T z = b intersect, where diagonal factors
-    can only be weighed against each other. C is lower triangular.
+    The longer a_n, the more precise the observation. C is lower triangular.
 
     Args:
         direction: a of each observation, shape [..., N, L].
@@ -65,7 +64,7 @@ def product_of_observations(direction: tf.Tensor, value: tf.Tensor) -> tuple[tf.
 
 
 def drawn_from_root(mean: tf.Tensor, root: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
-    r"""Returns a draw [..., L] of a Gaussian whose precision is C C^T, for standard normal noise.
+    r"""Draws from a Gaussian with precision C C^T, given standard normal noise, all [..., L].
 
     .. math:: z = \mu + C^{-T} \epsilon
     """
@@ -73,7 +72,7 @@ def drawn_from_root(mean: tf.Tensor, root: tf.Tensor, noise: tf.Tensor) -> tf.Te
 
 
 def kl_of_root(mean: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
-    r"""Returns the divergence of such a Gaussian from the standard one in nats, [...].
+    r"""Returns the KL divergence of a Gaussian with precision C C^T from N(0, I) in nats, [...].
 
     .. math:: \frac{1}{2} \bigl(\|C^{-1}\|^2 + \|\mu\|^2 - L\bigr) + \sum_l \log C_{ll}
     """

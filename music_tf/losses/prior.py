@@ -1,4 +1,4 @@
-"""Priors over skills, in numpy: needs no TensorFlow."""
+"""Priors over skills, in numpy."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,18 +7,18 @@ Numbers = npt.NDArray[np.float64]
 
 
 def learned_prior(log_likelihood: npt.ArrayLike) -> Numbers:
-    r"""Prior over skills that favours those which are recognised.
+    r"""Prior over skills that favours skills which the discriminator recognises.
 
     .. math:: p(z) \propto \exp(E_{s \sim \pi_z}[\log q(z | s)])
 
-    That of variational intrinsic control (arXiv:1611.07507), which DIAYN (arXiv:1802.06070)
-    compares itself with.
+    The prior of variational intrinsic control (arXiv:1611.07507), a baseline in DIAYN
+    (arXiv:1802.06070).
 
     Args:
         log_likelihood: The expectation for each skill in nats, [K].
 
     Returns:
-        Chances that add up to 1, [K].
+        Probabilities, [K].
     """
     mean = np.asarray(log_likelihood, np.float64)
     likely = np.exp(mean - mean.max())
@@ -27,7 +27,7 @@ def learned_prior(log_likelihood: npt.ArrayLike) -> Numbers:
 
 
 def effective_skills(prior: npt.ArrayLike) -> float:
-    r"""How many equally likely skills have the entropy of chances [K]: from 1 to K.
+    r"""Number of equally likely skills with the same entropy as a prior [K], from 1 to K.
 
     .. math:: \exp(-\sum_z p(z) \log p(z))
     """

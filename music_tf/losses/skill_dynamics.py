@@ -9,17 +9,17 @@ _CLIP = 50.0
 
 
 def skill_dynamics_reward(log_densities: tf.Tensor, active: tf.Tensor) -> tf.Tensor:
-    r"""How much better the active skill predicts a change than K skills do on average.
+    r"""The log-ratio of the active skill's density of a change to the mean density of K skills.
 
     .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
         l_k = \log q(\Delta | f(s), z_k)
 
     Args:
-        log_densities: l, of all one-hot skills, or of the active and some random ones: [..., K].
+        log_densities: l of all one-hot skills, or of the active and some random ones, [..., K].
         active: Which of them is z, one-hot, shape [..., K].
 
     Returns:
-        Nats, at most log K, and 0 where all skills predict alike; shape [...].
+        Nats, at most log K, and 0 if all skills have the same density; shape [...].
     """
     log_densities.shape.assert_is_compatible_with(active.shape)
     its_own = tf.reduce_sum(log_densities * active, axis=-1, keepdims=True)

@@ -13,7 +13,7 @@ def td_target(
     Bounds as in hindsight experience replay (Andrychowicz et al., 2017, arXiv:1707.01495).
 
     Args:
-        reward: r with every term that belongs to it, shape [W, B].
+        reward: r, the sum of all terms, shape [W, B].
         discount: gamma, zero where the episode terminated, shape [W, B].
         next_q: Target critics at a', shape [C, W, B].
         bounds: (lo, hi), infinite where returns are not bounded.
@@ -27,7 +27,7 @@ def td_target(
 
 
 def value_target(q: tf.Tensor, log_density: tf.Tensor, temperature: tf.Tensor) -> tf.Tensor:
-    r"""What a state is worth under a soft policy (Haarnoja et al., 2018, arXiv:1801.01290).
+    r"""Target of the state value in SAC (Haarnoja et al., 2018, arXiv:1801.01290).
 
     .. math:: y_V = \min_i Q_i(s, \tilde a) - \alpha \log \pi(\tilde a | s)
 
@@ -51,7 +51,7 @@ def critic_loss(q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None = Non
     Args:
         q: Critics at replayed actions, shape [C, W, B].
         target: y, shape [W, B].
-        counted: 1, or 0 for steps whose error is taken to be 0, shape [W, B]; None counts all.
+        counted: 1, or 0 for steps whose error counts as 0, shape [W, B]; None: all 1.
 
     Returns:
         One loss a worker, shape [W].
@@ -62,11 +62,11 @@ def critic_loss(q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None = Non
 def half_mean_critic_loss(
     q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None = None
 ) -> tf.Tensor:
-    r"""Half the mean squared error to a target, over batch and ensemble, as QDax has it.
+    r"""Half the mean squared error to a target, over batch and ensemble, as in QDax.
 
     .. math:: L_Q = \frac{1}{2 C B} \sum_{i,b} (y_b - Q_i(s_b, a_b))^2
 
-    Arguments and what is returned are those of `critic_loss`.
+    Arguments and result as in `critic_loss`.
     """
     return 0.5 * tf.reduce_mean(tf.square(_error(q, target, counted)), axis=[0, 2])
 
