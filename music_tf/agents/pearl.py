@@ -164,7 +164,7 @@ class Pearl(SacValue):
         return drawn, kl_to_prior(mean, variance)
 
     def _encoded(self, weights: list[tf.Tensor], context: tf.Tensor) -> tf.Tensor:
-        """Returns outputs [W, m, M, outputs] of the encoder for M parts of contexts [W, m, N, C]."""
+        """Returns outputs [W, m, M, outputs] of the encoder for M parts of each context."""
         encoder = self._config.encoder
         if encoder == MLP:
             return self._encoder.rows(weights, context)
