@@ -1,7 +1,7 @@
-"""Acts in plain numpy: a few rows cost far less than a compiled call, and need no TensorFlow.
+"""Acting in plain numpy: faster than a compiled call for a few rows, and without TensorFlow.
 
-What acts is a `Snapshot`, whoever holds it: training between two updates, a rank that only plays,
-a saved run. A learner with an action distribution of its own adds its actor to `ACTORS`.
+A `Snapshot` acts in training between updates, on actors, and in saved runs. A learner with another
+action distribution adds its actor to `ACTORS`.
 """
 
 import dataclasses
@@ -17,32 +17,32 @@ from music_tf.config.settings import NormalizerConfig
 from music_tf.types import Array, aligned
 
 LOG_DEVIATION_RANGE = (-5.0, 2.0)
-"""Bounds of the log-deviation before squashing that a tanh scales."""
+"""Range of a log-deviation that is scaled by tanh."""
 CLIPPED_RANGE = (-20.0, 2.0)
-"""Bounds of the log-deviation before squashing that is clipped."""
+"""Range of a log-deviation that is clipped."""
 ENCODER = "encoder/"
-"""How the names of weights begin that infer a belief."""
+"""Prefix of the weights of the task encoder."""
 EXPLORER = "explorer/"
-"""How the names of arrays begin that choose among random actions."""
+"""Prefix of the arrays of the model that chooses among random actions."""
 LEAST_DEVIATION = 1e-3
-"""What is added to a softplus."""
+"""Added to the softplus of a deviation."""
 
 
 class Moments(NamedTuple):
-    """What a network normalises its input with."""
+    """Mean and standard deviation that normalise an input."""
 
     mean: Array  # [D]
     deviation: Array  # [D], at least epsilon
 
 
 class NetworkInputs(NamedTuple):
-    """How observations, conditions and goals become what actor and critics read."""
+    """Makes inputs of actor and critics from observations, conditions and goals."""
 
     observation: Moments
     goal: Moments
     config: NormalizerConfig
     condition: int
-    """Numbers of a condition that are read, `Config.seen_condition`; others are left out."""
+    """Number of components of a condition that are inputs, `Config.seen_condition`."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
         """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
@@ -56,7 +56,7 @@ class NetworkInputs(NamedTuple):
         return np.concatenate(parts, axis=-1, out=out)
 
     def observations(self, values: Array) -> Array:
-        """Returns normalised observations [..., O] alone."""
+        """Returns normalised observations, [..., O]."""
         return self._normalize(values, self.observation)
 
     def _normalize(self, values: Array, moments: Moments) -> Array:
@@ -67,20 +67,19 @@ class NetworkInputs(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All that acting needs, by itself: what is sent to actors, lagged, frozen and exported."""
+    """A copy of all that acting needs; it is sent to actors, lagged, frozen and exported."""
 
     actor: str
-    """Which of `ACTORS`; a learner's settings name it."""
+    """Name in `ACTORS`, from the settings of the learner."""
     weights: Mapping[str, Array]
     """Weights of the actor by name, as `actor/hidden_0/kernel`, in the order of its Keras model."""
     inputs: NetworkInputs
     prior: Array | None = None
-    """Chances [K] with which exploring episodes draw one-hot conditions; None: all alike."""
+    """Probabilities [K] of one-hot conditions in exploring episodes; None: uniform."""
     encoder: Mapping[str, Array] = MappingProxyType({})
-    """Weights of what infers a belief, by name, `encoder/hidden_0/kernel`; empty without one."""
+    """Weights of the task encoder by name, `encoder/hidden_0/kernel`; empty without one."""
     explorer: Mapping[str, Array] = MappingProxyType({})
-    """What chooses among random actions of exploration, by name after `EXPLORER`; empty where
-    nothing does."""
+    """Arrays of the model that chooses among random actions, by name; empty without one."""
 
     @property
     def action_dim(self) -> int:
@@ -88,21 +87,21 @@ class Snapshot(NamedTuple):
         return len(list(self.weights.values())[-1])
 
     def act(self, observation: Array, goal: Array, skill: Array, noise: Array | None) -> Array:
-        """Returns actions [E, A]; `noise` [E, A] draws from a stochastic policy, None does not."""
+        """Returns actions [E, A]: samples with standard normal `noise` [E, A], or the mode."""
         given = self.inputs(observation, goal, skill)
         return ACTORS[self.actor].act(list(self.weights.values()), given, noise)
 
 
 def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
-    """Returns the numbers of a snapshot by name: weights, moments as [2, D], and any prior."""
+    """Returns the arrays of a snapshot by name: weights, moments as [2, D], and a prior."""
     moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
+    stacked = {name: np.stack(pair) for name, pair in moments.items()}
     prior = {} if snapshot.prior is None else {"prior": snapshot.prior}
-    beside = {name: np.stack(one) for name, one in moments.items()}
-    return {**snapshot.weights, **snapshot.encoder, **snapshot.explorer, **beside, **prior}
+    return {**snapshot.weights, **snapshot.encoder, **snapshot.explorer, **stacked, **prior}
 
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
-    """Inverts `arrays_of`: returns `like` with these arrays in place of its own."""
+    """Inverts `arrays_of`: returns `like` with the given arrays."""
     observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
     inputs = like.inputs._replace(observation=observation, goal=goal)
     weights, encoder, explorer = (
@@ -114,19 +113,19 @@ def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
 
 
 SKILLS = "skills/"
-"""How names of arrays begin that hold skills which have been learned."""
+"""Prefix of the arrays of finished skills."""
 _MOMENTS = ("observation", "goal")
 
 
 class SkillSnapshots(NamedTuple):
-    """What acts in place of one snapshot where each skill has an actor of its own."""
+    """Acts like one snapshot, but each skill has its own actor."""
 
     each: tuple[Snapshot, ...]
-    """By the number of the skill."""
+    """By skill."""
 
     @property
     def inputs(self) -> NetworkInputs:
-        """How the first skill reads what it observes; others have other moments."""
+        """Inputs of the first skill; the moments of other skills differ."""
         return self.each[0].inputs
 
     @property
@@ -135,22 +134,22 @@ class SkillSnapshots(NamedTuple):
         return self.each[0].action_dim
 
     def act(self, observation: Array, goal: Array, skill: Array, noise: Array | None) -> Array:
-        """Returns actions [E, A], each by the actor of the one-hot `skill` [E, K].
+        """Returns actions [E, A] of the actors of the one-hot `skill` [E, K].
 
-        The last bits depend on how many rows have the same skill.
+        The last bits of an action depend on the number of rows with the same skill.
         """
         numbers = skill.argmax(axis=-1)
         actions = np.empty([len(numbers), self.action_dim], np.float32)
         for number in np.unique(numbers).tolist():
             rows = numbers == number
             drawn = None if noise is None else noise[rows]
-            acting = self.each[number]
-            actions[rows] = acting.act(observation[rows], goal[rows], skill[rows], drawn)
+            snapshot = self.each[number]
+            actions[rows] = snapshot.act(observation[rows], goal[rows], skill[rows], drawn)
         return actions
 
 
 def skill_arrays(snapshot: Snapshot) -> dict[str, Array]:
-    """Returns the numbers of a skill that was learned, by the names of a checkpoint."""
+    """Returns the arrays of a finished skill, by their names in a checkpoint."""
     moments = (snapshot.inputs.observation, snapshot.inputs.goal)
     return {
         **{f"{SKILLS}{name}": array for name, array in snapshot.weights.items()},
@@ -159,7 +158,7 @@ def skill_arrays(snapshot: Snapshot) -> dict[str, Array]:
 
 
 def learned_skill(like: Snapshot, arrays: Mapping[str, Array], skill: int) -> Snapshot:
-    """Returns what one skill acts with, of the `skill_arrays` of all, [K, ...]."""
+    """Returns the snapshot of one skill, from the `skill_arrays` of all skills, [K, ...]."""
     weights = {name: arrays[f"{SKILLS}{name}"][skill].copy() for name in like.weights}
     observation, goal = (Moments(*arrays[f"{SKILLS}moments/{n}"][skill].copy()) for n in _MOMENTS)
     inputs = like.inputs._replace(observation=observation, goal=goal)
@@ -168,14 +167,13 @@ def learned_skill(like: Snapshot, arrays: Mapping[str, Array], skill: int) -> Sn
 
 @dataclasses.dataclass(frozen=True)
 class SnapshotPolicy:
-    """A snapshot as a policy that `rollout.play` can play, here or on another rank."""
+    """A snapshot as a policy for `rollout.play`; `policy_of` describes the fields."""
 
     snapshot: Snapshot | SkillSnapshots
     sample: bool
     rows: int | None
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        """Returns actions [E, A]."""
         step = self.rows or len(observation)
         parts = (slice(start, start + step) for start in range(0, len(observation), step))
         return np.concatenate(
@@ -191,24 +189,27 @@ class SnapshotPolicy:
 def policy_of(
     snapshot: Snapshot | SkillSnapshots, sample: bool = False, rows: int | None = None
 ) -> SnapshotPolicy:
-    """Makes a snapshot a policy that `rollout.play` can play.
+    """Makes a policy for `rollout.play` from a snapshot.
 
-    The last bit of a matrix product depends on how many rows it has, and contacts amplify it. With
-    a fixed number of `rows` at a time a worker acts alike on any number of ranks. With `sample`
-    actions are drawn from a stochastic policy instead of taking its mean.
+    Args:
+        snapshot: Weights and normalisation.
+        sample: Whether to sample from a stochastic policy, instead of taking its mean.
+        rows: Batch size of each matrix product. The last bit of a product depends on its number of
+            rows, and contacts amplify the difference. With a fixed number the actions of a worker
+            do not depend on the number of ranks.
     """
     return SnapshotPolicy(snapshot, sample, rows)
 
 
 class Actor(NamedTuple):
-    """How the actor of one kind of learner acts."""
+    """The output layers of one kind of actor, and its action distribution."""
 
     heads: Callable[[int, int], Mapping[str, tuple[int, int]]]
-    """Kernel shapes of the layers after the hidden ones, by name in the order of the Keras model,
-    for the width of the last hidden layer and the size of an action."""
+    """Maps the width of the last hidden layer and the size of an action to the kernel shapes of the
+    layers after it, by name in the order of the Keras model."""
     act: Callable[[Sequence[Array], Array, Array | None], Array]
-    """Actions [E, A] of weights, inputs [E, I] and standard normal noise [E, A], or None for the
-    most likely action."""
+    """Maps weights, inputs [E, I] and standard normal noise [E, A] to actions [E, A]; without noise
+    to the mode."""
 
 
 def actor_shapes(
@@ -224,7 +225,7 @@ def actor_shapes(
 def weight_shapes(
     prefix: str, kernels: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of what layers with these kernels have, by name after a prefix."""
+    """Returns the shapes of kernels and biases of layers, by name after a prefix."""
     return {
         f"{prefix}{layer}/{part}": shape
         for layer, kernel in kernels.items()
@@ -242,15 +243,15 @@ def deterministic_action(
 
 
 class Gaussian(NamedTuple):
-    """What tells one squashed Gaussian actor from another."""
+    """One kind of squashed Gaussian actor."""
 
     features: bool
-    """Whether a linear layer stands before its heads."""
+    """Whether there is a linear layer before the heads."""
     deviation: str
-    """What its output w says of the deviation: `tanh`, `softplus` or `clip`."""
+    """How the network's output w becomes the deviation: `tanh`, `softplus` or `clip`."""
 
     def act(self, weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
-        """Returns the squashed mean, or a sample where noise is given, [E, A]."""
+        """Returns the squashed mean, or a sample if noise is given, [E, A]."""
         depth = len(weights) // 2 - (3 if self.features else 2)
         hidden = _hidden(weights, inputs, depth)
         if self.features:
@@ -270,7 +271,7 @@ class Gaussian(NamedTuple):
         return np.exp(low + 0.5 * (high - low) * (np.tanh(outputs) + 1.0))
 
     def heads(self, width: int, actions: int) -> dict[str, tuple[int, int]]:
-        """Returns kernel shapes of what follows the hidden layers, as `Actor` has them."""
+        """Returns `Actor.heads`."""
         before = {"features": (width, width)} if self.features else {}
         return {**before, "log_deviation": (width, actions), "mean": (width, actions)}
 
@@ -287,9 +288,9 @@ GAUSSIANS = {
 
 
 def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
-    """Returns the likeliest choice as a one-hot vector, or a sample where noise is given, [E, K].
+    """Returns the most likely choice as a one-hot vector, or a sample if noise is given, [E, K].
 
-    Normal noise becomes Gumbel's: the largest of logit + Gumbel noise is a sample.
+    The sample is the maximum of logit + Gumbel noise, which is computed from the normal noise.
     """
     logits = mlp(weights, inputs)
     if noise is not None:
@@ -308,22 +309,22 @@ ACTORS: dict[str, Actor] = {
     ),
     **{name: Actor(gaussian.heads, gaussian.act) for name, gaussian in GAUSSIANS.items()},
 }
-"""Actors by name; a learner's settings say which one is theirs."""
+"""Actors by name, for the setting `actor` of a learner."""
 
 
 def mlp(weights: Sequence[Array], inputs: Array) -> Array:
-    """Returns the outputs [B, D] of hidden layers and a linear one for inputs [B, I]."""
+    """Applies hidden layers and a linear output layer to inputs [B, I]; returns [B, D]."""
     depth = len(weights) // 2 - 1
     return _dense(weights, _hidden(weights, inputs, depth), depth)
 
 
 def gru(weights: Sequence[Array], inputs: Array) -> Array:
-    r"""Returns what hidden layers, a GRU and a linear layer say after a run of inputs [N, I], [D].
+    r"""Applies hidden layers, a GRU and a linear layer to a sequence [N, I]; returns the last, [D].
 
     .. math:: z = \sigma(W_z x + U_z h), \quad r = \sigma(W_r x + U_r h), \quad
         h \leftarrow z h + (1 - z) \tanh(W x + r (U h))
 
-    h begins with zeros. The equations are Keras's, with biases on both sides.
+    The initial h is zero. As in Keras, both products have a bias.
     """
     *layers, kernel, recurrent, biases, head, head_bias = weights
     given = _hidden(layers, inputs, len(layers) // 2) @ kernel + biases[0]
@@ -339,7 +340,7 @@ def gru(weights: Sequence[Array], inputs: Array) -> Array:
 
 
 def bounded(values: Array, config: NormalizerConfig) -> Array:
-    """Bounds raw values, before they are counted and before they are normalised."""
+    """Clips raw values to `input_clip`, before they enter moments or are normalised."""
     within: Array = np.clip(values, -config.input_clip, config.input_clip)
     return within
 

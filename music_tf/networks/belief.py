@@ -1,7 +1,7 @@
-"""What a robot believes of its task, inferred in plain numpy from what it has lived through.
+"""The belief about a task, inferred from a context in plain numpy.
 
-The same as `losses.posterior` and the encoder in a learner, without TensorFlow: for ranks that only
-act, and for saved policies.
+It is the same computation as `losses.posterior` and the encoder of a learner, without TensorFlow,
+for actors and saved policies.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from music_tf.types import Array
 
 
 class Steps(NamedTuple):
-    """Steps in one task, as far as an encoder may read them."""
+    """Steps in one task, the possible inputs of an encoder."""
 
     observation: Array  # [..., O]
     action: Array  # [..., A]
@@ -29,12 +29,12 @@ class Steps(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """A Gaussian over latents; one without variance draws its mean."""
+    """A Gaussian over latents; with variance 0 it always draws its mean."""
 
     mean: Array  # [L]
-    variance: Array  # [L], of each number by itself
+    variance: Array  # [L], marginal
     spread: Array | None = None
-    """What noise is multiplied with where the covariance is full, [L, L]."""
+    """Matrix that noise is multiplied by if the covariance is full, [L, L]."""
 
     def draw(self, noise: Array) -> Array:
         """Returns latents [..., L] for standard normal noise [..., L]."""
@@ -44,7 +44,7 @@ class Belief(NamedTuple):
 
 
 class Encoder:
-    """Infers beliefs from contexts: rows of observation, action, reward, perhaps what followed."""
+    """Infers beliefs from contexts, which are rows of `context_rows`."""
 
     def __init__(self, weights: Mapping[str, Array], inference: Inference) -> None:
         """Takes the weights by name, in the order of `encoder_shapes`."""
@@ -53,16 +53,13 @@ class Encoder:
 
     @property
     def prior(self) -> Belief:
-        """What is believed without a context: N(0, 1), or 0 where latents are deterministic."""
+        """The belief without a context: N(0, I), or 0 for deterministic latents."""
         zeros = np.zeros(self._latent, np.float32)
         return Belief(zeros, zeros if self._deterministic else zeros + 1.0)
 
     def __call__(self, context: Array) -> Belief:
-        """Returns the posterior of a context [N, C], of all its rows; N >= 1.
-
-        Only an encoder of the user's reads it with TensorFlow.
-        """
-        outputs = self._said(context)
+        """Returns the posterior for a context [N, C], N >= 1; only a user's encoder needs TF."""
+        outputs = self._outputs(context)
         if self._deterministic:
             mean: Array = outputs.mean(axis=0)
             return Belief(mean, np.zeros_like(mean))
@@ -73,12 +70,12 @@ class Encoder:
         variance: Array = 1.0 / precision.sum(axis=0)
         return Belief(variance * (precision * means).sum(axis=0), variance)
 
-    def _said(self, context: Array) -> Array:
-        """Returns what M parts of a context say, [M, outputs]."""
+    def _outputs(self, context: Array) -> Array:
+        """Returns the encoder's outputs for M parts of a context, [M, outputs]."""
         if is_function(self._inference.encoder):
-            from music_tf.networks.own_encoder import said_by_own  # noqa: PLC0415  (TensorFlow)
+            from music_tf.networks.own_encoder import own_outputs  # noqa: PLC0415  (TensorFlow)
 
-            return said_by_own(self._weights, self._inference, context)
+            return own_outputs(self._weights, self._inference, context)
         weights = list(self._weights.values())
         if self._inference.encoder == GRU:
             return gru(weights, context)[None]
@@ -86,7 +83,7 @@ class Encoder:
 
 
 def _after_observations(observed: Array) -> Belief:
-    """Returns the belief after directions and values of observations, [N, L + 1]."""
+    """Returns the belief after N observations, each a direction and a value, [N, L + 1]."""
     direction, value = observed[:, :-1], observed[:, -1]
     precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
     spread = np.linalg.inv(np.linalg.cholesky(precision))
@@ -99,7 +96,7 @@ def encoder_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of an encoder's weights by name, in the order of its Keras model.
 
-    None for an encoder of the user's, whose shapes only its model knows.
+    The result is empty for a user's encoder, whose shapes only its model knows.
     """
     if is_function(inference.encoder):
         return {}
@@ -115,7 +112,7 @@ def encoder_shapes(
 
 
 def context_rows(inference: Inference, inputs: NetworkInputs, steps: Steps) -> Array:
-    """Returns what an encoder reads of steps, [..., C]: normalised observations, action, reward."""
+    """Returns the inputs of an encoder, [..., C]: normalised observations, action, reward."""
     reward = steps.reward[..., None]
     if inference.reward:
         reward = steps.next_extras[inference.reward]

@@ -1,4 +1,4 @@
-"""Names skills in plain numpy, with what a discriminator has learned: needs no TensorFlow."""
+"""A trained discriminator that recognises skills in plain numpy."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -11,32 +11,32 @@ from music_tf.types import Array
 
 
 class Discriminator(NamedTuple):
-    """A discriminator q(z | s) over K skills, as it was saved."""
+    """A saved discriminator q(z | s) over K skills."""
 
     weights: Sequence[Array]
-    """Kernels and biases of its layers in turn, the hidden ones with a ReLU after them."""
+    """Kernel and bias of each layer; hidden layers are ReLU."""
     scale: Array | None
-    """Centre and unit of what it sees, [2, D]; None where that enters raw."""
+    """Mean and deviation of the inputs, [2, D]; None if they are not normalised."""
     columns: tuple[int, ...]
-    """Columns of the observation; empty where the descriptor is an extra."""
+    """Columns of the observation; empty if the descriptor is an extra."""
     after: bool
-    """Whether it looks at the state after an action, or at the one before."""
+    """Whether inputs are from the state after an action, or before it."""
     actions: int = 0
-    """Numbers A of the action that it sees as well."""
+    """Size A of an action if actions are inputs, else 0."""
     blind: bool = False
-    """Whether it sees zeros in place of the state."""
+    """Whether zeros replace the state."""
 
     @property
     def size(self) -> int:
-        """How many numbers D it sees of a state."""
+        """Number D of inputs from a state."""
         return len(self.weights[0]) - self.actions
 
     def log_likelihood(self, seen: Array, action: Array | None = None) -> Array:
         """Returns log q(z | s) in nats for each skill, [..., K].
 
         Args:
-            seen: Of the state, [..., D]; of any size for one that is blind.
-            action: Taken there, [..., A]; counts where actions are seen.
+            seen: Inputs from the state, [..., D]; of any size if the discriminator is blind.
+            action: [..., A]; ignored if actions are no inputs.
         """
         rows = np.zeros((*seen.shape[:-1], self.size), np.float32) if self.blind else seen
         if self.actions and action is not None:
@@ -51,48 +51,47 @@ class Discriminator(NamedTuple):
 def discriminator_of(
     arrays: Mapping[str, Array], inputs: Any, hidden: Sequence[int], skills: int
 ) -> Discriminator | None:
-    """Returns the discriminator of a checkpoint; None where it holds none.
+    """Returns the discriminator of a checkpoint; None if there is none.
 
     Args:
-        arrays: Of the checkpoint, `parameters/discriminator/...` and `scales/discriminator`.
-        inputs: What the checkpoint says that it sees: `components`, `state`, and perhaps `actions`
-            and `blind`.
+        arrays: Arrays of the checkpoint, `parameters/discriminator/...`, `scales/discriminator`.
+        inputs: Its inputs by the checkpoint: `components`, `state`, optional `actions`, `blind`.
         hidden: Units of its hidden layers.
-        skills: How many it tells apart.
+        skills: Number K of skills.
 
     Raises:
-        ValueError: It is not one of this run; the text names what does not fit.
+        ValueError: It does not fit the run; the text names what differs.
     """
     prefix = "parameters/discriminator"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
     first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
     weights = weights_of(arrays, prefix, "logits", [len(first), *hidden, skills])
-    said = inputs if isinstance(inputs, dict) else {}
-    columns = columns_of(said)
-    scale, actions = arrays.get("scales/discriminator"), said.get("actions", 0)
+    stored = inputs if isinstance(inputs, dict) else {}
+    columns = columns_of(stored)
+    scale, actions = arrays.get("scales/discriminator"), stored.get("actions", 0)
     fits = type(actions) is int and 0 <= actions < len(first)
     fits = fits and (scale is None or scale.shape == (2, len(first)))
     fits = fits and len(columns) in (0, len(first) - actions)
-    if not fits or said.get("state") not in ("current", "next"):
+    if not fits or stored.get("state") not in ("current", "next"):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
-    after, blind = said["state"] == "next", said.get("blind") is True
+    after, blind = stored["state"] == "next", stored.get("blind") is True
     return Discriminator(weights, scale, columns, after, actions, blind)
 
 
 def weights_of(
     arrays: Mapping[str, Array], prefix: str, head: str, sizes: Sequence[int]
 ) -> list[Array]:
-    """Returns kernel and bias of each layer of a network in a checkpoint, one after the other.
+    """Returns kernel and bias of each layer of a network in a checkpoint, in order.
 
     Args:
-        arrays: Of the checkpoint.
-        prefix: How their names begin.
-        head: Name of the layer after the hidden ones.
-        sizes: Inputs, units of the hidden layers, and outputs.
+        arrays: Arrays of the checkpoint.
+        prefix: Prefix of the network's names.
+        head: Name of the output layer.
+        sizes: Numbers of inputs, of units in each hidden layer, and of outputs.
 
     Raises:
-        ValueError: One is missing or of another shape; the text names it.
+        ValueError: An array is missing or of another shape; the text names it.
     """
     names = [*(f"hidden_{index}" for index in range(len(sizes) - 2)), head]
     kernels = dict(zip(names, itertools.pairwise(sizes), strict=True))
@@ -106,10 +105,7 @@ def weights_of(
 
 
 def columns_of(inputs: Any) -> tuple[int, ...]:
-    """Returns the columns of an observation that a checkpoint says a network sees.
-
-    None where it sees all of them, or an extra, whose name then stands there.
-    """
+    """Returns the observation columns that a checkpoint lists as inputs; empty for an extra."""
     listed = inputs.get("components") if isinstance(inputs, dict) else None
     columns = tuple(listed) if isinstance(listed, list) else ()
     known = all(type(column) is int and column >= 0 for column in columns)

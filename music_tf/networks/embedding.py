@@ -1,4 +1,4 @@
-"""Finds the way to a place in plain numpy, with an embedding that has been learned."""
+"""Zero-shot control with a learned embedding, in plain numpy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,42 +12,42 @@ from music_tf.types import Array
 PHI = "phi"
 """Name of the embedding among the networks of a run."""
 _HERE = 1e-9
-"""Length of a way below which there is nowhere to go."""
+"""Length of a displacement below which it has no direction."""
 
 
 class Embedding(NamedTuple):
-    """An embedding phi in which skills go far along their condition, as it was saved."""
+    """A saved embedding phi, in which skills move far along their condition."""
 
     weights: Sequence[Array]
-    """Kernels and biases of its layers in turn, the hidden ones with a ReLU after them."""
+    """Kernel and bias of each layer; hidden layers are ReLU."""
     scale: Array | None
-    """Centre and unit of what it sees, [2, n]; None where that enters raw."""
+    """Mean and deviation of the inputs, [2, n]; None if they are not normalised."""
     columns: tuple[int, ...]
-    """Columns of the observation; empty where the descriptor is an extra."""
+    """Columns of the observation; empty if the descriptor is an extra."""
     condition: str
     """Kind of the conditions: `one_hot`, `gaussian` or `sphere`."""
 
     @property
     def seen(self) -> int:
-        """How many numbers n it sees of a state."""
+        """Number n of inputs."""
         return len(self.weights[0])
 
     def __call__(self, seen: Array) -> Array:
-        """Returns points [..., D] of what is seen of states, [..., n]."""
+        """Returns points [..., D] in the embedding for inputs [..., n]."""
         rows = seen if self.scale is None else (seen - self.scale[0]) / self.scale[1]
         return mlp(self.weights, np.asarray(rows, np.float32))
 
     def way(self, here: Array, there: Array) -> Array:
-        """Returns phi(there) - phi(here) of what is seen in two states, each [..., n]."""
+        """Returns phi(there) - phi(here), [..., D], for inputs [..., n]."""
         return self(there) - self(here)
 
     def towards(self, way: Array) -> Array:
-        r"""Returns the condition that leads a way, [..., D]: zero-shot control without a goal.
+        r"""Returns the condition whose skill moves along a displacement, both [..., D].
 
         .. math:: z = \frac{\phi(g) - \phi(s)}{\lVert \phi(g) - \phi(s) \rVert}
 
-        On the sphere. A Gaussian condition has the length sqrt(D) that one has on average. Of
-        skills the one counts whose direction is the nearest (arXiv:2310.08887).
+        The equation is for the sphere. A Gaussian condition gets length sqrt(D), its typical norm.
+        With one-hot conditions the skill of the nearest direction is chosen (arXiv:2310.08887).
         """
         size = way.shape[-1]
         if self.condition == "one_hot":
@@ -60,11 +60,11 @@ class Embedding(NamedTuple):
         return found
 
     def leading(self, here: Array, there: Array) -> Array:
-        """Returns the condition that leads from one place to another, each [..., n]."""
+        """Returns the condition that leads from one state to another, given inputs [..., n]."""
         return self.towards(self.way(here, there))
 
     def distance(self, here: Array, there: Array) -> Array:
-        """Returns how far two places are apart in the embedding, [...]."""
+        """Returns the distance of two states in the embedding, [...]."""
         apart: Array = np.linalg.norm(self.way(here, there), axis=-1)
         return apart
 
@@ -77,18 +77,18 @@ def embedding_of(
     size: int,
     observation: int,
 ) -> Embedding | None:
-    """Returns the embedding of a checkpoint; None where it holds none.
+    """Returns the embedding of a checkpoint; None if there is none.
 
     Args:
-        arrays: Of the checkpoint, `parameters/phi/...` and `scales/phi`.
-        inputs: What the checkpoint says that it sees: `components`.
-        settings: Of the reward that learned it: `hidden_sizes` and `constraint` count.
+        arrays: Arrays of the checkpoint, `parameters/phi/...` and `scales/phi`.
+        inputs: Its inputs by the checkpoint: `components`.
+        settings: Settings of its reward, of which `hidden_sizes` and `constraint` are used.
         condition: Kind of the conditions.
-        size: Numbers D of a condition.
-        observation: Numbers of an observation.
+        size: Size D of a condition.
+        observation: Size O of an observation.
 
     Raises:
-        ValueError: It is not one of this run; the text names what does not fit.
+        ValueError: It does not fit the run; the text names what differs.
     """
     prefix = f"parameters/{PHI}"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
@@ -115,7 +115,7 @@ def embedding_of(
 
 
 def _of_spectral_norm_one(weight: Array) -> Array:
-    """Returns a kernel divided by its largest singular value, and a bias as it is."""
+    """Returns a kernel divided by its largest singular value; a bias is unchanged."""
     if weight.ndim == 1:
         return weight
     scaled: Array = weight / np.linalg.norm(weight, 2)

@@ -1,4 +1,4 @@
-"""Finds the skill that ends nearest to a place, in plain numpy."""
+"""Zero-shot control by the measured end positions of skills, in plain numpy."""
 
 from typing import NamedTuple
 
@@ -8,31 +8,30 @@ from music_tf.types import Array
 
 
 class Ends(NamedTuple):
-    """Where the skills of a run end, as it was measured."""
+    """Measured end positions of the skills of a run."""
 
     points: Array
-    """Mean end of each of K skills, in what skills are told apart by, [K, n]."""
+    """Mean descriptor of each of K skills at the end of an episode, [K, n]."""
     columns: tuple[int, ...] = ()
-    """Of the observation, that these numbers are; empty where they stand beside it or nobody has
-    asked the environment."""
+    """Columns of the observation that the descriptor has; empty if it is an extra or unknown."""
 
     @property
     def seen(self) -> int:
-        """How many numbers n an end has."""
+        """Size n of the descriptor."""
         return len(self.points[0])
 
     def nearest(self, there: Array) -> Array:
-        """Returns the skill whose end lies nearest to a place [..., n], as one-hot [..., K]."""
+        """Returns the skill whose end is nearest to a goal [..., n], as one-hot [..., K]."""
         apart = np.linalg.norm(there[..., None, :] - self.points, axis=-1)
         one_hot: Array = np.eye(len(self.points), dtype=np.float32)[apart.argmin(axis=-1)]
         return one_hot
 
     def leading(self, here: Array, there: Array) -> Array:
-        """Returns the same, wherever one is."""
+        """Returns `nearest` for any current state, to be used like `Embedding.leading`."""
         del here
         return self.nearest(there)
 
     def distance(self, here: Array, there: Array) -> Array:
-        """Returns how far two places [..., n] are apart, [...]."""
+        """Returns the distance between descriptors [..., n], [...]."""
         apart: Array = np.linalg.norm(there - here, axis=-1)
         return apart

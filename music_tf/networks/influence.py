@@ -1,4 +1,4 @@
-"""Says how much each of some actions decides what happens next, in plain numpy: to explore by."""
+"""The causal influence of candidate actions in plain numpy, for exploration."""
 
 import math
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from music_tf.config.agents import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 from music_tf.types import Array
 
 INFLUENCE_MODEL = "influence_model"
-"""Name of the model of what follows an action among the networks of a run."""
+"""Name of the network that predicts the effect of an action."""
 
 
 def influences(arrays: Mapping[str, Array], states: Array, actions: Array) -> Array:
-    """Returns what `losses.influence.influence_of_actions` says of a model, in nats, [B, N].
+    """Returns `losses.influence.influence_of_actions` of a model, in nats, [B, N].
 
     Args:
-        arrays: Its weights by name in the order of the Keras model, and the scale of its states.
-        states: Observations [B, O].
-        actions: Some for each of them, [B, N, A].
+        arrays: Weights by name in the order of the Keras model, and the scale of its states.
+        states: Observations, [B, O].
+        actions: N candidates in each state, [B, N, A].
     """
     weights = [array for name, array in arrays.items() if name.startswith(INFLUENCE_MODEL)]
     scale = arrays.get(f"scales/{INFLUENCE_MODEL}")
@@ -35,7 +35,7 @@ def influences(arrays: Mapping[str, Array], states: Array, actions: Array) -> Ar
 
 
 def _from_mixture(mean: np.ndarray, variance: np.ndarray) -> Array:
-    """Returns how far each Gaussian [B, N, n] is from the mixture of all, [B, N]."""
+    """Returns the divergence of each Gaussian [B, N, n] from the mixture of all N, [B, N]."""
     own, other = variance[:, :, None], variance[:, None]
     apart = np.square(mean[:, :, None] - mean[:, None])
     divergence = 0.5 * ((own + apart) / other - 1.0 + np.log(other / own)).sum(axis=-1)

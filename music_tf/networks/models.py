@@ -1,7 +1,7 @@
-"""The networks of all learners and rewards.
+"""The Keras models of all learners and rewards.
 
-Hidden layers are ReLU and biases zero. Kernels are Glorot-uniform as in OpenAI Baselines' HER,
-unless another initialiser is named.
+Unless stated otherwise, hidden layers are ReLU, initial biases zero and initial kernels
+Glorot-uniform, as in OpenAI Baselines' HER.
 """
 
 from collections.abc import Sequence
@@ -66,14 +66,14 @@ def gaussian_actor(
 ) -> keras.Model:
     r"""Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
 
-    `actor`, one of `acting.GAUSSIANS`, says how the network's output w becomes the deviation. It
-    also says whether a linear layer as wide as the last hidden one stands before the heads.
+    `actor`, one of `acting.GAUSSIANS`, selects the map from the network's output w to the
+    deviation, and whether there is a linear layer before the heads, as wide as the last hidden one.
 
     .. math:: \sigma = \exp(-5 + 3.5 (\tanh w + 1)), \quad
         \sigma = \log(1 + e^w) + 10^{-3}, \quad \sigma = \exp(\operatorname{clip}(w, -20, 2))
 
-    The first, with the linear layer, is the MUSIC release's (arXiv:2103.08107). Brax and QDax have
-    the second, the authors of SAC (arXiv:1801.01290) the third.
+    The MUSIC release (arXiv:2103.08107) has the first map and the linear layer, Brax and QDax have
+    the second map, and the code of SAC (arXiv:1801.01290) the third.
     """
     kind = GAUSSIANS[actor]
     inputs = keras.Input([input_dim])
@@ -100,10 +100,7 @@ def critic(
     seed: np.random.Generator,
     initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps inputs and actions, joined to [B, input_dim + A], to action values [B, 1].
-
-    With actions of size 0 it values states alone.
-    """
+    """Maps inputs and actions, joined to [B, input_dim + A], to values [B, 1]; A may be 0."""
     return plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
 
 
@@ -135,9 +132,9 @@ def statistics_network(
 def influence_model(
     inputs_dim: int, outputs: int, hidden_sizes: Sequence[int], seed: np.random.Generator
 ) -> keras.Model:
-    """Maps states beside actions, [B, inputs_dim], to means of n numbers and to what variances are.
+    """Maps states and actions, [B, inputs_dim], to means and raw variances, each [B, outputs].
 
-    Both are [B, n]. Units are tanh and kernels orthogonal, as in the code of arXiv:2106.03443.
+    Units are tanh and kernels orthogonal, as in the code of arXiv:2106.03443.
     """
     hidden = inputs = keras.Input([inputs_dim])
     for index, units in enumerate(hidden_sizes):
@@ -153,9 +150,9 @@ def recurrent_encoder(
     seed: np.random.Generator,
     initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps runs of rows [B, N, row_dim] and states [B, H] to what they say, and states after them.
+    """Maps sequences [B, N, row_dim] and GRU states [B, H] to outputs [B, outputs] and new states.
 
-    The first is [B, outputs]. H is the last of the sizes.
+    H is the last of the hidden sizes.
     """
     rows, state = keras.Input([None, row_dim]), keras.Input([hidden_sizes[-1]])
     cell = keras.layers.GRU(
@@ -164,11 +161,11 @@ def recurrent_encoder(
         name="gru",
         kernel_initializer=keras.initializers.GlorotUniform(seed=int(seed.integers(2**31))),
         recurrent_initializer=keras.initializers.Orthogonal(seed=int(seed.integers(2**31))),
-        use_cudnn=False,  # the same numbers everywhere, and XLA knows no such call
+        use_cudnn=False,  # equal results on CPU and GPU, and XLA does not support cuDNN's GRU
     )
     last, after = cell(_hidden(rows, hidden_sizes, seed, initializer), initial_state=state)
-    said = _dense(outputs, None, "factor", seed, initializer)(last)
-    return keras.Model([rows, state], [said, after])
+    factors = _dense(outputs, None, "factor", seed, initializer)(last)
+    return keras.Model([rows, state], [factors, after])
 
 
 def plain(
@@ -179,7 +176,7 @@ def plain(
     seed: np.random.Generator,
     initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps [B, size] to [B, outputs] by hidden layers and a linear one of this name."""
+    """Maps [B, size] to [B, outputs] by hidden layers and a linear layer called `name`."""
     inputs = keras.Input([size])
     hidden = _hidden(inputs, hidden_sizes, seed, initializer)
     return keras.Model(inputs, _dense(outputs, None, name, seed, initializer)(hidden))

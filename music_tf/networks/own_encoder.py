@@ -1,4 +1,4 @@
-"""An encoder of the user's: a Keras model that a function of theirs makes."""
+"""A task encoder that a function of the user makes, as a Keras model."""
 
 import dataclasses
 import functools
@@ -17,16 +17,16 @@ _OPTION = "agent.encoder"
 _SEED = "seed_generator_state"
 """Name of Keras's variable for the seed of a dropout, which is no weight."""
 _CONTEXTS = (2, 3)
-"""Contexts, and rows of each, on which a model is tried."""
+"""Number of contexts, and of rows in each, in the test call of a model."""
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnEncoder(Network):
-    """A model of the user's, whose layers may have any names: its weights have numbers."""
+    """A user's model; its weights are numbered, because names of layers may differ by process."""
 
     @property
     def weight_names(self) -> list[str]:
-        """Names like `encoder/0/kernel`, the same in every process."""
+        """Names like `encoder/0/kernel`."""
         return [f"{self.name}/{n}/{weight.name}" for n, weight in enumerate(self._variables)]
 
     @property
@@ -38,10 +38,10 @@ class OwnEncoder(Network):
 def own_encoder(
     inference: Inference, row_dim: int, seed: int = 0, learning_rate: float = 0.0
 ) -> OwnEncoder:
-    """Calls the function, as `function(row_dim, outputs, sizes, seed)`, and tries its model.
+    """Calls `function(row_dim, outputs, sizes, seed)` of the user, and checks its model.
 
-    The model maps contexts [B, N, row_dim] to what M parts of each say of the latent,
-    [B, M, outputs]. M is the user's choice: N if each row speaks for itself, 1 if one state does.
+    The model maps contexts [B, N, row_dim] to M factors of the posterior, [B, M, outputs]. The user
+    chooses M: N for a factor from each row, 1 for one from a final state.
 
     Raises:
         UsageError: The function fails, or its model does not fit.
@@ -56,12 +56,12 @@ def own_encoder(
         is_model = isinstance(model, keras.Model)
         tried = model(np.zeros([*_CONTEXTS, row_dim], np.float32)) if is_model else 0.0
         shape: list[int] = list(np.shape(tried))
-    except FROM_USERS as error:  # whatever a function of the user's raises
-        said = f"{type(error).__name__}: {str(error)[:200]}"
-        raise UsageError(f"{_OPTION}: {inference.encoder} fails: {said}") from error
+    except FROM_USERS as error:
+        text = f"{type(error).__name__}: {str(error)[:200]}"
+        raise UsageError(f"{_OPTION}: {inference.encoder} fails: {text}") from error
     if not is_model:
         raise UsageError(f"{expected}, got {model!r:.80}")
-    parts = shape[1:2]  # as many as the user likes
+    parts = shape[1:2]  # M
     if shape != [_CONTEXTS[0], *parts, inference.outputs] or parts == [0]:
         raise UsageError(f"{expected}, got {shape} for {[*_CONTEXTS, row_dim]}")
     kept = [weight.path for weight in model.non_trainable_variables if weight.name != _SEED]
@@ -73,23 +73,23 @@ def own_encoder(
     return OwnEncoder("encoder", model, learning_rate)
 
 
-def said_by_own(weights: Mapping[str, Array], inference: Inference, context: Array) -> Array:
-    """Returns what the user's model says of a context [N, C] with these weights, [M, outputs].
+def own_outputs(weights: Mapping[str, Array], inference: Inference, context: Array) -> Array:
+    """Returns the outputs [M, outputs] of the user's model for a context [N, C].
 
-    It is the one part of acting that needs TensorFlow.
+    It is the only part of acting that needs TensorFlow.
 
     Raises:
-        UsageError: The weights are not those of the model that the function makes.
+        UsageError: The weights do not fit the model.
     """
     network = _remembered(inference, context.shape[-1])
     _check_weights(weights, network, inference.encoder)
-    outputs = network([weights[name] for name in network.weight_names], context[None])
-    said: Array = np.asarray(outputs)[0]
-    return said
+    factors = network([weights[name] for name in network.weight_names], context[None])
+    outputs: Array = np.asarray(factors)[0]
+    return outputs
 
 
 def _check_weights(weights: Mapping[str, Array], network: OwnEncoder, function: str) -> None:
-    """Refuses weights of another model, as after an edit of the function that made it."""
+    """Refuses weights of another model, such as after an edit of the function."""
     made = dict(zip(network.weight_names, network.shapes, strict=True))
     stored = {name: array.shape for name, array in weights.items()}
     for name in dict.fromkeys((*made, *stored)):

@@ -1,8 +1,8 @@
 """One flat vector that holds the weights of every network of a run.
 
-A network reads its own segments of the vector. So one all-reduce, one Adam step and one Polyak
-average serve all of them, and a frozen copy is a copy of the vector. Nothing depends on the names
-that Keras happens to count up.
+Each network reads its segments of the vector. So one all-reduce, one Adam step and one Polyak
+average serve all networks, and a frozen copy is a copy of the vector. Names of weights do not
+depend on the counters that Keras appends to names.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """Gives a Keras model weights from outside, so that all of them can lie in one flat vector."""
+    """A Keras model that is applied with weights from the flat vector."""
 
     name: str
     model: keras.Model
@@ -40,7 +40,7 @@ class Network:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes in the same order."""
+        """Shapes in the order of `weight_names`."""
         return [tuple(weight.shape) for weight in self._variables]
 
     @property
@@ -57,44 +57,39 @@ class Network:
         return [weight for layer in self.model.layers for weight in layer.trainable_variables]
 
     def __call__(self, weights: Sequence[tf.Tensor], *inputs: tf.Tensor) -> tf.Tensor:
-        """Applies the model with `weights` in place of its own.
-
-        What else a recurrent layer keeps are seeds of a dropout that it does not have.
-        """
+        """Applies the model with `weights` in place of its own."""
         given = inputs[0] if len(inputs) == 1 else list(inputs)
+        # recurrent layers have seeds of a dropout, which is not used
         seeds = [np.zeros(each.shape, each.dtype) for each in self.model.non_trainable_variables]
         outputs, _ = self.model.stateless_call(weights, seeds, given)
         return outputs
 
     def rows(self, weights: Sequence[tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
-        """Applies a model of one input and one output to inputs [..., n]; returns [..., m]."""
+        """Applies a model with one input and one output to inputs [..., n]; returns [..., m]."""
         outputs = self(weights, tf.reshape(inputs, [-1, inputs.shape[-1]]))
         return tf.reshape(outputs, [*inputs.shape[:-1], outputs.shape[-1]])
 
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:
-    """Lets a single number be trained like a network, such as the logarithm of a temperature."""
+    """A number that is trained like a network, such as the logarithm of a temperature."""
 
     name: str
     value: float
-    """At the start."""
+    """Initial value."""
     learning_rate: float
     """Adam step size."""
 
     @property
     def weight_names(self) -> list[str]:
-        """The scalar has one weight, under its own name."""
         return [self.name]
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The weight is a scalar."""
         return [()]
 
     @property
     def initial(self) -> Array:
-        """The value at the start, as a flat vector [1]."""
         return np.array([self.value], np.float32)
 
     @property
@@ -103,7 +98,7 @@ class Scalar:
 
 
 class Layout:
-    """Finds each weight of several networks in the flat vector."""
+    """The places of the weights of several networks in the flat vector."""
 
     def __init__(self, networks: Iterable[Network | Scalar]) -> None:
         self.networks = tuple(networks)
@@ -116,12 +111,12 @@ class Layout:
 
     @property
     def expected(self) -> dict[str, tuple[np.dtype[np.float32], tuple[int, ...]]]:
-        """Type and shape of each weight by name, as the gate of stored arrays compares them."""
+        """Type and shape of each weight by name, to check stored arrays."""
         kind = np.dtype(np.float32)
         return {name: (kind, shape) for name, shape in zip(self.names, self._shapes, strict=True)}
 
     def initial(self) -> Array:
-        """Returns the flat vector of all networks as initialised, shape [P]."""
+        """Returns the initial flat vector of all networks, shape [P]."""
         return np.concatenate([network.initial for network in self.networks]).astype(np.float32)
 
     def learning_rates(self) -> Array:
@@ -134,7 +129,7 @@ class Layout:
         """Returns the part of the flat vector that holds these networks.
 
         Raises:
-            ValueError: They do not lie side by side, or one of them is unknown.
+            ValueError: They are not adjacent, or one of them is unknown.
         """
         wanted = [network for network in self.networks if network.name in names]
         first = self.networks.index(wanted[0]) if wanted else 0
@@ -144,7 +139,7 @@ class Layout:
         return slice(start, start + sum(network.size for network in wanted))
 
     def split(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
-        """Returns the weights of each network by its name, in their own shapes."""
+        """Returns the weights of each network by its name, reshaped."""
         pieces = tf.split(flat, self._sizes)
         shaped = [
             tf.reshape(piece, shape) for piece, shape in zip(pieces, self._shapes, strict=True)
@@ -161,22 +156,20 @@ class Layout:
         }
 
     def flatten(self, arrays: Mapping[str, Array]) -> Array:
-        """Joins weights by name, of the shapes that are `expected`, to the flat vector."""
+        """Joins weights by name, with the `expected` shapes, into the flat vector."""
         return np.concatenate([np.ravel(arrays[name]) for name in self.names])
 
 
 def compiled(
     function: Callable[Parameters, Result], xla: bool = False
 ) -> Callable[Parameters, Result]:
-    """Compiles a function of nests of tensors, always of the same shapes, to a graph.
+    """Compiles a function of nested tensors to a graph.
 
-    Debug eagerly with `tf.config.run_functions_eagerly`. XLA is for a GPU, where each operation
-    would be a launch. Measured on the CPU it does not speed up these networks, and it costs every
-    rank 70 MB.
-
-    TensorFlow warns of retracing by the code of a function, which all runs of a process share. A
-    partial has none, so that each run is counted by itself.
+    Debug eagerly with `tf.config.run_functions_eagerly`. XLA is for a GPU, where it saves a kernel
+    launch for each operation. On the CPU it does not speed up these networks, and it needs 70 MB
+    more on every rank.
     """
+    # TensorFlow counts retraces by a function's code; a partial has none, so runs do not add up
     own = functools.partial(function)
     graph = tf.function(own, autograph=False, jit_compile=xla or None)
     return cast(Callable[Parameters, Result], graph)

@@ -1,4 +1,4 @@
-"""A narrow network over very many rows, with a gradient that reads its hidden layer once."""
+"""A two-layer network for very many rows, with a gradient that saves memory traffic."""
 
 from collections.abc import Callable
 from typing import cast
@@ -27,14 +27,14 @@ def two_layers(
 ) -> tf.Tensor:
     r"""Returns relu(x A + a) v, with gradients for the weights and none for the rows.
 
-    A ReLU is its input times whether that is positive. Let u be the gradient of the output. All
-    gradients follow from one product with the pattern of active units, and nothing as large as the
-    hidden layer is made on the way back:
+    A ReLU multiplies its input by the indicator that it is positive. With u the gradient of the
+    output, all gradients follow from one product with these indicators, and the backward pass
+    allocates nothing as large as the hidden layer:
 
     .. math:: G = [x, 1]^T \operatorname{diag}(u) \, 1\{x A + a > 0\}, \quad
         dA_{ij} = G_{ij} v_j, \quad da_j = G_{D+1,j} v_j, \quad
         dv_j = \sum_i [A; a]_{ij} G_{ij}
 
-    Shapes are x [R, D], A [D, H], a [H], v [H, 1], and [R, 1] of what is returned.
+    Shapes are x [R, D], A [D, H], a [H], v [H, 1]; the result is [R, 1].
     """
     return cast(tf.Tensor, _two_layers(rows, kernel, bias, output_kernel))

@@ -1,1 +1,1 @@
-"""Experience replay: whole episodes, hindsight goals."""
+"""Experience replay of episodes, steps or tasks, with hindsight goals."""

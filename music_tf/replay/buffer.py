@@ -1,4 +1,4 @@
-"""The experience of one rank: a store of episodes for each of its workers."""
+"""The replay buffer of one rank, with a store for each of its workers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,27 +16,31 @@ from music_tf.replay.watch import RewardWatch
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
 
 LEARNING = "replay/transitions"
-"""Purpose of the batches that actor and critics learn from, the only ones drawn by priority."""
+"""Random stream of the minibatches of actor and critics, the only ones drawn by priority."""
 
 
 class Shard:
-    """Episodes of one worker; memory is touched only where it is used.
+    """Whole episodes of one worker; unused memory is never touched.
 
-    What is drawn together lies together: a packed row for each state, for each step and for each
-    episode. Fetching a row costs about as much as fetching one number of it.
+    Each state, step and episode is a packed row, because reading a row costs about as much as
+    reading one of its numbers.
     """
 
     def __init__(
         self, spec: EnvSpec, skills: int, config: ReplayConfig, columns: Sequence[int] = ()
     ) -> None:
-        """Makes an empty shard for conditions of size K.
+        """Makes an empty shard.
 
-        `columns` of the observation are also kept by themselves, for batches of whole
-        trajectories that need no more.
+        Args:
+            spec: Sizes of the environment.
+            skills: Size K of a condition.
+            config: Settings of replay.
+            columns: Columns of the observation that are also stored separately, for
+                `trajectories`.
         """
         steps = spec.max_episode_steps
         self.longest = steps
-        """Most steps T of a trajectory."""
+        """Maximum number of steps T of a trajectory."""
         count = self.capacity = max(1, config.capacity // steps)
         self.size = 0
         self._cursor = 0
@@ -62,24 +66,22 @@ class Shard:
             for block in (self._states, self._steps, self._episodes)
             for name in block.dtype.names or ()
         }
-        """Views of the packed rows by name; together all that has to be saved."""
+        """Views of the packed rows by name; a checkpoint holds exactly these."""
         self.tracks = np.empty([count, steps + 1, len(columns)], np.float32)
         self._returns = np.empty([count], np.float32)
         blocks = (self._states, self._steps, self._episodes, self.tracks, self._returns)
         self.bytes = sum(block.nbytes for block in blocks)
-        """What it takes once it is full."""
+        """Memory of the full shard."""
         self.on_write: Callable[[IntArray], None] | None = None
-        """Hears which slots have been written."""
+        """Callback with the slots that have been written."""
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
     ) -> IntArray:
-        """Copies episodes into the store and returns their slots.
+        """Copies episodes, with priorities [E] if there are any, and returns their slots.
 
-        Slots are filled in order. What no longer fits overwrites: with `random` uniformly chosen
-        filled slots, with replacement, as in OpenAI Baselines' HER; with `oldest` a ring.
-
-        Where episodes are drawn by priority, each comes with its own, [E].
+        In a full store `overwrite` decides which slots are replaced: uniformly drawn ones, with
+        replacement, as in OpenAI Baselines' HER, or the oldest.
         """
         rows = episodes.named()
         if priority is not None:
@@ -106,14 +108,14 @@ class Shard:
         return slots, self.arrays["length"][slots]
 
     def trajectories(self, slots: IntArray, out: Array) -> None:
-        """Copies kept columns of the episodes in slots [U, M] into [U, M, T + 1, D]."""
-        for found, own in zip(out, slots, strict=True):  # half the time of a copy more
+        """Copies `columns` of the episodes in `slots` [U, M] into `out` [U, M, T + 1, D]."""
+        for found, own in zip(out, slots, strict=True):  # `take` into `out` halves the time
             self.tracks.take(own, axis=0, out=found, mode="clip")
 
     def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
-        """Draws steps with replacement: an episode, then a step of it, then perhaps a new goal.
+        """Draws an episode, a step of it, and perhaps another goal, with replacement.
 
         With `by_priority`, episodes are drawn by the rank of their priority, if they have one.
         """
@@ -128,7 +130,7 @@ class Shard:
         return Picks(slot, time, np.where(relabelled, chosen, -1))
 
     def look_up(self, picks: Picks) -> Drawn:
-        """Returns the steps that have been picked, under the goals that count."""
+        """Returns the picked steps, with their own or relabelled goals."""
         slot, time, chosen = picks
         relabelled = chosen >= 0
         episode = self._episodes.take(slot)
@@ -152,16 +154,13 @@ class Shard:
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
-            truncated=last & ~(episode["terminated"] | episode["lost"]),  # whole episodes end so
+            truncated=last & ~(episode["terminated"] | episode["lost"]),  # episodes are whole
             lost=episode["lost"] & last,
             goal_rest=rest,
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Draws states with relabelled goals from episodes that need not be stored.
-
-        As many as full episodes have steps: observations [E * T, O] and goals [E * T, G].
-        """
+        """Draws observations [E * T, O] and relabelled goals [E * T, G] from given episodes."""
         count = episodes.reward.size
         episode = generator.integers(len(episodes.length), size=count)
         length = episodes.length[episode]
@@ -172,17 +171,17 @@ class Shard:
         return episodes.observation[episode, time], goal
 
     def full_rows(self) -> dict[str, np.ndarray]:
-        """Returns what a save of all slots holds, for names, types and shapes."""
+        """Returns the arrays of a save of all slots, for their names, types and shapes."""
         slots = np.broadcast_to(np.int64(0), self.capacity)
         return {**self.arrays, "slots": slots, "size": np.array(0), "cursor": np.array(0)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks rows in order of saving, before any of them is restored.
+        """Checks saved rows, in the order of their saves, before they are restored.
 
-        They have the names, types and shapes of `full_rows`, or fewer rows.
+        Names, types and shapes have been compared with `full_rows`.
 
         Raises:
-            ValueError: They lie outside the shard, or leave some of it unset.
+            ValueError: Rows lie outside the shard, or episodes are missing.
         """
         filled: set[int] = set()
         size = 0
@@ -201,7 +200,7 @@ class Shard:
             raise ValueError(f"replay: {len(filled)} of {size} episodes are there")
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Starts from an empty store and repeats the additions that `saved` holds, in order."""
+        """Empties the store, and adds the saved rows in order."""
         self.size = self._cursor = 0
         self._unsaved = []
         for rows in saved:
@@ -209,34 +208,35 @@ class Shard:
             self._put(rows["slots"], rows)
 
     def purge(self, generator: np.random.Generator) -> None:
-        """Forgets a random half of the episodes."""
+        """Drops a random half of the episodes."""
         kept = np.sort(generator.permutation(self.size)[: self.size // 2])
         rows = self.rows(kept) | {"slots": np.arange(len(kept)), "size": np.array(len(kept))}
         self.restore([rows | {"cursor": np.array(0)}])
 
     def unsaved(self) -> dict[str, np.ndarray]:
-        """Returns what came since `mark_saved`; empty where nothing did."""
+        """Returns the rows that were added since `mark_saved`; empty without any."""
         return self.rows(np.unique(np.concatenate(self._unsaved))) if self._unsaved else {}
 
     def everything(self) -> dict[str, np.ndarray]:
-        """Returns all that is stored, as `unsaved` would if nothing were saved yet."""
+        """Returns all rows in the form of `unsaved`."""
         return self.rows(np.arange(self.size)) if self.size else {}
 
     def mark_saved(self) -> None:
-        """Notes that what `unsaved` or `everything` returned is safe."""
+        """Marks all rows as saved."""
         self._unsaved = []
 
     def rows(self, slots: IntArray) -> dict[str, np.ndarray]:
-        """Returns copies of the episodes in `slots` with all that `restore` needs."""
+        """Returns copies of the episodes in `slots`, for `restore`."""
         fields = {name: values[slots] for name, values in self.arrays.items()}
         size, cursor = np.array(self.size), np.array(self._cursor)
         return {**fields, "slots": slots, "size": size, "cursor": cursor}
 
     def numbers(self, slots: IntArray) -> tuple[Array, Array, Array]:
-        """Returns copies of packed rows as plain numbers, for another place to look them up.
+        """Returns copies of packed rows as float32 arrays, for `DeviceReplay`.
 
-        States [N, T + 1, S] and steps [N, T, A + 1] as `layout` has them; of episodes [N, E] goal,
-        skill, return, `terminated`, `lost` and length.
+        Returns:
+            States [N, T + 1, S] and steps [N, T, A + 1], with the columns of `layout`; episodes
+            [N, E], with goal, skill, return, `terminated`, `lost` and length.
         """
         states, steps = (
             rows[slots].view(np.float32).reshape(len(slots), rows.shape[1], rows.itemsize // 4)
@@ -250,7 +250,7 @@ class Shard:
 
     @property
     def layout(self) -> dict[str, slice]:
-        """Where what states and steps hold lies in their plain numbers, by name."""
+        """Columns of states and steps in `numbers`, by name."""
         places: dict[str, slice] = {}
         for block in (self._states, self._steps):
             start = 0
@@ -261,7 +261,7 @@ class Shard:
         return places
 
     def _put(self, slots: IntArray, rows: Mapping[str, np.ndarray]) -> None:
-        """Writes rows into given slots, and what follows from them."""
+        """Writes rows into slots, and updates tracks and returns."""
         for name, array in self.arrays.items():
             array[slots] = rows[name]
         self.tracks[slots] = rows["observation"][:, :, self.columns]
@@ -271,9 +271,10 @@ class Shard:
 
 
 class ReplayBuffer:
-    """The shards of this rank's workers, sampled alike: batches are [U, W, B, ...].
+    """The stores of this rank's workers; minibatches are [U, W, B, ...].
 
-    What is drawn, and looking it up, are two steps: the second may happen elsewhere.
+    Drawing indices (`pick`) and looking them up (`transitions`) are separate, because the look-up
+    can happen on a GPU.
     """
 
     def __init__(
@@ -285,26 +286,30 @@ class ReplayBuffer:
         seed: int,
         goal_end: GoalEnd | None = None,
     ) -> None:
-        """Wraps shards, by worker index over all ranks.
+        """Wraps the stores.
 
-        `goal_reward` recomputes the task reward under any goal; without it task rewards are
-        zeros. `goal_end` says where an episode ends under another goal; without it, where it
-        ended. `discount`, gamma per environment step, enters here and nowhere else.
+        Args:
+            shards: Stores by index of the worker among all ranks.
+            config: Settings of replay.
+            goal_reward: Recomputes the task reward under any goal; None: task rewards are zeros.
+            discount: Gamma per environment step, which is applied in replay alone.
+            seed: Seed of the run.
+            goal_end: Tells where an episode ends under another goal; None: where it ended.
         """
         self.shards = shards
         self.batch_size = config.batch_size
         self._config = config
         self.goal_reward, self.goal_end = goal_reward, goal_end
         self.watch: RewardWatch | None = None
-        """Compares rewards that are recomputed, where steps are paid under the goals that count."""
+        """Compares recomputed rewards with those of steps; None without a task reward."""
         self.discount = discount
         self._seed = seed
         self.shrunk = False
-        """Whether something was forgotten that files still hold: the next save writes all rows."""
+        """Whether rows were dropped that files still hold: the next save has to write all rows."""
 
     @property
     def longest(self) -> int:
-        """Most steps T of a trajectory."""
+        """Maximum number of steps T of a trajectory."""
         return next(iter(self.shards.values())).longest
 
     def add(
@@ -320,14 +325,11 @@ class ReplayBuffer:
             shard.add(episodes[worker], generator, priority)
 
     def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
-        """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...].
-
-        Every task reward is recomputed under the goal that the transition ends up with.
-        """
+        """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...]."""
         return self.transitions(self.pick(updates, cycle, purpose))
 
     def pick(self, updates: int, cycle: int, purpose: str = LEARNING) -> Picks:
-        """Draws which steps all updates of a cycle see, and under which goals, [U, W, B].
+        """Draws steps and goals for all updates of a cycle, [U, W, B].
 
         Episodes are drawn uniformly or, for `LEARNING`, by the rank of their priority if they have
         one.
@@ -342,7 +344,7 @@ class ReplayBuffer:
         return Picks(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
     def transitions(self, picks: Picks) -> Transition:
-        """Returns the transitions that have been picked, [U, W, B, ...]."""
+        """Returns the picked transitions, [U, W, B, ...], with rewards under their goals."""
         batches = []
         for index, shard in enumerate(self.shards.values()):
             drawn = shard.look_up(Picks(*(part[:, index] for part in picks)))
@@ -353,12 +355,12 @@ class ReplayBuffer:
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
 
     def sample_contexts(self, updates: int, rows: int, cycle: int) -> Transition:
-        """Draws N = `rows` steps of the latest visit to each task of each update.
+        """Draws N = `rows` steps of the latest visit to each task of each update, [U, W, m, N].
 
-        The tasks are those of `sample_transitions` in the same cycle, in their order: [U, W, m, N].
+        Tasks and their order are those of `sample_transitions` in the same cycle.
 
         Raises:
-            ValueError: Tasks are not kept apart.
+            ValueError: The stores are no `TaskStore`.
         """
         found = []
         for worker, shard in self.shards.items():
@@ -370,10 +372,11 @@ class ReplayBuffer:
         return Transition(*(_over_workers(fields) for fields in zip(*found, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
-        """Draws from each worker's fresh episodes what the normalisers see of them.
+        """Draws inputs for the normalisers from each worker's fresh episodes.
 
-        Observations [W, E * T, O] and relabelled goals [W, E * T, G]; all in one row, [1, N, O]
-        and [1, N, G], where workers saw different numbers of steps.
+        Returns:
+            Observations [W, E * T, O] and relabelled goals [W, E * T, G]; [1, N, O] and [1, N, G]
+            if workers have different numbers of steps.
         """
         drawn = [
             self.shards[worker].fresh(own, stream(self._seed, "replay/fresh", worker, cycle))
@@ -387,16 +390,16 @@ class ReplayBuffer:
     def sample_trajectories(
         self, updates: int, count: int, cycle: int, columns: Sequence[int] | None = None
     ) -> tuple[Array, IntArray]:
-        """Draws M = `count` whole trajectories an update, of columns that shards keep.
+        """Draws M = `count` whole trajectories for each update.
 
-        `columns` says which of these, in which order; None takes all as they are kept. Returns
-        them, [U, W, M, T + 1, D], with the lengths in steps, [U, W, M].
+        Returns:
+            Their stored columns, or `columns` of those, [U, W, M, T + 1, D], and lengths [U, W, M].
         """
         slots, lengths = self.pick_trajectories(updates, count, cycle)
         return self.trajectories(slots, columns), lengths
 
     def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
-        """Draws M = `count` whole trajectories an update: slots and lengths, each [U, W, M]."""
+        """Draws M = `count` trajectories for each update: slots and lengths, each [U, W, M]."""
         drawn = [
             shard.pick_trajectories(
                 (updates, count), stream(self._seed, "replay/trajectories", worker, cycle)
@@ -407,37 +410,37 @@ class ReplayBuffer:
         return slots, lengths
 
     def trajectories(self, slots: IntArray, columns: Sequence[int] | None = None) -> Array:
-        """Returns the trajectories in slots [U, W, M], [U, W, M, T + 1, D]."""
+        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D]."""
         kept = list(next(iter(self.shards.values())).columns)
         found = aligned([*slots.shape, self.longest + 1, len(kept)])
         for index, shard in enumerate(self.shards.values()):
             shard.trajectories(slots[:, index], found[:, index])
-        if columns is not None and list(columns) != kept:  # other terms keep columns too
+        if columns is not None and list(columns) != kept:  # several terms store columns
             found = found[..., [kept.index(column) for column in columns]]
         return found
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
-        """Returns what was stored since `mark_saved`, by worker; empty where there is nothing."""
+        """Returns the rows that were added since `mark_saved`, by worker."""
         return {worker: shard.unsaved() for worker, shard in self.shards.items()}
 
     def everything(self) -> dict[int, dict[str, np.ndarray]]:
-        """Returns all that is stored, by worker, as `unsaved` would if nothing were saved yet."""
+        """Returns all rows by worker, in the form of `unsaved`."""
         return {worker: shard.everything() for worker, shard in self.shards.items()}
 
     def mark_saved(self) -> None:
-        """Notes that what `unsaved` or `everything` returned is safe."""
+        """Marks all rows as saved."""
         for shard in self.shards.values():
             shard.mark_saved()
         self.shrunk = False
 
     def forget(self) -> None:
-        """Goes on without all that is stored."""
+        """Drops all rows."""
         for shard in self.shards.values():
             shard.restore([])
         self.shrunk = True
 
     def purge(self, counter: int) -> None:
-        """Goes on with a random half of what each worker has; `counter` says which."""
+        """Drops a random half of each worker's rows; `counter` selects the random stream."""
         for worker, shard in self.shards.items():
             shard.purge(stream(self._seed, "replay/purge", worker, counter))
         self.shrunk = True
@@ -446,12 +449,10 @@ class ReplayBuffer:
 def empty_store(
     config: Config, spec: EnvSpec, columns: Sequence[int] = (), worker: int = 0
 ) -> Shard | StepRing | TaskStore:
-    """Returns the experience of a worker that has none yet: of episodes, or a ring of steps.
-
-    Where there are several tasks, it is a ring for each task of the worker.
+    """Returns an empty store for a worker: of episodes, of steps, or of steps by task.
 
     Raises:
-        UsageError: Settings that need whole episodes where steps are drawn.
+        UsageError: Settings need whole episodes, and replay draws steps.
     """
     replay, collect = config.replay, config.collect
     steps = replay.draw == "steps" or (replay.draw is None and not spec.goal_dim)
@@ -480,15 +481,14 @@ def empty_store(
 
 
 def all_transitions(episodes: Episodes) -> Transition:
-    """Returns every step of whole episodes in its place, [E, T, ...]; padding stands after them.
+    """Returns every step of episodes as a transition, [E, T, ...], with padding at the end.
 
-    Rewards and goals are the episodes' own, and nothing is discounted.
+    Rewards and goals are those of the episodes, and discounts are 1.
     """
     count, steps = episodes.reward.shape
     last = np.arange(steps) == episodes.length[:, None] - 1
 
     def repeated(values: np.ndarray) -> np.ndarray:
-        """What holds for an episode, at each of its steps."""
         return np.repeat(values[:, None], steps, axis=1)
 
     return Transition(
@@ -508,7 +508,7 @@ def all_transitions(episodes: Episodes) -> Transition:
 
 
 def _over_workers(parts: Sequence[Any]) -> Any:
-    """Stacks what each worker drew, [U, W, ...]; extras by name."""
+    """Stacks the arrays of all workers, [U, W, ...]; extras by name."""
     if isinstance(parts[0], dict):
         return {name: _over_workers([part[name] for part in parts]) for name in parts[0]}
     first = parts[0]

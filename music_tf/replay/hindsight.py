@@ -2,7 +2,7 @@
 
 Goals as in hindsight experience replay (Andrychowicz et al., 2017, arXiv:1707.01495). Priorities
 are as in the release of MUSIC (Zhao et al., 2021, arXiv:2103.08107): episodes are drawn in
-proportion to the dense rank of their mutual information. No importance weights correct for it.
+proportion to the dense rank of their mutual information, without importance weights.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from music_tf.types import Array, BoolArray, IntArray
 
 
 def relabel_probability(config: ReplayConfig) -> float:
-    """Returns the chance that a transition gets another goal: k / (k + 1), or 0 for none."""
+    """Returns the probability that a transition is relabelled: k / (k + 1), or 0 for none."""
     if config.strategy == "none":
         return 0.0
     return 1.0 - 1.0 / (1.0 + config.relabel_k)
@@ -22,10 +22,16 @@ def relabel_probability(config: ReplayConfig) -> float:
 def choose_goals(
     time: IntArray, length: IntArray, config: ReplayConfig, generator: np.random.Generator
 ) -> tuple[BoolArray, IntArray]:
-    """Chooses which transitions are relabelled, and with the goal achieved at which state.
+    """Draws which transitions are relabelled, and the states whose achieved goals they get.
 
-    For steps t of episodes of T steps, `time` and `length` [B], states [B] are uniform on
-    t + 1..T with `future`, and T with `final`. Draws are the same whatever the strategy.
+    Args:
+        time: Step t in its episode, [B].
+        length: Steps T of the episode, [B].
+        config: `future` draws states uniformly from t + 1..T, `final` takes T.
+        generator: Makes the same draws for every strategy.
+
+    Returns:
+        A mask [B] of relabelled transitions, and indices of states [B].
     """
     relabelled = generator.random(time.shape) < relabel_probability(config)
     offset = (generator.random(time.shape) * (length - time)).astype(np.int64)
@@ -33,18 +39,18 @@ def choose_goals(
 
 
 def dense_ranks(values: Array) -> IntArray:
-    """Returns ranks [N] of values [N] from 0 on, without gaps; equal values share one."""
+    """Returns dense ranks [N] of values [N], from 0; equal values share a rank."""
     ranks: IntArray = np.unique(values, return_inverse=True)[1].astype(np.int64)
     return ranks
 
 
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:
-    r"""Returns how likely each episode is drawn, [N], of at least one.
+    r"""Returns the probability of drawing each of N >= 1 episodes, [N].
 
     .. math:: P_i = \rho_i / \sum_j \rho_j
 
-    with the dense ranks rho from 0 on, so that episodes of the lowest priority are never drawn;
-    where all priorities are equal, all are as likely.
+    The dense ranks rho begin at 0, so that episodes of the lowest priority are never drawn; if all
+    priorities are equal, the draw is uniform.
     """
     ranks = dense_ranks(priorities)
     total = int(ranks.sum())

@@ -1,4 +1,4 @@
-"""A ring of steps: what one worker remembers of tasks whose episodes end when they end."""
+"""A ring buffer of steps, for tasks without goals and for episodes that come in parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ _FEWEST_PARTS = 1024
 
 
 class StepRing:
-    """The latest steps of one worker, each drawn alike; the oldest give way.
+    """The latest steps of one worker, drawn uniformly; the oldest are overwritten.
 
-    Episodes may come in parts, such as the steps of one cycle. States lie in a row of cells, one
-    packed row each. So a part of L steps takes L + 1 of them, however long episodes may be. A table
-    says where each part begins.
+    Episodes may come in parts, such as the steps of one cycle. Each cell of the ring is the packed
+    row of a state, so a part of L steps takes L + 1 cells. A table holds the first cell of each
+    part.
     """
 
     def __init__(
@@ -29,16 +29,20 @@ class StepRing:
         longest: int = 1,
         of_visits: bool = False,
     ) -> None:
-        """Makes an empty ring for conditions of size K.
+        """Makes an empty ring.
 
-        `columns` of the observation are those of whole trajectories, which have up to `longest`
-        steps, the most that a part may have. `of_visits` notes of parts in which visit they were
-        played, and whether they are context.
+        Args:
+            spec: Sizes of the environment.
+            skills: Size K of a condition.
+            config: Settings of replay.
+            columns: Columns of the observation for `trajectories`.
+            longest: Maximum number of steps of a part.
+            of_visits: Whether parts have the number of their visit, and whether they are context.
         """
         self.capacity = max(config.capacity, longest + 1)
         self.columns = np.array(columns, dtype=np.int64)
         self.longest = longest
-        """Most steps T of a trajectory."""
+        """Maximum number of steps T of a trajectory."""
         extras = {f"extras/{name}": size for name, size in spec.extras.items()}
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
         self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
@@ -55,20 +59,20 @@ class StepRing:
         self.of_cells = self._cells.dtype.names or ()
         """Names of the arrays that have a row for each state."""
         names = self._parts.dtype.names or ()
-        own = ("start", "first", "episode")  # where a part lies is not saved
+        own = ("start", "first", "episode")  # positions are not saved
         self.of_parts = tuple(name for name in names if name not in own)
         """Names of the arrays that have a row for each part."""
         self._returns = np.empty([_FEWEST_PARTS], np.float32)
         """Return of each episode so far."""
         self._episodes = 0
         self._latest: dict[int, int] = {}
-        """Episodes whose parts came last, by seed: the next parts may go on with them."""
+        """Episodes of the last `add` by seed, which the next parts may continue."""
         self._begin = self._end = 0
         self._unsaved = 0
 
     @property
     def bytes(self) -> int:
-        """What it takes; of the cells memory is touched only where they are used."""
+        """Memory of the full ring; unused cells are never touched."""
         return self._cells.nbytes + self._parts.nbytes
 
     @property
@@ -80,7 +84,7 @@ class StepRing:
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
     ) -> None:
-        """Copies episodes, or parts of them, behind what is there; the oldest give way."""
+        """Appends episodes or parts of them; the oldest parts are overwritten."""
         del generator, priority
         states = np.arange(episodes.observation.shape[1]) <= episodes.length[:, None]
         named = episodes.named()
@@ -88,7 +92,7 @@ class StepRing:
         rows["episode_return"] = episodes.earlier_return + episodes.reward.sum(axis=1)
         for name in self.of_cells:
             values = named[name]
-            if values.shape[1] < states.shape[1]:  # of steps, and nothing follows the last state
+            if values.shape[1] < states.shape[1]:  # the last state has no step
                 values = np.concatenate([values, np.zeros_like(values[:, :1])], axis=1)
             rows[name] = values[states]
         self._append(rows)
@@ -97,7 +101,7 @@ class StepRing:
     def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
-        """Draws steps with replacement, all with equal chance and under their own goals."""
+        """Draws steps uniformly with replacement, with their own goals."""
         del by_priority
         first = self._live["first"]
         number = generator.integers(self.size, size=shape) + first[0]
@@ -105,7 +109,7 @@ class StepRing:
         return Picks(slot, number - first[slot], np.full(shape, -1))
 
     def pick_context(self, shape: tuple[int, ...], generator: np.random.Generator) -> Picks:
-        """Draws steps with replacement among those of the latest visit that are context."""
+        """Draws context steps of the latest visit, uniformly with replacement."""
         live = self._live
         parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
         lengths = live["length"][parts]
@@ -115,10 +119,10 @@ class StepRing:
         return Picks(parts[which], number - (ends - lengths)[which], np.full(shape, -1))
 
     def pick_runs(self, count: int, rows: int, generator: np.random.Generator) -> Picks:
-        """Draws runs of as many steps among those of `pick_context`, in order, [count * rows].
+        """Draws `count` sequences of `rows` consecutive context steps, [count * rows].
 
-        A run begins with an episode, and goes on with the next ones; where there are too few steps
-        it goes on with the first episode again.
+        A sequence starts with an episode of the latest visit and continues with the next episodes;
+        if steps run out, it continues with the first episode.
         """
         live = self._live
         parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
@@ -133,7 +137,7 @@ class StepRing:
         return Picks(parts[which], number - starts[which], np.full(number.shape, -1))
 
     def look_up(self, picks: Picks) -> Drawn:
-        """Returns the steps that have been picked, before anything else is added."""
+        """Returns the picked steps, before more are added."""
         slot, time, _ = picks
         part = self._live.take(slot)
         cell = (part["start"] + time) % self.capacity
@@ -155,7 +159,7 @@ class StepRing:
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Returns every step of episodes that need not be stored: observations, and goals."""
+        """Returns observations and goals of every step of given episodes."""
         del generator
         steps = np.arange(episodes.action.shape[1]) < episodes.length[:, None]
         goals = np.repeat(episodes.desired_goal, episodes.length, axis=0)
@@ -164,19 +168,19 @@ class StepRing:
     def pick_trajectories(
         self, shape: tuple[int, ...], generator: np.random.Generator
     ) -> tuple[IntArray, IntArray]:
-        """Draws parts with equal chance; returns their places [U, M] and lengths [U, M]."""
+        """Draws parts uniformly; returns their indices [U, M] and lengths [U, M]."""
         slots = generator.integers(len(self._live), size=shape)
         return slots, self._live["length"][slots]
 
     def trajectories(self, slots: IntArray, out: Array) -> None:
-        """Copies columns of the parts in places [U, M] into [U, M, T + 1, D], padded."""
+        """Copies `columns` of the parts `slots` [U, M] into `out` [U, M, T + 1, D], padded."""
         part = self._live.take(slots)
         state = np.minimum(np.arange(self.longest + 1), part["length"][..., None])
         cells = (part["start"][..., None] + state) % self.capacity
         out[:] = self._cells["observation"][cells][..., self.columns]
 
     def full_rows(self) -> dict[str, np.ndarray]:
-        """Returns what a save of a full ring holds, for names, types and shapes."""
+        """Returns the arrays of a save of a full ring, for their names, types and shapes."""
         cells = {name: self._cells[name] for name in self.of_cells}
         shape = (self.capacity // 2,)
         parts = {
@@ -186,10 +190,10 @@ class StepRing:
         return {**cells, **parts, "parts": np.array(0)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks rows in order of saving, before any of them is restored.
+        """Checks saved rows, in the order of their saves, before they are restored.
 
         Raises:
-            ValueError: Parts and cells do not match, or not all parts are there.
+            ValueError: Parts and cells do not match, or parts are missing.
         """
         parts = 0
         for rows in saved:
@@ -206,7 +210,7 @@ class StepRing:
             raise ValueError(f"replay: {there} of {parts} episodes are there")
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Starts from an empty ring and repeats the additions that `saved` holds, in order."""
+        """Empties the ring, and adds the saved rows in order."""
         self._begin = self._end = self._unsaved = self._episodes = 0
         self._latest = {}
         for rows in saved:
@@ -214,30 +218,30 @@ class StepRing:
             self._begin = max(self._begin, self._end - int(rows["parts"]))
 
     def purge(self, generator: np.random.Generator) -> None:
-        """Forgets a random half of the parts; no episode may be open."""
+        """Drops a random half of the parts; no episode may be unfinished."""
         live = self._live
         kept = np.sort(generator.permutation(len(live))[: len(live) // 2])
         self.restore([self._rows_of(live[kept])] if len(kept) else [])
 
     def unsaved(self) -> dict[str, np.ndarray]:
-        """Returns what came since `mark_saved` and is still there; empty where nothing did."""
+        """Returns the rows that were added since `mark_saved` and are still there."""
         return self._rows(min(self._unsaved, len(self._live))) if self._unsaved else {}
 
     def everything(self) -> dict[str, np.ndarray]:
-        """Returns all that is there, as `unsaved` would if nothing were saved yet."""
+        """Returns all rows in the form of `unsaved`."""
         return self._rows(len(self._live)) if len(self._live) else {}
 
     def mark_saved(self) -> None:
-        """Notes that what `unsaved` or `everything` returned is safe."""
+        """Marks all rows as saved."""
         self._unsaved = 0
 
     @property
     def _live(self) -> np.ndarray:
-        """The table of parts that are still there, the oldest first."""
+        """The table of parts that are not overwritten, the oldest first."""
         return self._parts[self._begin : self._end]
 
     def _append(self, rows: Mapping[str, np.ndarray]) -> None:
-        """Writes parts behind the newest, in place of as many of the oldest as are in the way."""
+        """Writes parts after the newest one, and drops the parts that they overwrite."""
         count, cells = len(rows["length"]), len(rows["observation"])
         if self._end + count > len(self._parts):
             live = self._live
@@ -262,9 +266,9 @@ class StepRing:
         self._begin += int(gone)
 
     def _numbered(self, seeds: IntArray, returns: Array) -> list[int]:
-        """Returns which episodes new parts belong to, and notes what each has returned by now.
+        """Returns the episode of each new part, and stores the return of that episode so far.
 
-        A part goes on with an episode of its seed that had a part in this call or the last one.
+        A part continues the episode of the same seed that had a part in this call or the last one.
         """
         latest: dict[int, int] = {}
         numbers = []
@@ -280,12 +284,12 @@ class StepRing:
         return numbers
 
     def _rows(self, count: int) -> dict[str, np.ndarray]:
-        """Returns copies of the newest parts with all that `restore` needs."""
+        """Returns copies of the newest `count` parts, for `restore`."""
         rows = self._rows_of(self._live[len(self._live) - count :])
         return rows | {"parts": np.array(len(self._live))}
 
     def _rows_of(self, parts: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns copies of some parts as if no other were there."""
+        """Returns copies of some parts, as of a ring that holds only these."""
         cells = parts["length"] + 1
         within = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
         places = (np.repeat(parts["start"], cells) + within) % self.capacity

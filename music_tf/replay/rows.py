@@ -1,4 +1,4 @@
-"""Packed rows of experience, and what is made of drawn ones: the same for every store."""
+"""Packed rows of experience, and transitions made from drawn rows, for all stores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -9,22 +9,22 @@ from music_tf.config.world import DISCOUNT
 from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, IntArray, Transition
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
-"""Rewards [N] of achieved goals [N, G] under desired goals [N, G], beside extras [N, D]."""
+"""Maps achieved goals [N, G], desired goals [N, G] and extras [N, D] to rewards [N]."""
 GoalEnd = Callable[[Array, Array, Mapping[str, Array]], BoolArray]
-"""Whether steps [N] that led there end an episode under these goals, of the same arguments."""
+"""Maps the same arguments to whether the steps end an episode, [N]."""
 
 
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-6
-"""Up to which rewards count as the same: of their own size, and of the largest that is there."""
+"""Tolerances of equal rewards, relative to their own size and to the largest reward."""
 _ULPS = 4
-"""Units in the last place by which goals are moved: a reward that changes then is at its edge."""
+"""Units in the last place by which goals are moved to find a reward near its threshold."""
 
 
 def reward_gaps(paid: Any, computed: Any) -> BoolArray:
-    """Returns where rewards differ by more than single precision explains, of any shape.
+    """Returns where rewards of any shape differ by more than float32 rounding explains.
 
-    Each is judged by its own size. The largest one counts for no more than the rounding of a sum
-    that it may be a part of: a reward of 1000 hides no error above a thousandth.
+    The tolerance is relative to each reward. The part relative to the largest reward is only the
+    rounding of a sum: next to a reward of 1000, an error above a thousandth is still found.
     """
     gaps: BoolArray = ~(np.abs(computed - paid) <= _slack(paid, computed))
     return gaps
@@ -33,15 +33,15 @@ def reward_gaps(paid: Any, computed: Any) -> BoolArray:
 def explained_by_rounding(
     reward_of: Callable[[Array], Array], places: tuple[Array, Array], paid: Array, computed: Array
 ) -> BoolArray:
-    """Returns which rewards [N] lie among those of goals that are rounded otherwise.
+    """Returns which rewards [N] lie within the range that rounding of goals can cause.
 
-    So does a reward at its edge, and one that turns a small difference of goals into a large one.
+    Such rewards are near a threshold, or depend steeply on the goal.
 
     Args:
-        reward_of: Rewards [N] of achieved goals [N, G] under the goals that these steps have.
+        reward_of: Maps achieved goals [N, G] to rewards [N] under the goals of these steps.
         places: Achieved and desired goals, [N, G] each.
-        paid: What the steps paid.
-        computed: What replay computes.
+        paid: Rewards of the steps, [N].
+        computed: Rewards that replay computes, [N].
     """
     achieved, goal = places
     step = _ULPS * np.spacing(np.maximum(np.abs(achieved), np.abs(goal)))
@@ -53,74 +53,77 @@ def explained_by_rounding(
 
 
 def _slack(paid: Any, computed: Any) -> Any:
-    """Returns by how much rewards may differ, each."""
+    """Returns the tolerance of each reward."""
     size = np.maximum(np.abs(paid), np.abs(computed))
     return _RELATIVE * size + _ABSOLUTE * max(1.0, size.max(initial=0.0))
 
 
 def packed(*numbers: str, **vectors: int) -> list[Any]:
-    """Returns the layout of a packed row: vectors of these sizes, then single numbers."""
+    """Returns the fields of a packed row: vectors of these sizes, then single numbers."""
     kinds = [(name, np.float32, (size,)) for name, size in vectors.items()]
     return [*kinds, *((name, np.float32) for name in numbers)]
 
 
 def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the extras in rows of states, by their own names."""
+    """Returns the extras in rows of states by name."""
     prefix = "extras/"
     names = [name for name in state.dtype.names or () if name.startswith(prefix)]
     return {name.removeprefix(prefix): state[name] for name in names}
 
 
 def rests_of(state: np.ndarray) -> tuple[Array, Array]:
-    """Returns what single precision cuts off achieved and desired goals; of size 0 if not kept."""
+    """Returns the rounding remainders of achieved and desired goals; of size 0 if not stored."""
     extras, none = extras_of(state), np.zeros([*state.shape, 0], np.float32)
     return extras.get(ACHIEVED_REST, none), extras.get(DESIRED_REST, none)
 
 
 class Picks(NamedTuple):
-    """Which steps have been drawn: all that looking them up needs, wherever the rows lie."""
+    """Indices of drawn steps."""
 
-    slot: IntArray  # [...], the episode's place in its worker's store
+    slot: IntArray  # [...], index of the episode in its worker's store
     time: IntArray  # [...], the step t within it
-    goal: IntArray  # [...], the state whose achieved goal counts; -1: the episode's own goal
+    goal: IntArray  # [...], the state whose achieved goal is used; -1: the episode's own goal
 
 
 class Store(Protocol):
-    """Where rows are looked up: by numpy for all updates of a cycle, or on a device for one."""
+    """Looks up rows: `ReplayBuffer` for all updates of a cycle, `DeviceReplay` for one."""
 
     def transitions(self, picks: Picks) -> Transition:
-        """Returns the transitions that have been picked, [..., W, B, ...]."""
+        """Returns the picked transitions, [..., W, B, ...]."""
 
     def trajectories(self, slots: Any, columns: Sequence[int]) -> Any:
-        """Returns columns of whole trajectories, [..., W, M, T + 1, D], of their slots."""
+        """Returns columns of the trajectories in `slots`, [..., W, M, T + 1, D]."""
 
 
 class Drawn(NamedTuple):
-    """Drawn steps, each of the shape [...] that was asked for."""
+    """Drawn steps of shape [...]."""
 
     state: np.ndarray  # rows before the action
     after: np.ndarray  # rows after it
     action: Array  # [..., A]
-    reward: Array  # what the step paid
+    reward: Array  # of the step, under its own goal
     goal: Array  # [..., G]
     own: BoolArray  # whether that is the goal under which the step was taken
     skill: Array  # [..., K]
     episode_return: Array  # of the environment's own rewards
-    terminated: BoolArray  # where nothing follows
-    truncated: BoolArray  # where the time was over
-    lost: BoolArray  # where the object is lost for good
-    goal_rest: Array  # [..., G], what single precision cuts off the goal; of size 0 if not kept
+    terminated: BoolArray
+    truncated: BoolArray
+    lost: BoolArray  # whether the object is lost for good
+    goal_rest: Array  # [..., G], rounding remainder of the goal; of size 0 if not stored
 
 
 def transition(
     drawn: Drawn, discount: float, goal_reward: GoalReward | None, goal_end: GoalEnd | None = None
 ) -> Transition:
-    """Makes drawn steps a minibatch, with the task reward under the goal of each.
+    """Makes a minibatch from drawn steps, with the task reward under the goal of each.
 
-    The goal that counts is the one achieved after the action: that is what the action led to.
-    The one before it is the outcome of an earlier action. `discount` is gamma per environment
-    step; an extra `DISCOUNT` multiplies it. A step that has got another goal also ends where
-    `goal_end` says so.
+    The reward compares the desired goal with the goal achieved after the action, not before it.
+
+    Args:
+        drawn: The steps.
+        discount: Gamma per environment step; an extra `DISCOUNT` multiplies it.
+        goal_reward: As in `ReplayBuffer`.
+        goal_end: As in `ReplayBuffer`, for relabelled steps.
     """
     after, goal, own = drawn.after, drawn.goal, drawn.own
     next_extras = extras_of(after)
@@ -151,9 +154,9 @@ def transition(
 
 
 def of_goals(drawn: Drawn, chosen: Any) -> tuple[Any, Any, dict[str, Array]]:
-    """Returns what was achieved, goals and extras of chosen steps, a row each: [N, G] or [N, D].
+    """Returns achieved goals, goals and extras of chosen steps, [N, G] or [N, D].
 
-    Goals that are kept exactly are put together again, in double precision.
+    Goals with a stored rounding remainder are returned in double precision.
     """
     after = drawn.after[chosen].reshape(-1)
     goal, extras = drawn.goal[chosen].reshape(len(after), -1), extras_of(after)

@@ -1,4 +1,4 @@
-"""A ring of steps for each task of a worker, so that no two tasks ever mix."""
+"""Replay for a family of tasks: a ring buffer of steps for each task of a worker."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,26 +12,26 @@ from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 
 def tasks_of(config: Config, worker: int) -> range:
-    """Returns the numbers of the training tasks that a worker visits and remembers."""
+    """Returns the indices of the training tasks that a worker visits and stores."""
     return range(worker, config.tasks.train, config.workers)
 
 
 class TaskStore:
-    """What one worker remembers of its tasks; has the methods of other stores.
+    """The replay of one worker's tasks; has the methods of `StepRing`.
 
-    A minibatch has its tasks side by side, with as many steps of each. A slot says part and task:
-    part * tasks + task, where tasks are counted within the worker.
+    In a minibatch the steps of a task are adjacent, and all tasks have equally many. A slot encodes
+    part and task as part * tasks + task, with tasks counted within the worker.
     """
 
     def __init__(
         self, spec: EnvSpec, config: Config, worker: int, columns: Sequence[int] = ()
     ) -> None:
-        """Makes an empty store for the tasks of a worker, which share its capacity evenly."""
+        """Makes an empty store; the tasks share its capacity evenly."""
         inference = config.agent.inference
         if inference is None:
             raise ValueError("TaskStore: expected an agent that infers its task")
         self.numbers = np.array(tasks_of(config, worker))
-        """Indices of the tasks among those of all workers."""
+        """Indices of this worker's tasks among all training tasks."""
         self._together, self._ordered = inference.tasks // config.workers, inference.ordered
         capacity = max(1, config.replay.capacity // len(self.numbers))
         replay = dataclasses.replace(config.replay, capacity=capacity)
@@ -42,11 +42,11 @@ class TaskStore:
         ]
         self.columns = self._rings[0].columns
         self.longest = longest
-        """Most steps T of a trajectory."""
+        """Maximum number of steps T of a trajectory."""
 
     @property
     def bytes(self) -> int:
-        """What it takes; memory is touched only where it is used."""
+        """Memory of the full store; unused memory is never touched."""
         return sum(ring.bytes for ring in self._rings)
 
     @property
@@ -66,13 +66,13 @@ class TaskStore:
                 ring.add(own, generator, priority)
 
     def draw_tasks(self, updates: int, generator: np.random.Generator) -> IntArray:
-        """Draws the tasks of each update with replacement, [U, m], counted within the worker."""
+        """Draws tasks for each update with replacement, [U, m], counted within the worker."""
         return generator.integers(len(self._rings), size=(updates, self._together))
 
     def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
-        """Draws tasks, then as many steps of each with replacement, [U, B]."""
+        """Draws tasks, then equally many steps of each with replacement, [U, B]."""
         del by_priority
         updates, batch = shape
         tasks = self.draw_tasks(updates, generator)
@@ -80,9 +80,9 @@ class TaskStore:
         return self._picked(rows, lambda ring, count: ring.pick((count,), generator))
 
     def context(self, tasks: IntArray, rows: int, generator: np.random.Generator) -> Drawn:
-        """Draws N = `rows` steps of the latest visit to each of the tasks [U, m], [U, m, N].
+        """Draws N = `rows` context steps of the latest visit to each of `tasks` [U, m], [U, m, N].
 
-        They are single steps, or for an encoder that reads them in order a run.
+        They are independent steps, or a sequence if the encoder depends on their order.
         """
 
         def draw(ring: StepRing, count: int) -> Picks:
@@ -93,7 +93,7 @@ class TaskStore:
         return self.look_up(self._picked(np.repeat(tasks[..., None], rows, axis=-1), draw))
 
     def look_up(self, picks: Picks) -> Drawn:
-        """Returns the steps that have been picked, before anything else is added."""
+        """Returns the picked steps, before more are added."""
         part, tasks = np.divmod(picks.slot, len(self._rings))
         found: dict[str, np.ndarray] = {}
         for _, ring, where in self._apart(tasks):
@@ -106,13 +106,13 @@ class TaskStore:
         return Drawn(**found)
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Returns every step of episodes that need not be stored: observations, and goals."""
+        """Returns observations and goals of every step of given episodes."""
         return self._rings[0].fresh(episodes, generator)
 
     def pick_trajectories(
         self, shape: tuple[int, ...], generator: np.random.Generator
     ) -> tuple[IntArray, IntArray]:
-        """Draws tasks and parts of them; returns their places [U, M] and lengths [U, M]."""
+        """Draws tasks and parts of them; returns their slots [U, M] and lengths [U, M]."""
         tasks = generator.integers(len(self._rings), size=shape)
         slots, lengths = np.zeros([2, *shape], np.int64)
         for number, ring, where in self._apart(tasks):
@@ -121,7 +121,7 @@ class TaskStore:
         return slots, lengths
 
     def trajectories(self, slots: IntArray, out: Array) -> None:
-        """Copies columns of the parts in places [U, M] into [U, M, T + 1, D], padded."""
+        """Copies `columns` of the parts `slots` [U, M] into `out` [U, M, T + 1, D], padded."""
         part, tasks = np.divmod(slots, len(self._rings))
         for _, ring, where in self._apart(tasks):
             own = np.empty([int(where.sum()), *out.shape[2:]], out.dtype)
@@ -129,7 +129,7 @@ class TaskStore:
             out[where] = own
 
     def full_rows(self) -> dict[str, np.ndarray]:
-        """Returns what a save of full rings holds, for names, types and shapes."""
+        """Returns the arrays of a save of full rings, for their names, types and shapes."""
         one, count = self._rings[0].full_rows(), len(self._rings)
         rows = {
             name: np.broadcast_to(values[0], (count * len(values), *values.shape[1:]))
@@ -140,10 +140,10 @@ class TaskStore:
         return {**rows, "task": task, "parts": np.zeros(count, np.int64)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks rows in order of saving, before any of them is restored.
+        """Checks saved rows, in the order of their saves, before they are restored.
 
         Raises:
-            ValueError: They are of other tasks, or do not match.
+            ValueError: Rows are of other tasks, or do not match.
         """
         for rows in saved:
             task, length = rows["task"], rows["length"]
@@ -161,31 +161,31 @@ class TaskStore:
             ring.check_rows(self._saved_of(number, saved))
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Starts from an empty store and repeats the additions that `saved` holds, in order."""
+        """Empties the store, and adds the saved rows in order."""
         for number, ring in enumerate(self._rings):
             ring.restore(self._saved_of(number, saved))
 
     def purge(self, generator: np.random.Generator) -> None:
-        """Lets each ring that holds something drop what `StepRing.purge` drops."""
+        """Drops a random half of each task's parts."""
         for ring in self._rings:
             if ring.size:
                 ring.purge(generator)
 
     def unsaved(self) -> dict[str, np.ndarray]:
-        """Returns what came since `mark_saved` and is still there; empty where nothing did."""
+        """Returns the rows that were added since `mark_saved` and are still there."""
         return self._joined([ring.unsaved() for ring in self._rings])
 
     def everything(self) -> dict[str, np.ndarray]:
-        """Returns all that is there, as `unsaved` would if nothing were saved yet."""
+        """Returns all rows in the form of `unsaved`."""
         return self._joined([ring.everything() for ring in self._rings])
 
     def mark_saved(self) -> None:
-        """Notes that what `unsaved` or `everything` returned is safe."""
+        """Marks all rows as saved."""
         for ring in self._rings:
             ring.mark_saved()
 
     def _picked(self, tasks: IntArray, draw: Callable[[StepRing, int], Picks]) -> Picks:
-        """Returns steps of these tasks, task after task."""
+        """Draws a step for each entry of `tasks`."""
         slot, time = np.empty([2, *tasks.shape], np.int64)
         for number, ring, where in self._apart(tasks):
             found = draw(ring, int(where.sum()))
@@ -194,14 +194,14 @@ class TaskStore:
         return Picks(slot, time, np.full(tasks.shape, -1))
 
     def _apart(self, tasks: IntArray) -> Iterator[tuple[int, StepRing, BoolArray]]:
-        """Yields each task that is among some, with its ring and where it stands."""
+        """Yields each task that occurs, with its ring and a mask of its entries."""
         for number, ring in enumerate(self._rings):
             where: BoolArray = tasks == number
             if where.any():
                 yield number, ring, where
 
     def _joined(self, each: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Joins rows of all rings, with the number of the task of each part."""
+        """Joins rows of all rings, and adds the task of each part."""
         some = {number: rows for number, rows in enumerate(each) if rows}
         if not some:
             return {}
@@ -219,7 +219,7 @@ class TaskStore:
     def _saved_of(
         self, number: int, saved: Sequence[Mapping[str, np.ndarray]]
     ) -> list[dict[str, np.ndarray]]:
-        """Returns the rows of one ring, of each save that has any."""
+        """Returns the saved rows of one ring, from each save that has any."""
         found = []
         for rows in saved:
             parts = rows["task"] == self.numbers[number]

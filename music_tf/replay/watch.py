@@ -1,4 +1,4 @@
-"""Goes on comparing what steps paid with what replay computes, on rows that are drawn anyway."""
+"""Compares rewards of steps with those that replay computes, on drawn rows during training."""
 
 from typing import NamedTuple
 
@@ -8,35 +8,34 @@ from music_tf.replay.rows import Drawn, GoalReward, explained_by_rounding, of_go
 from music_tf.types import Array
 
 RARE = 0.01
-"""Share of steps up to which rewards that differ are a warning."""
+"""Largest share of wrong rewards that is only a warning."""
 ENOUGH = 10
-"""Steps that have to differ before more than a warning comes of it."""
+"""Smallest number of wrong rewards that is more than a warning."""
 
 
 class Compared(NamedTuple):
-    """How many steps were compared, and how many of them pay something else."""
+    """Number of compared steps, and of those whose reward differs."""
 
     steps: int = 0
     wrong: int = 0
 
     @property
     def common(self) -> bool:
-        """Whether so many differ that nothing right can be learned."""
+        """Whether too many rewards differ to learn from them."""
         return self.wrong >= ENOUGH and self.wrong > RARE * self.steps
 
 
 class RewardWatch:
-    """Compares rewards of drawn steps that have kept their own goal; draws and changes nothing."""
+    """Compares the rewards of drawn steps that are not relabelled."""
 
     def __init__(self, goal_reward: GoalReward) -> None:
-        """Takes the reward that replay computes."""
         self._goal_reward = goal_reward
         self._seen = Compared()
         self.example = ""
-        """What the first that differed paid, and what replay computes."""
+        """Text on the first reward that differed."""
 
     def see(self, drawn: Drawn, computed: Array) -> None:
-        """Counts drawn steps [...] and what replay computes for them, [...]."""
+        """Compares drawn steps [...] with the rewards that replay computes for them, [...]."""
         wrong, paid, found = drawn.own.copy(), drawn.reward[drawn.own], computed[drawn.own]
         gaps = reward_gaps(paid, found)
         wrong[drawn.own] = gaps
@@ -59,6 +58,6 @@ class RewardWatch:
         self._seen = Compared(self._seen.steps + paid.size, self._seen.wrong + count)
 
     def take(self) -> Compared:
-        """Returns what has been counted since the last call."""
+        """Returns the counts since the last call."""
         seen, self._seen = self._seen, Compared()
         return seen

@@ -158,6 +158,7 @@ class EpisodeFormat:
         self._empty = empty
 
     def pack(self, collected: Collected) -> bytes:
+        """Returns counts, then all arrays by name without padding."""
         named = collected.played.named()
         length = named.pop("length")
         counts = np.array([*collected.parts, collected.unfinished], "<i8").tobytes()

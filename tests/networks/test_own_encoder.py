@@ -5,7 +5,7 @@ import pytest
 
 from music_tf.config.world import trust
 from music_tf.errors import ModuleNotAllowed, UsageError
-from music_tf.networks.own_encoder import own_encoder, said_by_own
+from music_tf.networks.own_encoder import own_encoder, own_outputs
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit import encoders
 
@@ -69,7 +69,7 @@ def test_weights_of_another_model_than_the_function_makes_are_refused(edit, told
     network = own_encoder(inference, 5)
     named = zip(network.weight_names, network.shapes, strict=True)
     weights = {name: np.ones(shape, np.float32) for name, shape in named}
-    assert said_by_own(weights, inference, context).shape == (3, 4)
+    assert own_outputs(weights, inference, context).shape == (3, 4)
     edited = {name: array for name, array in (weights | edit).items() if array is not None}
     with pytest.raises(UsageError, match=rf"^agent\.encoder: .*rowwise makes another.*: {told}"):
-        said_by_own(edited, inference, context)
+        own_outputs(edited, inference, context)
