@@ -46,7 +46,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for, so that the command line starts light."""
+    """Imports public names on first use, so that the command line starts fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     place = next((place for place, names in _PLACES.items() if name in names), "music_tf.errors")

@@ -1,4 +1,4 @@
-"""Training from Python: `train`, and the `Run` that it returns.
+"""The Python API: `train`, and the `Run` that it returns.
 
 import music_tf
 
@@ -51,18 +51,20 @@ def train(
 
     Args:
         recipe: One that `music-tf recipes` lists, or `module:function` of yours.
-        run_dir: Where the run goes; by default runs/ENV/RECIPE/seedN-TIME.
+        run_dir: The run directory; by default runs/ENV/RECIPE/seedN-TIME.
         callbacks: Objects with any of the methods of `Callback`.
-        options: Those of the command line, with underscores, as in `max_minutes=3`; a group of
+        options: Options of the command line, with underscores, as in `max_minutes=3`; a group of
             settings is a dictionary, as in `music={"gain": 5}`.
 
     Raises:
         UsageError: An option or a callback is wrong; nothing was written.
-        EnvironmentFault: Something is missing or broken around us, the environment for example.
-        NumbersFault: Numbers of ours went bad.
-        Stopped: Ctrl-C, the stop button of a notebook, or a signal; saved and can be resumed.
+        EnvironmentFault: Something outside this package is missing or broken, such as the
+            environment.
+        NumbersFault: An action, loss, gradient or weight is not finite.
+        Stopped: Ctrl-C, the stop button of a notebook, or a signal; the run was saved and can be
+            resumed.
         Hanging: No progress for longer than `hang_after`.
-        Exception: What a callback raised, after saving.
+        Exception: The exception of a callback, after the run was saved.
     """
     place = {} if run_dir is None else {"run_dir": os.fspath(run_dir)}
     return _trained([str(recipe), *as_typed({**place, **options})], callbacks)
@@ -71,11 +73,11 @@ def train(
 def load_run(
     path: str | os.PathLike[str], env_id: str | None = None, *, allow_import: bool = False
 ) -> "Run":
-    """Returns a run that was trained before, or is still going.
+    """Returns a run that was trained before, or is still training.
 
     Args:
         path: The run directory, or `latest`.
-        env_id: The id of your own environment again, as `module:Id`: no file may import it.
+        env_id: The id of your own environment, as `module:Id`; a run directory may not import it.
         allow_import: Lets the run import the modules of your own recipe and environment.
 
     Raises:
@@ -93,19 +95,19 @@ def load_run(
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run, as its directory shows it now."""
+    """A run, in the current state of its directory."""
 
     path: Path
     """The run directory."""
     env_id: str | None = None
-    """The environment that its user typed, where it is of the form `module:Id`."""
+    """The environment, if the user gave it as `module:Id`."""
 
     @property
     def metrics(self) -> "dict[str, npt.NDArray[np.float64]]":
-        """The columns of metrics.csv by name, a value an epoch; nan where there is none.
+        """The columns of metrics.csv by name, with a value for each epoch; nan where there is none.
 
         Raises:
-            UsageError: No epoch is over yet, or the table is damaged.
+            UsageError: No epoch is finished yet, or the table is damaged.
         """
         from music_tf.storage.metrics import CSV_NAME  # noqa: PLC0415 - numpy
         from music_tf.storage.results import read_result  # noqa: PLC0415 - numpy
@@ -115,20 +117,20 @@ class Run:
     def evaluate(
         self, episodes: int | None = None, full: bool = False, stage: int | str = NOW
     ) -> dict[str, Any]:
-        """Measures the latest policy beside simple ones; returns what evaluation.json then holds.
+        """Measures the latest policy and baselines; returns the content of evaluation.json.
 
         Args:
-            episodes: How many, for each policy and each skill, by default 100; of a run that
-                adapts to tasks, how many visits to each, by default 20.
-            full: Whether to judge control too, under `control` and `coverage`; takes a minute or
-                two longer.
-            stage: Of a world that changes, counted from 0; or `now`, or `learned`.
+            episodes: Number of episodes for each policy and each skill, by default 100; for a run
+                that adapts to tasks, number of visits to each task, by default 20.
+            full: Whether to measure control too, under `control` and `coverage`, which takes a
+                minute or two longer.
+            stage: Stage of a changing world, counted from 0, or `now`, or `learned`.
 
         Raises:
-            MusicError: As `music-tf evaluate` refuses or fails.
+            MusicError: As `music-tf evaluate`.
         """
         count = None if episodes is None else 0
-        with contextlib.suppress(TypeError):  # of what is no whole number
+        with contextlib.suppress(TypeError):
             count = count if episodes is None else operator.index(episodes)
         if isinstance(episodes, bool) or (count is not None and not 1 <= count <= 10**6):
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
@@ -143,7 +145,7 @@ class Run:
         """Returns the latest policy, ready to act.
 
         Raises:
-            MusicError: No checkpoint is there yet, or all are damaged.
+            MusicError: There is no checkpoint yet, or all are damaged.
         """
         from music_tf.storage.loading import load_policy  # noqa: PLC0415 - numpy
 
@@ -157,24 +159,24 @@ class Run:
         stage: int | str = LEARNED,
         reach: Sequence[float] = (),
     ) -> "Film":
-        """Films the latest policy in a process of its own; in a notebook the result shows itself.
+        """Films the latest policy in a separate process; a notebook displays the result.
 
         Args:
             path: A .gif or .mp4 file; by default videos/policy.mp4 of the run.
-            episodes: How many, of each skill.
-            skill: One, from 0 on, several as in "0,2,7", or all.
-            stage: Of a world that changes, counted from 0; or `now`, or `learned`.
-            reach: Where to go in place of a skill, as `music-tf play --reach` takes it.
+            episodes: Number of episodes of each skill.
+            skill: One skill, counted from 0, several as in "0,2,7", or all.
+            stage: Stage of a changing world, counted from 0, or `now`, or `learned`.
+            reach: Goal in place of a skill, as for `music-tf play --reach`.
 
         Raises:
-            MusicError: As `music-tf play` refuses or fails.
+            MusicError: As `music-tf play`.
         """
         out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
         words += [f"--skill={skill}", f"--stage={stage}", "--allow-import"]
         words += ["--reach", *map(str, reach)] if reach else []
-        read_run(self.path, self.env_id)  # refuses what its user has not typed or allowed
-        # TensorFlow and Mesa may not share a process, and MuJoCo must not be loaded yet
+        read_run(self.path, self.env_id)  # checks that imports are allowed
+        # TensorFlow and Mesa conflict in one process, and MuJoCo must not be loaded yet
         found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
         done = run_command(
             [sys.executable, "-P", "-m", "music_tf", *words],
@@ -202,12 +204,11 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Film:
-    """A film in a file; a notebook shows it."""
+    """A film in a file; a notebook displays it."""
 
     path: Path
 
     def __fspath__(self) -> str:
-        """Returns where it lies, for `open`."""
         return str(self.path)
 
     def _repr_html_(self) -> str:
@@ -224,7 +225,7 @@ _FAULTS: Mapping[int | None, type[MusicError]] = {
 
 
 def _prepare(shows_gpus: bool = False) -> None:
-    """Prepares for TensorFlow in a process that may have loaded it already."""
+    """Prepares TensorFlow in a process that may have loaded it already."""
     keras = sys.modules.get("keras")
     if keras is not None and keras.config.backend() != "tensorflow":
         raise UsageError(
@@ -235,8 +236,8 @@ def _prepare(shows_gpus: bool = False) -> None:
 
 
 def _trained(words: list[str], callbacks: object) -> Run:
-    """Trains what the words of a command line after `train` ask for."""
-    listening = checked(callbacks)
+    """Trains with the arguments of `music-tf train`."""
+    observers = checked(callbacks)
     if launched_world_size() > 1:
         raise UsageError(
             f"music_tf.train: expected one process, got {launched_world_size()} ranks\n"
@@ -247,6 +248,6 @@ def _trained(words: list[str], callbacks: object) -> Run:
         _prepare(command.may_use_gpu)
         from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, after parsing
 
-        directory = start(command, Communicator(alone=True), new_drawing, listening)
+        directory = start(command, Communicator(alone=True), new_drawing, observers)
     own = command.config.env_id if names_a_module(command.config.env_id) else None
     return Run(directory.resolve(), own)

@@ -1,4 +1,4 @@
-"""Conditions that policies are given: skills, latents and directions, drawn from their prior."""
+"""Draws of conditions, the inputs that select behaviour: skills, latents and directions."""
 
 import math
 
@@ -15,7 +15,7 @@ def continuous_conditions(
     """Draws conditions [E, K] from a standard Gaussian, the unit sphere or [-1, 1]^K.
 
     Raises:
-        UsageError: A belief is asked for, which is inferred in a task.
+        UsageError: The condition is a belief, which is inferred in a task.
     """
     if config.kind == "belief":
         raise UsageError(
@@ -38,12 +38,12 @@ def fresh_conditions(
     shape: tuple[int, ...],
     chances: Array | None = None,
 ) -> Array:
-    """Draws conditions [..., K], of `size` K, as exploring episodes have them.
+    """Draws conditions [..., K] of `size` K from the distribution of exploring episodes.
 
-    One-hot ones come with `chances` [K], or all alike.
+    One-hot conditions have probabilities `chances` [K], uniform by default.
 
     Raises:
-        UsageError: A belief is asked for, which is inferred in a task.
+        UsageError: The condition is a belief, which is inferred in a task.
     """
     if config.kind == "one_hot":
         p = None if chances is None else chances / chances.sum(dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Collectives over ranks: the only module that calls MPI, which a single process never loads."""
+"""Collective operations over ranks: the only module that calls MPI; one process never loads it."""
 
 import contextlib
 import os
@@ -25,25 +25,25 @@ Result = TypeVar("Result")
 
 _FAREWELL_SECONDS = 60.0
 _LOOK_SECONDS = 2e-4
-"""Sleep between two polls of a request: a rank that waits does not occupy its core."""
+"""Sleep between two polls of a request, so that a waiting rank does not occupy its core."""
 _OTHERS_LEAVE_SECONDS = 1.0
-"""How long the root waits before it ends with a fault: mpirun would report ranks still alive, and
+"""Wait of the root before it ends with a fault: mpirun would report ranks that are still alive, and
 on a busy machine they need this long to leave."""
 
 
 class Communicator:
-    """Collectives over ranks, and messages between two; every rank makes the same calls in order.
+    """Collective operations over ranks, and messages between two ranks.
 
-    With one process every operation returns what it was given. `take_timing` tells how long
-    reductions took; broadcasts and exchanges of objects are not timed.
+    All ranks must make the same collective calls in the same order. With one process every
+    operation returns its input. Only reductions are timed, for `take_timing`.
     """
 
     def __init__(self, alone: bool = False) -> None:
-        """Joins the ranks that the launcher started, or stays by itself where it shall be alone.
+        """Joins all ranks that the launcher started, or with `alone` is a group of one rank.
 
         Raises:
-            EnvironmentFault: MPI cannot be loaded, or sees another number of ranks than the
-                launcher: mpirun and mpi4py then belong to different MPI libraries.
+            EnvironmentFault: MPI cannot be loaded, or has another number of ranks than the
+                launcher, because mpirun and mpi4py belong to different MPI libraries.
         """
         self._mpi: Any = None
         self._comm: Any = None
@@ -66,7 +66,7 @@ class Communicator:
                 )
         self.rank, self.size = self._place()
         self.hosts = self._hosts()
-        """On which host each rank runs."""
+        """Host of each rank."""
         asked = None if alone else asked_world_size()
         if asked not in {None, self.size}:
             raise EnvironmentFault(
@@ -75,16 +75,14 @@ class Communicator:
             )
 
     def actors_here(self, learners: int) -> int:
-        """Returns how many ranks that only act run on this rank's host, where the first learn."""
+        """Returns the number of actors on this rank's host; the first `learners` ranks learn."""
         return self.hosts[learners:].count(self.hosts[self.rank]) if learners else 0
 
     def group(self, role: int) -> "Communicator":
-        """Splits ranks by role: update and reduction of learners need not meet the actors.
-
-        Every rank must call it together, with a role of at least 0.
+        """Splits the ranks by role, an index from 0; a collective call.
 
         Returns:
-            The ranks of this one's role, in their order.
+            The communicator of the ranks with this rank's role, in their order.
         """
         group = Communicator(alone=True)
         if self._comm is not None:
@@ -94,7 +92,7 @@ class Communicator:
         return group
 
     def _place(self) -> tuple[int, int]:
-        """Returns the rank among how many."""
+        """Returns rank and size."""
         return (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
 
     def _hosts(self) -> list[str]:
@@ -108,13 +106,13 @@ class Communicator:
 
     @property
     def library(self) -> str | None:
-        """Name and version of the MPI library, to compare over ranks; None where none is loaded."""
+        """Name and version of the MPI library; None if none is loaded."""
         if self._comm is None:
             return None
         return str(self._mpi.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
-        """Exchanges exit codes, so that ranks agree on one; None if a rank misses the timeout."""
+        """Returns the exit codes of all ranks; None if a rank misses the timeout."""
         if self._comm is None:
             return [code]
         codes = np.zeros(self.size, np.int32)
@@ -127,10 +125,10 @@ class Communicator:
         return codes.tolist()
 
     def local_workers(self, workers: int) -> range:
-        """Shares out the workers evenly, and returns those that live on this rank.
+        """Returns the workers of this rank, an even share of all workers.
 
         Raises:
-            UsageError: The ranks do not divide the workers.
+            UsageError: The number of workers is no multiple of the number of ranks.
         """
         share = workers_per_rank(workers, self.size)
         return range(self.rank * share, (self.rank + 1) * share)
@@ -152,11 +150,11 @@ class Communicator:
         return self._reduce(values, "MAX")
 
     def any(self, flag: bool) -> bool:
-        """Returns on every rank whether `flag` is set on any of them."""
+        """Returns on every rank whether `flag` is set on any rank."""
         return bool(self.max_in_place(np.array([int(flag)]))[0])
 
     def broadcast(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Overwrites `values` on every rank with the root's."""
+        """Overwrites `values` on every rank with those of the root."""
         if self._comm is not None:
             self._comm.Bcast(values, root=0)
         return values
@@ -170,13 +168,12 @@ class Communicator:
         return [value] if self._comm is None else list(self._comm.allgather(value))
 
     def together(self, action: Callable[[], Result]) -> Result:
-        """Runs an action on every rank; if any rank fails, all ranks raise.
+        """Runs an action on every rank, and returns this rank's result; if any fails, all raise.
 
-        Without it the ranks that succeed would wait for ever in the next collective. Each rank
-        gets the result of its own action.
+        Otherwise the ranks that succeed would wait for ever in the next collective call.
 
         Raises:
-            NumbersFault: On every rank, if the action raised it on any.
+            NumbersFault: On every rank, if the action raised it on any rank.
         """
         fault: NumbersFault | None = None
         try:
@@ -190,17 +187,16 @@ class Communicator:
         return result
 
     def barrier(self) -> None:
-        """Waits until every rank has called it."""
         if self._comm is not None:
             self._comm.Barrier()
 
     def patient_barrier(self) -> None:
-        """A barrier that sleeps while it waits: other processes have the core."""
+        """Waits at a barrier asleep, so that other processes can use the core."""
         if self._comm is not None:
             self._patiently(self._comm.Ibarrier())
 
     def patient_broadcast(self, data: npt.NDArray[np.uint8]) -> None:
-        """A broadcast of bytes that sleeps while it waits: other processes have the core."""
+        """Broadcasts bytes from the root, and waits asleep."""
         if self._comm is not None:
             self._patiently(self._comm.Ibcast(data, root=0))
 
@@ -209,7 +205,7 @@ class Communicator:
         self._patiently(self._comm.Isend(data, to))
 
     def receive(self, source: int) -> npt.NDArray[np.uint8]:
-        """Waits for bytes of a rank, asleep meanwhile: other processes have the core."""
+        """Returns the next bytes from a rank, and waits asleep."""
         status = self._mpi.Status()
         while (message := self._comm.Improbe(source, status=status)) is None:
             time.sleep(_LOOK_SECONDS)
@@ -222,7 +218,7 @@ class Communicator:
             time.sleep(_LOOK_SECONDS)
 
     def take_timing(self) -> tuple[float, float]:
-        """Measures waiting: (mean, longest) milliseconds of a reduction since the last call."""
+        """Returns the mean and longest milliseconds of a reduction since the last call."""
         mean = 1e3 * self._seconds / max(1, self._calls)
         longest = 1e3 * self._longest
         self._seconds, self._calls, self._longest = 0.0, 0, 0.0
@@ -236,11 +232,11 @@ class Communicator:
         os._exit(code)
 
     def finish(self, code: int) -> NoReturn:
-        """Leaves with an exit code that all ranks agreed on.
+        """Ends this process with the exit code that all ranks agreed on.
 
-        Under Open MPI the others leave with 0 and the root a moment later with `code`. So the
-        launcher reports the code and not an abort; MPICH wants the same code from all. A rank that
-        never comes is not waited for.
+        Open MPI reports an abort unless all ranks but the root exit with 0, and the root exits a
+        moment later with `code`. MPICH needs the same code from all ranks. If a rank misses the
+        timeout, the job is aborted.
         """
         _flush()
         if self._comm is not None:
@@ -275,7 +271,7 @@ class Communicator:
 
 
 def _flush() -> None:
-    """Writes out what was printed; a full disk or a reader that went away does not matter."""
+    """Flushes stdout and stderr, and ignores a full disk or a closed pipe."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

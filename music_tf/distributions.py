@@ -28,15 +28,15 @@ def sample_tanh_gaussian(
         \log \pi(a) = \sum_i \log N(x_i; \mu_i, \sigma_i) - \log(1 - \tanh^2 x_i)
 
     The change of variables of SAC (arXiv:1801.01290, appendix C), with log(1 - tanh^2 x) written
-    as 2 (log 2 - x - softplus(-2 x)), finite for any x. With `epsilon` it is
-    log(1 - a^2 + 1e-6), as the authors of SAC and the MUSIC release have it, which bounds it near
+    as 2 (log 2 - x - softplus(-2 x)), which is finite for any x. With `epsilon` it is
+    log(1 - a^2 + 1e-6), as in the authors' code of SAC and the MUSIC release, which is bounded near
     saturation.
 
     Args:
         mean: mu, shape [..., A].
         log_deviation: log sigma, shape [..., A].
         noise: Standard normal, shape [..., A].
-        epsilon: Adds 1e-6 inside the logarithm of the slope.
+        epsilon: Whether to add 1e-6 inside the logarithm of the slope.
 
     Returns:
         Actions and their log-densities, differentiable in mu and sigma, and what they come from.
@@ -91,7 +91,7 @@ def von_mises_fisher_log_density(
     Args:
         value: x, of norm 1, shape [..., K].
         direction: mu, of norm 1, shape [..., K].
-        concentration: kappa, above 0, shape [...]; what is below 0.001 counts as that.
+        concentration: kappa, above 0, shape [...]; at least 0.001 is used.
 
     Returns:
         Nats, shape [...].
@@ -105,7 +105,7 @@ def von_mises_fisher_log_density(
 
 
 def log_prior(kind: str, condition: tf.Tensor) -> tf.Tensor:
-    """Log-density in nats [...] with which continuous conditions [..., K] are drawn, by kind."""
+    """Returns the log-density of conditions [..., K] under the prior of a kind, in nats [...]."""
     size = int(condition.shape[-1])
     if kind == "gaussian":
         return gaussian_log_density(condition, tf.zeros([size]), tf.zeros([size]))
@@ -117,7 +117,7 @@ def log_prior(kind: str, condition: tf.Tensor) -> tf.Tensor:
 
 @functools.cache
 def _library() -> Any:
-    """Loads tensorflow_probability on first use: it costs seconds and megabytes per rank."""
+    """Imports tensorflow_probability on first use, because that takes seconds and megabytes."""
     import tensorflow_probability  # noqa: PLC0415
 
     return tensorflow_probability
@@ -126,8 +126,8 @@ def _library() -> Any:
 def tanh_gaussian(mean: tf.Tensor, log_deviation: tf.Tensor) -> Any:
     """Returns the tanh-Gaussian as a `tfp.distributions.Distribution`.
 
-    For entropies, quantiles or densities at given actions, and as the reference that tests hold
-    `sample_tanh_gaussian` to.
+    It gives quantiles and densities at given actions, and is the reference in tests of
+    `sample_tanh_gaussian`.
 
     Args:
         mean: Before squashing, shape [..., A].

@@ -1,4 +1,4 @@
-"""Faults that end a run, each with the exit code that scripts and schedulers see."""
+"""Exceptions that end a run, each with the exit code of the process."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,11 @@ EXIT_NUMBERS = 4
 EXIT_STOPPED = 75
 EXIT_HANGING = 86
 FROM_USERS = (Exception, SystemExit)
-"""What code of users may raise: not even `sys.exit` in it ends the process, which is ours. Ctrl-C
-is meant for us."""
+"""Exceptions of user code that are caught; `sys.exit` in it must not end the process."""
 
 
 class MusicError(Exception):
-    """A fault with a known cause: its text is all that the user needs, without a traceback."""
+    """A fault with a known cause, which is reported without a traceback."""
 
     exit_code = EXIT_BUG
 
@@ -27,47 +26,46 @@ class UsageError(MusicError):
 
 
 class ModuleNotAllowed(UsageError):
-    """A file asks for a module of the user's that nobody has typed or allowed."""
+    """A file names a module of the user's that the user has neither typed nor allowed."""
 
 
 class EnvironmentFault(MusicError):
-    """Something is missing or broken outside our code, bad observations and rewards included."""
+    """Something outside this package is missing or broken, such as bad observations and rewards."""
 
     exit_code = EXIT_ENVIRONMENT
 
 
 class NoMpi(EnvironmentFault):
-    """This rank cannot load MPI, so it cannot tell the others, which may be able to."""
+    """This rank cannot load MPI, so it cannot inform the other ranks."""
 
 
 class NumbersFault(MusicError):
-    """Our own numbers went bad: actions, losses, gradients, or ranks that differ."""
+    """An action, loss, gradient or weight is not finite, or ranks differ."""
 
     exit_code = EXIT_NUMBERS
 
     def __init__(self, text: str, evidence: Mapping[str, object] | None = None) -> None:
-        """Takes the message and, as evidence for debugging, the arrays that it is about."""
+        """Takes the message, and the arrays concerned for debugging."""
         super().__init__(text)
         self.evidence: Mapping[str, object] = evidence or {}
 
 
 class Hanging(MusicError):
-    """No progress for longer than `--hang-after`; only where the process may not be ended."""
+    """No progress for longer than `--hang-after`, in a process that must not be ended."""
 
     exit_code = EXIT_HANGING
 
 
 class LearnerEnded(MusicError):
-    """The rank that learns has ended the run, and says why itself."""
+    """The learner has ended the run with an exit code, and reports the reason itself."""
 
     def __init__(self, code: int) -> None:
-        """Takes the exit code of that rank."""
         super().__init__("")
         self.exit_code = code
 
 
 class HostLost(MusicError):
-    """A host of the job is gone, and what ran there with it."""
+    """A host of the job is gone, with its ranks."""
 
     exit_code = EXIT_HANGING
 

@@ -1,4 +1,4 @@
-"""Reads and writes files safely: untrusted ones, and across a crash; standard library only."""
+"""Reads untrusted files and writes files that survive a crash, with the standard library alone."""
 
 import contextlib
 import errno
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 DRAFT = ".tmp-"
-"""Marks names of what is being written or removed: the next run deletes what is left of it."""
+"""Marks names of unfinished files and folders, which the next run deletes."""
 _MOST_VALUES = 2**20
-"""Values in a JSON document; parsed, that many stay below 100 MB."""
+"""Maximum number of values in a JSON document, which need less than 100 MB."""
 
 
 @contextlib.contextmanager
 def open_regular(path: Path) -> Iterator[io.BufferedReader]:
-    """Opens a file for reading; a pipe, a device or a folder is refused and not waited for.
+    """Opens a file for reading; refuses a pipe, a device or a folder without waiting for it.
 
     Raises:
         OSError: It cannot be opened, or is no regular file.
@@ -32,7 +32,7 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def read_at_most(path: Path, limit: int) -> bytes:
-    """Reads a regular file of at most `limit` bytes, so that none can fill the memory.
+    """Reads a regular file of at most `limit` bytes, which bounds the memory.
 
     Raises:
         OSError: It cannot be read, is no regular file, or is larger.
@@ -45,7 +45,7 @@ def read_at_most(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int) -> Any:
-    """Reads a JSON document of at most `limit` bytes, whoever wrote it.
+    """Reads an untrusted JSON document of at most `limit` bytes.
 
     Raises:
         OSError: As of `read_at_most`.
@@ -55,10 +55,10 @@ def read_json(path: Path, limit: int) -> Any:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Parses JSON of which nobody knows who wrote it; every number in it is finite.
+    """Parses untrusted JSON; all its numbers are finite.
 
     Raises:
-        ValueError: It is none, nested too deeply, or holds more values than memory is meant for.
+        ValueError: It is no JSON, is nested too deeply, or has too many values.
     """
     text = content if isinstance(content, str) else content.decode()
     if sum(map(text.count, "[{,")) > _MOST_VALUES:
@@ -77,10 +77,10 @@ def _finite(text: str) -> float:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Gives a file new content; a crash leaves the old or the new content, nothing between.
+    """Replaces the content of a file atomically: a crash leaves the old or the new content.
 
     Raises:
-        OSError: The file cannot be written; the old content is still there.
+        OSError: The file cannot be written; the old content is unchanged.
     """
     draft = path.with_name(f"{path.name}{DRAFT}{os.getpid()}")
     try:
@@ -97,10 +97,10 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def remove_drafts(directory: Path, name: str = "*") -> None:
-    """Removes what a process that was killed left half written or half removed in a directory.
+    """Removes unfinished files and folders that a killed process left in a directory.
 
     Raises:
-        OSError: It cannot be removed.
+        OSError: One of them cannot be removed.
     """
     for draft in directory.glob(f"{name}{DRAFT}*"):
         if draft.is_dir() and not draft.is_symlink():
@@ -119,14 +119,14 @@ def sync_directory(path: Path) -> None:
 
 
 def describe(error: OSError) -> str:
-    """Returns what the system said and about which file."""
+    """Returns the system's message, and the file that it concerns."""
     return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
 
 
 def links_and_devices(directory: Path) -> Iterator[str]:
     """Yields every entry below a directory that is neither a folder nor a regular file.
 
-    Through them a reader or writer would leave the directory, or wait for ever.
+    A reader or writer could leave the directory through a link, or wait for ever on a pipe.
     """
     folders = [str(directory)]
     while folders:

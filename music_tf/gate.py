@@ -1,7 +1,7 @@
-"""The one gate for stored arrays and values: what passes it is what was written, and fits the run.
+"""Writes and reads all stored arrays and values, and checks that they are intact and fit the run.
 
-Reading checks a file's size and digest, and each array's name, type, shape and numbers, before
-memory is taken for it. Nothing that a file holds is executed or expanded.
+Reading checks size and checksum of a file, and name, type and shape of each array, before memory is
+allocated for it. Contents of a file are never executed or decompressed.
 """
 
 import contextlib
@@ -30,19 +30,19 @@ Kind: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
 """Type and shape of an array."""
 Expected: TypeAlias = Mapping[str, Kind]
 ExpectedFrom: TypeAlias = Callable[[Expected], Expected]
-"""Says what is expected of the arrays that a file has, where some sizes stand in the file alone."""
+"""Maps the arrays of a file to the expected ones, if some sizes are known from the file alone."""
 ENVIRONMENT = "environment"
-"""Under which name a checkpoint says what the environment declared."""
+"""Key of the environment's `Declared` in a checkpoint."""
 FREE = -1
-"""A length that is not known beforehand."""
+"""Length of an axis that is not known beforehand."""
 Own = TypeVar("Own")
 
 _LARGEST_DOCUMENT = 2**24
 _LARGEST_STATE = 2**30
-"""Bytes of arrays that are read where nobody knows how large those of the run may be."""
+"""Maximum size of a file in bytes if sizes of the run's arrays are unknown."""
 _MARGIN = 2**20
 _LARGEST_CONTENTS = 2**20
-"""Bytes of the table of contents of an `.npz` file, which is parsed as a whole."""
+"""Maximum size in bytes of the table of contents of an `.npz` file."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
 _KINDS = "biuf"
 _HEADERS = {
@@ -60,10 +60,10 @@ class DamagedError(Exception):
 
 
 class MisfitError(ValueError):
-    """A stored array is not one that this run has; the text names it and both shapes."""
+    """A stored array does not fit the run; the text names it and both shapes."""
 
     def __init__(self, name: str, expected: str | None, found: str | None) -> None:
-        """Says what was expected and what was found; None stands for no such array."""
+        """Takes what was expected and what was found; None stands for no such array."""
         text = f"expected {expected}, found {found}"
         if found is None:
             text = "missing"
@@ -74,31 +74,30 @@ class MisfitError(ValueError):
 
 
 class ExpectedState(NamedTuple):
-    """What a run has room for."""
+    """The arrays that a run can restore."""
 
     shared: Expected | ExpectedFrom
-    """State that all ranks share."""
+    """State that is equal on all ranks."""
     rows: Expected | ExpectedFrom
-    """Replay of a worker when it is full; stored rows may be fewer along the first axis."""
+    """Full replay of a worker; stored arrays may have fewer rows."""
     environment: Declared
-    """What the environment declares."""
 
 
 class Entry(NamedTuple):
-    """What a manifest says about one file."""
+    """One file in a manifest."""
 
     path: str
-    """Relative to the checkpoint, for replay to the directory of all checkpoints."""
+    """Relative to the checkpoint; for replay, to the directory of all checkpoints."""
     size: int
     """Bytes."""
     sha256: str
 
 
-# --- what is expected -------------------------------------------------------------------------
+# --- expected arrays and values ---------------------------------------------------------------
 
 
 def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> dict[str, Kind]:
-    """Describes the arrays of freshly built objects; those of a buffer may be of any length."""
+    """Returns types and shapes of arrays; with `free`, the first axis may have any length."""
     return {
         name: (array.dtype, (FREE, *array.shape[1:]) if free and array.ndim else array.shape)
         for name, array in arrays.items()
@@ -106,12 +105,10 @@ def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> d
 
 
 def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
-    """Compares stored arrays with those that a run has, before they are read or taken over.
-
-    Where they are `rows`, the first axis of an array may be shorter than expected.
+    """Compares stored arrays with the expected ones; with `rows`, they may have fewer rows.
 
     Raises:
-        MisfitError: One is missing, unknown, or of another type or shape.
+        MisfitError: An array is missing, unknown, or of another type or shape.
     """
     for name, (dtype, shape) in expected.items():
         if name not in found:
@@ -129,13 +126,13 @@ def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
 
 
 def take_over(template: Own, data: Any, name: str) -> Own:
-    """Makes a copy of a dataclass with values that JSON holds, checked by the types of its fields.
+    """Makes a copy of a dataclass with values from JSON, checked by the types of its fields.
 
-    Whole numbers are counts, and numbers of the dataclass itself durations or shares: neither is
-    negative. Its own `__post_init__` may refuse more.
+    Numbers must not be negative: they are counts, durations or shares. The `__post_init__` of the
+    dataclass may check more.
 
     Raises:
-        ValueError: A value is missing, unknown, or none that a run can have reached.
+        ValueError: A value is missing, unknown, or impossible.
     """
     hints = hints_of(type(template))
     if not isinstance(data, dict) or set(data) != set(hints):
@@ -149,10 +146,10 @@ def take_over(template: Own, data: Any, name: str) -> Own:
 
 
 def success_rate(value: Any) -> float | None:
-    """Checks the best success rate that a checkpoint knows; None where it knows none.
+    """Returns the best success rate in a checkpoint, or None.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is no number in [0, 1].
     """
     if value is None:
         return None
@@ -162,22 +159,22 @@ def success_rate(value: Any) -> float | None:
 
 
 def declared_in(meta: Mapping[str, Any]) -> Declared | None:
-    """Returns what the environment of a checkpoint declared; None in one of an older version.
+    """Returns the spaces of a checkpoint's environment; None in checkpoints of earlier versions.
 
     Raises:
-        ValueError: It is nothing that an environment declares.
+        ValueError: They are damaged.
     """
     found = meta.get(ENVIRONMENT)
     return None if found is None else take_over(Declared(), found, ENVIRONMENT)
 
 
 def is_count(value: Any) -> bool:
-    """Tells whether a JSON value is a whole number that something can have been counted to."""
+    """Whether a JSON value is a whole number from 0 on."""
     return fits(value, int) and value >= 0
 
 
 def check_path(path: str) -> None:
-    """Checks that a name is a plain relative path: a file of any other could lie anywhere.
+    """Checks that a name is a plain relative path, which cannot leave its directory.
 
     Raises:
         ValueError: It is not.
@@ -190,11 +187,11 @@ def check_path(path: str) -> None:
 
 
 def write_file(base: Path, path: str, content: bytes | Mapping[str, npt.NDArray[Any]]) -> Entry:
-    """Writes and syncs a new file: bytes as they are, arrays of numbers as an uncompressed `.npz`.
+    """Writes and syncs a new file of bytes, or of arrays of numbers as an uncompressed `.npz`.
 
     Raises:
         OSError: The file exists, or cannot be written.
-        ValueError: A name is no plain path, or an array holds something else than numbers.
+        ValueError: A name is no plain path, or an array has other values than numbers.
     """
     if not isinstance(content, bytes):
         for name, array in content.items():
@@ -237,11 +234,11 @@ def read_arrays(
     wanted: tuple[str, ...] = ("",),
     rows: bool = False,
 ) -> tuple[Arrays, tuple[str, ...]]:
-    """Reads the arrays of a file whose names begin as wanted, and returns all names beside them.
+    """Returns the arrays of a file whose names have a wanted prefix, and the names of all arrays.
 
     Raises:
-        DamagedError: The file is not what was saved, or far larger than the run has room for.
-        ValueError: An array is not finite; or, as `MisfitError`, not one of those expected.
+        DamagedError: The file is not what was saved, or far larger than expected.
+        ValueError: An array is not finite; or, as `MisfitError`, does not fit.
     """
     most = _LARGEST_STATE
     known = {} if expected is None or callable(expected) else expected
@@ -273,7 +270,7 @@ def read_arrays(
 
 
 class _InPieces:
-    """A file of which no large piece is read at once, such as a zip's table of contents."""
+    """A file with a limit on each read, which bounds a zip's table of contents."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self._file = file
@@ -287,7 +284,7 @@ class _InPieces:
 
 @contextlib.contextmanager
 def _verified(base: Path, entry: Entry, most: int) -> Iterator[io.BufferedReader]:
-    """Opens a file that is the one that was written, and not larger than allowed."""
+    """Opens a file after checking its size and checksum."""
     if entry.size > most:
         raise DamagedError(f"{entry.path}: {entry.size} bytes, more than the {most} allowed")
     try:
@@ -306,7 +303,7 @@ def _verified(base: Path, entry: Entry, most: int) -> Iterator[io.BufferedReader
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Returns the members of an archive by array, after checking that they lie there as bytes."""
+    """Returns the members of an archive by array, after checking that they are not compressed."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     for name, member in members.items():
         check_path(name)
@@ -320,7 +317,7 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _read_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Kind:
-    """Returns type and shape of an array after comparing them with the bytes that are there."""
+    """Returns type and shape of an array, after comparing them with its size in bytes."""
     with archive.open(member) as content:
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(content)](content)
         if dtype.kind not in _KINDS:

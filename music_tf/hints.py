@@ -1,6 +1,6 @@
-"""Type hints, read in one place: what they say of a value, and what a value is under one.
+"""Interprets type hints: describes the values that a hint allows, and converts values to it.
 
-Settings, command lines, `config.json`, counters of a checkpoint and study files ask here.
+Settings, command lines, `config.json`, counters of a checkpoint and study files use this module.
 """
 
 import contextlib
@@ -25,23 +25,23 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _NAMES = {int: "whole number", float: "number", str: "text"}
 _LARGEST = 2**62
-"""Nothing counts so far; what does not fit 64 bits would fail much later."""
+"""Bound of whole numbers; a number that does not fit 64 bits would fail much later."""
 _NO_TEXTS: Mapping[str, float] = types.MappingProxyType({})
 
 
 def cached(function: Function) -> Function:
-    """Remembers what a function returns for a class, which mypy holds for unhashable."""
+    """Applies `functools.cache` to a function of a class, which mypy takes for unhashable."""
     return cast(Function, functools.cache(function))
 
 
-# --- what a hint says -------------------------------------------------------------------------
+# --- the values that a hint allows ------------------------------------------------------------
 
 
 @cached
 def hints_of(owner: Any) -> Mapping[str, Any]:
     """Returns the hints of a function's parameters, or of a dataclass's fields.
 
-    A field that is not compared is no setting, and left out.
+    Fields with `compare=False` are no settings, and left out.
     """
     hints = get_type_hints(owner, include_extras=True)
     if not dataclasses.is_dataclass(owner):
@@ -50,7 +50,7 @@ def hints_of(owner: Any) -> Mapping[str, Any]:
 
 
 def notes_of(hint: Any) -> tuple[Any, ...]:
-    """Returns what a hint is annotated with, such as a range."""
+    """Returns the annotations of a hint, such as a range."""
     return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
@@ -64,7 +64,7 @@ def is_mapping(hint: Any) -> bool:
 
 
 def kinds_of(hint: Any) -> tuple[Any, ...]:
-    """Returns the bare types of which a value has one, once it is set; words to choose last."""
+    """Returns the bare types that a hint allows, without None; a `Literal` comes last."""
     inner = _bare(hint)
     if not _is_union(inner):
         return (inner,)
@@ -73,7 +73,7 @@ def kinds_of(hint: Any) -> tuple[Any, ...]:
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:
-    """Returns the words that a value chooses from, or none where it is open."""
+    """Returns the words of a `Literal`, or nothing for other hints."""
     last = kinds_of(hint)[-1]
     if get_origin(last) is tuple:
         last = get_args(last)[0]
@@ -81,7 +81,7 @@ def choices_of(hint: Any) -> tuple[str, ...]:
 
 
 def describe_kind(kind: Any) -> str:
-    """Returns what a value of a bare type looks like, in words."""
+    """Describes the values of a bare type in words."""
     choices = ", ".join(choices_of(kind))
     if get_origin(kind) is not tuple:
         if choices or kind is str:
@@ -109,17 +109,17 @@ def _is_union(kind: Any) -> bool:
     return get_origin(kind) in (Union, types.UnionType)
 
 
-# --- what a value is under a hint -------------------------------------------------------------
+# --- values under a hint ----------------------------------------------------------------------
 
 
 def read(value: Any, hint: Any, texts: Mapping[str, float] = _NO_TEXTS) -> Any:
-    """Returns what a value from JSON or from a user's Python is under a hint.
+    """Converts a value from JSON or from a user's Python to the type of a hint.
 
-    Any sequence may stand for a tuple or list, and a whole number for a float. True is no number,
-    and a number that is not finite is none, but for those that `texts` stand for.
+    Any sequence can become a tuple or list, and a whole number a float. Neither True nor a number
+    that is not finite is a number; `texts` maps words to such numbers.
 
     Raises:
-        ValueError: The value does not fit. Ranges are not asked.
+        ValueError: The value does not fit. Ranges are not checked.
     """
     if value is None and is_optional(hint):
         return None
@@ -130,7 +130,7 @@ def read(value: Any, hint: Any, texts: Mapping[str, float] = _NO_TEXTS) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value can be read under a hint."""
+    """Whether `read` accepts a value."""
     try:
         read(value, hint)
     except ValueError:
@@ -139,7 +139,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
-    """Returns what a value is as one bare type; a ValueError says that it is none."""
+    """Converts a value to one bare type, or raises ValueError."""
     if kind is float and isinstance(value, str) and value in texts:
         return texts[value]
     if not _is_one(value, kind):
@@ -157,7 +157,7 @@ def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
 
 
 def _is_one(value: Any, kind: Any) -> bool:
-    """Whether a value is of a bare type; what it holds is not looked at."""
+    """Whether a value is of a bare type; its items are not checked."""
     if _is_choice(kind):
         return isinstance(value, str) and value in get_args(kind)
     if get_origin(kind) is not None:

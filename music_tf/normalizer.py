@@ -1,4 +1,4 @@
-"""Running mean and deviation of vectors, shared by all workers."""
+"""Running mean and deviation of inputs, shared by all workers."""
 
 from collections.abc import Mapping
 
@@ -13,11 +13,11 @@ from music_tf.types import Array, EnvSpec, all_finite
 
 
 class Normalizer:
-    """Sums over workers of everything seen, and the moments that follow.
+    """Sums over all rows so far, and the mean and deviation that they give.
 
-    Each update adds the *average* over workers of their sums and counts, on top of a prior count of
-    one (OpenAI Baselines' HER). With W workers and N rows in all the mean is (S / W) / (1 + N / W).
-    So the prior, a row of zeros, weighs as much as W rows.
+    As in OpenAI Baselines' HER, each update adds the *average* over workers of their sums and
+    counts, and the initial count is one. With sum S over N rows of W workers, the mean is
+    (S / W) / (1 + N / W), so that the prior of zeros weighs as much as W rows.
     """
 
     def __init__(self, size: int, config: NormalizerConfig, comm: Communicator) -> None:
@@ -30,10 +30,10 @@ class Normalizer:
     def update(self, rows: Array, workers: int) -> None:
         """Adds rows [W, rows, D] of this rank's workers, and recomputes the moments.
 
-        Every rank must call it together; `workers` counts those of all ranks.
+        A collective call; `workers` is the number of workers of all ranks.
 
         Raises:
-            NumbersFault: A row of any rank holds NaN; every rank raises. Infinities are clipped.
+            NumbersFault: On every rank, if a row of any rank has NaN. Infinities are clipped.
         """
         clipped = bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
@@ -77,12 +77,12 @@ class Normalizer:
 
 
 class InputMoments:
-    """The running moments of observations and goals, which all workers share."""
+    """The running moments of observations and goals."""
 
     def __init__(
         self, spec: EnvSpec, config: NormalizerConfig, condition: int, comm: Communicator
     ) -> None:
-        """Counts nothing yet; `condition` is `Config.seen_condition`."""
+        """Starts without rows; `condition` is `Config.seen_condition`."""
         self._config, self._condition = config, condition
         self.observations = Normalizer(spec.observation_dim, config, comm)
         self.goals = Normalizer(spec.goal_dim, config, comm)
@@ -90,14 +90,14 @@ class InputMoments:
 
     @property
     def now(self) -> NetworkInputs:
-        """How inputs are normalised at present."""
+        """The current normalisation of inputs."""
         observation, goal = self.observations.moments, self.goals.moments
         return NetworkInputs(observation, goal, self._config, self._condition)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
-        """Counts observations [W, rows, O] and goals [W, rows, G], each as `Normalizer.update`.
+        """Adds observations [W, rows, O] and goals [W, rows, G], as `Normalizer.update`.
 
-        Without `normalizer.running` nothing is counted.
+        Without `normalizer.running` it does nothing.
         """
         if not self._config.running:
             return
@@ -105,11 +105,11 @@ class InputMoments:
         self.goals.update(goals, workers)
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the totals by explicit names; `load` takes them."""
+        """Returns the totals by name, for `load`."""
         return {name: normalizer.state for name, normalizer in self._owners.items()}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `shared` of an earlier run returned.
+        """Restores what `shared` of an earlier run returned.
 
         Raises:
             ValueError: A name is missing or does not fit; the text names it.

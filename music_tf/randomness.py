@@ -1,7 +1,7 @@
-"""Random streams named by what they are for, so that nothing about them needs to be saved.
+"""Random streams named by their purpose, whose state never needs to be saved.
 
-A stream depends on (seed, purpose, worker, counter) alone: not on the rank a worker lives on,
-nor on what was drawn before. That makes resumed runs exact and rank counts exchangeable.
+A stream depends on (seed, purpose, worker, counter) alone: not on the rank of the worker, nor on
+earlier draws. So resumed runs are exact, and results do not depend on the number of ranks.
 """
 
 import hashlib
@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 
 def stream(seed: int, purpose: str, worker: int = 0, counter: int = 0) -> np.random.Generator:
-    """Returns a generator of its own for one purpose, one worker and one count of it.
+    """Returns the generator for one purpose, one worker (counted over all ranks) and one counter.
 
-    Different purposes give independent streams. Workers are those of all ranks; `counter` may be
-    the cycle.
+    Different arguments give independent streams. The counter is often the cycle.
     """
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
     key = np.array([seed, int.from_bytes(digest, "little")], dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Plays episodes with a policy, and decides what each of them is conditioned on."""
+"""Plays episodes with a policy, and draws their seeds, goals and conditions."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -15,44 +15,43 @@ from music_tf.randomness import reset_seeds, stream
 from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 MAX_ATTEMPTS = 4
-"""A first try and three retries, for an episode that its environment spoils."""
+"""Tries of an episode in which the environment fails: one, and three retries."""
 
 _NEVER = 2**62
-"""Steps that no episode has."""
+"""More steps than any episode has."""
 
 Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]
-"""Actions [E, A] for observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A]."""
+"""Maps observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A] to actions [E, A]."""
 
 
 class Conditions(NamedTuple):
-    """What a batch of episodes starts from."""
+    """Initial conditions of a batch of episodes."""
 
     seeds: IntArray  # [E], of the environment resets
-    goals: Array | None  # [E, G] in place of the environments' own, or None
-    skills: Array  # [E, K], what the policy is conditioned on: one-hot or continuous
-    tasks: npt.NDArray[np.float64] | None = None  # [E, D], of a family; None: as they are
+    goals: Array | None  # [E, G]; None: the environments' own
+    skills: Array  # [E, K], the condition of the policy: one-hot or continuous
+    tasks: npt.NDArray[np.float64] | None = None  # [E, D], of a family; None: unchanged
 
 
 class ConditionSampler:
-    """Zero or environment goals, and conditions as the configuration says.
+    """Draws goals and conditions by the configuration.
 
-    Workers draw from their own generators, so that the number of ranks changes nothing.
+    Each worker has its own generator, so that draws do not depend on the number of ranks.
     """
 
     def __init__(self, config: Config, goal_dim: int) -> None:
-        """Takes the configuration of the run, and the size G of a goal."""
         self._config = config
         self._goal_dim = goal_dim
         self._decks: dict[int, list[int]] = {}
         self.prior: npt.NDArray[np.float64] | None = None
-        """Chances [K] with which `random` one-hot conditions are drawn; None: all alike."""
+        """Probabilities [K] of one-hot conditions with the sampler `random`; None: uniform."""
 
     def begin_epoch(self) -> None:
-        """Forgets which stratified skills are still to come, so that a resumed run is exact."""
+        """Drops the remaining stratified skills, so that a resumed run is exact."""
         self._decks = {}
 
     def begin_cycle(self, cycle: int) -> None:
-        """Deals stratified skills to the episodes of a cycle, where each environment plays one."""
+        """Assigns stratified skills to whole episodes of a cycle, one for each environment."""
         config = self._config
         if config.condition.sampler == "stratified" and config.collect.steps is None:
             shuffled = stream(config.seed, "rollout/strata", 0, cycle)
@@ -63,7 +62,7 @@ class ConditionSampler:
     def begin_episodes(self, generator: np.random.Generator, envs: IntArray) -> Conditions:
         """Draws reset seeds, then conditions, for environments of one worker.
 
-        `envs` [E] numbers them among the environments of all workers.
+        `envs` [E] are indices among the environments of all workers.
         """
         config, size = self._config, self._config.condition_size
         seeds, goals = reset_seeds(generator, len(envs)), None
@@ -86,7 +85,7 @@ class ConditionSampler:
         return Conditions(seeds, goals, np.eye(size, dtype=np.float32)[chosen])
 
     def _dealt(self, worker: int, generator: np.random.Generator) -> int:
-        """Takes a skill from a worker's deck, or from a new one if that is empty."""
+        """Takes the next skill of a worker's permutation, or of a new one."""
         deck = self._decks.setdefault(worker, [])
         if not deck:
             deck += generator.permutation(self._config.condition_size).tolist()
@@ -94,17 +93,17 @@ class ConditionSampler:
 
 
 class Candidates(NamedTuple):
-    """Random actions of which exploration takes the best in the state at hand."""
+    """Random actions of which exploration takes the best one in each state."""
 
     actions: Array  # [T, E, N, A], in [-1, 1]
     score: Callable[[Array, Array], Array]
-    """How good actions [B, N, A] are in states [B, O], [B, N]; what differs by less than a
-    thousandth is alike, so that rounding, which the number of ranks changes, seldom chooses."""
+    """Maps states [B, O] and actions [B, N, A] to scores [B, N]. Scores are rounded to a
+    thousandth, so that last bits, which depend on the number of ranks, seldom decide."""
     rows: int
-    """Episodes of a worker, which are judged together: last bits depend on how many these are."""
+    """Number of episodes of a worker, the batch size of `score`, which changes last bits."""
 
     def best(self, observation: Array, step: int, wanted: BoolArray) -> Array:
-        """Returns the best action of each wanted episode in its state [E, O], [E, A]."""
+        """Returns the best actions [E, A] in states [E, O], for the `wanted` episodes [E]."""
         found = np.zeros_like(self.actions[step, :, 0])
         for start in range(0, len(wanted), self.rows):
             some = start + np.flatnonzero(wanted[start : start + self.rows])
@@ -116,17 +115,17 @@ class Candidates(NamedTuple):
 
 
 class Perturbation(NamedTuple):
-    """Random numbers that turn a policy into an exploring one, for all steps of E episodes."""
+    """Random numbers for exploration in all steps of E episodes."""
 
     gaussian: Array  # [T, E, A], added to the policy's action
-    replaced: BoolArray  # [T, E], where the whole action is
-    uniform: Array  # [T, E, A], what it is replaced by, in [-1, 1]
+    replaced: BoolArray  # [T, E], where a random action replaces it
+    uniform: Array  # [T, E, A], the random action, in [-1, 1]
     policy: Array  # [T, E, A], standard normal noise of a stochastic policy
     candidates: Candidates | None = None
-    """What whole actions are replaced by instead of any uniform one."""
+    """Replace the uniform actions, if there are any."""
 
     def __call__(self, action: Array, step: int, observation: Array) -> Array:
-        """Returns the action that is taken in place of the policy's, [E, A]."""
+        """Returns the exploring actions [E, A] for actions of the policy."""
         noisy = np.clip(action + self.gaussian[step], -1.0, 1.0)
         replaced, uniform = self.replaced[step], self.uniform[step]
         if self.candidates is not None:
@@ -140,9 +139,9 @@ def perturbation(
     generators: Sequence[np.random.Generator],
     shape: tuple[int, int, int],
 ) -> Perturbation:
-    """Draws the exploration of each worker's episodes from its own generator.
+    """Draws the exploration of each worker's episodes from the worker's generator.
 
-    `shape` says steps T, episodes of each worker and action size A.
+    `shape` is (T, episodes of each worker, A).
     """
     steps, episodes, _ = shape
     parts = []
@@ -154,7 +153,7 @@ def perturbation(
         if config.random_hold > 1.0:
             let_go = 1.0 / config.random_hold
             chance = config.random_probability * let_go
-            # As many random steps begin as end: the share of random steps stays as it is.
+            # equally many random steps begin and end, so that their share stays the same
             begins = chance / (1.0 - config.random_probability + chance)
             drawn = generator.random((2, steps, episodes))
             replaced = drawn[0] < begins
@@ -171,14 +170,13 @@ def perturbation(
 def play(
     envs: LockstepEnvs, policy: Policy, conditions: Conditions, explore: Perturbation | None
 ) -> Episodes:
-    """Plays one episode in each environment, and again what an environment spoils.
+    """Plays one episode in each environment.
 
-    Again is under the next seed, with the goal of that seed unless one was given. The policy is
-    called with all rows at each step, whether their episodes are over or not; `explore` is added
-    to its actions.
+    If an environment fails, the episode is played again with the next seed. The policy is called
+    with all rows at each step, also those of finished episodes; `explore` changes its actions.
 
     Raises:
-        EnvironmentFault: An environment spoiled the same episode four times.
+        EnvironmentFault: An environment failed four times in the same episode.
         NumbersFault: The policy returned an action that is not finite.
     """
     played = blank(envs.spec, conditions.skills, envs.spec.max_episode_steps)
@@ -196,15 +194,15 @@ def play(
 
 
 class OpenEpisodes:
-    """Episodes that go on from call to call: each environment takes some steps at a time.
+    """Episodes that continue over several calls, each of which takes T steps.
 
-    Where another condition acts every n steps of an episode, each has a part of its own.
+    If the condition changes every n steps of an episode, each condition has its own part.
     """
 
     def __init__(
         self, envs: LockstepEnvs, skills: int, steps: int, every: int | None = None
     ) -> None:
-        """Takes the environments, the size K of a condition, the steps T of a call, and n."""
+        """Takes the environments, the size K of a condition, T as `steps`, and n as `every`."""
         count = len(envs)
         self._envs = envs
         self._steps = steps
@@ -216,30 +214,30 @@ class OpenEpisodes:
 
     @property
     def unfinished(self) -> int:
-        """Episodes that go on with the next step."""
+        """Number of unfinished episodes."""
         return int(self._open.sum())
 
     def cut(self) -> None:
-        """Lets every environment begin a new episode with its next step."""
+        """Ends all episodes: the next step of every environment begins a new one."""
         self._open[:] = False
 
     def play(
         self, policy: Policy, begin: Callable[[int], Conditions], explore: Perturbation
     ) -> tuple[list[list[Episodes]], BoolArray]:
-        """Takes T steps in each environment; what one spoils ends its episode a step earlier.
+        """Takes T steps in each environment; if one fails, its episode ends a step earlier.
 
         Args:
             policy: Called with all rows at each step.
-            begin: What one of the environments starts from, [1]: with a new episode all of it,
-                later the condition alone.
-            explore: Added to the policy's actions.
+            begin: Draws conditions [1] for one environment; within an episode only the skill is
+                used.
+            explore: Changes the policy's actions.
 
         Returns:
-            The parts of episodes that each environment played, the first of them without a row;
-            and of each episode that came to its end, whether it succeeded.
+            Parts of episodes by environment, after a first part without rows; and whether each
+            finished episode succeeded.
 
         Raises:
-            EnvironmentFault: An environment spoiled four episodes in a row.
+            EnvironmentFault: An environment failed in four episodes in a row.
             NumbersFault: The policy returned an action that is not finite.
         """
         part, rows = self._part, list(range(len(self._envs)))
@@ -274,7 +272,7 @@ class OpenEpisodes:
         return parts, np.array(succeeded, np.bool_)
 
     def _start(self, env: int, conditions: Conditions) -> list[Episodes]:
-        """Begins an episode, or another condition in it; returns what the one before it played."""
+        """Begins an episode or a new condition in it; returns the part before, if there is one."""
         part = self._part
         before = self._taken_from(env)
         part.skill[env] = conditions.skills[0]
@@ -289,7 +287,7 @@ class OpenEpisodes:
         return before
 
     def _spoil(self, env: int, fault: str) -> None:
-        """Takes the last step back, which the environment spoiled."""
+        """Drops the last step, in which the environment failed."""
         self._part.length[env] -= 1
         self._part.truncated[env] = False
         self._spoiled[env] += 1
@@ -299,7 +297,7 @@ class OpenEpisodes:
             )
 
     def _taken_from(self, env: int) -> list[Episodes]:
-        """Returns the steps of an environment so far, if any, and goes on from their last state."""
+        """Returns the part that an environment has played, if any, and begins the next part."""
         part = self._part
         if not part.length[env]:
             return []
@@ -311,13 +309,13 @@ class OpenEpisodes:
         return [taken]
 
     def _rows(self, env: int, count: int) -> Episodes:
-        """Returns a copy of what an environment has played since the last one, or of no row."""
+        """Returns a copy of an environment's current part, or with `count` 0 no row."""
         named = self._part.named().items()
         return Episodes.from_named({name: rows[env : env + count].copy() for name, rows in named})
 
 
 def padded(episodes: Episodes) -> Episodes:
-    """Returns the episodes with everything beyond their length padded: states repeat the last."""
+    """Pads episodes beyond their length: states repeat the last one, actions and rewards are 0."""
     length = episodes.length[:, None]
     last = np.minimum(np.arange(episodes.observation.shape[1]), length)[..., None]
     over = np.arange(episodes.action.shape[1]) >= length
@@ -334,7 +332,7 @@ def padded(episodes: Episodes) -> Episodes:
 
 
 def blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
-    """Returns arrays for episodes in play, to be filled in place."""
+    """Returns zero-filled arrays for episodes of up to `steps` steps."""
     count = len(skill)
 
     def zeros(*shape: int) -> Array:
@@ -369,7 +367,7 @@ def _attempt(
     played: Episodes,
     indices: list[int],
 ) -> dict[int, str]:
-    """Plays the episodes `indices` and returns the faults of those that were spoiled."""
+    """Plays the episodes `indices`, and returns the faults of those that failed."""
     goals = None if conditions.goals is None else conditions.goals[indices]
     played.seed[indices] = conditions.seeds[indices]
     tasks = None if conditions.tasks is None else conditions.tasks[indices]
@@ -409,7 +407,7 @@ def _attempt(
 def _note_state(
     played: Episodes, indices: list[int], step: int | IntArray, found: Observations | StepResults
 ) -> None:
-    """Writes what was observed of the state that a step begins with."""
+    """Stores the observed state at index `step`."""
     played.observation[indices, step] = found.observation
     played.achieved_goal[indices, step] = found.achieved_goal
     for name, values in found.extras.items():

@@ -19,13 +19,13 @@ Array: TypeAlias = npt.NDArray[np.float32]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Metrics: TypeAlias = dict[str, float]
-"""Values by `group/quantity`, the names that TensorBoard, CSV and summary share."""
+"""Values by name `group/quantity`, the same in TensorBoard, CSV and summary."""
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitSpec:
-    """Which components of an observation are the robot itself and which its surroundings."""
+    """Columns of the observation that belong to the robot, and to its surroundings."""
 
     agent: tuple[int, ...]
     surrounding: tuple[int, ...]
@@ -33,7 +33,7 @@ class SplitSpec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EnvSpec:
-    """Sizes and layout of an environment, as a learner sees it."""
+    """Sizes and layout of an environment."""
 
     env_id: str
     observation_dim: int
@@ -41,24 +41,24 @@ class EnvSpec:
     action_dim: int
     max_episode_steps: int
     split: SplitSpec | None = None
-    """None where the environment has no surroundings to control."""
+    """None if the environment has no surroundings to control."""
     extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """Named columns beside the observation, with their sizes: entries of an environment's `info`,
-    the achieved goal, or what functions of the user's read.
+    """Sizes of named columns beside the observation: entries of the environment's `info`, the
+    achieved goal, or values that functions of the user return.
 
-    One named `music_tf/discount`, of size 1, multiplies the discount of the step that brought it.
+    The extra `music_tf/discount`, of size 1, multiplies the discount of its step.
     """
 
 
 ACHIEVED_REST, DESIRED_REST = "music_tf/achieved_goal_rest", "music_tf/desired_goal_rest"
-"""Extras that hold what single precision cuts off goals, [G], where they are kept exactly."""
+"""Extras with the rounding remainders of goals in float32, [G], if goals are stored exactly."""
 
 
 class Episodes(NamedTuple):
     """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 
-    States after `length` repeat the last valid one; steps after it are zero. One condition acts
-    throughout: where it changes within an episode, a new part begins.
+    States after `length` repeat the last valid one; steps after it are zero. Each has one
+    condition: if the condition changes within an episode, a new part begins.
     """
 
     observation: Array  # [E, T + 1, O]
@@ -67,16 +67,16 @@ class Episodes(NamedTuple):
     action: Array  # [E, T, A], each component in [-1, 1]
     reward: Array  # [E, T], the environment's own
     length: IntArray  # [E], in 1..T
-    terminated: BoolArray  # [E], the last step ended the task, so nothing is bootstrapped there
-    truncated: BoolArray  # [E], the last step took the rest of the time, so its value goes on
-    lost: BoolArray  # [E], the last step lost the object for good, and the rest was cut off
+    terminated: BoolArray  # [E], the last step ended the task: no bootstrapping
+    truncated: BoolArray  # [E], a time limit ended the episode: bootstrapping
+    lost: BoolArray  # [E], the object was lost for good at the last step, and the rest was cut off
     success: BoolArray  # [E], at the last step
-    skill: Array  # [E, K], the condition that acted: one-hot or continuous
-    earlier_return: Array  # [E], of the steps before these, where an episode comes in parts
-    seed: IntArray  # [E], of the reset that began it; a ring of steps joins its parts by it
-    task: IntArray  # [E], number of the training task; 0 where there is one task
+    skill: Array  # [E, K], the condition: one-hot or continuous
+    earlier_return: Array  # [E], of earlier parts of the episode
+    seed: IntArray  # [E], of the episode's reset; `StepRing` joins parts of an episode by it
+    task: IntArray  # [E], index of the training task; 0 in a run with one task
     visit: IntArray  # [E], the cycle in which the task was visited
-    context: BoolArray  # [E], whether the task may be inferred from these steps
+    context: BoolArray  # [E], whether these steps are context for inferring the task
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
 
     def named(self) -> dict[str, np.ndarray]:
@@ -86,12 +86,12 @@ class Episodes(NamedTuple):
         return arrays | {f"extras/{name}": values for name, values in extras.items()}
 
     def skill_numbers(self) -> IntArray | None:
-        """Returns the numbers of one-hot skills, [E]; None where conditions are continuous."""
+        """Returns the indices of one-hot skills, [E]; None for continuous conditions."""
         one_hot = np.isin(self.skill, (0.0, 1.0)).all() and (self.skill.sum(axis=-1) == 1.0).all()
         return self.skill.argmax(axis=-1).astype(np.int64) if one_hot else None
 
     def read_only(self) -> "Episodes":
-        """Returns the same episodes in arrays that refuse to be written, for code of users."""
+        """Returns read-only views of the arrays, for user code."""
         views = {name: values.view() for name, values in self.named().items()}
         for view in views.values():
             view.flags.writeable = False
@@ -99,7 +99,7 @@ class Episodes(NamedTuple):
 
     @classmethod
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
-        """Returns the episodes whose `named` these arrays are."""
+        """Inverts `named`."""
         own = {name: arrays[name] for name in cls._fields if name != "extras"}
         prefix = "extras/"
         names = [name for name in arrays if name.startswith(prefix)]
@@ -107,10 +107,10 @@ class Episodes(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A minibatch of transitions, as replay hands it to rewards and agents.
+    """A minibatch of transitions from replay, for rewards and agents.
 
-    `discount` already holds gamma * (1 - terminated or lost): losses never see gamma itself.
-    The leading axes are [W, B] inside an update and [U, W, B] for all updates of a cycle.
+    `discount` is gamma * (1 - terminated or lost), so losses have no other gamma. The leading axes
+    are [W, B] inside an update and [U, W, B] for all updates of a cycle.
     """
 
     observation: Any  # [..., O]
@@ -118,8 +118,8 @@ class Transition(NamedTuple):
     action: Any  # [..., A], each component in [-1, 1]
     reward: Any  # [...], the task reward under `desired_goal`
     discount: Any  # [...], in [0, 1)
-    truncated: Any  # [...], true where the time was over, and the episode with it
-    lost: Any  # [...], true where the object is lost for good and nothing follows
+    truncated: Any  # [...], true where a time limit ended the episode
+    lost: Any  # [...], true where the object is lost for good, which ends the episode
     next_observation: Any  # [..., O]
     skill: Any  # [..., K]
     episode_return: Any  # [...], sum of the environment's own rewards over the episode
@@ -128,13 +128,13 @@ class Transition(NamedTuple):
 
 
 def finite(values: npt.ArrayLike) -> BoolArray:
-    """Returns which values are numbers in single precision, where 1e39 is infinite."""
+    """Returns which values are finite in single precision, where 1e39 is infinite."""
     usable: BoolArray = np.abs(values) <= _LARGEST
     return usable
 
 
 def instead_of_numbers(found: np.ndarray, shape: Sequence[int]) -> str:
-    """Says what an array is where finite real numbers of a shape were asked for; empty if it is."""
+    """Describes an array that does not have finite real numbers of a shape; else returns ""."""
     if found.dtype.kind not in "biuf":
         return f"{found.flat[0]!r:.80}" if found.size else str(found.dtype)
     if found.shape != tuple(shape):
@@ -143,11 +143,11 @@ def instead_of_numbers(found: np.ndarray, shape: Sequence[int]) -> str:
 
 
 ALIGNED = 64
-"""TensorFlow computes with what begins at a multiple of so many bytes."""
+"""Alignment in bytes of memory that TensorFlow can use without a copy."""
 
 
 def aligned(shape: Sequence[int], kind: npt.DTypeLike = np.float32) -> np.ndarray:
-    """Returns an unset array that TensorFlow can take over without a copy."""
+    """Returns an uninitialised array that TensorFlow can use without a copy."""
     wanted = np.dtype(kind)
     size = math.prod(shape) * wanted.itemsize
     room = np.empty(size + ALIGNED, np.uint8)
@@ -156,35 +156,36 @@ def aligned(shape: Sequence[int], kind: npt.DTypeLike = np.float32) -> np.ndarra
 
 
 def all_finite(values: npt.ArrayLike) -> bool:
-    """Whether all values are numbers in single precision."""
+    """Whether all values are finite in single precision."""
     return bool(np.all(finite(values)))
 
 
 ACTIONS = ("action",)
-"""What a policy needs that is taken elsewhere on purpose."""
+"""Compared if a policy is used in another environment on purpose."""
 SPACES = ("observation", "goal", "action")
-"""What weights need."""
+"""Compared if weights are used with other episodes."""
 ALL = (*SPACES, "episode")
+"""Compared if a run is used as it was trained."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declared:
-    """Spaces and length of the episodes of an environment, as JSON can hold them."""
+    """Spaces of an environment and length of its episodes, as JSON values."""
 
     observation: int = 0
-    """How many numbers an observation has, without goals."""
+    """Size of an observation, without goals."""
     goal: int = 0
-    """How many numbers a goal has, 0 where there are none."""
+    """Size of a goal; 0 without goals."""
     low: list[float] = dataclasses.field(default_factory=list)
     """Lowest action, [A]."""
     high: list[float] = dataclasses.field(default_factory=list)
     """Highest action, [A]."""
     steps: int = 0
-    """How many an episode has at most."""
+    """Maximum number of steps of an episode."""
 
     @classmethod
     def of(cls, spec: EnvSpec, low: Array, high: Array) -> "Declared":
-        """Returns it by sizes and length, and by the lowest and highest action [A]."""
+        """Returns it for the lowest and highest action [A]."""
         return cls(
             observation=spec.observation_dim,
             goal=spec.goal_dim,
@@ -194,7 +195,6 @@ class Declared:
         )
 
     def __post_init__(self) -> None:
-        """Refuses bounds of different lengths, which no environment has."""
         if len(self.low) != len(self.high):
             raise ValueError(f"expected as many bounds low as high, got {self.low}, {self.high}")
 
@@ -202,12 +202,12 @@ class Declared:
 def refusal(
     before: Declared | None, now: Declared, where: str, compared: Sequence[str] = ALL
 ) -> str:
-    """Returns why an environment is not the one that was trained in; empty where it is.
+    """Returns a message if an environment differs from that of training, else "".
 
     Args:
-        before: What it declared in training; None where that is not known.
-        now: What it declares.
-        where: What was trained there, such as a run.
+        before: What the environment declared in training; None if unknown.
+        now: What it declares now.
+        where: Name of the trained run, for the message.
         compared: Some of `ALL`.
     """
     differs = "" if before is None else _difference(before, now, compared)
@@ -231,7 +231,7 @@ def _difference(before: Declared, now: Declared, compared: Sequence[str]) -> str
 
 
 def _other_bounds(before: Declared, now: Declared) -> str:
-    """Says within which bounds actions were and are; of several, the first that differs."""
+    """Describes the bounds of actions then and now, if they differ; of several, the first."""
     were, are = (
         [f"{_shown(low)}..{_shown(high)}" for low, high in zip(one.low, one.high, strict=True)]
         for one in (before, now)
@@ -247,5 +247,5 @@ def _other_bounds(before: Declared, now: Declared) -> str:
 
 
 def _shown(bound: float) -> str:
-    """Returns a bound in as many digits as tell it from others in single precision."""
+    """Returns a bound with as many digits as single precision has."""
     return np.format_float_positional(np.float32(bound), trim="-")

@@ -1,1 +1,1 @@
-"""What episodes show, in numpy."""
+"""Metrics of episodes, in numpy."""

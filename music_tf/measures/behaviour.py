@@ -1,12 +1,12 @@
-"""What an episode did to the object, measured without any task: the behaviour metrics.
+"""Behaviour metrics: the motion of the object in episodes, measured without any task.
 
 All functions take observations [E, T + 1, O] and ignore states after an episode's length. The
-registry tells them where gripper and object are, and what carries the object. They give nothing
-where an environment has no object.
+registry knows the columns of gripper and object, and the support of the object, such as a table.
+Without an object there are no metrics.
 
-A place has x, y and z, or two numbers in a plane, or one on a line. Lengths below are metres where
-positions are; elsewhere they are of the environment's own unit. What takes a sense of scale, that a
-gripper is near, is asked only where a support says that positions are metres.
+A position has 3, 2 or 1 coordinates. Lengths below are in metres if positions are, else in the
+environment's own unit. Whether a gripper is near is checked only in environments with a support,
+whose positions are in metres.
 """
 
 import math
@@ -17,41 +17,40 @@ from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.types import Array, BoolArray, IntArray, Metrics
 
 MOVED = 0.05
-"""Length from first to last position at which an object counts as moved."""
+"""Smallest displacement of an object that counts as moved."""
 NEAR = 0.10
-"""Metres between gripper and object within which they can travel together."""
+"""Largest distance of gripper and object, in metres, at which they can travel together."""
 HELD = 0.05
-"""Metres between gripper and raised object within which it counts as held."""
+"""Largest distance of gripper and raised object, in metres, that counts as held."""
 LIFTED = 0.05
-"""Metres above its rest height at which an object counts as lifted."""
+"""Smallest height above its rest height, in metres, at which an object counts as lifted."""
 LIFTED_STEPS = 10
-"""Steps of an episode that an object must be lifted."""
+"""Number of steps that an object must be lifted in an episode."""
 CELL = 0.05
-"""Side of the square cells that coverage counts, in metres."""
+"""Side of the square cells of coverage, in metres."""
 LARGE_CELL = 0.1
-"""Side of those of `coverage/object_cells`."""
+"""Side of the cells of `coverage/object_cells`."""
 _SECTORS = 8
-"""Directions that are told apart."""
 TOUCHED = 0.001
-"""Metres that an object moves in a step, with the gripper near, at which it counts as touched."""
+"""Smallest motion of an object in a step, in metres, that counts as a touch of a near gripper."""
 _ARROWS = "→↗↑↖←↙↓↘"
 
 
 def behaviour_metrics(
     observation: Array, length: IntArray, info: EnvironmentInfo
 ) -> dict[str, Array]:
-    r"""Behaviour of each episode, in arrays [E]; truth values are 0 or 1.
+    r"""Returns metrics of each episode, arrays [E]; truth values are 0 or 1.
 
     Returns:
-        `object_displacement_m`: from the first to the last position.
+        `object_displacement_m`: distance of the object's first and last position.
         `object_moved`: whether that is over 5 cm, or 0.05 of the environment's unit.
-        `object_on_support`: whether it ends on its support or held (raised, gripper within 5 cm).
-        `object_comotion_m`: path that the object travels together with the gripper: with
-        :math:`|dy - dx| \le \max(|dx|, |dy|) / 2`. With a support also at most 10 cm from it
-        before and after the step, and 0 in episodes that lose the object.
-        `object_lift`: whether it was raised over 5 cm, with the gripper within 5 cm, in at
-        least 10 steps.
-        The third and the last need a support, the last two a gripper.
+        `object_on_support`: whether the object ends on its support, or held: raised, with the
+        gripper within 5 cm. Needs a support.
+        `object_comotion_m`: path of the object in steps in which it moves with the gripper,
+        :math:`|dy - dx| \le \max(|dx|, |dy|) / 2`. With a support, the gripper is also within 10 cm
+        before and after the step, and episodes that lose the object count 0. Needs a gripper.
+        `object_lift`: whether the object was raised over 5 cm, with the gripper within 5 cm, in at
+        least 10 steps. Needs a support and a gripper.
     """
     if info.object is None:
         return {}
@@ -74,20 +73,17 @@ def behaviour_metrics(
 
 
 def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
-    """Returns the way from the object's first to its last position, [E, D].
-
-    None where the environment has no object.
-    """
+    """Returns the displacement vector of the object in each episode, [E, D]; None without one."""
     if info.object is None:
         return None
     return _ways(_places(observation, info.object), length)
 
 
 def rotation(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
-    r"""Returns the angle by which the object has turned from first to last, [E], 0 to pi.
+    r"""Returns the angle between the object's first and last orientation, [E], 0 to pi.
 
-    That is :math:`2 \arccos |q_0 \cdot q_T|` of unit quaternions, of which q and -q are the same
-    orientation. None where it is not observed as one.
+    It is :math:`2 \arccos |q_0 \cdot q_T|` of unit quaternions, of which q and -q are the same
+    orientation. None if the observation has no quaternion of the object.
     """
     if info.orientation is None:
         return None
@@ -99,7 +95,7 @@ def rotation(observation: Array, length: IntArray, info: EnvironmentInfo) -> Arr
 
 
 def direction(x: float, y: float) -> str:
-    """Returns an arrow and the angle from the x axis to the y axis, for ways over 5 cm.
+    """Returns an arrow and the angle from the x axis of a displacement over 5 cm, else "-".
 
     The arrow is drawn as seen from above, with x to the right and y up.
     """
@@ -112,10 +108,10 @@ def direction(x: float, y: float) -> str:
 def visited_cells(
     observation: Array, length: IntArray, info: EnvironmentInfo
 ) -> set[tuple[int, int]]:
-    """Squares of 5 cm, by number in x and y, where the object lay, on its support if it has one.
+    """Returns the 5 cm cells that the object visited, on its support if there is one.
 
-    First states count too. Unite the sets of several batches for the coverage of them all. On a
-    line y is 0. There are none where the environment has no object.
+    Cells are pairs of indices in x and y, with y = 0 on a line. First states count too. The
+    coverage of several batches is the size of the union of their sets.
     """
     if info.object is None:
         return set()
@@ -129,15 +125,21 @@ def visited_cells(
 
 
 def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
-    """Returns where an object was brought and kept, over all episodes, by metric name.
+    """Returns how widely the object was moved without losing it, over all episodes, by metric name.
 
-    An episode keeps its object if that ends above the surface of its support, less the tolerance,
-    as what is held does. Only states over the support or held show control. Of those in kept
-    episodes cells count, by the way from the first position to the nearest cell. Those that end
-    episodes over 5 cm away have been moved and kept. Of their ways: the entropy of 8 sectors from
-    the x axis on, over log 8. `coverage/object_cells` counts all states of all episodes instead.
-    Without a support all is kept, and the shares of what is kept are left out; on a line so are
-    directions. Nothing without an object.
+    An episode keeps its object if the object ends no lower than the surface of its support, minus
+    the tolerance. A state shows control if the object is over the support or held.
+
+    Returns:
+        `coverage/kept_rate`: share of episodes that keep the object; with a support.
+        `coverage/moved_and_kept_rate`: share of episodes that end with control and over 5 cm from
+        the object's first position; with a support.
+        `coverage/displacement_cells`: number of 5 cm cells of the displacement from the first
+        position, in states with control of episodes that keep the object.
+        `coverage/direction_entropy`: entropy of the directions of moved and kept objects in 8
+        sectors, divided by log 8; not on a line.
+        `coverage/object_cells`: number of 10 cm cells that the object visited in any state.
+        Without a support all episodes keep the object, and all states show control.
     """
     if info.object is None:
         return {}
@@ -172,18 +174,18 @@ def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Met
 
 
 def support_cells(support: Support) -> int:
-    """Number of the squares of 5 cm that a support's surface reaches into."""
+    """Returns the number of 5 cm cells that intersect the surface of a support."""
     low, high = np.array(support.low) / CELL, np.array(support.high) / CELL
     sides = np.ceil(np.round(high, 6)) - np.floor(np.round(low, 6))
     return int(sides.prod())
 
 
 def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
-    """Steps until the gripper first touches the object, from 1 on, for each episode [E].
+    """Returns the first step, from 1 on, in which the gripper touches the object, [E].
 
-    It touches in a step that moves the object by more than 1 mm, or 0.001 of the environment's
-    unit. With a support the gripper must be within 10 cm before and after. An episode without
-    contact gets `length + 1`, as all do where the environment has no object or no single gripper.
+    A touch is a step that moves the object by more than 1 mm, or 0.001 of the environment's unit;
+    with a support the gripper must be within 10 cm before and after. Episodes without a touch get
+    `length + 1`, and so do environments without an object or a single gripper.
     """
     if info.object is None or info.gripper is None:
         return length + 1
@@ -195,7 +197,7 @@ def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -
 
 
 def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    """Where the object is at the end of each episode, [E, D].
+    """Returns the position of the object at the end of each episode, [E, D].
 
     Raises:
         ValueError: The environment has no object.
@@ -206,7 +208,7 @@ def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) ->
 
 
 def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
-    """Means over episodes and coverage, by metric name such as `eval/object_moved_rate`."""
+    """Returns means over episodes, and coverage, by metric name."""
     per_episode = behaviour_metrics(observation, length, info)
     rates = ("object_moved", "object_on_support", "object_lift")
     metrics = {
@@ -220,10 +222,10 @@ def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Me
 
 
 def support_lost_at(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
-    """Index of the first state in which the object has left its support, for each episode [E].
+    """Returns the index of the first state in which the object has left its support, [E].
 
-    It has if it is below the surface, or beside it without being held; in the air above the
-    surface it has not. An episode that keeps its object gets `length + 1`.
+    The object has left if it is below the surface, or beside it without being held. Episodes that
+    keep the object get `length + 1`.
     """
     if info.object is None or info.support is None:
         return length + 1
@@ -235,13 +237,13 @@ def support_lost_at(observation: Array, length: IntArray, info: EnvironmentInfo)
 
 
 def in_plane(place: Array) -> Array:
-    """Returns x and y of places [..., D], and 0 for y on a line."""
+    """Returns x and y of positions [..., D], with y = 0 on a line."""
     flat: Array = place[..., :2]
     return flat if flat.shape[-1] > 1 else np.concatenate([flat, np.zeros_like(flat)], axis=-1)
 
 
 def _path_together(gripper: Array, place: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    """Returns the path of the object in steps in which it moves as the gripper does, [E]."""
+    """Returns the path length of the object in steps in which it moves with the gripper, [E]."""
     gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
     gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
     object_path = np.linalg.norm(object_step, axis=-1)
@@ -268,7 +270,6 @@ def _valid_states(place: Array, length: IntArray) -> BoolArray:
 
 
 def _above(place: Array, support: Support) -> BoolArray:
-    """Whether x and y are within the surface."""
     inside = (place[..., :2] >= support.low) & (place[..., :2] <= support.high)
     return np.logical_and(inside[..., 0], inside[..., 1])
 
@@ -280,7 +281,7 @@ def _on_support(place: Array, support: Support) -> BoolArray:
 
 
 def _held(observation: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
-    """Whether the object is raised and the gripper close by; never without a gripper."""
+    """Whether the object is raised and the gripper close to it; false without a gripper."""
     if info.gripper is None or info.support is None:
         return np.zeros(place.shape[:-1], np.bool_)
     gripper = _places(observation, info.gripper)
@@ -292,7 +293,7 @@ def _held(observation: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
 def _near_throughout(gripper: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
     """Whether the gripper is near the object before and after each step, [E, T].
 
-    Without a support nobody knows what is near, and everything is.
+    Without a support, the unit of positions is unknown, and every distance counts as near.
     """
     if info.support is None:
         return np.ones((len(place), place.shape[1] - 1), np.bool_)

@@ -1,7 +1,6 @@
-r"""Mutual information of samples without a network, and what it would be by chance.
+r"""Estimates of mutual information from nearest neighbours, in nats, and a permutation test.
 
-Everything is in nats and in numpy. Distances are those of the largest component, in the units of
-the data, so components should have comparable units.
+Distances are maxima over components, so components should have comparable units.
 """
 
 from typing import NamedTuple
@@ -12,36 +11,35 @@ import numpy.typing as npt
 from music_tf.types import Array, BoolArray, IntArray
 
 NEIGHBOURS = 3
-"""Which nearest neighbour sets the scale at each sample."""
+"""Number k of the neighbour that sets the scale at each sample."""
 MOST_SAMPLES = 2000
-"""Steps that enter an estimate; its cost grows with their square."""
+"""Maximum number of steps in an estimate, whose cost is quadratic in it."""
 SHUFFLES = 20
-"""Pairings of different episodes that show what chance gives."""
+"""Number of random pairings of different episodes."""
 _ROWS = 256
 _EULER = 0.5772156649015329
 
 
 class Information(NamedTuple):
-    """Estimates beside what the same estimator gives for movements that do not belong together.
+    """Estimates of mutual information, and a null distribution from pairings of episodes.
 
-    Each pairing of episodes has a null, and an estimate from the very same steps. Pairings with
-    too few steps have neither.
+    Pairings with too few steps have no estimate.
     """
 
     same: npt.NDArray[np.float64]
-    """The estimates; a single one where all episodes are equally long, so that every pairing has
-    the same steps."""
+    """Estimates from the steps of each pairing, or one if all episodes are equally long, because
+    all pairings then have the same steps."""
     null: npt.NDArray[np.float64]
-    """The same with y of the other episode at the same time step, one for each pairing."""
+    """Estimates with y from the other episode at the same time step, one for each pairing."""
 
     @property
     def nats(self) -> float:
-        """The estimate, in the mean over pairings; there must be one."""
+        """Mean estimate; there must be one."""
         return float(self.same.mean())
 
     @property
     def chance(self) -> float:
-        """How often chance gives at least as much: (1 + such pairings) / (1 + pairings)."""
+        """The p-value: (1 + pairings with at least as much) / (1 + pairings)."""
         return float((1 + np.sum(self.null >= self.same)) / (1 + len(self.null)))
 
 
@@ -50,15 +48,20 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
 
     .. math:: I = \psi(k) + \psi(N) - \langle \psi(n_x + 1) + \psi(n_y + 1) \rangle
 
-    with n_x and n_y the other samples that are nearer in x or in y alone than the k-th neighbour is
-    in both (Kraskov, Stoegbauer and Grassberger, 2004, arXiv:cond-mat/0305641, first estimator).
-    Where that neighbour lies at distance zero, as for a robot and an object that both rest, the
-    samples at distance zero are counted instead, the sample itself included. They are counted in
-    both for k, in x alone and in y alone. So do Gao et al. (2017, arXiv:1709.06212), who write a
-    logarithm for some of the digamma functions.
+    where n_x and n_y are the numbers of other samples whose distance in x or in y alone is smaller
+    than the joint distance of the k-th neighbour (Kraskov, Stoegbauer and Grassberger, 2004,
+    arXiv:cond-mat/0305641, first estimator). If that neighbour is at distance zero, such as for a
+    robot and an object at rest, k and both counts are the numbers of samples at distance zero, the
+    sample itself included, as in Gao et al. (2017, arXiv:1709.06212), who have a logarithm in place
+    of some digamma functions.
 
-    Samples are x [N, X] and y [N, Y], and k = `neighbours`. The nats may lie below zero by chance
-    where x and y are independent.
+    Args:
+        x: Samples, [N, X].
+        y: Samples, [N, Y].
+        neighbours: k.
+
+    Returns:
+        Nats; the estimate may be negative where x and y are independent.
 
     Raises:
         ValueError: The numbers of samples differ, or are no more than k.
@@ -74,7 +77,7 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
         rows = slice(start, start + _ROWS)
         apart_x, apart_y = _distances(x, rows), _distances(y, rows)
         apart = np.maximum(apart_x, apart_y)
-        reach = np.partition(apart, neighbours, axis=1)[:, neighbours, None]  # itself is the first
+        reach = np.partition(apart, neighbours, axis=1)[:, neighbours, None]  # the first is itself
         tied = reach[:, 0] == 0.0
         within_x = np.where(tied, (apart_x == 0.0).sum(axis=1), (apart_x < reach).sum(axis=1))
         within_y = np.where(tied, (apart_y == 0.0).sum(axis=1), (apart_y < reach).sum(axis=1))
@@ -91,13 +94,18 @@ def paired_information(
     shuffles: int = SHUFFLES,
     samples: int = MOST_SAMPLES,
 ) -> Information:
-    """Estimates the information between two movements of the same steps, and its null.
+    """Estimates the mutual information of two motions in the same steps, and its null distribution.
 
-    The null keeps how x and y behave in time, each by itself, and takes away that they happen in
-    the same episode. So it has what is common to all episodes at the same time, too. Only steps
-    count that both episodes of a pair have, at most `samples` in all, and of the `shuffles`
-    pairings those that have more than `NEIGHBOURS` such steps. Movements are [E, T, X] and
-    [E, T, Y], lengths [E].
+    The null pairs x with y of another episode at the same time step, so that it keeps dependence
+    through time alone. An estimate uses steps that both episodes of a pair have.
+
+    Args:
+        x: Motion, [E, T, X].
+        y: Motion, [E, T, Y].
+        length: Steps of each episode, [E].
+        generator: Draws steps and pairings.
+        shuffles: Number of pairings; those with at most `NEIGHBOURS` common steps are left out.
+        samples: Maximum number of steps in an estimate.
 
     Raises:
         ValueError: There are fewer than two episodes.
@@ -114,7 +122,7 @@ def paired_information(
     for _ in range(shuffles):
         order = generator.permutation(len(length))
         partner = np.empty_like(order)
-        partner[order] = np.roll(order, 1)  # one cycle, so that none is its own partner
+        partner[order] = np.roll(order, 1)  # one cycle: no episode is its own partner
         both = valid[partner[episode], step]
         own, at = episode[both], step[both]
         if len(own) <= NEIGHBOURS:
@@ -126,7 +134,7 @@ def paired_information(
 
 
 def _distances(values: Array, rows: slice) -> Array:
-    """Distance of some samples to all of them, by the largest component, [rows, N]."""
+    """Returns maximum-norm distances of some samples to all samples, [rows, N]."""
     apart = np.zeros([len(values[rows]), len(values)], values.dtype)
     for column in values.T:
         np.maximum(apart, np.abs(column[rows, None] - column), out=apart)

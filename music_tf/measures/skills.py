@@ -1,4 +1,4 @@
-"""What skills are: how far they are told apart, how many there are, where they go."""
+"""Metrics of skills: how well they are recognised, and how far apart they are."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -10,35 +10,35 @@ from music_tf.types import Array, BoolArray, IntArray, Metrics
 
 Numbers = npt.NDArray[np.float64]
 _TOGETHER = 2**20
-"""Distances that are in memory at a time."""
+"""Number of distances in memory at a time."""
 MOST_OF_A_SKILL, MOST_OF_ALL = 1000, 10_000
-"""Places that are compared, so that fifty skills take about as long as ten."""
+"""Maximum numbers of places that are compared, which bound the time for many skills."""
 _MOST_PLACES = 4096
 _LEAST = 1e-6
 _FEW_COLUMNS = 8
-"""Up to as many, distances are exact sums over columns; above, products are much faster."""
+"""Largest number of columns for exact sums of squares; with more, products are much faster."""
 
 
 class Separation(NamedTuple):
-    """How far skills lie apart, and how far one skill goes different ways."""
+    """Distances between skills, and the spread of each skill."""
 
     hausdorff: Numbers  # [K, K]
     spreads: Numbers  # [K]
-    places: Array  # [N, D], those that were compared, of all skills
+    places: Array  # [N, D], the compared places of all skills
 
     @property
     def coverage(self) -> float:
-        """How widely all these places are spread, as the function of that name says it."""
+        """`coverage` of all compared places."""
         return coverage(self.places)
 
     @property
     def nearest(self) -> Numbers:
-        """How far each skill lies from the one that is nearest to it, [K]."""
+        """Distance of each skill to its nearest other skill, [K]."""
         found: Numbers = np.where(np.eye(len(self.spreads)), np.inf, self.hausdorff).min(axis=1)
         return found
 
     def metrics(self) -> Metrics:
-        """Returns them as metrics; a single skill is apart from nothing."""
+        """Returns metrics; a single skill has no distances."""
         pairs = self.hausdorff[np.triu_indices(len(self.spreads), 1)]
         found = {"skill/spread": float(self.spreads.mean()), "disk/coverage": self.coverage}
         if pairs.size:
@@ -48,15 +48,14 @@ class Separation(NamedTuple):
 
 
 def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
-    """Measures how far skills lie apart in what tells them apart, whichever episodes they played.
+    """Measures distances between skills, from the descriptors in episodes of each skill.
 
-    A place counts from the first state of an episode to that after its last step. Of more than
-    1000 places of a skill, or 10,000 of all, as many are compared, evenly picked: what is found is
-    at most as far off as a skill gets between two of them.
+    At most 1000 places of a skill, and 10,000 in all, are compared, evenly picked. The error of a
+    distance is at most the distance that a skill travels between two picked places.
 
     Args:
-        seen: What tells skills apart along E episodes of each, [E, T + 1, D].
-        length: Steps of these episodes that count, [E] for each skill.
+        seen: Descriptors along E episodes of each skill, [E, T + 1, D].
+        length: Steps of these episodes, [E] for each skill.
     """
     most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(seen)))
     paths, ends = [], []
@@ -69,23 +68,23 @@ def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:
-    """Returns which of T steps come before the first end of their episode, [E, T]."""
+    """Returns a mask of the steps within each episode's length, [E, T]."""
     kept: BoolArray = np.arange(steps) < length[:, None]
     return kept
 
 
 def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) -> Numbers:
-    r"""Returns what skills earn for being told apart, a sum for each episode, [E].
+    r"""Returns the sum of DIAYN rewards of each episode, [E] (arXiv:1802.06070).
 
     .. math:: \sum_{t < T_e} \log q(z_e | s_{et}) + \log K
 
-    The prior is subtracted and nothing is clipped, whatever the run is paid (arXiv:1802.06070).
-    Guessing is worth 0, and no step more than log K.
+    The prior is subtracted and nothing is clipped, whatever the reward of the run. Chance level is
+    0, and a step is worth at most log K.
 
     Args:
         log_likelihood: log q of every skill, [E, T, K].
-        skill: Which one acted, [E].
-        length: Steps that count, [E].
+        skill: Index of the active skill, [E].
+        length: Steps of each episode, [E].
     """
     steps, skills = log_likelihood.shape[1:]
     own = np.take_along_axis(log_likelihood, skill[:, None, None], axis=-1)[..., 0]
@@ -95,9 +94,9 @@ def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) 
 
 
 def named_shares(log_likelihood: Array, length: IntArray) -> Numbers:
-    """Returns in which share of the steps each skill is the most likely one, [K].
+    """Returns the share of steps in which each skill is the most likely one, [K].
 
-    Of episodes of one skill it is a row of the matrix of skills that acted and were named.
+    For episodes of one skill, this is its row of the confusion matrix.
     """
     steps, skills = log_likelihood.shape[1:]
     named = log_likelihood.argmax(axis=-1)[kept_steps(length, steps)]
@@ -106,22 +105,22 @@ def named_shares(log_likelihood: Array, length: IntArray) -> Numbers:
 
 
 def end_distances(ends: Array) -> Numbers:
-    """Returns how far the mean ends of any two skills lie apart, [K, K], of ends [K, E, D]."""
+    """Returns distances between the mean ends of skills, [K, K], for ends [K, E, D]."""
     centres = ends.mean(axis=1, dtype=np.float64)
     apart: Numbers = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
     return apart
 
 
 def hausdorff_distances(paths: Sequence[Array]) -> Numbers:
-    r"""Returns how far the places of any two skills lie apart, [K, K].
+    r"""Returns Hausdorff distances between the places of skills, [K, K].
 
     .. math:: H(A, B) = \max(\max_a \min_b \lVert a - b \rVert, \max_b \min_a \lVert a - b \rVert)
 
-    The Hausdorff distance: how far the place of one is from all of the other's, at most. A skill
-    whose episodes go different ways is far from others, too: look at `end_spreads` beside it.
+    A skill whose episodes differ from each other is far from other skills, too; `end_spreads` tells
+    the two cases apart.
 
     Args:
-        paths: Where each skill has been in all its episodes, [N, D] each.
+        paths: Places of each skill in all its episodes, [N, D] each.
     """
     found = np.zeros([len(paths), len(paths)])
     for first, one in enumerate(paths):
@@ -135,9 +134,9 @@ def hausdorff_distances(paths: Sequence[Array]) -> Numbers:
 
 
 def end_spreads(ends: Array) -> Numbers:
-    """Returns how far ends of a skill's episodes lie apart, a mean over pairs, [K], of [K, E, D].
+    """Returns the mean distance between ends of a skill's episodes, [K], for ends [K, E, D].
 
-    Zero where there is one episode.
+    It is zero for one episode.
     """
     apart = np.linalg.norm(ends[:, :, None].astype(np.float64) - ends[:, None], axis=-1)
     pairs = max(1, ends.shape[1] * (ends.shape[1] - 1))
@@ -146,16 +145,16 @@ def end_spreads(ends: Array) -> Numbers:
 
 
 def evenly_picked(places: Array, most: int) -> Array:
-    """Returns places [N, D], or as many of them as `most` says, evenly picked."""
+    """Returns at most `most` of the places [N, D], evenly picked."""
     picked: Array = places[np.linspace(0, len(places) - 1, min(len(places), most)).astype(np.int64)]
     return picked
 
 
 def coverage(places: Array, k: int = 3) -> float:
-    """Returns how widely places [N, D] are spread: log of the mean distance to the k-th nearest.
+    """Returns the log of the mean distance of places [N, D] to their k-th nearest neighbour.
 
-    Each place counts once, and of very many some that are evenly picked. Minus infinity is no
-    number for a table: where fewer than k + 1 differ, the distance counts as 1e-6.
+    Equal places count once, and at most 4096 are used, evenly picked. With fewer than k + 1 places
+    the distance counts as 1e-6, because tables cannot hold minus infinity.
     """
     once = evenly_picked(np.unique(places, axis=0), _MOST_PLACES)
     if len(once) <= k:
@@ -167,7 +166,7 @@ def coverage(places: Array, k: int = 3) -> float:
 
 
 def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Numbers]]:
-    """Yields distances of some rows at a time to all others, [rows, M]."""
+    """Yields slices of rows of `one`, with their distances to all of `other`, [rows, M]."""
     step = max(1, _TOGETHER // len(other))
     squares = _by_columns if one.shape[1] <= _FEW_COLUMNS else _by_products
     for start in range(0, len(one), step):
@@ -176,7 +175,7 @@ def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Numbers]]:
 
 
 def _by_columns(one: Array, other: Array) -> Numbers:
-    """Returns squares of distances, exact."""
+    """Returns exact squared distances."""
     squares = np.zeros([len(one), len(other)])
     for column in range(one.shape[1]):
         apart = one[:, None, column].astype(np.float64) - other[None, :, column]
@@ -185,7 +184,7 @@ def _by_columns(one: Array, other: Array) -> Numbers:
 
 
 def _by_products(one: Array, other: Array) -> Numbers:
-    """Returns the same up to rounding; a large common part is taken away before."""
+    """Returns squared distances by a matrix product, centred to reduce rounding errors."""
     centre = other.mean(axis=0, dtype=np.float64)
     near, far = one - centre, other - centre
     lengths = np.square(near).sum(axis=1)[:, None] + np.square(far).sum(axis=1)

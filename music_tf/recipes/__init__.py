@@ -1,10 +1,10 @@
-"""Published settings. A recipe is a function of preset and environment that returns a `Config`.
+"""Recipes: functions of preset and environment that return a `Config`.
 
-Every public function that a module in this folder defines is the recipe of its name. The first line
-of its docstring is what `music-tf recipes` prints. The default of `env_id` is its own environment,
-and the type of `preset` lists its presets. Settings of a new reward term stand beside its recipe,
-as a subclass of `TermConfig`. All of that may also lie in a module of your own: its recipes are
-called `module:function`. Such modules load the standard library alone.
+Every public function `(preset, env_id)` of a module in this folder is a recipe. `music-tf recipes`
+prints the first line of its docstring. The default of `env_id` is its environment, and the type of
+`preset` lists its presets. The settings of a reward term are a subclass of `TermConfig` beside its
+recipe. A module of your own may hold all of these; its recipes are called `module:function`. The
+modules here import the standard library alone.
 """
 
 import importlib
@@ -34,7 +34,7 @@ _TRUSTED: set[str] = set()
 
 
 def names() -> tuple[str, ...]:
-    """Returns the recipes of this package, in alphabetical order."""
+    """Returns the names of the recipes of this package, in alphabetical order."""
     return tuple(sorted(_recipes(_modules())))
 
 
@@ -49,7 +49,7 @@ def presets(name: str) -> tuple[str, ...]:
 
 
 def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config:
-    """Returns the configuration of a recipe for an environment, by default the recipe's own.
+    """Returns the configuration of a recipe; `env_id` defaults to the recipe's environment.
 
     Raises:
         UsageError: There is no such recipe or preset.
@@ -68,12 +68,12 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
 
 
 def source(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Source | None:
-    """Returns the earlier run that a recipe cannot do without, if there is one."""
+    """Returns the earlier run that a recipe has to start from, if there is one."""
     return resolve(name, preset, env_id).start
 
 
 def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
-    """Returns the reward terms by name: ours, and those that come with a recipe of the user's.
+    """Returns the settings of reward terms by name: ours, and those of the user's recipe module.
 
     Raises:
         UsageError: Two terms have the same name.
@@ -84,7 +84,7 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
         for kind in vars(module).values():
             if not (isinstance(kind, type) and issubclass(kind, TermConfig)):
                 continue
-            if not hasattr(kind, "term"):  # what several have in common
+            if not hasattr(kind, "term"):  # an abstract base class
                 continue
             if kind.name == own_terms.ENTROPY or found.setdefault(kind.name, kind) is not kind:
                 raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")
@@ -92,38 +92,32 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
 
 
 def agents() -> list[type[AgentConfig]]:
-    """Returns the settings of agents of ours."""
-    found: dict[type[AgentConfig], None] = {}
-    for module in (own_agents, *_modules()):
-        for kind in vars(module).values():
-            if (
-                isinstance(kind, type)
-                and issubclass(kind, AgentConfig)
-                and hasattr(kind, "learner")
-            ):
-                found[kind] = None
-    return list(found)
+    """Returns the settings of our agents."""
+    modules = (own_agents, *_modules())
+    kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
+    found = (kind for kind in kinds if issubclass(kind, AgentConfig) and hasattr(kind, "learner"))
+    return list(dict.fromkeys(found))
 
 
 def import_own(name: str) -> None:
-    """Imports the module of a recipe that the user typed or trusts; a file may not ask for it."""
+    """Imports the module of a recipe that the user typed or trusts; never one named by a file."""
     _find(name)
     _TRUSTED.add(name)
 
 
 def is_trusted(name: str) -> bool:
-    """Whether a stored run may be of this recipe: it is one of ours, or the user named it."""
+    """Whether a stored run may use this recipe: it is ours, or the user has named it."""
     return ":" not in name or name in _TRUSTED
 
 
 def _modules() -> list[ModuleType]:
     listed = [module.name for module in pkgutil.iter_modules(__path__)]
-    listed.sort(key=lambda name: (name != "music", name))  # as tables and pages have them
+    listed.sort(key=lambda name: (name != "music", name))  # the order of tables and pages
     return [importlib.import_module(f"{__name__}.{name}") for name in listed]
 
 
 def _recipes(modules: Iterable[ModuleType]) -> dict[str, Recipe]:
-    """Returns the public functions of preset and environment that modules define themselves."""
+    """Returns the public functions of preset and environment that modules define."""
     return {
         name: function
         for module in modules

@@ -1,4 +1,4 @@
-"""Controls of ours, which MUSIC has to beat to have learned anything."""
+"""Baselines and an ablation of MUSIC."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from music_tf.recipes.music import ddpg_music
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JointMotionConfig(PaidConfig):
-    """One where robot and surroundings both move in a step, else zero: nothing is learned."""
+    """1 for a step in which robot and surroundings both move, else 0; nothing is learned."""
 
     name: ClassVar[str] = "joint_motion"
     term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
     metrics: ClassVar[Mapping[str, str]] = {
         "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
-        "reward/joint_motion_gain": "reward for joint motion that the gain auto has come to",
+        "reward/joint_motion_gain": "reward for joint motion; with gain auto",
     }
 
     threshold: Annotated[float, In(0, 1e6)] = 0.001
@@ -32,13 +32,13 @@ _PUSH = "FetchPush-v4"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RandomRewardConfig(PaidConfig):
-    """A number drawn anew from [0, 1] each time that a step is replayed, whatever was done."""
+    """A random number in [0, 1], drawn anew each time that a step is replayed."""
 
     name: ClassVar[str] = "random_reward"
     term: ClassVar[str] = "music_tf.intrinsic.random_reward:RandomReward"
     metrics: ClassVar[Mapping[str, str]] = {
         "reward/random_reward_raw": "mean number drawn; with gain auto",
-        "reward/random_reward_gain": "reward for a number of 1 that the gain auto has come to",
+        "reward/random_reward_gain": "reward for a number of 1; with gain auto",
     }
 
 
@@ -46,8 +46,8 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a statistics network that never learns: an ablation.
 
     A random network already pays for some joint motion, so only the difference between `ddpg_music`
-    and this recipe is due to learning the network. Its bounds are smaller. Under `laptop` the gain
-    `auto` makes up for that; under `paper` set a larger gain.
+    and this recipe is due to learning the network. Bounds of a random network are smaller. Under
+    `laptop` the gain `auto` compensates for that; under `paper` set a larger gain.
     """
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})
 
@@ -55,9 +55,8 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a hand-made reward for steps in which gripper and object both move.
 
-    A baseline: it pays 1{|dx| > 1 mm and |dy| > 1 mm} (minus 1 under `paper`, as MUSIC
-    does), and learns nothing about the environment. All else is as in `ddpg_music`, gain and pay
-    of its preset included.
+    A baseline without a learned reward: it pays 1{|dx| > 1 mm and |dy| > 1 mm}, minus 1 under
+    `paper`, as MUSIC does. All other settings are those of `ddpg_music`, gain and pay included.
     """
     return _paid_as_music(JointMotionConfig(), preset, env_id)
 
@@ -65,9 +64,9 @@ def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
     """`ddpg_music` with a random reward: a baseline without a signal.
 
-    Under `laptop` its mean pay is 1 a step. `ddpg_music` is paid about that
-    after 80 thousand steps, on the seeds that settings are chosen on. All else is as there, so that
-    a lost object costs what it costs there.
+    Under `laptop` its mean pay is 1 a step, about that of `ddpg_music` after 80 thousand steps on
+    the seeds used for tuning. All other settings are those of `ddpg_music`, so that a lost object
+    costs the same.
     """
     config = _paid_as_music(RandomRewardConfig(gain="auto"), preset, env_id)
     if preset == "paper":
@@ -76,7 +75,7 @@ def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def _paid_as_music(reward: PaidConfig, preset: Preset, env_id: str) -> Config:
-    """Puts another reward in the place of the mutual information, under its pay."""
+    """Replaces the mutual information by another reward with the same gain and pay."""
     config = ddpg_music(preset, env_id)
     same = ("shift",) if preset == "paper" else ("shift", "gain", "mean", "pay", "clip")
     music = config.rewards["music"]

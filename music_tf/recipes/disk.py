@@ -1,4 +1,4 @@
-"""Skills that are learned one after the other, each away from where earlier ones go."""
+"""Skills that are learned one after the other, each away from the states of earlier skills."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _ROBOTS = (*_ON_A_LINE, "Ant-v5", "Humanoid-v5", "music_tf/Ant-v0")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiskConfig(TermConfig):
-    """Distance to earlier skills, less that to the skill's own recent past (arXiv:2203.11176)."""
+    """Distance to earlier skills, minus distance to the skill's own past (arXiv:2203.11176)."""
 
     name: ClassVar[str] = "disk"
     term: ClassVar[str] = "music_tf.intrinsic.incremental:Incremental"
@@ -39,47 +39,48 @@ class DiskConfig(TermConfig):
         "disk/past": "mean distance of replayed steps to the k-th nearest of earlier skills",
         "disk/own": "the same to the k-th nearest of the skill's own recent past",
         "disk/beta": "factor on the first distance: weight over unit",
-        "disk/alpha": "factor on the second one; below 0 spreading is paid",
+        "disk/alpha": "factor on the second distance; below 0 spreading is paid",
         "skill/hausdorff_mean": "Hausdorff distance of two skills, mean over pairs; at ends of "
         "skills",
-        "skill/hausdorff_min": "that of the two nearest skills",
-        "skill/spread": "how far episodes of one skill end apart, mean over skills",
+        "skill/hausdorff_min": "Hausdorff distance of the two nearest skills",
+        "skill/spread": "distance between ends of a skill's episodes, mean over skills",
         "disk/coverage": "log of the mean distance from a visited place to the 3rd nearest other",
     }
 
     k: Annotated[int, In(2, 1000)] = 3
-    """Which neighbour counts. A step is its own nearest one, so at least 2."""
+    """Number of the neighbour whose distance counts; at least 2, because a step is its own nearest
+    neighbour."""
     rows: Annotated[int, In(1, 10**5)] = 512
-    """Steps of the past, and as many of the skill's own, that an update compares with; with equal
-    timesteps, of each time."""
+    """Number of steps of earlier skills, and of the skill's own past, that an update compares with;
+    with equal timesteps, for each time step."""
     own_episodes: Annotated[int, In(1, 10**5)] = 10
-    """Episodes of each worker that its own recent past holds."""
+    """Number of latest episodes of each worker in the skill's own past."""
     alpha: Annotated[float, In(0, 1e9)] = 1.0
     """Weight of consistency: of being near the skill's own past."""
     beta: Annotated[float, In(0, 1e9)] = 1.0
     """Weight of diversity: of being far from earlier skills."""
     balance: Literal["running", "previous", "raw", "released"] = "running"
-    """The unit of either distance: its mean over the last few thousand updates of this skill, that
-    over the skill before (1 for the first), 1, or the arithmetic of the authors' code, in which
+    """Unit of each distance: its mean over the last few thousand updates of this skill, its mean
+    over the previous skill (1 for the first), 1, or the arithmetic of the authors' code, in which
     consistency changes its sign."""
     descriptor: Literal["position", "velocity", "stride"] = "position"
     """What is compared: `world.descriptor` after a step, its change in the step, or its mean change
     over the last steps (with --world.extras stride=stride:20)."""
     timesteps: Literal["pooled", "equal"] = "pooled"
-    """Compares with steps of any time of an episode, or of the same time alone (with --world.extras
-    time=time)."""
+    """Compares with steps at any time of an episode, or at the same time step alone (with
+    --world.extras time=time)."""
     schedule: bool = True
-    """Multiplies consistency by tanh(8 t - 4) where t goes from 0 to 1 over a skill: a skill is
-    paid for spreading at first, for consistency later."""
+    """Multiplies consistency by tanh(8 t - 4), where t rises from 0 to 1 over a skill: a skill is
+    paid for spreading first, and for consistency later."""
 
     def tells(self, run: Config) -> Sequence[Telling]:
-        """Returns how far skills go from each other, which is known at the ends of skills."""
+        """Returns the distance of skills, which is measured at the end of each skill."""
         del run
         scale = "Hausdorff distance of two skills, in the unit of what tells them apart"
         return (Telling("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses skills all at once, and what the world does not say."""
+        """Refuses skills that are learned together, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
         for wrong, text in (
             (
@@ -113,16 +114,16 @@ class DiskConfig(TermConfig):
 def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUARE) -> Config:
     """Skills that are learned one after the other, without any task reward.
 
-    Discovery of incremental skills (DISk, arXiv:2203.11176): each skill has an actor of its own,
-    which is frozen once it is learned, so that nothing is forgotten. The next one is paid for being
-    far from where earlier skills go in the world as it is now, and near its own recent past.
+    Discovery of incremental skills (DISk, arXiv:2203.11176): each skill has its own actor, which is
+    frozen once it is learned, so that no skill is forgotten. The next skill is paid for being far
+    from the states that earlier skills reach in the current world, and near its own recent past.
 
-    `laptop`: four skills. On the toy 4,000 steps each, on robots 10,000 in episodes of 200 steps,
-    which are compared by how far they got in the last 20 steps.
-    `seed`: the algorithm as the paper states it. 20 skills, places at equal times, distances in
-    their own unit, where earlier skills went collected once.
-    `released`: the authors' code with its numbers of skills and steps: velocities, the own past of
-    one episode, half of replay purged, and its balance of the two distances.
+    `laptop`: four skills. On the toy each has 4,000 steps; on robots 10,000, in episodes of 200
+    steps, which are compared by their displacement in the last 20 steps.
+    `seed`: the algorithm as the paper states it: 20 skills, positions at equal time steps,
+    distances without scaling, states of earlier skills collected once.
+    `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
+    one episode, half of replay dropped for each skill, and its balance of the two distances.
     """
     small, goals = is_one_of(env_id, (_SQUARE,)), is_one_of(env_id, WITH_GOALS)
     base = _laptop(env_id, small, goals)
@@ -153,7 +154,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
 
 
 def _seed(env_id: str, small: bool) -> dict[str, Any]:
-    """Returns what the paper's algorithm has."""
+    """Returns the settings of the paper's algorithm."""
     reward = DiskConfig(
         k=5, rows=100, own_episodes=100, balance="raw", timesteps="equal", schedule=False
     )
@@ -168,7 +169,7 @@ def _seed(env_id: str, small: bool) -> dict[str, Any]:
 
 
 def _released(env_id: str, small: bool) -> dict[str, Any]:
-    """Returns what the authors' code has."""
+    """Returns the settings of the authors' code."""
     each, alpha, beta = of_family(env_id, _RELEASED, (_ANY_EPOCHS, 1.0, 1.0))
     reward = DiskConfig(
         own_episodes=1, alpha=alpha, beta=beta, balance="released", descriptor="velocity"
@@ -193,7 +194,7 @@ _RELEASED: Mapping[str, tuple[tuple[int, ...], float, float]] = {
     **dict.fromkeys(("Ant-v5", "music_tf/Ant-v0"), ((*(100,) * 2, *(200,) * 8), 60.0, 1.0)),
     "Humanoid-v5": ((1000,) * 6, 60.0, 1.0),
 }
-"""Of the authors' code: epochs of each skill, 5,000 steps each (1,000 on the toy); both weights."""
+"""Epochs of each skill (5,000 steps, 1,000 on the toy), alpha and beta in the authors' code."""
 
 
 def _laptop(env_id: str, small: bool, goals: bool) -> Config:
@@ -233,7 +234,7 @@ def _laptop(env_id: str, small: bool, goals: bool) -> Config:
 
 
 def _world(env_id: str, small: bool) -> World:
-    """Returns what skills differ by: where a robot is, and how that changes."""
+    """Returns a world whose descriptor is the robot's position, with its stride as an extra."""
     if small:
         return World()
     where = "plane" if is_one_of(env_id, _ON_A_LINE) else "xy"
@@ -244,10 +245,10 @@ def _world(env_id: str, small: bool) -> World:
 def sac_disk_music(preset: Literal["laptop"], env_id: str = _PICK) -> Config:
     """Control of the object first, then skills for the object one after the other.
 
-    The first skill is that of `sac_music` (arXiv:2103.08107). Each later one begins as that actor,
-    and is paid for bringing the object where no earlier skill brings it (`sac_disk`). Mutual
-    information stays in the reward at 0.3 of its weight, so that the robot does not let go of the
-    object.
+    The first skill is that of `sac_music` (arXiv:2103.08107). Each later skill starts from that
+    actor, and is paid for moving the object to places that no earlier skill reaches (`sac_disk`).
+    Mutual information stays in the reward at 0.3 of its weight, so that the robot does not let go
+    of the object.
     """
     before = sac_music(preset, env_id)
     full, quiet = before.rewards["music"].unit_weight, 0.3 * before.rewards["music"].unit_weight
@@ -260,7 +261,7 @@ def sac_disk_music(preset: Literal["laptop"], env_id: str = _PICK) -> Config:
         alpha=0.2,
         own_episodes=5,
         rows=256,
-        clip=(0.0, 4.0),  # so that a lost object costs what could still be earned
+        clip=(0.0, 4.0),  # so that a lost object costs the rewards of later steps
         weight=((0.0, 0.0), (last, 0.0), (first, 1.0)),
     )
     return dataclasses.replace(

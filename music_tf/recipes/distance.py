@@ -1,4 +1,4 @@
-"""Skills that move far, each in a direction of its own: LSD, CSD and METRA."""
+"""Skills that each move far in their own direction: LSD, CSD and METRA."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ from music_tf.recipes.tasks import SAMPLED, SOFT, sac
 
 _PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
 _PLACES: Mapping[str, tuple[int, ...]] = {_PUSH: (3, 4), _SLIDE: (3, 4), _PICK: (3, 4, 5)}
-"""Columns of an object's place: on a table, or in the air too."""
+"""Columns of the object's position: on a table, or also in the air."""
 _LEAST_DEVIATION = 1e-6
 _AS_IT_IS = {
     "distance.train": False,
@@ -40,11 +40,11 @@ METRA's embedding comes to on FetchPush."""
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistanceConfig(DiversityConfig):
-    """The way that a learned embedding goes along the condition (arXiv:2310.08887).
+    """Displacement of a learned embedding in the direction of the condition (arXiv:2310.08887).
 
-    The embedding may move no further in a step than a distance between the two states, which says
-    what "far" means: a step in time (METRA), how unlikely the change is (CSD, arXiv:2302.05103), or
-    the length of the change (LSD, arXiv:2202.00914, by spectral normalisation).
+    A step in the embedding is bounded by a distance of the two states: the number of time steps
+    (METRA), how unlikely the change is (CSD, arXiv:2302.05103), or the length of the change (LSD,
+    arXiv:2202.00914, by spectral normalisation).
     """
 
     name: ClassVar[str] = "distance"
@@ -53,67 +53,67 @@ class DistanceConfig(DiversityConfig):
     metrics: ClassVar[Mapping[str, str]] = {
         "distance/dual": "dual variable lambda of the constraint",
         "distance/slack": "mean slack of the constraint, at most `slack`; below 0 it is violated",
-        "distance/violated": "share of replayed steps that go further than the distance allows",
+        "distance/violated": "share of replayed steps that violate the constraint",
         "distance/weight_spread": "largest less smallest log-weight of a column in the density "
         "distance",
-        "distance/followed": "cosine of replayed steps and the condition that acted, weighted by "
-        "their length; with `rest_until`",
-        "distance/aligned": "cosine of the embedding's way through an evaluation episode and its "
-        "condition, mean over episodes that move",
-        "distance/moved": "share of evaluation episodes that move what the embedding sees by more "
-        "than one unit",
-        "distance/units_0": "how far the embedding goes for one unit of the first column it sees",
-        "distance/units_1": "the same of the second column",
-        "distance/units_2": "the same of the third column",
+        "distance/followed": "cosine of replayed steps and their condition, weighted by length; "
+        "with `rest_until`",
+        "distance/aligned": "cosine of the embedding's displacement in an evaluation episode and "
+        "its condition, mean over episodes that move",
+        "distance/moved": "share of evaluation episodes that change an input of the embedding by "
+        "more than one unit",
+        "distance/units_0": "distance in the embedding for one unit of its first input",
+        "distance/units_1": "the same for the second input",
+        "distance/units_2": "the same for the third input",
     }
 
     constraint: Literal["dual", "spectral"] = "dual"
-    """How a step of the embedding is kept within the distance: by a learned dual variable, or by
-    kernels whose largest singular value is 1 (then the distance is that of its inputs)."""
+    """How a step in the embedding is bounded by the distance: with a learned dual variable, or with
+    kernels whose largest singular value is 1 (the distance is then that of the inputs)."""
     distance: Literal["one", "l2", "density"] = "one"
-    """With a dual variable: squared distance that a step may have: 1, the mean square of the
+    """With a dual variable, the largest squared distance of a step: 1, the mean square of the
     change, or how unlikely a Gaussian model finds the change."""
     norm: Literal["mean", "sum"] = "mean"
-    """Squared length of a step of the embedding: mean over its D numbers, as released, or their
-    sum; the largest reward is sqrt(D) times that of the other."""
+    """Squared length of a step in the embedding: the mean over its D components, as released, or
+    their sum. The largest reward with `mean` is sqrt(D) times that with `sum`."""
     columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
-    """Columns of the observation that the embedding sees; empty: `world.descriptor`, else the
+    """Observation columns that are inputs of the embedding; empty: `world.descriptor`, else the
     surroundings."""
     modelled: Annotated[tuple[int, ...], In(0, 10**6)] = ()
-    """Columns whose changes the density models; empty: those that the embedding sees."""
+    """Columns whose changes the density models; empty: the inputs of the embedding."""
     normalize_inputs: bool = False
-    """Shows embedding and density columns in units of random play."""
+    """Divides inputs of embedding and density by their deviations under random actions."""
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
     """Reward of every step after the object is lost, under `lost_object absorb`."""
     dual_start: Annotated[float, In(0, 1e9, "(]")] = 30.0
-    """Dual variable lambda at the start."""
+    """Initial dual variable lambda."""
     dual_learning_rate: Rate = 1e-3
     """Adam step size of log lambda."""
     lambda_floor: Annotated[float, In(0, 1e9)] = 0.0
     """Lower bound of lambda, which otherwise nears 0 after a long time without violations."""
     slack: Annotated[float, In(0, 1e6)] = 1e-3
-    """Epsilon: slack above it counts no more."""
+    """Epsilon, the upper bound of the slack."""
     update_order: Literal["simultaneous", "first"] = "simultaneous"
-    """Whether embedding and dual variable step together with actor and critics, or before them,
-    which then see the reward of the embedding after its step."""
+    """Whether embedding and dual variable step together with actor and critics, or before them, so
+    that the agent gets the reward of the updated embedding."""
     rest_until: Annotated[float, In(-1, 1)] = -1.0
-    """Cosine of replayed steps and the condition that acted, weighted by their length, above which
-    embedding and dual variable begin to learn; until then they keep their initial values. Meant for
-    embeddings that lose an axis early. -1: they learn at once."""
+    """Cosine of replayed steps and their condition, weighted by length, above which embedding and
+    dual variable begin to learn; until then they keep their initial values. Meant for embeddings
+    that lose an axis early. -1: they learn at once."""
     density_loss: Literal["nll", "released"] = "nll"
     """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
     density_early: bool = False
-    """Trains the density from the first cycle, also before anything else learns
+    """Trains the density from the first cycle, also before the agent learns
     (`collect.random_steps`, `collect.update_after`)."""
     sigma_floor: Annotated[float, In(0, 1e6, "(]")] = _LEAST_DEVIATION
-    """Least deviation of the density, in the unit of its columns; those that never change reach it,
-    and then count for nearly all of the distance."""
+    """Lower bound of the density's deviation, in the unit of its columns. Columns that never change
+    reach it, and then dominate the distance."""
     hidden_sizes: OwnLayers = (64, 64)
     """Units of each hidden layer of embedding and density; none: they are linear."""
 
     @property
     def priced(self) -> bool:
-        """Whether a dual variable keeps the embedding within the distance."""
+        """Whether the constraint has a dual variable."""
         return self.constraint == "dual"
 
     @property
@@ -123,11 +123,10 @@ class DistanceConfig(DiversityConfig):
 
     @property
     def has_density(self) -> bool:
-        """Whether a density says what the distance is."""
+        """Whether the distance comes from a density model."""
         return self.priced and self.distance == "density"
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
-        """Returns its metrics, less those of what it does not learn."""
         priced = self.train and self.priced
         columns = len(self.columns) or math.inf
         there = {f"distance/{name}": priced for name in ("dual", "slack", "violated")}
@@ -137,7 +136,7 @@ class DistanceConfig(DiversityConfig):
         return only(super().foreseen(run), there)
 
     def check(self, run: Config) -> None:
-        """Refuses conditions without a direction, and a model of changes that nothing uses."""
+        """Refuses conditions without a direction, and settings of an unused density."""
         super().check(run)
         kind, size = run.condition.kind, run.condition_size
         for wrong, text in (
@@ -165,15 +164,15 @@ class DistanceConfig(DiversityConfig):
 
 
 def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -> Config:
-    """Skills that go far in time, each in a direction of its own.
+    """Skills that each move far in their own direction, measured in time steps.
 
-    METRA (arXiv:2310.08887): an embedding in which every step has the same greatest length, and
-    skills that are paid for going far in it along their condition. Where there is an object, the
-    embedding sees the object's place alone.
+    METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
+    skills are paid for displacement in the embedding along their condition. With an object, the
+    embedding's input is the object's position alone.
 
-    `laptop`: on Fetch the agent of `sac_music`, from whose weights it starts best (`--init-from
-    push_sac --parts actor,normalizer`). There half of the replayed steps are seen under fresh
-    conditions.
+    `laptop`: on Fetch the agent of `sac_music`, best with a warm start from its weights
+    (`--init-from push_sac --parts actor,normalizer`). Half of the replayed steps are relabelled
+    with fresh conditions.
     `metra_release`: sizes, rates and order of the authors' code, on Ant-v5 and HalfCheetah-v5.
     """
     if preset == "metra_release":
@@ -182,14 +181,14 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -
 
 
 def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:
-    """Skills that cause rare changes, each in a direction of its own.
+    """Skills that each cause rare changes in their own direction.
 
-    CSD (arXiv:2302.05103): as `sac_metra`, but a step of the embedding may be the longer the less
-    likely a Gaussian model finds the change. So what is hard to control counts more.
+    CSD (arXiv:2302.05103): as `sac_metra`, but the bound of a step is larger for changes that a
+    Gaussian model finds unlikely, so that changes which are hard to cause count more.
 
     `csd_release`: sizes, rates and schedule of the authors' code for FetchPush, FetchSlide and
-    FetchPickAndPlace. The embedding sees the whole observation, and in the first 200,000 steps
-    actions are random and the density alone learns.
+    FetchPickAndPlace. The embedding's input is the whole observation. In the first 200,000 steps
+    actions are random, and only the density is trained.
     """
     if preset == "csd_release":
         return _csd_release(env_id)
@@ -200,10 +199,10 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Co
 
 
 def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Config:
-    """Skills that go far in the state, each in a direction of its own.
+    """Skills that each move far in their own direction, measured in the state.
 
-    LSD (arXiv:2202.00914): as `sac_metra`, but the embedding is kept from going further than its
-    inputs by spectral normalisation.
+    LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step in the
+    embedding by the change of its inputs.
 
     `lsd_release`: sizes and rates of the authors' code, on Ant-v5 and HalfCheetah-v5. Each cycle
     learns from its own episodes alone.
@@ -225,14 +224,14 @@ def sac_place(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
 
 
 def _laptop(env_id: str, changes: Mapping[str, Any]) -> Config:
-    """Returns a preset of METRA, with what another method changes of it."""
+    """Returns the preset `laptop` of METRA, with changes for another method."""
     with_object = is_one_of(env_id, WITH_GOALS)
     config = _on_objects(env_id) if with_object else _on_states(env_id)
     return with_whole_episodes(with_fields(config, changes))
 
 
 def _on_objects(env_id: str) -> Config:
-    """Returns a run whose skills bring the object far."""
+    """Returns a run whose skills move the object."""
     before = sac_music("laptop", env_id)
     columns: tuple[int, ...] = of_family(env_id, _PLACES, ())
     reward = DistanceConfig(columns=columns, normalize_inputs=True, scale=5.0)
@@ -246,7 +245,7 @@ def _on_objects(env_id: str) -> Config:
 
 
 def _on_states(env_id: str) -> Config:
-    """Returns a run whose skills bring the robot itself far."""
+    """Returns a run whose skills move the robot."""
     before = sac("laptop", env_id)
     reward = DistanceConfig(normalize_inputs=True)
     return dataclasses.replace(
@@ -255,7 +254,7 @@ def _on_states(env_id: str) -> Config:
 
 
 def _csd_release(env_id: str) -> Config:
-    """Returns CSD as its code for Fetch has it: 1,002 epochs of 4,000 steps."""
+    """Returns CSD as in the authors' code for Fetch: 1,002 epochs of 4,000 steps."""
     place = of_family(env_id, _PLACES, ())
     if not place:
         raise _unfit("csd_release", env_id, tuple(_PLACES))
@@ -298,7 +297,7 @@ def _csd_release(env_id: str) -> Config:
 
 
 def _metra_release(env_id: str) -> Config:
-    """Returns METRA as its code for states has it; a cycle here is an epoch there."""
+    """Returns METRA as in the authors' code for states; a cycle here is an epoch there."""
     robot = _robot("metra_release", env_id)
     agent = with_fields(
         _released_agent(1024),
@@ -331,7 +330,7 @@ def _metra_release(env_id: str) -> Config:
 
 
 def _lsd_release(env_id: str) -> Config:
-    """Returns LSD as its code has it: replay holds the episodes of one cycle."""
+    """Returns LSD as in the authors' code: replay holds the episodes of one cycle."""
     robot = _robot("lsd_release", env_id)
     agent = with_fields(
         _released_agent(512), {"temperature": robot.temperature, "learn_temperature": False}
@@ -359,16 +358,16 @@ def _lsd_release(env_id: str) -> Config:
 
 
 class _Robot(NamedTuple):
-    """A robot of the authors' codes."""
+    """A robot in the authors' code of METRA and LSD."""
 
     columns: int
-    """Components of its observation, with its place."""
+    """Size of the observation, with the robot's position."""
     kwargs: Mapping[str, bool]
-    """Of its constructor."""
+    """Arguments of the environment's constructor."""
     directions: Mapping[str, Any]
-    """Settings that say along what METRA's skills go."""
+    """Settings of METRA's conditions."""
     temperature: float
-    """Of the policy of LSD."""
+    """Temperature of LSD's policy."""
 
 
 _WITH_PLACE = {"exclude_current_positions_from_observation": False}
@@ -386,20 +385,19 @@ _ROBOTS: Mapping[str, _Robot] = {
     "HalfCheetah-v5": _Robot(18, _WITH_PLACE, {"skills": 16}, 0.1),
 }
 _RELEASED_STEPS = 200
-"""Of an episode of a robot in the authors' codes."""
+"""Steps of an episode in the authors' code."""
 _FETCH_COLUMNS = 25
-"""Components of an observation with an object."""
+"""Size of an observation with an object."""
 
 
 def _robot(preset: str, env_id: str) -> _Robot:
-    """Returns what a preset of a release knows of its robot."""
     if env_id not in _ROBOTS:
         raise _unfit(preset, env_id, tuple(_ROBOTS))
     return _ROBOTS[env_id]
 
 
 def _unfit(preset: str, env_id: str, fitting: Sequence[str]) -> UsageError:
-    """Returns what refuses a preset of a release where that never ran."""
+    """Returns the error for a release's preset on an environment that the release lacks."""
     return UsageError(
         f"--preset {preset}: expected an environment of that release, {', '.join(fitting)}, got "
         f"{env_id}\nnearest: --env-id {nearest(env_id, fitting) or fitting[0]}, or --preset laptop"
@@ -407,7 +405,7 @@ def _unfit(preset: str, env_id: str, fitting: Sequence[str]) -> UsageError:
 
 
 def _released_agent(width: int) -> SacConfig:
-    """Returns soft actor-critic as both codes for robots have it."""
+    """Returns soft actor-critic as in the authors' code of METRA and LSD."""
     return dataclasses.replace(
         SOFT,
         hidden_sizes=(width, width),
@@ -431,7 +429,7 @@ def _released_robot(
     reward: DistanceConfig,
     directions: Mapping[str, Any],
 ) -> Config:
-    """Returns what both codes for robots have in common."""
+    """Returns the common settings of the authors' code of METRA and LSD."""
     return Config(
         env_id=env_id,
         workers=1,

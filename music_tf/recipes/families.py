@@ -1,4 +1,4 @@
-"""What the presets of `sac_pearl` do differently on families of tasks of ours."""
+"""Changes of the presets of `sac_pearl` for each of our families of tasks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ _ROBOT: Changes = {
     "evaluation.every": 5,
 }
 _TWO_TASKS: Changes = {"workers": 2, "replay.batch_size": 512, "tasks.train": 2, "tasks.test": 2}
-"""Forward and back: they are trained on, and evaluated too."""
+"""Forward and backward, which are both training tasks and evaluation tasks."""
 _OTHER_BODY: Changes = {"agent.context_next_observation": True}
 _GOAL: Changes = {
     "epochs": 40,
@@ -53,7 +53,7 @@ _GOAL: Changes = {
     "tasks.initial": 4,
     "evaluation.every": 5,
 }
-"""Metres from a goal are few, so that they count more."""
+"""Rewards in metres are small, so that their scale is larger."""
 _FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
 LAPTOP: Mapping[str, Changes] = {
     **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),
@@ -63,7 +63,7 @@ LAPTOP: Mapping[str, Changes] = {
     **dict.fromkeys(HIDDEN_GOALS, _FAR_GOAL),
     HIDDEN_REACH: _GOAL,
 }
-"""By environment; what is not said is as on the point robot."""
+"""By environment; all other settings are those of the point robot."""
 
 _THREE: Changes = {"tasks.extra": 3}
 _LONG: Changes = {"updates": 800, **_THREE}
@@ -114,12 +114,12 @@ OYSTER: Mapping[str, Changes] = {
     HUMANOID_DIRECTION: {**_LONG, "agent.context_rows": 256},
     **dict.fromkeys((WALKER_BODIES, HOPPER_BODIES), _BODIES),
 }
-"""The same in the authors' code, whose families these are."""
+"""The same for the authors' code, which has these families."""
 
 _SHORT: Changes = {"tasks.initial": 2, "tasks.prior": 2, "tasks.extra": 2}
 GARAGE: Mapping[str, Changes] = {
     POINT_ROBOT: {"tasks.initial": 5, "tasks.prior": 5, "tasks.extra": 5},
     **dict.fromkeys((hidden for hidden in HIDDEN_GOALS if "Fetch" in hidden), _SHORT),
 }
-"""As many steps of a visit as garage's constructor asks for, where episodes have fewer."""
+"""The same for garage, whose visits have a number of steps; short episodes need more of them."""
 OF_FAMILIES = {"laptop": LAPTOP, "oyster": OYSTER, "garage": GARAGE}

@@ -1,4 +1,4 @@
-"""The influence of actions as a reward, beside a task, and to explore by (arXiv:2106.03443)."""
+"""Causal action influence as a reward, as a bonus, and for exploration (arXiv:2106.03443)."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ _PUSH = "FetchPush-v4"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InfluenceConfig(PaidConfig):
-    """How much the action decides what the object does next (arXiv:2106.03443), in nats.
+    """Causal influence of the action on the object's next move (arXiv:2106.03443), in nats.
 
-    A Gaussian model says how the object moves after each of some random actions. The reward is the
-    mean divergence of what follows one of them from what follows any.
+    A Gaussian model predicts the object's move after each of some random actions. The reward is the
+    mean divergence of each prediction from the mixture of all.
     """
 
     name: ClassVar[str] = "influence"
@@ -31,31 +31,31 @@ class InfluenceConfig(PaidConfig):
     networks: ClassVar[Sequence[str]] = ("influence_model",)
     chooser: ClassVar[str] = "music_tf.networks.influence:influences"
     metrics: ClassVar[Mapping[str, str]] = {
-        "influence/loss": "minus the log-density of how the object moves, on replayed steps",
+        "influence/loss": "minus the log-density of the object's moves in replayed steps",
         "influence/heldout": "mean influence of actions in evaluation episodes, in nats",
         "influence/random": "the same in episodes of random actions",
         "influence/moving": "the same in evaluation steps in which the object moves",
         "influence/resting": "the same in evaluation steps in which the object rests",
         "influence/mean": "mean influence in minibatches, in nats; with gain auto",
-        "influence/gain": "reward per nat that the gain auto has come to",
+        "influence/gain": "reward per nat; with gain auto",
     }
 
     clip: Bounds = (0.0, 10.0)
-    """Bounds of what the scaled reward is paid."""
+    """Bounds of the scaled reward."""
     columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
     """Columns of the observation that actions may influence; empty: those of `world.object`, else
     the surroundings."""
     candidates: Annotated[int, In(0, 1024)] = 0
-    """Active exploration: in place of any random action (`exploration.random_probability`) the most
-    influential of so many is taken; 0: off. It applies at a weight of 0, too."""
+    """Active exploration: each random action (`exploration.random_probability`) is the most
+    influential of so many candidates, also if the weight is 0. 0: off."""
     samples: Annotated[int, In(2, 1024)] = 32
     """Random actions K over which the influence is averaged; it is at most log K."""
     change_scale: Annotated[float, In(0, 1e9, "(]")] = 50.0
-    """Factor on how columns change in a step, before the model learns it."""
+    """Factor on the change of columns in a step, for the model."""
     normalize_inputs: bool = True
     """Divides the model's observations by their deviations under random actions."""
     train: bool = True
-    """False leaves the model as it starts, at random or as loaded."""
+    """False: the model keeps its initial or loaded weights."""
     hidden_sizes: Layers = (256, 256, 256, 256)
     """Units of each hidden layer of the model."""
     learning_rate: Rate = 8e-4
@@ -63,31 +63,29 @@ class InfluenceConfig(PaidConfig):
     every: Annotated[int, In(1, 10**6)] = 1
     """The model learns at every n-th update."""
     times: Annotated[int, In(1, 1000)] = 1
-    """Steps of the model at such an update, each on states of its own. The authors' code takes
-    about ten for each update of the agent; fewer is a reduction."""
+    """Steps of the model at such an update, each on its own minibatch. The authors' code takes
+    about ten for each update of the agent."""
 
     @property
     def counts(self) -> bool:
-        """Whether it pays or costs anything in any epoch, or says how to explore."""
+        """Whether it pays in any epoch, or guides exploration."""
         return super().counts or self.explores > 0
 
     @property
     def explores(self) -> int:
-        """Random actions of which exploration takes the one that decides most."""
         return self.candidates
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
-        """Returns its metrics, the loss where the model learns."""
         return only(super().foreseen(run), {"influence/loss": self.train})
 
     def tells(self, run: Config) -> Sequence[Telling]:
-        """Returns what moves together, and how much actions decide beside random play."""
+        """Returns joint motion, and the influence of actions beside that of random actions."""
         told = [one for one in super().tells(run) if one.metric == INFORMATION]
         random, scale = "influence/random", "nats that an action decides of the object's next move"
         return (*told, Telling("influence/heldout", "influence", random=random, scale=scale))
 
     def check(self, run: Config) -> None:
-        """Refuses choices, of which no box of actions is drawn, and held ones that are chosen."""
+        """Refuses discrete actions, and candidates for random actions that are held."""
         hold = run.exploration.random_hold
         if self.candidates and hold > 1.0:
             raise UsageError(
@@ -105,9 +103,9 @@ def ddpg_cai(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on the influence of its actions on the object alone, without any task reward.
 
     Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task: the agent
-    seeks states in which its actions decide how the object moves. `paper` has the sizes of their
-    code. `laptop` is the agent of `ddpg_music` under this reward. Its model is smaller, compares 8
-    actions, and takes one step an update, where theirs takes ten.
+    seeks states in which its actions influence the object's motion. `paper` has the sizes of the
+    authors' code. `laptop` is the agent of `ddpg_music` with this reward; its model is smaller,
+    compares 8 actions, and takes one step an update in place of ten.
     """
     if preset == "paper":
         return _as_released(env_id)
@@ -117,9 +115,9 @@ def ddpg_cai(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_cai_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG with hindsight relabelling, with the influence of actions on the object added.
 
-    Causal action influence (arXiv:2106.03443) as a bonus of at most 0.4 a step beside a task that
-    costs 1; all else is as in `ddpg_her`. The authors' code caps the sum at 0, which would pay
-    nothing for influence at the goal.
+    Causal action influence (arXiv:2106.03443) as a bonus of at most 0.4 a step, in a task that
+    costs 1 a step; all other settings are those of `ddpg_her`. The authors' code also caps the sum
+    at 0, so that influence at the goal would not be paid.
     """
     bonus = InfluenceConfig(times=10) if preset == "paper" else _small()
     config, weight = ddpg_her(preset, env_id), ((0.0, 0.2),)
@@ -128,12 +126,12 @@ def ddpg_cai_her(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def _small() -> InfluenceConfig:
-    """Returns the reward with a model that costs less than the agent."""
+    """Returns the reward with a model that needs less time than the agent."""
     return InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3)
 
 
 def _as_released(env_id: str) -> Config:
-    """Returns the sizes of the authors' code: 5000 episodes, evaluated after each hundred."""
+    """Returns the settings of the authors' code: 5000 episodes, evaluated every 100 episodes."""
     return Config(
         env_id=env_id,
         goals="zero",

@@ -27,41 +27,40 @@ class MusicConfig(PaidConfig):
         "music/paid_heldout": "mean pay of a step in evaluation episodes, at full weight",
         "music/paid_random": "the same pay in episodes of random actions",
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
-        "music/gain": "reward per nat that the gain auto has come to",
+        "music/gain": "reward per nat; with gain auto",
     }
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
-    """Reward per nat of the pair bound; auto: `mean` over a running mean of the bound, independent
-    of units; unset: the environment's own, and auto where it has none."""
+    """Reward per nat of the pair bound. auto: `mean` divided by a running mean of the bound, which
+    is independent of units. Unset: the gain of the environment, auto if it has none."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
-    """Added after clipping; -1 makes every reward a cost, 0 leaves an idle step worth nothing."""
+    """Added after clipping; with -1 every reward is a cost, with 0 an idle step pays nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
     pair_negatives: Literal["random", "swap", "all_pairs"] = "random"
-    """Mismatched pairs of a transition: both states swapped or not by one coin flip a minibatch (as
-    released), always swapped, or all four combinations."""
+    """Mismatched pairs of the two states of a transition: swapped or not by one random draw for
+    each minibatch (as released), always swapped, or all four combinations."""
     trajectory_negatives: Literal["shared", "independent"] = "shared"
-    """Whether all trajectories of a batch are shuffled by one permutation or each by its own."""
+    """Whether one permutation shuffles all trajectories of a batch, or each has its own."""
     normalize_inputs: bool = False
-    """Feeds the statistics network normalised columns, which needs another gain, such as auto. Each
-    column is divided by its own deviation, but x, y and z of gripper and object share one."""
+    """Normalises the inputs of the statistics network, which needs another gain, such as auto. Each
+    column is divided by its deviation; x, y and z of gripper or object share one."""
     train: bool = True
-    """False leaves the statistics network as it starts, at random or as loaded."""
+    """False: the statistics network keeps its initial or loaded weights."""
     hidden_size: Annotated[int, In(1, 8192)] = 128
     """Units of the statistics network."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Activation of these units. The pair bound is a second difference: a step within a flat piece
-    of a ReLU is paid nothing, while tanh bends everywhere."""
+    """Activation of these units. The pair bound is a second difference, so it is 0 for a step
+    within a linear piece of a ReLU network; tanh is curved everywhere."""
     learning_rate: Rate = 1e-3
     """Adam step size of the statistics network."""
     trajectories: Annotated[int, In(1, 65536)] = 256
     """Episodes in a batch of the statistics network."""
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
-        """Returns its metrics, the bound that is trained where it is."""
         return only(super().foreseen(run), {"music/bound": self.train})
 
     def tells(self, run: Config) -> Sequence[Telling]:
-        """Returns what moves together, and what is paid and bounded beside random actions."""
+        """Returns joint motion, and pay and bound beside those of random actions."""
         return (
             *super().tells(run)[:1],
             Telling("music/paid_heldout", "pay", random="music/paid_random", scale=self._paid),
@@ -75,10 +74,10 @@ _PUSH, _PICK, _SLIDE = "FetchPush-v4", "FetchPickAndPlace-v4", "FetchSlide-v4"
 def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on mutual information alone: learns to control an object without any task reward.
 
-    Unsupervised MUSIC (arXiv:2103.08107). The preset `paper` is the release: 16 workers, training
-    goals of zero, and nothing relabelled. The only reward is the mutual information between agent
-    and surrounding state. The preset `laptop` is tuned for minutes on two cores, the same on every
-    task; docs/music.md says what each of its differences does. Needs an environment with an object.
+    Unsupervised MUSIC (arXiv:2103.08107). The only reward is the mutual information between agent
+    and surrounding state. The preset `paper` is the release: 16 workers, training goals of zero,
+    and no relabelling. The preset `laptop` is tuned for minutes on two cores, with the same
+    settings for every task; docs/music.md explains them. Needs an environment with an object.
     """
     paper = Config(
         env_id=env_id,
@@ -123,11 +122,11 @@ def sac_music(preset: Preset, env_id: str = _PUSH) -> Config:
     """Stochastic actor on mutual information alone: learns control without any task reward.
 
     Unsupervised MUSIC (arXiv:2103.08107) with the released "SAC", a Gaussian policy with a small
-    entropy offset that is averaged over the batch. Training goals are zero and nothing is
-    relabelled. Needs an environment with an object. The preset `paper` has the released sizes;
-    on FetchSlide the entropy scale is the release's larger one. The preset `laptop` has the
-    settings of `ddpg_music`, and no entropy offset: beside rewards that are never negative it
-    would make losing the object pay.
+    entropy offset that is averaged over the batch. Training goals are zero, without relabelling.
+    Needs an environment with an object. The preset `paper` has the released sizes; on FetchSlide
+    the entropy scale is the release's larger one. The preset `laptop` has the settings of
+    `ddpg_music` without an entropy offset: as its rewards are never negative, the offset would pay
+    the robot for losing the object.
     """
     config = ddpg_music(preset, env_id)
     agent = SacConfig(
@@ -139,10 +138,10 @@ def sac_music(preset: Preset, env_id: str = _PUSH) -> Config:
 
 
 def sac_music_skills(preset: Preset, env_id: str = _PICK) -> Config:
-    """Unsupervised MUSIC with five skills: a random constant input beside what `sac_music` sees.
+    """Unsupervised MUSIC with five skills: `sac_music` with a random one-hot input.
 
-    Nothing rewards the skills for being different. The release (arXiv:2103.08107) has this recipe
-    so that skill discrimination can start from its weights, as `sac_music_diayn` does: an agent
-    with skills has larger inputs.
+    Skills are not rewarded for being different. The release (arXiv:2103.08107) has this recipe so
+    that skill discrimination can start from its weights, as `sac_music_diayn` does: an agent with
+    skills has larger inputs.
     """
     return dataclasses.replace(sac_music(preset, env_id), skills=5)

@@ -1,8 +1,8 @@
-"""What MUSIC gives to a task: a policy to start from, a reward, an order of replay.
+"""Uses of MUSIC in a task: a policy for a warm start, an added reward, priorities of replay.
 
-The release (arXiv:2103.08107) does all of it without hindsight. A recipe whose name ends in `_her`
-is a control of ours. It is `ddpg_her` or `sac_her` in all other settings, so that the two differ by
-what MUSIC gives.
+The release (arXiv:2103.08107) has no hindsight in any of them. A recipe whose name ends in `_her`
+is our variant with hindsight. All its other settings are those of `ddpg_her` or `sac_her`, so that
+the two differ by the use of MUSIC alone.
 """
 
 import dataclasses
@@ -23,16 +23,16 @@ _PARTS = ("actor", "critic", "targets")
 def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     """Hindsight relabelling after some epochs of MUSIC: learns to push and to pick in minutes.
 
-    A policy that has never moved the object learns little from hindsight, whose goals are then
-    those of a resting object. So the first epochs are paid by the mutual information between robot
-    and object (MUSIC, arXiv:2103.08107), which moves it within two to six epochs. Then weight
-    shifts linearly to the task's own reward. Goals are relabelled in hindsight (arXiv:1707.01495)
-    all along, and random actions are held for some steps, as in `ddpg_music`. It is one run with
-    one replay buffer, so that its time counts the pre-training. Once its weight is zero for good,
-    the statistics network is neither trained nor computed. Its step size is 1e-3, with which the
-    shift to the task was chosen. `laptop` has two critics and 160 updates a cycle. On FetchReach
-    there is no object to move: no such phase, and 40 updates of one critic. All else is as in
-    `ddpg_her`.
+    A policy that has never moved the object learns little from hindsight, because all relabelled
+    goals are then those of a resting object. So the first epochs are paid by the mutual information
+    between robot and object (MUSIC, arXiv:2103.08107), with which the robot moves the object within
+    two to six epochs. Then the weight shifts linearly to the task's reward. Goals are relabelled in
+    hindsight (arXiv:1707.01495) in all epochs, and random actions are held for some steps, as in
+    `ddpg_music`. It is one run with one replay buffer, so that its time includes the pre-training.
+    The statistics network has a step size of 1e-3, with which the schedule was chosen; it is
+    neither trained nor computed once its weight stays zero. `laptop` has two critics and 160
+    updates a cycle. FetchReach has no object, so there is no such phase, with 40 updates of one
+    critic. All other settings are those of `ddpg_her`.
     """
     config = ddpg_her(preset, env_id)
     laptop, reach = preset == "laptop", env_id == _REACH
@@ -60,10 +60,10 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
 
-    Fine-tuning of arXiv:2103.08107 (its release): actor, critic and targets of `ddpg_music` go on
-    learning under the task's goals and reward, without hindsight. The release leaves the running
-    statistics behind; `laptop` brings those of observations along. On FetchSlide the release starts
-    from a run of 13 epochs.
+    Fine-tuning of arXiv:2103.08107 (its release): a warm start from actor, critic and targets of
+    `ddpg_music`, then learning from the task's goals and reward, without hindsight. The running
+    statistics of observations are new in the release; `laptop` loads them too. On FetchSlide the
+    release starts from a run of 13 epochs.
     """
     return _finetuned(preset, ddpg(preset, env_id), "ddpg_music", _PARTS, published=True)
 
@@ -86,8 +86,8 @@ def sac_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
 def sac_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling, from the policy of a run of MUSIC.
 
-    `sac_her` has two critics of soft values and `sac_music` one of another kind, so that only the
-    actor is taken over.
+    Only the actor is loaded, because the critics of `sac_her` estimate soft values and those of
+    `sac_music` do not.
     """
     return _finetuned(preset, sac_her(preset, env_id), "sac_music", ("actor",))
 
@@ -95,8 +95,8 @@ def sac_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
 def ddpg_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on the task reward, with mutual information as an added reward: "MUSIC-r".
 
-    Of arXiv:2103.08107 (its release): the statistics network of a run of `ddpg_music`, frozen, pays
-    beside the task, at half the weight on FetchSlide. No hindsight.
+    Of arXiv:2103.08107 (its release): the frozen statistics network of a run of `ddpg_music` adds
+    its reward to that of the task, with half the weight on FetchSlide. No hindsight.
     """
     return _rewarded(preset, ddpg(preset, env_id), "ddpg_music")
 
@@ -123,8 +123,8 @@ def ddpg_music_transfer(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on the task reward, with the mutual information of another environment added: "MUSIC-t".
 
     As `ddpg_music_reward`, but the statistics network comes from a run on FetchPickAndPlace, as
-    released for FetchPush and FetchSlide (arXiv:2103.08107). Any run on positions of as many
-    components serves.
+    released for FetchPush and FetchSlide (arXiv:2103.08107). Any environment will do in which robot
+    and surroundings have the same columns.
     """
     start = Source("ddpg_music", ("statistics",), env_id=_PICK)
     return dataclasses.replace(ddpg_music_reward(preset, env_id), start=start)
@@ -134,8 +134,8 @@ def ddpg_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG on the task reward, replaying episodes by their mutual information: "MUSIC-p".
 
     Prioritised replay of arXiv:2103.08107 (its release): the frozen statistics network of a run of
-    `ddpg_music` measures each new episode. Actor and critic learn from episodes drawn by the dense
-    rank of that. It pays no reward: its weight is 0. No hindsight.
+    `ddpg_music` measures each new episode. Actor and critic learn from episodes that are drawn by
+    the dense rank of that measure. The network pays no reward: its weight is 0. No hindsight.
     """
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
 
@@ -161,7 +161,7 @@ def sac_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
 def _finetuned(
     preset: Preset, config: Config, source: str, parts: tuple[str, ...], published: bool = False
 ) -> Config:
-    """Starts from a policy; the release leaves its running statistics behind."""
+    """Adds a warm start from a policy; only `laptop` also loads its running statistics."""
     if preset == "laptop":
         start = Source(source, (*parts, "normalizer"))
         return with_fields(dataclasses.replace(config, start=start), {"agent.critics": 2})
@@ -170,7 +170,7 @@ def _finetuned(
 
 
 def _rewarded(preset: Preset, config: Config, source: str) -> Config:
-    """Adds the reward of a statistics network that learns no more."""
+    """Adds the reward of a frozen statistics network."""
     music = ddpg_music(preset, config.env_id).rewards["music"]
     weight = (0.5 if config.env_id == _SLIDE else 1.0) * music.unit_weight
     changes = {"music.weight": ((0.0, weight),)} if weight < 1.0 else {}
@@ -178,7 +178,7 @@ def _rewarded(preset: Preset, config: Config, source: str) -> Config:
 
 
 def _prioritized(preset: Preset, config: Config, source: str) -> Config:
-    """Draws episodes by what a statistics network that learns no more sees in them."""
+    """Draws episodes by priorities from a frozen statistics network."""
     measured = {"music.weight": ((0.0, 0.0),), "replay.priority": "music"}
     return _with_frozen_music(preset, config, source, measured)
 

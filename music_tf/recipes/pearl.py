@@ -35,8 +35,8 @@ class PearlConfig(SacValueConfig):
     networks: ClassVar[Sequence[str]] = ("encoder",)
     metrics: ClassVar[Mapping[str, str]] = {
         "pearl/kl": "divergence of a posterior from the prior in nats, mean over tasks",
-        "pearl/latent_mean": "mean of the numbers of posterior latents; 0 under the prior",
-        "pearl/latent_std": "their standard deviation; 1 under the prior",
+        "pearl/latent_mean": "mean of posterior latents; 0 under the prior",
+        "pearl/latent_std": "standard deviation of posterior latents; 1 under the prior",
     }
 
     latent_size: Annotated[int, In(1, 4096)] = 5
@@ -45,50 +45,48 @@ class PearlConfig(SacValueConfig):
     """Takes the mean of the encoder's outputs over a context as the latent, without variance or
     KL."""
     posterior: Literal["diagonal", "full"] = "diagonal"
-    """What a belief is a product of: Gaussians with a diagonal covariance, as published, or the
-    prior and observations of one direction of the latent each, which make a full covariance.
-    Deterministic latents have neither."""
+    """Covariance of a belief. `diagonal`: a product of diagonal Gaussians, as published. `full`: a
+    product of the prior and of observations of one direction each. Deterministic latents have
+    neither."""
     encoder: Encoder = MLP
     """Network that infers a latent from a context. `mlp` reads each step by itself, and the belief
     is the product over steps. `gru` reads consecutive steps, and its last state gives the belief.
-    Yours, as `module:function`, makes a Keras model."""
+    `module:function` is a function of yours that makes a Keras model."""
     encoder_sizes: Layers = (200, 200, 200)
-    """Units of each hidden layer of the encoder; a `gru` has as many as the last of them."""
+    """Units of each hidden layer of the encoder; the last number is also that of a `gru`."""
     encoder_learning_rate: Rate = 3e-4
     """Adam step size of the encoder."""
     meta_batch: Annotated[int, In(1, 10**5)] = 16
     """Tasks of each update, over all workers, drawn with replacement; each has an even share of
     `replay.batch_size`."""
     context_rows: Annotated[int, In(1, 10**6)] = 100
-    """Steps of a context in training, drawn with replacement from the latest visit to the task; a
-    run of them in order for encoders other than `mlp`."""
+    """Steps of a context in training, drawn with replacement from the latest visit to the task;
+    consecutive steps for encoders other than `mlp`."""
     context_chunk: Annotated[int | None, In(1, 10**6)] = None
-    """For `gru`: steps of a context after each of which a latent is inferred, without a gradient
-    into earlier steps; the latents share the steps of critics and actor. Unset: one latent, after
+    """For `gru`: a latent is inferred after every so many steps of a context, without a gradient
+    into earlier chunks; the latents share the steps of critics and actor. Unset: one latent, after
     all steps."""
     context_next_observation: bool = False
     """Shows the encoder the next observation of each step, for tasks with different dynamics."""
     context_reward: str = ""
-    """An extra such as `sparse_reward` that contexts hold as the reward; empty: the environment's
-    own, unscaled."""
+    """Extra that is the reward in contexts, such as `sparse_reward`; empty: the environment's own
+    reward, unscaled."""
     kl_weight: Annotated[float, In(0, 1e6)] = 0.1
-    """Weight of the divergence, summed over the tasks of an update. It depends on `task.scale`: the
-    critics' loss grows with the square of the scale."""
+    """Weight of the KL divergence, summed over the tasks of an update. Tune it with `task.scale`:
+    the critics' loss grows with the square of the scale."""
     mean_l2: Annotated[float, In(0, 1e6)] = 1e-3
     """Weight of the mean squared mean of the policy, before squashing."""
     log_deviation_l2: Annotated[float, In(0, 1e6)] = 1e-3
-    """Weight of its mean squared log-deviation."""
+    """Weight of the mean squared log-deviation of the policy."""
     raw_action_l2: Annotated[float, In(0, 1e6)] = 0.0
-    """Weight of the mean squared norm of its samples, before squashing."""
+    """Weight of the mean squared norm of the policy's samples, before squashing."""
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The encoder, where it is the user's."""
         return (self.encoder,) if is_function(self.encoder) else ()
 
     @property
     def inference(self) -> Inference:
-        """What its policy is conditioned on."""
         return Inference(
             encoder=self.encoder,
             latent=self.latent_size,
@@ -162,11 +160,11 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
         "evaluation.episodes": 1,
     },
 }
-"""What the presets do differently from each other."""
+"""Settings in which presets differ."""
 _MUSIC_WEIGHT = 4.0
-"""Weight of MUSIC, which pays at most 4 a step: what 16 cm from a goal cost under `laptop`."""
+"""Weight of MUSIC; its highest pay of 4 is then the cost of 16 cm from a goal under `laptop`."""
 _AS_DOCUMENTED: Mapping[str, Any] = {"agent.context_next_observation": True, "agent.kl_weight": 1.0}
-"""What the paper says, and the authors' code does not do."""
+"""Settings of the paper that differ from the authors' code."""
 
 
 def sac_pearl(
@@ -175,11 +173,11 @@ def sac_pearl(
     """Adapts to a new task of a family from a few episodes, by inferring which task it is.
 
     PEARL (arXiv:1903.08254): soft actor-critic on a latent. An encoder infers the latent's
-    distribution from the latest steps in a task, and learns from the critics. Exploration draws a
-    latent from the belief for each episode. The environment has to be a family of tasks. The
-    presets:
+    distribution from the latest steps in a task, and is trained by the critics' loss. Exploration
+    draws a latent from the belief for each episode. The environment has to be a family of tasks.
+    The presets:
 
-    `laptop`: 20 tasks, sized for the point robot, and for each family of ours.
+    `laptop`: 20 tasks, with settings for each of our families.
     `oyster`: sizes and rates of the authors' code, oyster.
     `paper`: the same with the next observation in contexts, and a KL weight of 1.
     `garage`: the defaults of garage's constructor, with contexts no longer than a visit.
@@ -225,9 +223,9 @@ def sac_pearl_music(preset: Literal["laptop"], env_id: str = HIDDEN_PUSH) -> Con
     """Adapts to a hidden goal for an object that it has first learned to move.
 
     `sac_pearl` with the mutual information between robot and object (MUSIC, arXiv:2103.08107) as an
-    added reward of meta-training. It pays in full for the first half of a run, and then fades to
-    nothing, so that the last quarter is paid by tasks alone. Contexts hold the environment's reward
-    and no other. Needs a family of tasks with an object.
+    added reward of meta-training. The weight of that reward is constant in the first half of a run
+    and falls to zero in the third quarter. Contexts hold the environment's reward alone. Needs a
+    family of tasks with an object.
     """
     config = sac_pearl(preset, env_id)
     music = ddpg_music(preset, env_id).rewards["music"]

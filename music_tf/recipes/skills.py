@@ -1,4 +1,4 @@
-"""Skills that can be told apart, alone and after MUSIC."""
+"""Skills that can be recognised by their effects, alone and after MUSIC."""
 
 import dataclasses
 import math
@@ -28,24 +28,24 @@ from music_tf.recipes.tasks import sac
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiversityConfig(TermConfig):
-    """What rewards for skills that differ have in common: a rhythm, and a gate by the return."""
+    """Common settings of rewards for diverse skills: when networks learn, and a gate (SMERL)."""
 
     scale: Annotated[float, In(0, 1e9)] = 1.0
     """Factor on the reward before clipping."""
     target: float | None = None
     """Pays only in episodes whose return so far is at least `target - margin` (arXiv:2010.14484);
-    unset, or -inf: in all."""
+    unset, or -inf: in all episodes."""
     margin: Annotated[float | None, In(0, 1e12)] = None
-    """How far below the target an episode's return may be."""
+    """How far an episode's return may be below the target."""
     every: Annotated[int, In(1, 10**6)] = 1
     """Its network learns at every n-th update."""
     times: Annotated[int, In(1, 1000)] = 1
-    """Steps of its network at such an update, each on fresh states unless `batch` shares them."""
+    """Steps of its network at such an update, each on its own minibatch if `batch` is own."""
     batch: Literal["own", "shared"] = "own"
-    """Whether its network learns from minibatches of its own, or from that of actor and critics, as
-    public codes of DIAYN and QDax do."""
+    """Whether its network has its own minibatches, or learns from those of actor and critics, as in
+    public code of DIAYN and QDax."""
     train: bool = True
-    """False leaves the network as it starts."""
+    """False: the network keeps its initial or loaded weights."""
     initializer: Initializer = "glorot"
     """Initial kernels of the network, as in `agent.initializer`."""
     learning_rate: Rate = 1e-3
@@ -53,16 +53,15 @@ class DiversityConfig(TermConfig):
 
     @property
     def counts(self) -> bool:
-        """Whether it pays or costs anything in any epoch."""
         return super().counts and self.scale != 0.0
 
     @property
     def gated(self) -> bool:
-        """Whether a target decides where it pays."""
+        """Whether a target limits the episodes that it pays in."""
         return self.target is not None and self.target > -math.inf
 
     def check(self, run: Config) -> None:
-        """Refuses half a gate, and a run in which no two skills could be told apart."""
+        """Refuses a target without margin, the reverse, and a run with fewer than two skills."""
         if (self.target is None) != (self.margin is None):
             given, other = ("target", "margin") if self.margin is None else ("margin", "target")
             raise UsageError(
@@ -85,15 +84,15 @@ class DiversityConfig(TermConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SkillConfig(DiversityConfig):
-    """Log-likelihood of the active skill given what it led to (arXiv:1802.06070)."""
+    """Log-likelihood of the active skill given the state that it reached (arXiv:1802.06070)."""
 
     name: ClassVar[str] = "skill"
     term: ClassVar[str] = "music_tf.intrinsic.skill:Skill"
     networks: ClassVar[Sequence[str]] = ("discriminator",)
     metrics: ClassVar[Mapping[str, str]] = {
-        "skill/accuracy": "share of states whose skill the discriminator names",
+        "skill/accuracy": "share of states whose skill the discriminator recognises",
         "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
-        "skill/accuracy_heldout": "the same share in evaluation episodes, so of the present policy",
+        "skill/accuracy_heldout": "the same share in evaluation episodes",
         "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
         "skill/log_likelihood_running": "running average of log_likelihood over episodes",
         "skill/loss": "loss of the discriminator: minus the log-likelihood",
@@ -107,34 +106,33 @@ class SkillConfig(DiversityConfig):
     clip: Bounds = (-1.0, 0.0)
     """Bounds of the scaled reward."""
     state: Literal["current", "next"] = "current"
-    """Whether the reward looks at the state before the action (as released) or after."""
+    """Whether the reward is for the state before the action (as released) or after it."""
     trained_on: Literal["current", "next"] | None = None
     """Which of these states the discriminator learns from; unset: the same as `state`."""
     include_actions: bool = False
-    """Shows the discriminator the action as well."""
+    """Adds the action to the inputs of the discriminator."""
     missing_descriptor: Literal["observation", "zeros"] = "observation"
-    """What the discriminator sees without a descriptor: the whole observation, or two zeros as in
-    QDax, from which no skill can be told."""
+    """Inputs of the discriminator without a descriptor: the whole observation, or two zeros as in
+    QDax, which reveal no skill."""
     subtract_prior: bool = False
-    """Subtracts log p(z), so that guessing is worth zero, as in the DIAYN paper."""
+    """Subtracts log p(z), so that the reward at chance level is zero, as in the DIAYN paper."""
     prior: Literal["uniform", "learned"] = "uniform"
     """How often each one-hot skill acts: uniform, or in proportion to exp(E[log q(z | s)]) over its
-    own states, averaged over some 1000 updates."""
+    own states, averaged over about 1000 updates."""
     prior_offset: Annotated[float, In(0, 1)] = 0.0
     """Added to p(z) before its logarithm is taken; 1e-6 in a public PyTorch DIAYN."""
     resume_rows: Annotated[int, In(0, 10**9)] = 500
     """After `--resume --without-replay`: fresh steps of each skill before the discriminator learns
-    again; 0: at once."""
+    again. 0: it learns at once."""
     posterior: Literal["gaussian", "von_mises_fisher"] | None = None
     """Density q(z | s) of continuous conditions; unset: von_mises_fisher on the sphere, a Gaussian
     with its own deviations elsewhere."""
     normalize_inputs: bool = False
-    """Feeds the discriminator normalised instead of raw components."""
+    """Normalises the inputs of the discriminator."""
     hidden_sizes: Layers = (128, 128, 128)
     """Units of each hidden layer of the discriminator."""
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
-        """Returns its metrics, less those of what it does not learn, gate or tell apart."""
         discrete = run.condition.kind == "one_hot"
         there = {
             "skill/accuracy": self.train and discrete,
@@ -148,7 +146,7 @@ class SkillConfig(DiversityConfig):
         return only(super().foreseen(run), there)
 
     def tells(self, run: Config) -> Sequence[Telling]:
-        """Returns whether skills can be told apart in episodes that were not learned from."""
+        """Returns how well skills are recognised in evaluation episodes."""
         if run.condition.kind != "one_hot":
             name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
             return (Telling(name, "log-likelihood", scale=scale),)
@@ -157,7 +155,7 @@ class SkillConfig(DiversityConfig):
         return (Telling("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses densities and priors of the wrong kind of condition."""
+        """Refuses densities and priors that do not fit the kind of condition."""
         super().check(run)
         kind, sampler = run.condition.kind, run.condition.sampler
         for wrong, text in (
@@ -198,7 +196,7 @@ _SKILLS = 5
 _PARTS = ("actor", "critic", "targets")
 
 _WITH_VALUE = ("paper", "diayn_torch")
-"""Presets of codes whose critics learn from a state value."""
+"""Presets whose critics learn from a state value."""
 _RAW = {"normalizer.running": False, "normalizer.clip": 1e6, "normalizer.input_clip": 1e6}
 _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
     "paper": {
@@ -214,7 +212,7 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "skill.prior_offset": 1e-6,
         "skill.hidden_sizes": (300, 300),
         "collect.random_steps": 0,
-        "collect.update_after": 999,  # they wait for 1,000 steps
+        "collect.update_after": 999,  # the authors' code waits for 1,000 steps
     },
     "diayn_torch": {
         **_RAW,
@@ -229,7 +227,7 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "skill.initializer": "he_normal",
         "skill.hidden_sizes": (300, 300),
         "collect.random_steps": 0,
-        "collect.update_after": 255,  # it waits for a full batch
+        "collect.update_after": 255,  # that code waits for a full batch
     },
     "qdax": {
         **_RAW,
@@ -253,23 +251,23 @@ _PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
         "collect.updates_per_step": 0.25,
     },
 }
-"""What the authors' code, the PyTorch DIAYN and QDax do differently from `laptop` on any task."""
+"""Settings of the authors' code, the PyTorch DIAYN and QDax that differ from `laptop`."""
 _PUBLIC_RATE = 3e-4
 _LONGEST: Mapping[str, int] = {"qdax": 100, "diayn_torch": 1000}
-"""Steps after which public codes cut an episode; a task with shorter ones keeps its own."""
+"""Maximum length of an episode in public code, in steps."""
 _GATES = {
     "music_tf/UnitBox-v0": (4.0, 0.5, 1.0),
     **dict.fromkeys(("HalfCheetah-v5", "music_tf/HalfCheetah-v0"), (2050.0, 205.0, 5.0)),
     "Walker2d-v5": (1180.0, 118.0, 10.0),
     **dict.fromkeys(("Ant-v5", "music_tf/Ant-v0"), (1700.0, 170.0, 10.0)),
 }
-"""Target, margin and scale of rewards: of the box ours, else those of the published comparison."""
+"""Target, margin and scale of rewards: ours for the box, else those of the published comparison."""
 _ANY_GATE = (1000.0, 100.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DadsConfig(DiversityConfig):
-    """How much better the active skill predicts changes than others do (arXiv:1907.01657)."""
+    """Log-ratio of the active skill's density of a change to all skills' (arXiv:1907.01657)."""
 
     name: ClassVar[str] = "dads"
     term: ClassVar[str] = "music_tf.intrinsic.dads:Dads"
@@ -284,26 +282,25 @@ class DadsConfig(DiversityConfig):
     }
 
     omit: Annotated[int | Literal["all"], In(0, 10**6)] = 2
-    """Leading numbers of the descriptor that the skill dynamics do not see; with all, they predict
-    changes from the skill alone."""
+    """Number of leading columns of the descriptor that are no inputs of the skill dynamics; with
+    all, changes are predicted from the skill alone."""
     normalize_target: bool = True
-    """Learns changes in units of their running moments."""
+    """Normalises changes by their running moments."""
     normalize_inputs: bool = False
-    """Feeds the skill dynamics normalised instead of raw descriptors."""
+    """Normalises the descriptors in the inputs of the skill dynamics."""
     components: Annotated[int, In(1, 64)] = 4
-    """Gaussians in the mixture."""
+    """Number of Gaussians in the mixture."""
     learn_deviations: bool = False
     """Learns the Gaussians' deviations; else they are 1."""
     samples: Annotated[int, In(1, 10**4)] = 20
-    """Random conditions with which a continuous one is compared; a one-hot one is compared with all
-    K."""
+    """Number of random conditions that a continuous condition is compared with; a one-hot skill is
+    compared with all K."""
     hidden_sizes: Layers = (256, 256)
     """Units of each hidden layer of the skill dynamics."""
     learning_rate: Rate = 3e-4
     """Adam step size of the skill dynamics."""
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
-        """Returns its metrics, less those of what it does not learn or gate."""
         there = {
             "dads/loss": self.train,
             "dads/log_density": self.train,
@@ -312,7 +309,7 @@ class DadsConfig(DiversityConfig):
         return only(super().foreseen(run), there)
 
     def tells(self, run: Config) -> Sequence[Telling]:
-        """Returns how much better a skill predicts changes than others do, on held-out episodes."""
+        """Returns the raw reward in evaluation episodes."""
         del run
         scale = "nats a step; guessing earns 0, and no step more than log K"
         return (Telling("dads/reward_heldout", "skill reward", chance=0.0, scale=scale),)
@@ -321,21 +318,21 @@ class DadsConfig(DiversityConfig):
 def sac_diayn(
     preset: Literal["laptop", "paper", "music", "qdax", "diayn_torch"], env_id: str = _PICK
 ) -> Config:
-    """Skills that can be told apart by what they lead to, without any task reward.
+    """Skills that can be recognised by the states that they reach, without any task reward.
 
-    Diversity is all you need (arXiv:1802.06070): a discriminator names the skill, and the agent is
-    paid log q(z | s) - log p(z). The presets:
+    Diversity is all you need (arXiv:1802.06070): a discriminator recognises the skill, and the
+    agent is paid log q(z | s) - log p(z). The presets:
 
-    `laptop`: 20 skills, discriminator on the next state. Where there are goals, five skills that
-    are told apart by the object. The reward is then clipped at 0, and the discriminator is too
+    `laptop`: 20 skills, with the discriminator on the next state. On tasks with goals, five skills
+    that are recognised by the object; the reward is then clipped at 0, and the discriminator is too
     small to memorise episodes.
-    `paper`: sizes, rates and state value of the DIAYN authors; the discriminator sees the present
-    state.
-    `qdax` and `diayn_torch`: two public implementations, whose discriminators learn on the present
-    state and pay for the next one. The first has target critics, the second a state value.
-    `music`: as the MUSIC release (arXiv:2103.08107) has it. The discriminator sees the object
-    alone, and the reward is half its log-likelihood in [-1, 0] without the prior. Goals are zero,
-    but hindsight relabels four of five of them.
+    `paper`: sizes, rates and state value of the DIAYN authors, with the discriminator on the
+    current state.
+    `qdax` and `diayn_torch`: two public implementations, whose discriminators are trained on the
+    current state and pay for the next one. The first has target critics, the second a state value.
+    `music`: the MUSIC release (arXiv:2103.08107). The discriminator's input is the object alone,
+    and the reward is half its log-likelihood, clipped to [-1, 0], without the prior. Goals are
+    zero, but four of five are relabelled.
     """
     if preset == "music" or (preset == "laptop" and is_one_of(env_id, WITH_GOALS)):
         return _on_objects(preset, env_id)
@@ -345,20 +342,20 @@ def sac_diayn(
 def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = _BOX) -> Config:
     """Skills with predictable consequences, without any task reward.
 
-    Dynamics-aware discovery of skills (arXiv:1907.01657), the off-policy form of QDax: the mixture
-    that predicts changes is learned beside the agent. Its settings are those of `sac_diayn`. There
-    is no preset `paper`: the published comparison with QDax has DADS beside a task alone.
+    Dynamics-aware discovery of skills (arXiv:1907.01657) in the off-policy form of QDax: the
+    mixture that predicts changes is learned together with the agent. The agent's settings are those
+    of `sac_diayn`. There is no preset `paper`: the published comparison with QDax has DADS only in
+    addition to a task.
     """
     return dataclasses.replace(_compared(preset, env_id), rewards={"dads": _dads(preset)})
 
 
 def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
-    """Several ways to solve the task: skills that differ in episodes that do well enough.
+    """Several ways to solve the task: skills are paid for diversity in episodes with a high return.
 
     SMERL (arXiv:2010.14484): the task's reward, and that of `sac_diayn` in episodes whose return
-    reaches `skill.target` less `skill.margin`. Targets are those of the published comparison with
-    QDax where it has the robot, else 1000 and 100: set yours. `--skill.target -inf` leaves the
-    gate open, so that rewards are summed.
+    reaches `skill.target - skill.margin`. Both are those of the published comparison with QDax for
+    its robots, else 1000 and 100; set yours. With `--skill.target -inf` all episodes are paid.
     """
     config = _compared(preset, env_id)
     return _gated(config, preset, config.rewards["skill"])
@@ -367,15 +364,15 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) ->
 def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
     """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`.
 
-    Under `paper` the skill dynamics see the skill alone, as in the published comparison.
+    Under `paper` the only input of the skill dynamics is the skill, as in the published comparison.
     """
     return _gated(_compared(preset, env_id), preset, _dads(preset))
 
 
 def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
-    """Returns DIAYN as published, on any task by steps, as `sac` is where there are no goals.
+    """Returns DIAYN as published, collected by steps, with the settings of `sac` without goals.
 
-    `longest` replaces the steps after which the preset cuts an episode.
+    `longest` replaces the preset's maximum length of an episode.
     """
     boxed, goals = is_one_of(env_id, (_BOX,)), is_one_of(env_id, WITH_GOALS)
     with_value, small = preset in _WITH_VALUE, preset == "laptop" and boxed
@@ -421,7 +418,7 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
     played = (config.collect.steps or 1) * config.rollouts
     longer = dataclasses.replace(
         config,
-        cycles=(steps.collect.steps or 1) * steps.cycles // played,  # as many steps in all
+        cycles=(steps.collect.steps or 1) * steps.cycles // played,  # the same total of steps
         env=EnvConfig(max_episode_steps=length if length < registered else None),
         evaluation=EvaluationConfig(episodes=config.skills, every=1 if boxed else 4),
     )
@@ -429,7 +426,7 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
 
 
 def _compared(preset: str, env_id: str) -> Config:
-    """Returns `_on_states`; as `paper` with the settings of the published comparison."""
+    """Returns `_on_states`, for `paper` with the settings of the published comparison."""
     if preset != "paper":
         return dataclasses.replace(_on_states(preset, env_id), skills=5)
     fields = {
@@ -444,7 +441,7 @@ def _compared(preset: str, env_id: str) -> Config:
 
 
 def _dads(preset: str) -> DadsConfig:
-    """Returns the reward of DADS; on a laptop it sees all of the state, normalised."""
+    """Returns the reward of DADS; under `laptop` with the whole descriptor, normalised."""
     if preset == "laptop":
         return DadsConfig(omit=0, normalize_inputs=True)
     omit: Literal["all"] | int = "all" if preset == "paper" else DadsConfig.omit
@@ -452,7 +449,7 @@ def _dads(preset: str) -> DadsConfig:
 
 
 def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
-    """Returns a run that is paid by its task, and by another reward where that went well."""
+    """Returns a run with the task's reward, and another one in episodes with a high return."""
     target, margin, scale = _GATES.get(config.env_id, _ANY_GATE)
     weight = 2.0 * scale
     if preset == "qdax":
@@ -460,14 +457,14 @@ def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
     elif preset == "laptop":
         scale, weight = 1.0, 1.0
         learned = {"agent.temperature": 1.0, "agent.learn_temperature": True}
-        config = with_fields(config, learned)  # the task's rewards have a unit of their own
+        config = with_fields(config, learned)  # units of task rewards differ
     gate = {"target": target, "margin": margin, "weight": ((0.0, weight),)}
     rewards = {"task": TaskConfig(scale=scale), reward.name: with_fields(reward, gate)}
     return dataclasses.replace(config, goals="environment", rewards=rewards)
 
 
 def _on_objects(preset: str, env_id: str) -> Config:
-    """Returns DIAYN of the MUSIC release, and our form of it on a laptop."""
+    """Returns DIAYN of the MUSIC release, or our variant of it for `laptop`."""
     entropy_scale = 0.03 if env_id == _SLIDE else 0.02
     released = Config(
         env_id=env_id,
@@ -513,15 +510,16 @@ def _on_objects(preset: str, env_id: str) -> Config:
 
 
 def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
-    """The task reward for an agent of `sac_diayn`, held to its first skill; no hindsight.
+    """The task reward for an agent of `sac_diayn`, pinned to its first skill; no hindsight.
 
-    As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN: actor, critic and target networks come
-    from a run of `sac_diayn` on the same environment. One pinned skill is the input throughout, and
-    the entropy weighs more than in pre-training. The preset `laptop` fits runs of that preset.
+    As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN: a warm start from actor, critic and
+    target networks of a run of `sac_diayn` on the same environment. One pinned skill is the input
+    in all episodes, and the entropy has a larger weight than in pre-training. The preset `laptop`
+    fits runs of that preset.
 
-    Where there are no goals, all is as in `sac_diayn` of the same preset but for the reward. The
-    number of skills is that of the run which it starts from, unless `--skills` is typed. No first
-    steps are random there, since the skill already acts.
+    On tasks without goals, all settings but the reward are those of `sac_diayn` with the same
+    preset, without initial random steps. The number of skills is that of the earlier run, unless
+    `--skills` is given.
     """
     if not is_one_of(env_id, WITH_GOALS):
         skilled = sac_diayn(preset, env_id)
@@ -550,12 +548,11 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
 
 
 def sac_finetune_skill(preset: Preset, env_id: str = _PICK) -> Config:
-    """The task reward for an agent of `sac_diayn`, held to the skill that is best at the task.
+    """The task reward for an agent of `sac_diayn`, pinned to the skill that is best at the task.
 
-    As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes, and the
-    one with the highest return is the input throughout. Actor, critic and targets go on from there.
-    `--best-of` says how many episodes, `--pinned-skill` another skill. All else is as in
-    `sac_diayn_finetune`.
+    As the authors of DIAYN use skills (arXiv:1802.06070): each skill is tried in ten episodes
+    (`--best-of`), and the one with the highest return is the input in all episodes of training;
+    `--pinned-skill` chooses another one. All other settings are those of `sac_diayn_finetune`.
     """
     task = sac_diayn_finetune(preset, env_id)
     start = Source("sac_diayn", _PARTS) if task.start is None else task.start
@@ -565,14 +562,14 @@ def sac_finetune_skill(preset: Preset, env_id: str = _PICK) -> Config:
 def sac_music_diayn(preset: Preset, env_id: str = _PICK) -> Config:
     """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
 
-    As released (arXiv:2103.08107): `sac_diayn` that starts from actor, critic and target networks
-    of a run of `sac_music_skills`; mutual information is no longer rewarded. The release leaves the
-    running statistics behind.
+    As released (arXiv:2103.08107): `sac_diayn` with a warm start from actor, critic and target
+    networks of a run of `sac_music_skills`, without its running statistics. Mutual information is
+    no longer rewarded.
 
-    `laptop` keeps agent, exploration and horizon of the run that it starts from, but for the action
-    penalty. It brings the statistics of observations and the statistics network along. Mutual
-    information goes on being learned and counts at 0.3 of its weight. Without it the robot lets go
-    of the object before the discriminator has learned anything.
+    `laptop` has agent, exploration and horizon of `sac_music_skills`, without the action penalty.
+    It also loads the running statistics and the statistics network, which is trained further and
+    pays with 0.3 of its weight. Without that reward the robot lets go of the object before the
+    discriminator has learned anything.
     """
     alone = _on_objects(preset, env_id)
     if preset == "paper":

@@ -1,4 +1,4 @@
-"""Learning a task from its own reward, with hindsight and without."""
+"""Learning a task from its own reward, with and without hindsight."""
 
 import dataclasses
 
@@ -49,10 +49,10 @@ def ddpg_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
 
     Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
-    relabelled with the future of their episode (k = 4). TD targets are clipped to what the task can
-    pay, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release;
-    `laptop` has small batches, a shorter horizon (gamma 0.95), targets that move with every
-    update, and a smaller action penalty.
+    relabelled with the future of their episode (k = 4). TD targets are clipped to the possible
+    returns, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release; `laptop`
+    has small batches, a shorter horizon (gamma 0.95), targets that move with every update, and a
+    smaller action penalty.
     """
     if preset == "paper":
         return _task(preset, env_id, DdpgConfig(return_clip="auto"), relabel_k=4.0)
@@ -98,10 +98,9 @@ def sac_her(preset: Preset, env_id: str = _PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling: twin critics, learned temperature.
 
     Soft actor-critic (arXiv:1801.01290, with the learned temperature of arXiv:1812.05905) on
-    hindsight relabelling (arXiv:1707.01495, k = 4). Exploration samples the policy, so no noise is
-    added, and the action penalty of DDPG is off: entropy takes its place. Nor are TD targets
-    clipped: the entropy in a soft return is unbounded below and may be positive. So the bounds
-    (-1/(1 - gamma), 0) of `ddpg_her` do not hold.
+    hindsight relabelling (arXiv:1707.01495, k = 4). Exploration samples the policy, without added
+    noise or the action penalty of DDPG. TD targets are not clipped to (-1/(1 - gamma), 0) as in
+    `ddpg_her`, because the entropy in a soft return is unbounded below and may be positive.
     """
     agent = SOFT
     if preset == "laptop":
@@ -123,7 +122,7 @@ SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
 def _without_goals(
     preset: str, env_id: str, agent: AgentConfig, exploration: ExplorationConfig, batch: int
 ) -> Config:
-    """Returns the sizes of a task whose reward is the environment's own; an epoch is short."""
+    """Returns the settings for a task without goals, with short epochs."""
     short = is_one_of(env_id, _SHORT_TASKS)
     epoch = whole_epoch(
         1 if preset == "paper" else 50, 1_000 if short else 5_000, episode_steps(env_id)
@@ -144,7 +143,7 @@ def _without_goals(
 
 
 def _task(preset: str, env_id: str, agent: AgentConfig, relabel_k: float = 0.0) -> Config:
-    """Returns the sizes that all of them share; reaching needs less of everything."""
+    """Returns the settings that all tasks with goals share; FetchReach needs smaller sizes."""
     reaching = env_id == _REACH
     paper = Config(
         env_id=env_id,
