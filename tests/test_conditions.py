@@ -30,14 +30,11 @@ def drawn(config, count, seed=0):
     return ConditionSampler(config, 3).begin_episodes(np.random.default_rng(seed), np.arange(count))
 
 
-def test_skills_are_drawn_with_equal_chances():
+def test_skills_are_drawn_with_equal_chances_and_are_as_many_as_conditions_have_numbers():
     skills = drawn(Config(skills=5), 1000).skills
     assert (skills.sum(axis=1) == 1.0).all()
     # chi-square with 4 degrees of freedom is above 18.5 once in a thousand times
     assert ((skills.sum(axis=0) - 200.0) ** 2 / 200.0).sum() < 18.5
-
-
-def test_the_size_of_one_hot_conditions_is_the_number_of_skills():
     sized = Config(condition=ConditionConfig(size=5))
     np.testing.assert_array_equal(drawn(sized, 50).skills, drawn(Config(skills=5), 50).skills)
     assert sized.acting_skills == (0, 1, 2, 3, 4)

@@ -84,12 +84,9 @@ def test_the_first_difference_is_told_in_numbers(change, text):
     assert ("run 3: " in told) == bool(text)
 
 
-def test_bounds_that_single_precision_cannot_tell_apart_are_the_same():
+def test_what_single_precision_cannot_tell_apart_or_nothing_compares_is_no_difference():
     single = Declared(low=[-0.1], high=[float(np.float32(0.7))])
     assert refusal(single, Declared(low=[float(np.float32(-0.1))], high=[0.7]), "") == ""
-
-
-def test_only_what_is_compared_counts_and_nothing_where_nothing_is_known():
     other = dataclasses.replace(HERE, steps=30, observation=9)
     assert (refusal(HERE, other, "", ACTIONS), refusal(None, other, "")) == ("", "")
 

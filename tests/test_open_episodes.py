@@ -119,15 +119,12 @@ def test_another_condition_every_few_steps_begins_a_part_of_its_own():
     assert not any(part.terminated[0] for part in parts)
 
 
-def test_what_breaks_costs_its_episode_and_the_step_that_broke():
+def test_what_breaks_costs_its_episode_and_step_and_again_and_again_the_run():
     _, play = opened(count=1, spoiled=4)
     parts, succeeded = play()
     assert [steps_of(part) for part in parts[0]] == [[0, 1, 2, 3], [0, 1]]
     assert not any(part.terminated[0] for part in parts[0])
     assert len(succeeded) == 0
-
-
-def test_what_breaks_again_and_again_ends_the_run():
     _, play = opened(count=1, steps=30, spoiled=2)
     with pytest.raises(EnvironmentFault, match=r"4 episodes in a row failed.*\n.*a cable snaps"):
         play()

@@ -61,11 +61,8 @@ def commands(target, *variables):
     return " ".join(done.stdout.split())
 
 
-def test_the_version_is_said_once(metadata):
+def test_the_version_is_said_once_and_the_console_script_leads_to_the_command_line(metadata):
     assert f"\nVersion: {music_tf.__version__}\n" in (metadata / "PKG-INFO").read_text()
-
-
-def test_the_console_script_leads_to_the_command_line(metadata):
     assert "music-tf = music_tf.cli:main" in (metadata / "entry_points.txt").read_text()
 
 
@@ -223,21 +220,18 @@ def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
     assert re.findall(r"index|find-links|https?://|file:| @ ", text) == []
 
 
-def test_locks_that_are_installed_side_by_side_agree():
+def test_locks_that_are_installed_side_by_side_agree_and_none_holds_torch():
     held = {}
     for path in ("docs.lock", "tune.lock", "tests/onnx.lock", "tests/panda.lock"):
         for name, version in versions_in((ROOT / path).read_text(encoding="utf-8")).items():
             assert held.setdefault(name, version) == version, name
+    assert "torch" not in LOCKED
 
 
 def test_make_docs_installs_its_lock_and_fails_on_any_warning(tmp_path):
     planned = commands("docs", f"VENV={tmp_path}/venv")
     assert "--require-hashes -r docs.lock" in planned
     assert planned.index("-r docs.lock") < planned.index("mkdocs build --quiet --strict")
-
-
-def test_torch_is_not_locked():
-    assert "torch" not in LOCKED
 
 
 def test_help_lists_every_target():

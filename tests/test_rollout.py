@@ -156,13 +156,10 @@ def test_a_spoiled_episode_is_played_again_under_the_next_seed_and_its_skill():
     np.testing.assert_array_equal(played.desired_goal[[1]], again.desired_goal)
 
 
-def test_goals_that_were_given_survive_a_retry():
+def test_goals_that_were_given_survive_a_retry_and_four_failures_end_the_run():
     goals = np.float32([[0.1, 0.2, 0.0], [0.0, 0.0, 0.0]])
     played = play(Faulty(2, {0: 1}), constant(0, 0, 0), conditions(2, goals), None)
     np.testing.assert_array_equal(played.desired_goal, goals)
-
-
-def test_four_failures_of_one_episode_end_the_run():
     with pytest.raises(EnvironmentFault, match=r"(?s)4 tries at one episode .*environment 1 burns"):
         play(Faulty(2, {1: 4}), constant(0, 0, 0), conditions(2), None)
     play(Faulty(2, {1: 3}), constant(0, 0, 0), conditions(2), None)

@@ -75,16 +75,12 @@ def test_the_total_is_the_sum_of_both_losses():
     assert losses.total.shape == (WORKERS,)
 
 
-def test_everything_has_a_target_and_learns_at_its_own_rate():
+def test_everything_has_a_target_and_a_rate_of_its_own_and_critics_start_different():
     learner = case_of(critics=2, actor_learning_rate=0.1, critic_learning_rate=0.2).learner
     rates = [(network.name, network.learning_rate) for network in learner.networks]
     assert rates == [("actor", 0.1), ("critic_0", 0.2), ("critic_1", 0.2)]
     assert [network.name for network in learner.target_networks] == [name for name, _ in rates]
-
-
-def test_critics_of_an_ensemble_start_different():
-    weights = case_of(critics=2).learner.networks
-    assert (weights[1].initial != weights[2].initial).any()
+    assert (learner.networks[1].initial != learner.networks[2].initial).any()
 
 
 @pytest.mark.parametrize("hidden_sizes", [(8,), (8, 4, 8)])

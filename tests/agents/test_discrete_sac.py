@@ -86,12 +86,9 @@ def test_phases_and_first_weights_are_those_that_are_asked_for():
     assert np.abs(plain - other).max() > 0.1
 
 
-def test_a_discrete_choice_has_no_size_to_penalise():
+def test_a_price_of_size_and_automatic_bounds_are_refused():
     with pytest.raises(UsageError, match=r"agent\.action_l2: expected a number in"):
         DiscreteSacConfig(action_l2=1.0)
-
-
-def test_automatic_bounds_are_refused_since_they_leave_out_entropy():
     with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. follows from the rewards"):
         DiscreteSacConfig(return_clip="auto")
 

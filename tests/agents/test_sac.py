@@ -135,12 +135,9 @@ def test_a_fixed_temperature_gets_no_gradient_and_no_step():
     ).learning_rate == pytest.approx(0.01)
 
 
-def test_the_temperature_starts_as_configured():
+def test_the_temperature_starts_as_configured_and_has_no_target_network():
     network = case_of(temperature=0.4).network("log_temperature")
     np.testing.assert_allclose(network.initial, [math.log(0.4)], rtol=1e-6)
-
-
-def test_the_temperature_has_no_target_network():
     learner = case_of(critics=2).learner
     targets = [network.name for network in learner.target_networks]
     assert targets == ["actor", "critic_0", "critic_1"]

@@ -171,12 +171,9 @@ def test_the_start_has_its_time_however_short_that_of_training_is(
     assert watched == [(expected, "music-tf: rank 0", None)]
 
 
-def test_one_rank_takes_all_cores_and_several_one_each():
+def test_one_rank_takes_all_cores_several_one_each_and_a_learner_what_no_actor_takes(monkeypatch):
     cores = len(os.sched_getaffinity(0))
     assert [threads_per_rank(*each) for each in [(0, 1), (0, 2), (5, 2)]] == [cores, 1, 5]
-
-
-def test_a_learner_has_the_cores_of_its_host_that_no_actor_takes(monkeypatch):
     monkeypatch.setattr(machine, "available_cores", lambda: 32)
     assert [threads_per_rank(0, 1, here) for here in (0, 16, 31)] == [32, 16, 2]
     ranks = Communicator(alone=True)

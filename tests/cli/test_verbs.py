@@ -40,11 +40,8 @@ def test_help_lists_and_explains_every_verb_and_loads_nothing_heavy():
     assert [verb for verb in VERBS if f"music-tf {verb}" not in done.stdout] == []
 
 
-def test_the_version_is_shown():
+def test_the_version_is_shown_and_recipes_are_one_name_a_line_off_a_terminal():
     assert music_tf("--version") == (0, f"music-tf {__version__}\n", "")
-
-
-def test_recipes_are_one_name_a_line_off_a_terminal():
     assert music_tf("recipes") == (0, "".join(f"{name}\n" for name in recipes.names()), "")
 
 

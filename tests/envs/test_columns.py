@@ -195,12 +195,9 @@ def test_of_two_columns_the_relative_one_moves_with_the_thing():
     assert leans[1] > 0.9
 
 
-def test_episodes_that_are_too_short_are_refused_with_what_came():
+def test_episodes_that_are_too_short_are_refused_with_what_came_or_broke(odd):
     with pytest.raises(UsageError, match="expected episodes of more than 5 steps, got 4"):
         found_in(LAYOUT, groups=["point", "disc"], ends=4)
-
-
-def test_what_broke_is_told(odd):
     odd.fault = "exception"
     with pytest.raises(UsageError, match=r"more than 5 steps, got 2; .*the motor burns"):
         found_in(ODD)

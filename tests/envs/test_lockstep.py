@@ -158,14 +158,11 @@ def test_actions_are_clipped_and_mapped_to_the_bounds(odd):
     np.testing.assert_allclose(high - low, [10.0, 10.0], atol=1e-5)
 
 
-def test_an_action_that_is_not_finite_is_our_fault():
+def test_actions_that_are_not_finite_or_of_a_wrong_shape_are_refused():
     envs = LockstepEnvs("music_tf/PointReach-v0", 2)
     envs.reset([0, 1], [0, 1])
     with pytest.raises(NumbersFault, match=r"action\[1, 0\] is nan"):
         envs.step(np.array([[0.0, 0.0], [np.nan, 0.0]], np.float32), [0, 1])
-
-
-def test_actions_of_a_wrong_shape_are_refused():
     envs = LockstepEnvs("music_tf/PointReach-v0", 1)
     envs.reset([0], [0])
     with pytest.raises(ValueError, match=r"expected shape \(1, 2\), got \(1, 3\)"):

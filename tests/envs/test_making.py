@@ -36,13 +36,10 @@ def test_an_unknown_id_brings_the_nearest_one(wrong, right):
         find_spec(wrong)
 
 
-def test_ids_for_mujoco_py_are_refused_in_favour_of_new_ones():
+def test_what_is_meant_is_sought_among_new_ids_and_those_of_the_user(odd):
     with pytest.raises(UsageError, match=r"mujoco-py.*did you mean 'FetchSlide-v4'?"):
         find_spec("FetchSlide-v1")
     assert "FetchSlide-v1" not in goal_environments()
-
-
-def test_users_own_environments_are_among_the_suggestions(odd):
     with pytest.raises(UsageError, match=f"did you mean '{ODD}'?"):
         find_spec("Odd-v1")
     assert "CartPole-v1" not in goal_environments()
@@ -87,14 +84,11 @@ def test_a_module_that_registers_no_environment_is_told_how(tmp_path):
     ]
 
 
-def test_a_mistyped_module_brings_the_nearest_one_of_the_current_folder(tmp_path, monkeypatch):
+def test_a_module_that_is_not_there_is_named_with_the_nearest_one(tmp_path, monkeypatch):
     (tmp_path / "users_arm.py").write_text("")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"current folder\ndid you mean users_arm\?$"):
         find_spec("user_arm:Arm-v0")
-
-
-def test_a_module_that_cannot_be_imported_is_named():
     with pytest.raises(
         UsageError,
         match=r"(?s)^env_id: the module 'no_such_module\.part' cannot be .*installed or stand in",

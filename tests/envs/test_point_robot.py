@@ -62,14 +62,11 @@ def test_places_fill_the_square_or_stand_evenly_on_the_half_circle():
         PointRobot(layout="ring")
 
 
-def test_pictures_show_place_and_point():
+def test_pictures_show_place_and_point_and_an_episode_has_twenty_steps():
     robot = gymnasium.make(POINT, render_mode="rgb_array")
     robot.reset(seed=0)
     colours = {tuple(colour) for colour in robot.render().reshape(-1, 3)}
     assert colours == {(255, 255, 255), (80, 200, 80), (220, 60, 60)}
-
-
-def test_an_episode_has_twenty_steps():
     assert gymnasium.spec(POINT).max_episode_steps == 20
 
 

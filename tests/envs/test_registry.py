@@ -11,15 +11,14 @@ from music_tf.errors import EnvironmentFault
 from tests.kit.points import Point
 
 
-def test_fetch_splits_into_gripper_and_object():
+def test_fetch_is_known_in_any_module_and_version_and_what_only_starts_like_it_is_not():
     info = lookup("FetchPush-v4")
     assert info.split is not None
     assert (info.split.agent, info.split.surrounding) == ((0, 1, 2), (3, 4, 5))
     assert (info.gripper, info.object, info.music_gain) == ((0, 1, 2), (3, 4, 5), 5000.0)
-
-
-def test_a_module_before_the_id_changes_nothing():
     assert lookup("my.module:FetchSlide-v4") == lookup("FetchSlide-v4")
+    assert lookup("FetchPush-v9").split is not None  # whatever its version
+    assert lookup("FetchPushMine-v4") == lookup("Mine-v0")
 
 
 @pytest.mark.parametrize(
@@ -45,11 +44,6 @@ def test_without_an_object_there_is_no_split_and_one_sentence_says_why(env_id):
     assert info.object is None
     assert "give a split" in info.why_no_split
     assert info.why_no_split.count(".") == 1
-
-
-def test_an_id_that_only_starts_like_a_known_one_is_unknown():
-    assert lookup("FetchPush-v9").split is not None  # whatever its version
-    assert lookup("FetchPushMine-v4") == lookup("Mine-v0")
 
 
 def test_each_environment_of_gymnasium_robotics_with_goals_has_an_entry():

@@ -9,15 +9,13 @@ from music_tf.envs.repeating import first_difference, repeats_itself
 from tests.kit.odd import ODD
 
 
-def test_an_environment_repeats_itself_unless_an_episode_leaves_something_behind(odd):
+def test_an_environment_repeats_itself_unless_it_leaves_something_or_says_so(odd, monkeypatch):
     envs = LockstepEnvs(ODD, 1)
     assert first_difference(envs) is None
     odd.fault = "leftover"
     assert first_difference(envs) == 0
     assert not repeats_itself(envs)
-
-
-def test_an_environment_registered_as_nondeterministic_counts_as_one(odd, monkeypatch):
+    odd.fault = ""
     monkeypatch.setattr(gymnasium.registry[ODD], "nondeterministic", True)
     assert not repeats_itself(LockstepEnvs(ODD, 1))
 

@@ -37,14 +37,11 @@ def test_shove_lowers_and_then_drives_through_without_looking_at_the_object():
     np.testing.assert_allclose(drive, [[1.0, 0.0, 0.0, -1.0]], atol=1e-5)
 
 
-def test_a_shove_goes_in_the_given_direction():
+def test_a_shove_goes_in_the_given_direction_and_along_x_right_above_the_object():
     # Upwards in y, so the gripper first goes to 0.1 m below the object in y: 0.2 m in x, -0.1 in y.
     shove = StraightShove(angles=np.float32([np.pi / 2]))
     action = act(shove, state((1.0, 0.7, 0.4), (1.2, 0.7, 0.4)))
     np.testing.assert_allclose(action, [[1.0, -0.5, 0.3, -1.0]], atol=1e-5)
-
-
-def test_an_object_right_below_the_gripper_is_shoved_along_x():
     beside = state((1.0, 0.7, 0.6), (1.2, 0.7, 0.4))
     action = act(StraightShove(), np.concatenate([state((1.2, 0.7, 0.6), (1.2, 0.7, 0.4)), beside]))
     # to 0.1 m before the object and 0.06 m above it, each within the bounds: (-0.1, 0, -0.14)

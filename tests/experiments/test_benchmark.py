@@ -183,26 +183,13 @@ def test_updates_are_timed_on_the_path_of_several_ranks():
     assert not np.array_equal(trainer.update.parameters.numpy(), before)
 
 
-def test_what_updates_see_is_timed_for_hindsight_and_for_music():
-    from experiments import measure
-
-    found = measure.feeding(dataclasses.asdict(benchmark.QUICK))
-    assert sorted(found) == ["ddpg_her_ms", "ddpg_music_ms"]
-    assert min(found.values()) > 0.0
-
-
-def test_neighbours_are_timed_for_both_numbers_of_them():
-    from experiments import measure
-
-    found = measure.neighbours(dataclasses.asdict(benchmark.QUICK))
-    assert sorted(found) == ["k3_ms", "k5_ms"]
-    assert min(found.values()) > 0.0
-
-
-def test_a_run_of_skills_one_after_the_other_is_timed_as_a_whole():
+def test_what_updates_see_both_numbers_of_neighbours_and_a_whole_run_of_skills_are_timed():
     from experiments import measure
 
     sizes = dataclasses.asdict(benchmark.QUICK)
+    fed, near = measure.feeding(sizes), measure.neighbours(sizes)
+    assert (sorted(fed), sorted(near)) == (["ddpg_her_ms", "ddpg_music_ms"], ["k3_ms", "k5_ms"])
+    assert min(*fed.values(), *near.values()) > 0.0
     start = time.process_time()
     assert 0.0 < measure.one_by_one(sizes)["seconds"] <= time.process_time() - start
 

@@ -5,21 +5,17 @@ from experiments import scale
 STEADY = scale.Model(alone_ms=1000.0, spread=0.0, crowd=1.0, pair_reduce_ms=0.25)
 
 
-def test_within_a_node_the_network_costs_nothing():
+def test_predictions_by_hand_for_one_rank_one_node_two_nodes_and_shared_cores():
     # 40 reductions of 4 rounds of 0.25 ms after a cycle of 1000 ms
     assert scale.predict(STEADY, 16) == {"cycle_ms": 1040.0, "reduce_ms": 40.0}
-
-
-def test_one_rank_neither_reduces_nor_waits():
     crowded = STEADY._replace(crowd=1.5, spread=0.2)
     assert scale.predict(crowded, 1) == {"cycle_ms": 1000.0, "reduce_ms": 0.0}
-
-
-def test_two_nodes_pass_the_networks_on_once_each_way():
     # 2 * 1/2 * 1.12 MB / 1.25 GB/s = 0.896 ms, and 2 messages of 0.03 ms
     found = scale.predict(STEADY, 32)
     assert found["reduce_ms"] == pytest.approx(40 * (1.0 + 0.896 + 0.06))
     assert found["cycle_ms"] == pytest.approx(1000.0 + found["reduce_ms"])
+    # 4 ranks on 2 cores: 2 * 1000 ms, and 40 reductions of 2 rounds of 0.25 ms
+    assert scale.predict(STEADY, 4, cores=2)["cycle_ms"] == pytest.approx(2020.0)
 
 
 def test_the_slowest_of_many_sets_the_pace():
@@ -29,11 +25,6 @@ def test_the_slowest_of_many_sets_the_pace():
     assert scale.slowest(16) == pytest.approx(1.77, abs=0.01)  # exact 1.766
     found = scale.predict(STEADY._replace(spread=0.1, pair_reduce_ms=0.0), 16)
     assert found["cycle_ms"] == pytest.approx(1177, abs=1)
-
-
-def test_ranks_that_share_a_core_take_turns():
-    # 4 ranks on 2 cores: 2 * 1000 ms, and 40 reductions of 2 rounds of 0.25 ms
-    assert scale.predict(STEADY, 4, cores=2)["cycle_ms"] == pytest.approx(2020.0)
 
 
 def test_the_fit_passes_through_one_and_two_ranks():

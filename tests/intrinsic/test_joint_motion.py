@@ -37,11 +37,8 @@ STEPS = [
 ]
 
 
-def test_it_pays_where_both_moved_more_than_a_millimetre():
+def test_it_pays_where_both_moved_more_than_a_threshold():
     assert rewards_of(STEPS) == [0.0, -1.0, -1.0, 0.0, -1.0, -1.0]
-
-
-def test_threshold_and_shift_are_settings():
     assert rewards_of(STEPS, shift=0.0, threshold=0.0005) == [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]
 
 

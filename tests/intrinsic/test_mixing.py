@@ -72,6 +72,7 @@ def test_bounds_are_the_least_and_the_most_that_a_term_can_pay_at_any_time():
     assert Mixing(1.0, (-math.inf, 0.0), 0.0, ((0.0, 1.0),)).bounds == (-math.inf, 0.0)
     # costs of 1 to 2, and nothing at all before epoch 5
     assert Mixing(1.0, (-1.0, 0.0), -1.0, ((5.0, 0.0), (8.0, 1.0))).bounds == (-2.0, 0.0)
+    assert Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),)).bounds == (0.0, 0.0)
 
 
 def test_the_lowest_value_is_that_of_the_present_weight():
@@ -79,10 +80,6 @@ def test_the_lowest_value_is_that_of_the_present_weight():
     turned = MUSIC._replace(weight=((0.0, 1.0), (9.0, -2.0)))  # pays from 2 down to 0 then
     assert float(turned.lowest(tf.constant(-2.0))) == 0.0
     assert float(turned.lowest(tf.constant(1.0))) == -1.0
-
-
-def test_a_term_that_never_weighs_anything_is_bounded_by_zero():
-    assert Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),)).bounds == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])

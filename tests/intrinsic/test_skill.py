@@ -93,14 +93,11 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
     assert (own.observation != buffer.sample_transitions(3, 5).observation).any()
 
 
-def test_it_may_learn_from_the_minibatch_of_the_agent():
+def test_all_its_steps_may_learn_from_the_minibatch_of_the_agent():
     term, buffer = skill(batch="shared", state="next"), replay()
     feed, agents = term.feed(buffer, 3, 5), buffer.sample_transitions(3, 5)
     np.testing.assert_array_equal(feed["state"], agents.next_observation[..., [0, 2]])
     np.testing.assert_array_equal(feed["skill"], agents.skill)
-
-
-def test_all_steps_at_an_update_learn_from_the_minibatch_of_the_agent_if_that_is_shared():
     term, buffer = skill(batch="shared", state="next", times=2), replay()
     feed, agents = term.feed(buffer, 3 * 2, 5), buffer.sample_transitions(3, 5)
     for step in range(6):

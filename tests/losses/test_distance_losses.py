@@ -50,14 +50,11 @@ def test_the_best_deviation_is_the_error_and_in_the_released_loss_a_root_of_it(e
         assert float(deviations[tf.argmin(found)][0]) == pytest.approx(best, rel=2e-2)
 
 
-def test_the_density_distance_has_its_known_value():
+def test_weights_have_known_values_and_a_column_that_never_changes_has_nearly_all():
     weights = tf.exp(controllability_log_weights(LOG_DEVIATION))
     np.testing.assert_allclose(weights, [5.294490, 0.716531, 0.263597], atol=1e-5)
     found = squared_controllability_distance(MEAN, LOG_DEVIATION, CHANGE)
     assert float(found) == pytest.approx(SQUARED_DISTANCE, abs=1e-6)
-
-
-def test_a_column_that_never_changes_takes_nearly_all_of_the_weight():
     found = controllability_log_weights(tf.constant([-13.8155, -3.0, -2.0, -4.0]))
     np.testing.assert_allclose(found, [16.223, -5.408, -7.408, -3.408], atol=1e-3)
 

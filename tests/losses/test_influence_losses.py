@@ -55,13 +55,10 @@ def test_three_actions_in_the_plane_have_their_known_influence():
     assert float(influence(mean, variance)) == pytest.approx(0.2937211, abs=1e-6)
 
 
-def test_equal_predictions_have_none_however_sure_the_model_is():
+def test_influence_is_none_for_equal_predictions_and_at_most_the_log_of_their_number():
     for variance in (1e-8, 1.0, 200.0):
         alike = gaussians(np.ones([8, 3]), np.full([8, 3], variance))
         assert float(influence(*alike)) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_it_lies_between_none_and_the_log_of_the_number_of_actions():
     assert (influence_of_actions(*drawn(100, 8, 3)).numpy() >= -1e-6).all()
     apart = gaussians(1e3 * np.arange(8.0)[:, None], np.ones([8, 1]))
     # far apart, the variational part is log K and the product (log 2 - 1) / 2 below

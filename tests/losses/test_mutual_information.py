@@ -26,13 +26,10 @@ def pairs(scores, negatives="swap", swapped=True):
     return float(pair_bound(table, tf.constant([swapped]), negatives == "all_pairs")[0, 0])
 
 
-def test_the_bound_is_the_mean_score_less_the_logarithm_of_the_mean_exponential():
+def test_each_trajectory_has_the_mean_score_less_the_logarithm_of_the_mean_exponential():
     # (0.2 + 0.4) / 2 - log((e^0.1 + e^-0.3) / 2) = 0.3 - log((1.1051709 + 0.7408182) / 2)
     #                                             = 0.3 - log(0.9229946) = 0.3 + 0.0801319
     assert bound([0.2, 0.4], [0.1, -0.3]) == pytest.approx(0.3801319, abs=1e-6)
-
-
-def test_each_trajectory_has_its_own_bound():
     # 0.5 - log(e^0.5) = 0 and 0.5 - log(e^-0.5) = 1
     found = bound([[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [-0.5, -0.5]])
     np.testing.assert_allclose(found, [0.0, 1.0], atol=1e-6)
@@ -76,19 +73,13 @@ def test_its_gradient_agrees_with_finite_differences():
         np.testing.assert_allclose(exact, measured, atol=1e-8)
 
 
-def test_swapped_pairs_are_the_negatives():
+def test_swapped_pairs_are_negatives_equal_ones_never_pay_and_all_pairs_average_over_four():
     # (0.6 + 0.2) / 2 - log((e^0.1 + e^-0.5) / 2) = 0.4 - log((1.1051709 + 0.6065307) / 2)
     #                                             = 0.4 - log(0.8558508) = 0.4 + 0.1556592
     assert pairs([[0.6, 0.1], [-0.5, 0.2]]) == pytest.approx(0.5556592, abs=1e-6)
-
-
-def test_the_identity_permutation_never_pays():
     # (0.6 + 0.2) / 2 - log((e^0.6 + e^0.2) / 2) = 0.4 - log((1.8221188 + 1.2214028) / 2)
     #                                            = 0.4 - log(1.5217608) = 0.4 - 0.4198679
     assert pairs([[0.6, 0.1], [-0.5, 0.2]], swapped=False) == pytest.approx(-0.0198679, abs=1e-6)
-
-
-def test_all_pairs_averages_over_the_four_combinations_whatever_the_coin():
     # 0.4 - log((1.8221188 + 1.1051709 + 0.6065307 + 1.2214028) / 4) = 0.4 - log(1.1888058)
     #                                                                 = 0.4 - 0.1729492
     for swapped in (True, False):

@@ -14,14 +14,11 @@ from music_tf.losses.temporal_difference import critic_loss, td_target
 from tests.kit.batches import gradients
 
 
-def test_the_policy_maximises_value_and_pays_for_large_actions():
+def test_the_policy_maximises_value_and_pays_for_the_mean_square_of_actions():
     # -(1 + 2) / 2 + 0.5 * (0.1^2 + 0.3^2 + 0.5^2 + 0.7^2) / 4 = -1.5 + 0.5 * 0.84 / 4 = -1.395
     action = tf.constant([[[0.1, -0.3], [0.5, 0.7]]])
     found = deterministic_policy_loss(tf.constant([[1.0, 2.0]]), action, 0.5)
     np.testing.assert_allclose(found, [-1.395], rtol=1e-6)
-
-
-def test_a_constant_action_costs_its_mean_square():
     # 2 * (0.5^2 + 0.1^2) / 2 = 0.26 in each worker
     action = tf.broadcast_to(tf.constant([0.5, -0.1]), [3, 4, 2])
     found = deterministic_policy_loss(tf.zeros([3, 4]), action, 2.0)
@@ -50,13 +47,10 @@ def test_the_temperature_rises_where_entropy_is_below_its_target(log_density, di
     assert on_density is None
 
 
-def test_the_entropy_reward_is_scaled_and_clipped():
+def test_the_entropy_reward_is_scaled_and_clipped_and_its_mean_a_constant_of_each_worker():
     # -0.02 * (10, -10, 80) = (-0.2, 0.2, -1.6), clipped to [-1, 0]: it never pays
     found = entropy_reward(tf.constant([[10.0, -10.0, 80.0]]), 0.02, (-1.0, 0.0), batch_mean=False)
     np.testing.assert_allclose(found, [[-0.2, 0.0, -1.0]], rtol=1e-6)
-
-
-def test_the_batch_mean_is_one_constant_for_each_worker():
     # worker 0: (-0.2 + 0 - 1) / 3 = -0.4; worker 1: (-0.1 - 0.1 - 0.1) / 3 = -0.1
     log_density = tf.constant([[10.0, -10.0, 80.0], [5.0, 5.0, 5.0]])
     found = entropy_reward(log_density, 0.02, (-1.0, 0.0), batch_mean=True)

@@ -19,18 +19,12 @@ def target(reward, discount, next_q, bounds=FREE):
     return td_target(*values, bounds).numpy()
 
 
-def test_the_target_is_the_reward_and_the_discounted_lowest_value():
+def test_the_target_is_the_reward_and_the_discounted_lowest_value_within_bounds():
     # -1 + 0.98 * min(-3, -5) = -5.9; 0 + 0.98 * min(-1, 2) = -0.98
     found = target([[-1.0, 0.0]], [[0.98, 0.98]], [[[-3.0, -1.0]], [[-5.0, 2.0]]])
     np.testing.assert_allclose(found, [[-5.9, -0.98]], rtol=1e-6)
-
-
-def test_nothing_is_bootstrapped_where_the_discount_is_zero():
     found = target([[-1.0, -1.0]], [[0.0, 0.5]], [[[-4.0, -4.0]]])
     np.testing.assert_allclose(found, [[-1.0, -3.0]])
-
-
-def test_bounds_clip_the_target_and_not_its_parts():
     # -1 + 0.5 * (-100) = -51 -> -50; -1 + 0.5 * 1.5 = -0.25 stays; 1 + 0.5 * 2 = 2 -> 0
     found = target([[-1.0, -1.0, 1.0]], [[0.5] * 3], [[[-100.0, 1.5, 2.0]]], (-50.0, 0.0))
     np.testing.assert_allclose(found, [[-50.0, -0.25, 0.0]])
@@ -41,17 +35,13 @@ def test_no_gradient_passes_through_the_target():
     assert gradients(lambda *given: td_target(*given, FREE), *inputs)[1] == [None] * 3
 
 
-def test_the_critic_loss_sums_members_and_averages_the_batch():
+def test_the_critic_loss_sums_members_or_averages_half_of_them_over_the_batch():
     # worker 0: ((1-0)^2 + (2-4)^2) / 2 + ((1-1)^2 + (2-1)^2) / 2 = 2.5 + 0.5 = 3
     # worker 1: ((3-0)^2 + (0-0)^2) / 2 + ((3-2)^2 + (0-1)^2) / 2 = 4.5 + 1 = 5.5
     q = [[[0.0, 4.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]
     found = critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
     np.testing.assert_allclose(found, [3.0, 5.5])
-
-
-def test_half_the_mean_critic_loss_averages_members_too():
-    # the numbers of the test before: 3 / (2 * 2), 5.5 / (2 * 2)
-    q = [[[0.0, 4.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]
+    # half of the mean: 3 / (2 * 2), 5.5 / (2 * 2)
     found = half_mean_critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
     np.testing.assert_allclose(found, [0.75, 1.375])
 

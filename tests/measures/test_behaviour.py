@@ -231,16 +231,13 @@ def test_what_lies_beyond_an_episode_is_not_covered():
     )
 
 
-def test_support_is_lost_in_the_first_state_below_or_beside_it():
+def test_support_is_lost_in_the_first_state_below_or_beside_it_unless_the_object_is_held():
     below = [(0.5, 0.5, 0.4), (0.5, 0.5, 0.4), (0.5, 0.5, 0.3), (0.5, 0.5, 0.3)]
     beside = [(0.9, 0.5, 0.4), (1.01, 0.5, 0.4), (1.1, 0.5, 0.3), (1.1, 0.5, 0.0)]
     thrown = [(0.5, 0.5, 0.4), (0.5, 0.5, 0.6), (0.5, 0.5, 0.6), (0.5, 0.5, 0.4)]
     states = np.concatenate([episode(AWAY, places) for places in (below, beside, thrown)])
     assert support_lost_at(states, np.array([3, 3, 3]), INFO).tolist() == [2, 1, 4]
     assert support_lost_at(states, np.array([1, 3, 2]), INFO).tolist() == [2, 1, 3]
-
-
-def test_an_object_held_beside_its_table_is_not_lost():
     places = [(0.9, 0.5, 0.5), (1.1, 0.5, 0.5)]
     assert support_lost_at(episode(places, places), np.array([1]), INFO).tolist() == [2]
     assert support_lost_at(episode(AWAY, places), np.array([1]), INFO).tolist() == [1]

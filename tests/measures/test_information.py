@@ -104,14 +104,11 @@ def movements(coupling, episodes=30, steps=20, seed=0):
     return x, y, np.full(episodes, steps), generator
 
 
-def test_what_happens_at_the_same_time_in_all_episodes_is_in_the_null_too():
+def test_what_belongs_together_stands_out_from_a_null_that_holds_what_all_episodes_share():
     found = paired_information(*movements(0.0))
     assert found.nats > 0.1
     assert found.nats == pytest.approx(found.null.mean(), abs=4 * found.null.std())
     assert found.chance > 0.05
-
-
-def test_what_belongs_together_stands_out_from_the_null():
     found = paired_information(*movements(2.0))
     assert found.nats > found.null.max() + 0.5
     assert found.chance == pytest.approx(1 / 21)

@@ -37,11 +37,8 @@ def test_no_step_is_worth_more_than_the_logarithm_of_the_number_of_skills():
     assert diversity_returns(guess, np.array([3]), np.array([5])) == pytest.approx(0.0)
 
 
-def test_steps_count_until_the_first_end():
+def test_a_row_of_the_matrix_counts_what_each_skill_was_named_until_the_first_end():
     assert kept_steps(np.array([1, 3]), 3).tolist() == [[True, False, False], [True, True, True]]
-
-
-def test_a_row_of_the_matrix_says_how_often_each_skill_was_named():
     assert named_shares(TWO, np.array([2, 2])).tolist() == [0.75, 0.0, 0.25]
     assert named_shares(TWO, np.array([2, 1])).tolist() == [1.0, 0.0, 0.0]
 
@@ -135,8 +132,5 @@ def test_coverage_is_the_log_of_the_mean_distance_to_the_third_nearest_place():
     places = np.float32([[0], [1], [2], [4], [1], [1]])
     assert coverage(places) == pytest.approx(np.log((4 + 3 + 2 + 4) / 4))
     assert coverage(np.repeat(places[:2], 9, axis=0)) == pytest.approx(np.log(1e-6))
-
-
-def test_twice_as_wide_is_a_log_two_more():
     places = np.random.default_rng(1).standard_normal([100, 2]).astype(np.float32)
     assert coverage(2 * places) - coverage(places) == pytest.approx(np.log(2), abs=1e-6)

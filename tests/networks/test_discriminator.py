@@ -65,13 +65,10 @@ def test_impossible_numbers_of_actions_are_refused(actions):
         discriminator_of(saved, {**SEEN, "actions": actions}, (4, 6), 3)
 
 
-def test_values_beside_the_observation_have_no_columns():
+def test_values_beside_the_observation_have_no_columns_and_without_one_there_is_none():
     _, saved = arrays()
     names = discriminator_of(saved, {"components": ["my:torso"], "state": "current"}, (4, 6), 3)
     assert (names.columns, names.after) == ((), False)
-
-
-def test_a_checkpoint_without_one_has_none():
     assert discriminator_of({"parameters/actor/x": np.zeros(1)}, SEEN, (4, 6), 3) is None
 
 

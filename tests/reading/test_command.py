@@ -136,20 +136,17 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     assert held.exploration.random_hold == 4.0
 
 
-def test_tasks_are_typed_like_all_else():
+def test_tasks_and_conditions_are_typed_like_all_else():
     line = "sac_pearl --tasks.train 8 --tasks.test=3 --tasks.posterior_first false --tasks.seed 5"
     tasks = parse_train(line.split()).config.tasks
     assert (tasks.train, tasks.test, tasks.posterior_first, tasks.seed) == (8, 3, False, 5)
-
-
-def test_conditions_are_typed_like_all_else():
     line = "sac --collect.steps 9 --condition.kind box --condition.size=4 --condition.every 7"
     condition = parse_train([*line.split(), "--condition.sampler", "random"]).config.condition
     typed = {"kind": "box", "size": 4, "sampler": "random", "every": 7}
     assert vars(condition) == {**typed, "relabel": 0.0}
 
 
-def test_typed_values_arrive():
+def test_typed_values_arrive_the_last_of_several_wins_and_the_command_keeps_them():
     line = (
         "--seed=7 ddpg --agent.hidden-sizes 8 9 --music.clip -inf 2 --music.weight 0 1 5 0.5 "
         "--agent.discount 0.9 --music.train false --max-minutes inf --rewards task music"
@@ -162,6 +159,12 @@ def test_typed_values_arrive():
     assert config.rewards["music"].weight == ((0.0, 1.0), (5.0, 0.5))
     assert config.agent.discount == 0.9
     assert config.rewards["music"].train is False
+    config = parse_train(["ddpg", "--agent.discount", "0.9", "--agent.discount", "none"]).config
+    assert config.agent.discount is None
+    command = parse_train(["ddpg", "--seed", "3", "--run-dir", "here"])
+    assert command.arguments == ("ddpg", "--seed", "3", "--run-dir", "here")
+    assert command.run_dir == Path("here").absolute()
+    assert not command.resume
 
 
 @pytest.mark.parametrize(
@@ -226,11 +229,6 @@ def test_the_gain_of_music_may_be_automatic_or_the_environments():
     assert config_from_json(json.loads(json.dumps(stored)), "ddpg")[0] == gains[0]
 
 
-def test_the_last_of_several_values_wins_and_none_unsets():
-    config = parse_train(["ddpg", "--agent.discount", "0.9", "--agent.discount", "none"]).config
-    assert config.agent.discount is None
-
-
 def test_a_preset_and_an_environment_choose_the_defaults():
     assert parse_train(["ddpg"]).config.workers == 4
     assert parse_train(["ddpg", "--preset", "paper"]).config.workers == 16
@@ -238,13 +236,6 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     assert slide.agent.entropy_scale == 0.03
     typed = ["sac_music", "--env-id", "FetchSlide-v4", "--agent.entropy-scale", "0.5"]
     assert parse_train(typed).config.agent.entropy_scale == 0.5
-
-
-def test_the_command_keeps_what_was_typed():
-    command = parse_train(["ddpg", "--seed", "3", "--run-dir", "here"])
-    assert command.arguments == ("ddpg", "--seed", "3", "--run-dir", "here")
-    assert command.run_dir == Path("here").absolute()
-    assert not command.resume
 
 
 @pytest.mark.parametrize(

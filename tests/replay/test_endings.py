@@ -66,10 +66,11 @@ def test_it_is_asked_only_where_it_can_say_yes(env_id, kwargs, ends):
     envs.close()
 
 
-def test_a_method_without_an_instance_is_asked_too(points, monkeypatch):
+def test_a_static_method_is_asked_and_none_where_success_ends_no_episode(points, monkeypatch):
     kind = type(LockstepEnvs("Ends-v0", 1).environment.unwrapped)
     monkeypatch.setattr(kind, "compute_terminated", staticmethod(lambda a, d, info: True))
     assert LockstepEnvs("Ends-v0", 1).ends_at_goals
+    assert not LockstepEnvs("Ends-v0", 1, EnvConfig(success_ends=False)).ends_at_goals
 
 
 def test_a_maze_that_is_over_at_its_goal_answers_one_by_one():
@@ -79,10 +80,6 @@ def test_a_maze_that_is_over_at_its_goal_answers_one_by_one():
     assert envs.goal_terminated(achieved, desired).tolist() == [True, False, True]
     assert envs.distance_reward().ends
     envs.close()
-
-
-def test_where_success_ends_no_episode_it_ends_none_of_hindsight(points):
-    assert not LockstepEnvs("Ends-v0", 1, EnvConfig(success_ends=False)).ends_at_goals
 
 
 def test_an_answer_that_fails_says_whose_it_is(points, monkeypatch):

@@ -91,14 +91,10 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
     assert adapted.test.returns[..., -1].mean() == other["adapt/return_last"]
 
 
-def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew(tmp_path):
+def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew_and_no_others(tmp_path):
     half = trained(tmp_path / "half", epochs=1)
     run_session(command_of(small(), half, resume=True, without_replay=True, **WORDS))
     assert read_metrics(half, 2)["time/episodes"] == 2 * (3 * 2 * 2 + 3 * 2)
-
-
-def test_another_draw_of_tasks_is_refused_on_resume(tmp_path):
-    half = trained(tmp_path / "half", epochs=1)
     record = recorded(half)
     record["tasks"]["test"][0][0] += 0.5
     (half / CONFIG_NAME).write_text(json.dumps(record))
@@ -174,14 +170,11 @@ def test_impossible_visits_are_refused(run, capsys, words, text):
     assert text in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_run_that_adapts_has_no_skills_to_tell_apart(run, capsys):
+def test_skills_are_for_runs_without_tasks_and_visits_for_runs_with_some(run, capsys, tmp_path):
     assert exit_code(["skills", str(run)]) == 2
     assert f"adapts to tasks\nhow well: music-tf evaluate {run}" in capsys.readouterr().err
-
-
-def test_visits_are_for_runs_that_adapt(tmp_path, capsys):
-    save_run(tmp_path / "run")
-    assert exit_code(["evaluate", str(tmp_path / "run"), "--explore", "2"]) == 2
+    save_run(tmp_path / "skilled")
+    assert exit_code(["evaluate", str(tmp_path / "skilled"), "--explore", "2"]) == 2
     assert "expected a run that adapts to tasks, got one of" in capsys.readouterr().err
 
 

@@ -38,15 +38,12 @@ def contact(gripper, places, length=None):
     return int(first_contact(episode(gripper, places), length, INFO)[0])
 
 
-def test_contact_is_the_first_step_that_moves_the_object_near_the_gripper():
+def test_contact_is_the_first_step_that_moves_the_object_near_the_gripper_and_needs_both():
     assert contact(path(0.2, 0.2, 0.2, 0.2), path(0.25, 0.25, 0.27, 0.29)) == 2
     assert contact(path(0.2, 0.2), path(0.25, 0.2505)) == 2  # half a millimetre is none
     assert contact(AWAY, path(0.2, 0.3)) == 2  # it moved by itself
     assert contact(path(0.1, 0.2), path(0.25, 0.27)) == 2  # the gripper came near afterwards
     assert contact(path(0.2, 0.2, 0.2), path(0.25, 0.25, 0.27), length=1) == 2
-
-
-def test_contact_needs_an_object_and_a_gripper():
     states, length = episode(AWAY, path(0.2, 0.3)), np.array([1])
     for name in ("object", "gripper"):
         info = type(INFO)(family="bare", **{"object": (3, 4, 5), "gripper": (0, 1, 2), name: None})
@@ -202,12 +199,14 @@ def test_two_judgements_are_the_same():
     assert judge(once, carry, 5) == judge(once, carry, 5)
 
 
-def test_skills_that_lead_elsewhere_explain_more_than_chance():
+def test_skills_that_lead_elsewhere_explain_more_than_chance_and_one_start_says_nothing():
     found = judge(evaluation(skills=2), carry, 25)
     ours, random = found["ours"], found["random"]
     assert ours["control/skill_variance_chance"] == pytest.approx(1 / 49)
     assert ours["control/skill_variance"] > 0.15
     assert random["control/skill_variance"] < 0.1
+    found = judge(evaluation(skills=2), carry, 1)["ours"]
+    assert not [name for name in found if name.startswith("control/skill_variance")]
 
 
 def test_of_continuous_conditions_counts_what_a_linear_map_explains():
@@ -235,11 +234,6 @@ def test_a_linear_map_explains_what_skills_do_and_what_follows_a_direction():
     assert linearly_explained(towards, turned + noise) == pytest.approx(8.25 / 11.25, abs=0.04)
     assert linearly_explained(towards, noise) < 0.03
     assert linearly_explained(towards, np.ones([500, 3])) == 0.0
-
-
-def test_one_start_does_not_say_what_skills_explain():
-    found = judge(evaluation(skills=2), carry, 1)["ours"]
-    assert not [name for name in found if name.startswith("control/skill_variance")]
 
 
 def test_without_an_object_there_is_nothing_to_judge():

@@ -147,15 +147,12 @@ def test_epochs_that_are_taken_back_are_counted_again():
     assert [line.split()[1] for line in file.getvalue().splitlines()] == ["3/5", "4/5", "4/5"]
 
 
-def test_on_a_terminal_a_bar_shows_cycles_and_lines_of_epochs_stay_above_it():
+def test_on_a_terminal_a_bar_shows_cycles_below_lines_of_epochs_and_may_have_no_colour(monkeypatch):
     text = shown(Terminal())
     assert "\x1b[" in text
     assert "cycle 1/10  steps 250" in text
     assert "epoch 3/5  steps 300  success 0.25  left" in text
     assert "epoch 4/5  steps 400  left" in text
-
-
-def test_no_colour_is_used_where_none_is_wanted(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     assert not any(code in shown(Terminal()) for code in ("\x1b[3", "\x1b[9"))
 

@@ -148,10 +148,12 @@ def test_a_finished_run_that_goes_on_has_the_table_of_one_that_never_ended(strai
     assert run(tmp_path / "run", resume=True) == straight[1]
 
 
-def test_a_world_that_stays_as_it_is_has_no_table(tmp_path):
-    env = dataclasses.replace(CONFIG.env, changes="[]")
+def test_a_world_that_stays_as_it_is_has_no_table_and_no_stages(tmp_path, capsys):
+    path = tmp_path / "run"
     with pytest.raises(FileNotFoundError):
-        run(tmp_path / "run", epochs=1, env=env)
+        run(path, epochs=1, env=dataclasses.replace(CONFIG.env, changes="[]"))
+    assert guarded(lambda: run_verb(["evaluate", str(path), "--stage", "0"])) == 2
+    assert "--stage: the world of this run never changes" in capsys.readouterr().err
 
 
 def test_a_full_disk_costs_a_warning_and_no_row(tmp_path, monkeypatch):
@@ -225,12 +227,6 @@ def test_a_stage_that_a_run_does_not_have_is_refused(straight, stage, capsys):
         f"--stage: expected now, learned or a stage from 0 to 1, got '{stage}'"
         in capsys.readouterr().err
     )
-
-
-def test_the_world_of_a_run_without_changes_has_no_stages(tmp_path, capsys):
-    save_run(tmp_path)
-    assert guarded(lambda: run_verb(["evaluate", str(tmp_path), "--stage", "0"])) == 2
-    assert "--stage: the world of this run never changes" in capsys.readouterr().err
 
 
 def test_every_column_is_explained_where_changing_worlds_are():

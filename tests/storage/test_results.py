@@ -42,14 +42,11 @@ def test_only_steps_and_seconds_are_counted_in_all(path):
     assert counted["epoch"].tolist() == [1.0, 2.0]
 
 
-def test_details_may_be_missing_and_so_may_the_header(path):
+def test_header_and_details_may_be_missing_and_a_line_being_written_is_left_out(path):
     assert header("a", "b") == "# a\n# b\n"
     path.write_text(METRICS)
     result = read_result(path)
     assert (result.command, result.made_with, result.details) == ("", "", {})
-
-
-def test_a_line_that_is_being_written_is_left_out(path):
     path.write_text(METRICS + "3,30")
     assert read_result(path).columns["epoch"].tolist() == [1.0, 2.0]
 

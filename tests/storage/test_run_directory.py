@@ -230,17 +230,13 @@ def test_a_resume_needs_a_run(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_resume_with_other_settings_touches_nothing(tmp_path):
+def test_a_resume_may_change_epochs_and_what_is_newer_and_nothing_else(tmp_path):
     open_and_close(tmp_path)
     before = contents(tmp_path)
     for record in (changed(workers=4), {**RECORD, "recipe": "sac"}):
         with pytest.raises(UsageError, match=r"(RECIPE|--workers): the run has .*, got"):
             open_and_close(tmp_path, record, resume=True)
     assert contents(tmp_path) == before
-
-
-def test_a_resume_may_change_epochs_and_what_is_newer_and_says_so_in_the_record(tmp_path):
-    open_and_close(tmp_path)
     settings = {"epochs": 9, "max_minutes": 5, "hang_after": 300.0}
     open_and_close(tmp_path, changed(**settings), resume=True)
     record = json.loads((tmp_path / "config.json").read_bytes())

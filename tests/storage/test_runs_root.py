@@ -95,13 +95,10 @@ def test_a_new_run_does_not_go_into_the_latest_one(root, tmp_path, monkeypatch):
     assert prepare_directory(parse_train(["sac", "--run-dir", "Task/run"])) == tmp_path / "Task/run"
 
 
-def test_latest_does_not_leave_the_root(root, tmp_path):
+def test_latest_does_not_leave_the_root_and_a_folder_of_that_name_is_left_alone(root, tmp_path):
     begun("sac", "--run-dir", str(tmp_path / "elsewhere"))
     assert not (root / "latest").exists()
     assert (tmp_path / "elsewhere").is_dir()
-
-
-def test_a_folder_called_latest_is_left_alone(root):
     (root / "latest" / "mine").mkdir(parents=True)
     begun("sac")
     assert (root / "latest" / "mine").is_dir()

@@ -66,14 +66,11 @@ def test_counters_that_are_no_numbers_are_refused(meta):
         record(meta)
 
 
-def test_a_record_of_an_older_version_is_shown_and_counts_nothing():
+def test_an_older_record_is_shown_counts_nothing_and_no_control_character_is_printed():
     assert start_line(OLD) == "starts from /a/run, checkpoint epoch_000003: actor"
     assert taken_before(OLD, Path()) == taken_before(None, Path()) == {}
     assert (parts_of(OLD), digest_of(OLD)) == (["actor"], "1")
     assert (parts_of(None), digest_of(None)) == ([], "")
-
-
-def test_control_characters_of_a_record_are_not_printed():
     parts = [{}, "a\nb", "actor", *(1000 * ["$"])]
     line = start_line({"run": "\x1b[2J" + 1000 * "x", "epoch": True, "parts": parts})
     assert line.isprintable()

@@ -176,14 +176,11 @@ def test_a_world_is_proposed_as_lines_that_train():
     assert "rewards seen from" in checks["next"].detail
 
 
-def test_of_an_arm_with_goals_hindsight_needs_no_flag():
+def test_hindsight_needs_no_flag_for_an_arm_with_goals_and_has_no_line_without():
     checks = told_of(ARM_WITH_GOALS)
     assert "rewards of -1 and 0 (measured)" in checks["next"].detail
     words = commands(checks["next"])["ddpg_her"]
     assert [word for word in words if word.startswith("--")] == ["--env-id", "--epochs"]
-
-
-def test_of_an_arm_without_goals_there_is_no_line_for_hindsight():
     assert list(commands(told_of(ARM)["next"])) == ["ddpg_music", "sac_diayn"]
 
 

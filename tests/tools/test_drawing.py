@@ -22,15 +22,12 @@ def test_a_line_is_as_high_as_its_letters_ask_and_a_long_one_stays_inside(left):
     assert line("", 160, 15).getextrema() == ((255, 255),) * 3
 
 
-def test_a_grid_has_even_sides_and_leaves_nothing_out():
+def test_a_grid_has_even_sides_leaves_nothing_out_and_is_blank_where_it_has_more_room():
     whole = grid(plain(1, 2, 3), 2)
     assert whole.size == (2 * 11 + 4, 2 * 7 + 4)
     assert [whole.getpixel(at)[0] for at in ((0, 0), (15, 0), (0, 11), (15, 11))] == [1, 2, 3, 255]
     assert grid(plain(1), 1).size == (12, 8)
     assert grid(plain(1, 2), 2, gap=2).size == (2 * 11 + 2, 8)
-
-
-def test_a_grid_with_more_room_is_blank_to_the_right_and_below():
     whole = grid(plain(1, 2), 1, (2, 3))
     assert whole.size == (2 * 11 + 4, 3 * 7 + 2 * 4 + 1)
     column, right = ([whole.getpixel((x, y))[0] for y in (0, 11, 22)] for x in (0, 15))

@@ -222,14 +222,11 @@ def test_a_gif_keeps_the_colour_of_a_small_goal(tmp_path):
     assert max(green, blue) < 60
 
 
-def test_pages_hold_every_episode_of_every_skill_once():
+def test_pages_hold_every_episode_of_every_skill_once_in_a_square_or_in_columns():
     for episodes, skills in ((1, [0]), (5, [3]), (17, [0]), (1000, [0]), (9, range(23))):
         shots = [shot for page, _ in pages(episodes, skills) for shot in page]
         assert sorted(shots) == [(e, s) for e in range(episodes) for s in skills]
         assert all(columns <= 10 and len(page) <= 40 for page, columns in pages(episodes, skills))
-
-
-def test_one_skill_makes_a_square_and_several_make_columns():
     assert [(len(page), columns) for page, columns in pages(4, [0])] == [(4, 2)]
     assert [(len(page), columns) for page, columns in pages(2, range(12))] == [(12, 4), (12, 4)]
     assert [(len(page), columns) for page, columns in pages(1, range(50))] == [(40, 7), (10, 7)]
@@ -561,11 +558,8 @@ def test_a_curve_is_as_high_as_the_reward_pays(values, lowest, highest):
     assert beyond == 0  # the episode is over
 
 
-def test_a_reward_that_never_changes_is_drawn_without_a_range():
+def test_a_reward_that_never_changes_has_no_range_and_what_is_still_to_come_is_pale():
     assert [coloured(column) for column in columns([2.0, 2.0], 1, -np.inf, np.inf)] == [0] * 4
-
-
-def test_what_is_still_to_come_is_pale():
     paid, to_come, *_ = columns([1.0, 1.0, 1.0, 1.0], 1)
     assert paid[10].max() - paid[10].min() > 100
     assert to_come[10].min() > 180

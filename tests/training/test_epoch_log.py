@@ -1,13 +1,10 @@
 from music_tf.training.counters import EpochLog
 
 
-def test_an_epoch_has_means_over_its_cycles_and_the_extremes_of_all():
+def test_an_epoch_has_means_extremes_and_deviations_over_all_its_cycles():
     cycles = [{"a": 1.0, "a_min": 3.0, "a_max": 1.0}, {"a": 2.0, "a_min": 1.0, "a_max": 5.0}]
     expected = {"a": 1.5, "a_min": 1.0, "a_max": 5.0, "b": 4.0}
     assert EpochLog(totals=[*cycles, {"b": 4.0}]).averages() == expected
-
-
-def test_a_deviation_is_that_over_all_cycles_together():
     # of 1 and 3: the mean of squares 5 less the square of the mean 4
     log = EpochLog(totals=[{"r_mean": n, "r_square": n * n} for n in (1.0, 3.0)])
     assert log.averages() == {"r_mean": 2.0, "r_std": 1.0}

@@ -341,12 +341,9 @@ def test_the_random_streams_of_a_process_stay_as_they_were(monkeypatch):
     del gymnasium.registry["Drawing-v0"]
 
 
-def test_what_breaks_is_left_to_training(points, monkeypatch):
+def test_what_breaks_or_cannot_be_made_is_left_to_training(points, monkeypatch):
     monkeypatch.setattr(points["Point-v0"], "step", lambda *_: 1 / 0)
     assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Rehearsed()
-
-
-def test_what_cannot_be_made_is_left_to_training(points, monkeypatch):
     monkeypatch.setattr(points["Point-v0"], "__init__", lambda self: 1 / 0)
     assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Rehearsed()
 
@@ -405,19 +402,19 @@ HER_OPTIONS = {
 }
 
 
-def test_hindsight_needs_no_flag_where_rewards_have_two_values(points, tmp_path):
+def test_hindsight_asks_for_bounds_only_where_rewards_have_more_than_two_values(points, tmp_path):
     run = music_tf.train(
         "ddpg_her", env_id="tests.kit.points:Sparse-v0", run_dir=tmp_path / "run", **HER_OPTIONS
     )
     stored = json.loads((run.path / "config.json").read_text())["config"]
     assert stored["world"]["reward"] == [-1.0, 0.0]
     assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
-
-
-def test_where_they_have_more_it_asks_for_them_as_before(points, tmp_path):
     with pytest.raises(UsageError, match=r"task\.clip is not finite"):
         music_tf.train(
-            "ddpg_her", env_id="tests.kit.points:Point-v0", run_dir=tmp_path / "run", **HER_OPTIONS
+            "ddpg_her",
+            env_id="tests.kit.points:Point-v0",
+            run_dir=tmp_path / "other",
+            **HER_OPTIONS,
         )
 
 
