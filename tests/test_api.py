@@ -17,6 +17,7 @@ from music_tf.envs import lockstep
 from music_tf.process import signals, watchdog
 from music_tf.reading.command import parse_train
 from music_tf.runs import session, start
+from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.small import OPTIONS
 from tests.kit.started import python
@@ -288,18 +289,16 @@ def test_what_the_command_line_refuses_is_refused_in_its_words(recipe, options, 
     assert (str(of_python.value), of_python.value.exit_code) == (str(of_command.value), 2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("callbacks", "told"),
-    [
-        (print, "in a list, got <built-in function print>"),
-        ([print], "expected objects with any of on_cycle, on_epoch, on_evaluation, on_save, got"),
-        ([Rows], "got the class Rows: make one of it"),
-        ([type("Typo", (), {"on_epoh": print})()], "with on_epoh\ndid you mean on_epoch?"),
-        (
-            [type("Half", (), {"on_save": print, "on_epoh": print})()],
-            "with on_epoh\ndid you mean on_epoch?",
-        ),
-    ],
+    (print, "in a list, got <built-in function print>"),
+    ([print], "expected objects with any of on_cycle, on_epoch, on_evaluation, on_save, got"),
+    ([Rows], "got the class Rows: make one of it"),
+    ([type("Typo", (), {"on_epoh": print})()], "with on_epoh\ndid you mean on_epoch?"),
+    (
+        [type("Half", (), {"on_save": print, "on_epoh": print})()],
+        "with on_epoh\ndid you mean on_epoch?",
+    ),
 )
 def test_a_callback_that_would_not_hear_what_it_means_to_is_refused(callbacks, told):
     with pytest.raises(music_tf.UsageError) as caught:

@@ -19,6 +19,7 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.rollout import ConditionSampler
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_of
 
@@ -47,11 +48,7 @@ def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
     np.testing.assert_array_equal(free.seeds, pinned.seeds)
 
 
-@pytest.mark.parametrize(
-    ("kind", "mean_square"),
-    # of a component: 1; 1 / K on the sphere; 1 / 3 in the box
-    [("gaussian", 1.0), ("sphere", 0.25), ("box", 1.0 / 3.0)],
-)
+@cases(("kind", "mean_square"), ("gaussian", 1.0), ("sphere", 0.25), ("box", 1.0 / 3.0))
 def test_continuous_conditions_come_from_their_prior(kind, mean_square):
     skills = drawn(Config(condition=ConditionConfig(kind=kind, size=4)), 20_000).skills
     assert (skills.shape, skills.dtype) == ((20_000, 4), np.float32)
@@ -122,81 +119,79 @@ def test_a_sphere_of_one_number_has_two_conditions():
     assert Config(condition=config).condition_size == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "texts"),
-    [
-        ({"kind": "gaussian"}, ["condition.size", "gaussian", "none", "--condition.size 2"]),
-        ({"kind": "box", "size": 2, "skills": 3}, ["condition.kind", "one_hot", "box", "skills 3"]),
-        (
-            {"kind": "box", "size": 2, "pinned_skill": 0},
-            ["condition.kind", "pinned_skill 0", "--pinned-skill None"],
-        ),
-        ({"size": 4, "skills": 3}, ["condition.size", "expected 3", "got 4"]),
-        ({"size": 4, "pinned_skill": 4}, ["pinned_skill", "[0, 3]", "got 4"]),
-        (
-            {"kind": "gaussian", "size": 2, "sampler": "stratified"},
-            ["condition.sampler", "stratified", "one_hot", "random", "gaussian"],
-        ),
-        (
-            {"skills": 3, "pinned_skill": 1, "sampler": "stratified"},
-            ["condition.sampler", "random", "pinned_skill 1"],
-        ),
-        (
-            {"skills": 6, "sampler": "tiled", "workers": 4, "rollouts": 2},
-            ["condition.sampler", "multiple of 6", "= 8", "--rollouts 3"],
-        ),
-        (
-            {"skills": 3, "every": 10, "replay": ReplayConfig(relabel_k=4.0)},
-            ["condition.every", "every 10 steps", "--collect.steps 50", "--replay.relabel-k 0"],
-        ),
-        ({"every": 10, "collect": STEPS}, ["condition.every", "skills 1", "leave it out"]),
-        (
-            {"skills": 16, "every": 10, "sampler": "tiled", "collect": STEPS},
-            ["condition.every", "tiled", "leave it out"],
-        ),
-        (
-            {"kind": "box", "size": 3, "rewards": {"skill": SkillConfig(prior="learned")}},
-            ["skill.prior", "learned", "one_hot", "box", "--skills 5"],
-        ),
-        (
-            {"skills": 8, "sampler": "tiled", "rewards": {"skill": SkillConfig(prior="learned")}},
-            ["skill.prior", "random", "tiled"],
-        ),
-        (
-            {
-                **{"skills": 6, "pinned_skill": 1},
-                "rewards": {"skill": SkillConfig(prior="learned"), "task": TaskConfig()},
-            },
-            ["2 that act", "pinned_skill 1"],
-        ),
-        (
-            {"skills": 3, "rewards": {"skill": SkillConfig(posterior="gaussian")}},
-            ["skill.posterior", "continuous", "sphere"],
-        ),
-        (
-            {
-                **{"kind": "box", "size": 3},
-                "rewards": {"skill": SkillConfig(posterior="von_mises_fisher")},
-            },
-            ["skill.posterior", "sphere", "got condition.kind box", "gaussian"],
-        ),
-        (
-            {**{"kind": "sphere", "size": 1}, "rewards": {"skill": SkillConfig()}},
-            ["skill.posterior", "at least 2", "got 1", "--skill.posterior gaussian"],
-        ),
-        (
-            {"skills": 3, "rewards": {"skill": SkillConfig(target=100.0)}},
-            ["skill.target", "no margin", "--skill.margin"],
-        ),
-        (
-            {"skills": 3, "rewards": {"dads": DadsConfig(margin=10.0)}},
-            ["dads.margin", "no target", "--dads.target"],
-        ),
-        (
-            {"skills": 3, "rewards": {"skill": SkillConfig(target=float("nan"), margin=1.0)}},
-            ["skill.target", "-inf", "nan"],
-        ),
-    ],
+    ({"kind": "gaussian"}, ["condition.size", "gaussian", "none", "--condition.size 2"]),
+    ({"kind": "box", "size": 2, "skills": 3}, ["condition.kind", "one_hot", "box", "skills 3"]),
+    (
+        {"kind": "box", "size": 2, "pinned_skill": 0},
+        ["condition.kind", "pinned_skill 0", "--pinned-skill None"],
+    ),
+    ({"size": 4, "skills": 3}, ["condition.size", "expected 3", "got 4"]),
+    ({"size": 4, "pinned_skill": 4}, ["pinned_skill", "[0, 3]", "got 4"]),
+    (
+        {"kind": "gaussian", "size": 2, "sampler": "stratified"},
+        ["condition.sampler", "stratified", "one_hot", "random", "gaussian"],
+    ),
+    (
+        {"skills": 3, "pinned_skill": 1, "sampler": "stratified"},
+        ["condition.sampler", "random", "pinned_skill 1"],
+    ),
+    (
+        {"skills": 6, "sampler": "tiled", "workers": 4, "rollouts": 2},
+        ["condition.sampler", "multiple of 6", "= 8", "--rollouts 3"],
+    ),
+    (
+        {"skills": 3, "every": 10, "replay": ReplayConfig(relabel_k=4.0)},
+        ["condition.every", "every 10 steps", "--collect.steps 50", "--replay.relabel-k 0"],
+    ),
+    ({"every": 10, "collect": STEPS}, ["condition.every", "skills 1", "leave it out"]),
+    (
+        {"skills": 16, "every": 10, "sampler": "tiled", "collect": STEPS},
+        ["condition.every", "tiled", "leave it out"],
+    ),
+    (
+        {"kind": "box", "size": 3, "rewards": {"skill": SkillConfig(prior="learned")}},
+        ["skill.prior", "learned", "one_hot", "box", "--skills 5"],
+    ),
+    (
+        {"skills": 8, "sampler": "tiled", "rewards": {"skill": SkillConfig(prior="learned")}},
+        ["skill.prior", "random", "tiled"],
+    ),
+    (
+        {
+            **{"skills": 6, "pinned_skill": 1},
+            "rewards": {"skill": SkillConfig(prior="learned"), "task": TaskConfig()},
+        },
+        ["2 that act", "pinned_skill 1"],
+    ),
+    (
+        {"skills": 3, "rewards": {"skill": SkillConfig(posterior="gaussian")}},
+        ["skill.posterior", "continuous", "sphere"],
+    ),
+    (
+        {
+            **{"kind": "box", "size": 3},
+            "rewards": {"skill": SkillConfig(posterior="von_mises_fisher")},
+        },
+        ["skill.posterior", "sphere", "got condition.kind box", "gaussian"],
+    ),
+    (
+        {**{"kind": "sphere", "size": 1}, "rewards": {"skill": SkillConfig()}},
+        ["skill.posterior", "at least 2", "got 1", "--skill.posterior gaussian"],
+    ),
+    (
+        {"skills": 3, "rewards": {"skill": SkillConfig(target=100.0)}},
+        ["skill.target", "no margin", "--skill.margin"],
+    ),
+    (
+        {"skills": 3, "rewards": {"dads": DadsConfig(margin=10.0)}},
+        ["dads.margin", "no target", "--dads.target"],
+    ),
+    (
+        {"skills": 3, "rewards": {"skill": SkillConfig(target=float("nan"), margin=1.0)}},
+        ["skill.target", "-inf", "nan"],
+    ),
 )
 def test_conditions_that_cannot_be_drawn_are_refused(changes, texts):
     names = [field.name for field in dataclasses.fields(ConditionConfig)]

@@ -19,6 +19,7 @@ from music_tf.storage.loading import load_policy
 from music_tf.training.build import build_trainer
 from music_tf.types import ACTIONS, Declared, refusal
 from tests.kit import counting
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import save_checkpoint, save_run, small_config
 from tests.kit.sessions import command_of, run_session
@@ -68,15 +69,13 @@ def forget_declaration(path, **config):
     save_checkpoint(path, trainer, epoch=2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "text"),
-    [
-        ({}, ""),
-        ({"steps": 30}, "episode: trained with 20 steps, now 30"),
-        ({"goal": 0}, "goal: trained with 2 numbers, now 0"),
-        ({"low": [-1.0, 0.1]}, "actions[1]: trained within 0..0.5, now 0.1..0.5"),
-        ({"low": [-1.0], "high": [1.0]}, "action: trained with 2 numbers, now 1"),
-    ],
+    ({}, ""),
+    ({"steps": 30}, "episode: trained with 20 steps, now 30"),
+    ({"goal": 0}, "goal: trained with 2 numbers, now 0"),
+    ({"low": [-1.0, 0.1]}, "actions[1]: trained within 0..0.5, now 0.1..0.5"),
+    ({"low": [-1.0], "high": [1.0]}, "action: trained with 2 numbers, now 1"),
 )
 def test_the_first_difference_is_told_in_numbers(change, text):
     told = refusal(HERE, dataclasses.replace(HERE, **change), "run 3")

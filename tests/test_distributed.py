@@ -6,6 +6,7 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+from tests.kit.cases import cases
 
 
 def ranks(rank, size):
@@ -35,13 +36,11 @@ def test_workers_are_shared_out_evenly_and_in_order(size, share):
     assert [worker for part in parts for worker in part] == list(range(12))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("workers", "size", "says"),
-    [
-        (4, 3, r"(?s)multiple of the 3 ranks, got 4.*start 1 or 2 or 4 ranks, or set --workers 3"),
-        (5, 3, r"(?s)got 5.*start 1 or 5 ranks, or set --workers 6"),
-        (1, 4, r"(?s)got 1.*start 1 ranks?, or set --workers 4"),
-    ],
+    (4, 3, r"(?s)multiple of the 3 ranks, got 4.*start 1 or 2 or 4 ranks, or set --workers 3"),
+    (5, 3, r"(?s)got 5.*start 1 or 5 ranks, or set --workers 6"),
+    (1, 4, r"(?s)got 1.*start 1 ranks?, or set --workers 4"),
 )
 def test_workers_that_do_not_divide_are_refused_with_what_would(workers, size, says):
     with pytest.raises(UsageError, match=says):

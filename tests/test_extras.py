@@ -20,6 +20,7 @@ from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.rollout import Conditions, padded, play
+from tests.kit.cases import cases
 from tests.kit.small import EVERYTHING, TIMES, go_on, trainer_of
 
 DESCRIBED = "Described-v0"
@@ -143,12 +144,10 @@ def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):
     np.testing.assert_equal(found[1], found[0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "says"),
-    [
-        ("missing", r"step 4: .*extras\['descriptor'\]: expected shape \(2,\), got nothing"),
-        ("nan", r"step 4: extras\['descriptor'\]\[1\]: expected a finite number, got nan"),
-    ],
+    ("missing", r"step 4: .*extras\['descriptor'\]: expected shape \(2,\), got nothing"),
+    ("nan", r"step 4: extras\['descriptor'\]\[1\]: expected a finite number, got nan"),
 )
 def test_an_extra_that_is_missing_or_no_number_is_reported(described, fault, says):
     envs = LockstepEnvs(DESCRIBED, 1)
@@ -169,9 +168,7 @@ def test_the_fast_path_of_fetch_gives_way_where_extras_are_asked_for(monkeypatch
     np.testing.assert_array_equal(taken.extras["is_success"], [[1.0]])
 
 
-@pytest.mark.parametrize(
-    ("env_id", "kind"), [("FetchPush-v4", FetchMember), ("music_tf/Square-v0", PlainMember)]
-)
+@cases(("env_id", "kind"), ("FetchPush-v4", FetchMember), ("music_tf/Square-v0", PlainMember))
 def test_an_extra_that_is_the_time_counts_steps_of_the_episode_on_the_fast_path_too(env_id, kind):
     envs = LockstepEnvs(env_id, 2, world=World(extras=("clock=time",)))
     assert [type(member) for member in envs._members] == [kind, kind]
@@ -196,12 +193,10 @@ def test_a_step_that_breaks_repeats_the_time_before_it(described, monkeypatch):
     assert [one.extras["clock"].tolist() for one in taken] == [[[1.0]], [[2.0]], [[3.0]], [[3.0]]]
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        *(True, np.bool_(False), 3, np.int16(-2), 0.5, np.float32(0.25), np.float64(1.5)),
-        *([1, 2], (0.5, 2.0), np.array([True, False]), np.array([1.5]), np.array(2)),
-    ],
+    *(True, np.bool_(False), 3, np.int16(-2), 0.5, np.float32(0.25), np.float64(1.5)),
+    *([1, 2], (0.5, 2.0), np.array([True, False]), np.array([1.5]), np.array(2)),
 )
 @pytest.mark.parametrize("always", [True, False])
 def test_an_entry_of_info_comes_back_with_its_type(value, always):

@@ -3,6 +3,7 @@ import os
 import pytest
 
 from music_tf.files import links_and_devices, open_regular, parse_json, read_at_most, replace_file
+from tests.kit.cases import cases
 
 
 def test_a_regular_file_is_read_up_to_a_limit(tmp_path):
@@ -64,18 +65,16 @@ def test_new_content_is_on_the_disk_before_it_takes_the_place_of_the_old(tmp_pat
     assert path.read_bytes() == b"12345"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "text"),
-    [
-        (b"{", "Expecting"),
-        (b"\xff", "decode"),
-        (b"NaN", "NaN is not a JSON number"),
-        (b'{"a": -Infinity}', "-Infinity is not"),
-        (b"[1e999]", "1e999 is not"),
-        (b"[" * 10**5 + b"]" * 10**5, "nested too deeply"),
-        (b"[" + b"0," * 2**20 + b"0]", "more than 1048576 values"),
-        (b"9" * 9000, "digits"),
-    ],
+    (b"{", "Expecting"),
+    (b"\xff", "decode"),
+    (b"NaN", "NaN is not a JSON number"),
+    (b'{"a": -Infinity}', "-Infinity is not"),
+    (b"[1e999]", "1e999 is not"),
+    (b"[" * 10**5 + b"]" * 10**5, "nested too deeply"),
+    (b"[" + b"0," * 2**20 + b"0]", "more than 1048576 values"),
+    (b"9" * 9000, "digits"),
     ids=lambda value: repr(value[:9]),
 )
 def test_any_json_is_parsed_or_refused(content, text):

@@ -9,6 +9,7 @@ import pytest
 from music_tf.gate import MisfitError, check_fit, expected_of, success_rate, take_over
 from music_tf.training.counters import Counters, EpochLog
 from music_tf.training.trainer import _Taken
+from tests.kit.cases import cases
 
 
 def test_counters_and_logs_come_back():
@@ -19,20 +20,18 @@ def test_counters_and_logs_come_back():
     assert take_over(EpochLog(), data, "log").totals == log.totals
 
 
-@pytest.mark.parametrize(
+@cases(
     ("key", "value"),
-    [
-        ("epoch", -1),
-        ("epoch", 1.0),
-        ("epoch", True),
-        ("epoch", "3"),
-        ("epoch", 2**70),
-        ("elapsed_s", math.nan),
-        ("elapsed_s", -1.0),
-        ("elapsed_s", math.inf),
-        ("elapsed_s", 10**400),
-        ("more", 1),
-    ],
+    ("epoch", -1),
+    ("epoch", 1.0),
+    ("epoch", True),
+    ("epoch", "3"),
+    ("epoch", 2**70),
+    ("elapsed_s", math.nan),
+    ("elapsed_s", -1.0),
+    ("elapsed_s", math.inf),
+    ("elapsed_s", 10**400),
+    ("more", 1),
 )
 def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
     data = dataclasses.asdict(Counters()) | {key: value}
@@ -50,17 +49,15 @@ def test_steps_are_never_scaled_up_or_to_nothing(scale):
         take_over(_Taken(), {"updates": 4, "step_scale": scale}, "meta")
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        {"totals": [{"a": "1"}]},
-        {"totals": [{"a": math.nan}]},
-        {"totals": [[]]},
-        {"totals": {}},
-        {"cells": [[1]]},
-        {"cells": [[1, 2.0]]},
-        {"cells": ["ab"]},
-    ],
+    {"totals": [{"a": "1"}]},
+    {"totals": [{"a": math.nan}]},
+    {"totals": [[]]},
+    {"totals": {}},
+    {"cells": [[1]]},
+    {"cells": [[1, 2.0]]},
+    {"cells": ["ab"]},
 )
 def test_logs_that_no_run_writes_are_refused(change):
     with pytest.raises(ValueError, match="log"):

@@ -16,6 +16,7 @@ from music_tf.hints import (
     notes_of,
     read,
 )
+from tests.kit.cases import cases
 from tests.kit.sources import ROOT
 
 INFINITY = {"inf": math.inf}
@@ -40,19 +41,17 @@ def test_hints_are_those_of_parameters_too():
     assert choices_of(hints_of(recipe)["preset"]) == ("small",)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "hint", "expected"),
-    [
-        (3, float, 3.0),
-        (None, int | None, None),
-        ([1, 2], tuple[int, float], (1, 2.0)),
-        ([[1, 2], [3, 4]], tuple[tuple[float, float], ...], ((1.0, 2.0), (3.0, 4.0))),
-        ([[1, 2]], list[tuple[int, int]], [(1, 2)]),
-        (range(3), Sequence[int], (0, 1, 2)),
-        ({"a": 1}, dict[str, float], {"a": 1.0}),
-        ("auto", float | Literal["auto"], "auto"),
-        (["inf", 1], tuple[float, float], (math.inf, 1.0)),
-    ],
+    (3, float, 3.0),
+    (None, int | None, None),
+    ([1, 2], tuple[int, float], (1, 2.0)),
+    ([[1, 2], [3, 4]], tuple[tuple[float, float], ...], ((1.0, 2.0), (3.0, 4.0))),
+    ([[1, 2]], list[tuple[int, int]], [(1, 2)]),
+    (range(3), Sequence[int], (0, 1, 2)),
+    ({"a": 1}, dict[str, float], {"a": 1.0}),
+    ("auto", float | Literal["auto"], "auto"),
+    (["inf", 1], tuple[float, float], (math.inf, 1.0)),
     ids=repr,
 )
 def test_a_value_is_read_as_its_hint_has_it(value, hint, expected):
@@ -61,30 +60,28 @@ def test_a_value_is_read_as_its_hint_has_it(value, hint, expected):
     assert repr(found) == repr(expected)  # 3 == 3.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "hint"),
-    [
-        (True, int),
-        (True, float),
-        (1, bool),
-        (1.0, int),
-        (2**62, int),
-        (10**400, float),
-        (math.nan, float),
-        (math.inf, float),
-        ("inf", float),
-        (None, int),
-        ("ab", Sequence[str]),
-        ("ab", tuple[str, str]),
-        ([1], tuple[int, int]),
-        ([1, 2.5], tuple[int, ...]),
-        ([], dict[str, float]),
-        ({"a": "1"}, Mapping[str, float]),
-        ({1: 1.0}, Mapping[str, float]),
-        ("b", Literal["a"]),
-        (["a"], Literal["a"]),
-        ([1], float | Literal["auto"]),
-    ],
+    (True, int),
+    (True, float),
+    (1, bool),
+    (1.0, int),
+    (2**62, int),
+    (10**400, float),
+    (math.nan, float),
+    (math.inf, float),
+    ("inf", float),
+    (None, int),
+    ("ab", Sequence[str]),
+    ("ab", tuple[str, str]),
+    ([1], tuple[int, int]),
+    ([1, 2.5], tuple[int, ...]),
+    ([], dict[str, float]),
+    ({"a": "1"}, Mapping[str, float]),
+    ({1: 1.0}, Mapping[str, float]),
+    ("b", Literal["a"]),
+    (["a"], Literal["a"]),
+    ([1], float | Literal["auto"]),
     ids=repr,
 )
 def test_a_value_of_another_kind_is_refused(value, hint):

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.sources import ROOT, imported_modules, imported_packages
 
 PACKAGE = ROOT / "music_tf"
@@ -68,19 +69,17 @@ def test_imports_point_upstream(path):
     assert wrong_imports(own_stage(path), path.read_text()) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stage", "source"),
-    [
-        ("replay", "from music_tf.agents.ddpg import Ddpg"),
-        ("replay", "from music_tf import agents"),
-        ("replay", "import music_tf.agents"),
-        ("replay", "def lazily():\n    from music_tf.agents import ddpg"),
-        ("config", "from music_tf.reading.command import parse_train"),
-        ("envs", "from music_tf import load_policy"),
-        ("losses", "from music_tf.networks.models import critic"),
-        ("training", "from music_tf.tools.paths import paths_from_above"),
-        ("runs", "def lazily():\n    from music_tf.tools import judging"),
-    ],
+    ("replay", "from music_tf.agents.ddpg import Ddpg"),
+    ("replay", "from music_tf import agents"),
+    ("replay", "import music_tf.agents"),
+    ("replay", "def lazily():\n    from music_tf.agents import ddpg"),
+    ("config", "from music_tf.reading.command import parse_train"),
+    ("envs", "from music_tf import load_policy"),
+    ("losses", "from music_tf.networks.models import critic"),
+    ("training", "from music_tf.tools.paths import paths_from_above"),
+    ("runs", "def lazily():\n    from music_tf.tools import judging"),
 )
 def test_an_import_from_downstream_is_found(stage, source):
     assert len(wrong_imports(stage, source)) == 1
@@ -93,14 +92,12 @@ def test_a_module_without_a_stage_is_found(tmp_path, monkeypatch):
         stage_of("music_tf.misc")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("package", "owner"),
-    [
-        ("mpi4py", "music_tf/distributed.py"),
-        ("tensorflow_probability", "music_tf/distributions.py"),
-        ("gymnasium", "music_tf/envs/"),
-        ("mujoco", "music_tf/envs/"),
-    ],
+    ("mpi4py", "music_tf/distributed.py"),
+    ("tensorflow_probability", "music_tf/distributions.py"),
+    ("gymnasium", "music_tf/envs/"),
+    ("mujoco", "music_tf/envs/"),
 )
 def test_a_library_stays_behind_its_module(package, owner):
     users = [named(path) for path in SOURCES if package in imported_packages(path.read_text())]

@@ -7,6 +7,7 @@ from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.normalizer import InputMoments, Normalizer
 from music_tf.types import EnvSpec
+from tests.kit.cases import cases
 
 WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
 
@@ -26,18 +27,16 @@ def test_before_any_row_the_mean_is_zero_and_the_deviation_one():
     np.testing.assert_array_equal(moments.deviation, [1, 1, 1])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "values", "mean", "variance"),
-    [
-        # mean (1 + 2 + 6) / (1 + 3) = 2.25; variance (1 + 4 + 36) / 4 - 2.25^2 = 5.1875
-        (WIDE, [[1.0, 2.0, 6.0]], 2.25, 5.1875),
-        # S / W = 12 / 2 = 6, 1 + N / W = 1 + 4 / 2 = 3, mean 2;
-        # S2 / W = (1 + 4 + 36 + 9) / 2 = 25, variance 25 / 3 - 4 = 13 / 3
-        (WIDE, [[1.0, 2.0], [6.0, 3.0]], 2.0, 13 / 3),
-        (NormalizerConfig(epsilon=0.01), [[0.0] * 9], 0.0, 0.0001),
-        # (2 - 2 + 2) / (1 + 3) = 0.5 and (4 + 4 + 4) / 4 - 0.5^2 = 2.75
-        (NormalizerConfig(input_clip=2.0), [[100.0, -100.0, 2.0]], 0.5, 2.75),
-    ],
+    # mean (1 + 2 + 6) / (1 + 3) = 2.25; variance (1 + 4 + 36) / 4 - 2.25^2 = 5.1875
+    (WIDE, [[1.0, 2.0, 6.0]], 2.25, 5.1875),
+    # S / W = 12 / 2 = 6, 1 + N / W = 1 + 4 / 2 = 3, mean 2;
+    # S2 / W = (1 + 4 + 36 + 9) / 2 = 25, variance 25 / 3 - 4 = 13 / 3
+    (WIDE, [[1.0, 2.0], [6.0, 3.0]], 2.0, 13 / 3),
+    (NormalizerConfig(epsilon=0.01), [[0.0] * 9], 0.0, 0.0001),
+    # (2 - 2 + 2) / (1 + 3) = 0.5 and (4 + 4 + 4) / 4 - 0.5^2 = 2.75
+    (NormalizerConfig(input_clip=2.0), [[100.0, -100.0, 2.0]], 0.5, 2.75),
     ids=["beside a row of zeros", "a row of zeros for each worker", "a floor", "bounded raw"],
 )
 def test_moments_by_hand(config, values, mean, variance):

@@ -9,6 +9,7 @@ import music_tf
 from music_tf.cli import run_verb
 from music_tf.envs.toys import PointPush
 from music_tf.runs import session
+from tests.kit.cases import cases
 from tests.kit.liberties import Wanders
 from tests.kit.points import points
 from tests.kit.saved_run import save_run
@@ -53,15 +54,13 @@ def test_a_run_without_a_name_lies_in_one_folder_and_is_the_latest(elsewhere, tm
     assert not os.listdir(elsewhere)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "written"),
-    [
-        (["evaluate", "--full"], ["mine/evaluation.json"]),
-        (["evaluate", "--out", "mine.npz"], ["mine/evaluation.json", "mine.npz"]),
-        (["skills"], ["mine/skills.json", "mine/videos/skills.png"]),
-        (["play", "--out", "mine.gif"], ["mine.gif"]),
-        (["play", "--strip", "mine.png"], ["mine.png"]),
-    ],
+    (["evaluate", "--full"], ["mine/evaluation.json"]),
+    (["evaluate", "--out", "mine.npz"], ["mine/evaluation.json", "mine.npz"]),
+    (["skills"], ["mine/skills.json", "mine/videos/skills.png"]),
+    (["play", "--out", "mine.gif"], ["mine.gif"]),
+    (["play", "--strip", "mine.png"], ["mine.png"]),
     ids=str,
 )
 def test_outputs_are_written_where_they_were_asked_for(

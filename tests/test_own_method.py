@@ -8,6 +8,7 @@ import pytest
 import music_tf
 from music_tf import recipes
 from music_tf.runs import session
+from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.small import OPTIONS
 
@@ -185,22 +186,20 @@ def package(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recipe", "options", "networks", "logged"),
-    [
-        (
-            "fresh.curiosity_recipe:curious",
-            {"curious": {"units": 5}},
-            {"parameters/model": 5, "parameters/actor": 16},
-            ("curious/loss", "curious/heldout", "reward/curious_mean"),
-        ),
-        (
-            "fresh.regression_recipe:regression",
-            {"agent": {"hidden_sizes": (5, 5), "spread": 0.5}},
-            {"parameters/actor": 5, "parameters/value": 5, "targets/value": 5},
-            ("train/critic_loss", "regression/weight"),
-        ),
-    ],
+    (
+        "fresh.curiosity_recipe:curious",
+        {"curious": {"units": 5}},
+        {"parameters/model": 5, "parameters/actor": 16},
+        ("curious/loss", "curious/heldout", "reward/curious_mean"),
+    ),
+    (
+        "fresh.regression_recipe:regression",
+        {"agent": {"hidden_sizes": (5, 5), "spread": 0.5}},
+        {"parameters/actor": 5, "parameters/value": 5, "targets/value": 5},
+        ("train/critic_loss", "regression/weight"),
+    ),
 )
 @pytest.mark.usefixtures("package")
 def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
@@ -231,22 +230,20 @@ def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
     assert (np.abs(action) <= 1.0).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("file", "word", "wrong", "told"),
-    [
-        (
-            "curiosity_recipe",
-            "fresh.curiosity:Curiosity",
-            "fresh.curiosty:Curiosity",
-            "term of curious: the module 'fresh.curiosty' cannot be imported: ModuleNotFoundError",
-        ),
-        (
-            "regression_recipe",
-            "fresh.regression:Regression",
-            "fresh.regression:Regresion",
-            r"learner of agent: there is no 'Regresion' in fresh.regression\ndid you mean Regress",
-        ),
-    ],
+    (
+        "curiosity_recipe",
+        "fresh.curiosity:Curiosity",
+        "fresh.curiosty:Curiosity",
+        "term of curious: the module 'fresh.curiosty' cannot be imported: ModuleNotFoundError",
+    ),
+    (
+        "regression_recipe",
+        "fresh.regression:Regression",
+        "fresh.regression:Regresion",
+        r"learner of agent: there is no 'Regresion' in fresh.regression\ndid you mean Regress",
+    ),
 )
 @pytest.mark.usefixtures("package")
 def test_a_class_that_settings_name_and_no_file_holds_is_refused(file, word, wrong, told, tmp_path):

@@ -18,6 +18,7 @@ from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
+from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import run_session
 from tests.kit.started import ROOT, ended
@@ -244,15 +245,13 @@ def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outs
         parse_train(["ddpg", "--left.way", "1"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recipe", "part"),
-    [
-        ("my_lfet:ddpg_left", "cannot be imported: ModuleNotFoundError"),
-        ("my_left:ddpg_lfet", "did you mean ddpg_left?"),
-        ("my_left:replace", "expected one of 1 that my_left defines"),
-        (":ddpg", "cannot be imported"),
-        ("os:system", "expected one of 0 that os defines"),
-    ],
+    ("my_lfet:ddpg_left", "cannot be imported: ModuleNotFoundError"),
+    ("my_left:ddpg_lfet", "did you mean ddpg_left?"),
+    ("my_left:replace", "expected one of 1 that my_left defines"),
+    (":ddpg", "cannot be imported"),
+    ("os:system", "expected one of 0 that os defines"),
 )
 @pytest.mark.usefixtures("outside")
 def test_a_recipe_that_is_not_there_is_refused(recipe, part):

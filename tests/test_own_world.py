@@ -17,6 +17,7 @@ from music_tf.rollout import Conditions, play
 from music_tf.runs.inspection import measure
 from music_tf.runs.loaded import load_run
 from tests.kit.arm import ARM
+from tests.kit.cases import cases
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, PUSH, go_on, trainer_of
@@ -178,31 +179,29 @@ def test_a_reward_that_reads_info_has_it_under_other_goals_too():
     assert (batch.reward == 0).any()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("world", "parts"),
-    [
-        ({"agent": (0, 8), "surrounding": (1,)}, ["world.agent", "0..7", "(0, 8)"]),
-        ({"agent": (0,), "surrounding": (-1,)}, ["world.surrounding", "0..7", "(-1,)"]),
-        ({"object": (6, 7, 8)}, ["world.object", "0..7"]),
-        ({"gripper": (6, 7, 8)}, ["world.gripper", "0..7"]),
-        ({"arm": (0, 1, 3)}, ["world.arm", "numbers of an action in 0..2", "(0, 1, 3)"]),
-        ({"descriptor": (8,)}, ["world.descriptor", "0..7"]),
-        ({"support": COLUMNS["support"]}, ["world.support", "world.object"]),
-        (
-            {"object": (2, 3), "support": COLUMNS["support"]},
-            ["world.support", "has a height", "columns of x, y and z, got (2, 3)"],
-        ),
-        (
-            {"object": (2, 3), "gripper": (5, 6, 7)},
-            ["world.gripper", "as many columns as world.object has (2, 3)", "got (5, 6, 7)"],
-        ),
-        ({"descriptor": "tests.kit.tidying:pair"}, ["world.descriptor", "one axis", "(2, 2)"]),
-        ({"descriptor": "tests.kit.tidying:broken"}, ["tidying:broken fails", "'sensors'"]),
-        ({"extras": ("at=tests.kit.tidying:pair",)}, ["world.extras", "tidying:pair", "(2, 2)"]),
-        ({"extras": ("colour",)}, ["world.extras", "info['colour']", "got str"]),
-        ({"extras": ("wieght",)}, ["world.extras", "is_success, weight, colour", "mean weight?"]),
-        ({"extras": (f"weight={DISC}",)}, ["rewards read info['weight']", "expected another name"]),
-    ],
+    ({"agent": (0, 8), "surrounding": (1,)}, ["world.agent", "0..7", "(0, 8)"]),
+    ({"agent": (0,), "surrounding": (-1,)}, ["world.surrounding", "0..7", "(-1,)"]),
+    ({"object": (6, 7, 8)}, ["world.object", "0..7"]),
+    ({"gripper": (6, 7, 8)}, ["world.gripper", "0..7"]),
+    ({"arm": (0, 1, 3)}, ["world.arm", "numbers of an action in 0..2", "(0, 1, 3)"]),
+    ({"descriptor": (8,)}, ["world.descriptor", "0..7"]),
+    ({"support": COLUMNS["support"]}, ["world.support", "world.object"]),
+    (
+        {"object": (2, 3), "support": COLUMNS["support"]},
+        ["world.support", "has a height", "columns of x, y and z, got (2, 3)"],
+    ),
+    (
+        {"object": (2, 3), "gripper": (5, 6, 7)},
+        ["world.gripper", "as many columns as world.object has (2, 3)", "got (5, 6, 7)"],
+    ),
+    ({"descriptor": "tests.kit.tidying:pair"}, ["world.descriptor", "one axis", "(2, 2)"]),
+    ({"descriptor": "tests.kit.tidying:broken"}, ["tidying:broken fails", "'sensors'"]),
+    ({"extras": ("at=tests.kit.tidying:pair",)}, ["world.extras", "tidying:pair", "(2, 2)"]),
+    ({"extras": ("colour",)}, ["world.extras", "info['colour']", "got str"]),
+    ({"extras": ("wieght",)}, ["world.extras", "is_success, weight, colour", "mean weight?"]),
+    ({"extras": (f"weight={DISC}",)}, ["rewards read info['weight']", "expected another name"]),
     ids=str,
 )
 def test_a_world_that_does_not_fit_is_refused(world, parts):

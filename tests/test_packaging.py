@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 import music_tf
 from music_tf.tools.doctor import working_backend
+from tests.kit.cases import cases
 from tests.kit.jobs import TINY
 from tests.kit.started import ROOT, ended
 
@@ -206,9 +207,7 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
     assert not set(added) & set(LOCKED)
 
 
-@pytest.mark.parametrize(
-    ("extra", "path"), [("docs", "docs.lock"), ("onnx", "tests/onnx.lock"), ("tune", "tune.lock")]
-)
+@cases(("extra", "path"), ("docs", "docs.lock"), ("onnx", "tests/onnx.lock"), ("tune", "tune.lock"))
 def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
     text = (ROOT / path).read_text(encoding="utf-8")
     added = versions_in(text)
@@ -271,14 +270,12 @@ def test_make_takes_learners_and_hosts(target):
     assert " -n " not in planned
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "env_id"),
-    [
-        ("fetch-reach", "FetchReach-v4"),
-        ("fetch-push", "FetchPush-v4"),
-        ("fetch-slide", "FetchSlide-v4"),
-        ("fetch-pick", "FetchPickAndPlace-v4"),
-    ],
+    ("fetch-reach", "FetchReach-v4"),
+    ("fetch-push", "FetchPush-v4"),
+    ("fetch-slide", "FetchSlide-v4"),
+    ("fetch-pick", "FetchPickAndPlace-v4"),
 )
 def test_fetch_targets_take_their_variables(target, env_id):
     assert f"launch -n 2 train ddpg_her_fast --env-id {env_id} --seed 0" in commands(target)

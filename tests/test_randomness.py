@@ -1,9 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from music_tf.randomness import reset_seeds, stream
+from tests.kit.cases import cases
 
 BASE = {"seed": 3, "purpose": "coin", "worker": 2, "counter": 5}
 
@@ -18,9 +18,7 @@ def test_the_same_names_give_the_same_numbers_whatever_was_drawn_before():
     np.testing.assert_array_equal(draw(), first)
 
 
-@pytest.mark.parametrize(
-    "change", [{"seed": 4}, {"purpose": "coin "}, {"worker": 3}, {"counter": 6}]
-)
+@cases("change", {"seed": 4}, {"purpose": "coin "}, {"worker": 3}, {"counter": 6})
 def test_any_difference_gives_other_numbers(change):
     assert not set(draw(**change)) & set(draw())
 

@@ -12,6 +12,7 @@ from music_tf.config.settings import (
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.rollout import Conditions, ConditionSampler, Perturbation, perturbation, play
+from tests.kit.cases import cases
 
 STEPS = 30
 PUSH = "music_tf/PointPush-v0"
@@ -96,9 +97,10 @@ def test_the_policy_sees_state_goal_skill_and_its_own_noise():
     np.testing.assert_array_equal(played.skill, chosen.skills)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "reach", "moves"),
-    [(PUSH, 0.1, (0.0, 0.0, 0.0)), ("FetchPush-v4", 0.05, (1.0, 0.0, 0.0, 0.0))],
+    (PUSH, 0.1, (0.0, 0.0, 0.0)),
+    ("FetchPush-v4", 0.05, (1.0, 0.0, 0.0, 0.0)),
 )
 def test_zero_goals_are_stored_and_are_what_success_is_measured_by(env_id, reach, moves):
     sampler = ConditionSampler(Config(goals="zero"), 3)

@@ -10,6 +10,7 @@ from music_tf.envs.member import BadObservation, number
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
+from tests.kit.cases import cases
 from tests.kit.liberties import InPlace, Quits
 from tests.kit.points import points
 from tests.kit.small import BASE, EVERYTHING, trainer_of
@@ -80,15 +81,13 @@ def test_an_environment_may_scale_the_action_that_it_is_given():
     np.testing.assert_allclose(moved, 0.01 * played.action[0], atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "action", "taken"),
-    [
-        ("Strict", [-1.0, -1.0], [-0.1, 0.2]),
-        ("Strict", [1.0, 1.0], [0.1, 0.7]),
-        ("Strict", [0.5, 0.0], [0.05, 0.45]),
-        ("StrictlyWhole", [1.0, -1.0], [3, 0]),
-        ("StrictlyWhole", [0.4, 0.3], [1, 3]),  # 1.2 and 2.6 to the nearest
-    ],
+    ("Strict", [-1.0, -1.0], [-0.1, 0.2]),
+    ("Strict", [1.0, 1.0], [0.1, 0.7]),
+    ("Strict", [0.5, 0.0], [0.05, 0.45]),
+    ("StrictlyWhole", [1.0, -1.0], [3, 0]),
+    ("StrictlyWhole", [0.4, 0.3], [1, 3]),  # 1.2 and 2.6 to the nearest
 )
 def test_an_action_never_leaves_its_space_by_a_rounding(name, action, taken):
     envs = made(name)

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.started import python
 
 HANGING = 86
@@ -44,13 +45,11 @@ def test_progress_keeps_it_alive_and_afterwards_nothing_watches():
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     ("handlers", "raised", "signalled"),
-    [
-        ("install_signal_handlers()", "KeyboardInterrupt()", False),
-        ("install_signal_handlers()", "SecondInterrupt()", True),
-        ("pass", "KeyboardInterrupt()", True),  # Python's own handler raises it too
-    ],
+    ("install_signal_handlers()", "KeyboardInterrupt()", False),
+    ("install_signal_handlers()", "SecondInterrupt()", True),
+    ("pass", "KeyboardInterrupt()", True),  # Python's own handler raises it too
 )
 def test_an_interrupt_is_a_signals_or_comes_of_code(handlers, raised, signalled):
     done, _ = run(f"""
@@ -97,12 +96,10 @@ import ctypes, time
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wait", "after", "says"),
-    [
-        ("ctypes.PyDLL(None).sleep(60)", 1.0, "Timeout (0:00:02"),
-        ("time.sleep(60)", 20.0, "music-tf: rank 1: no progress for 1 s, ending the job"),
-    ],
+    ("ctypes.PyDLL(None).sleep(60)", 1.0, "Timeout (0:00:02"),
+    ("time.sleep(60)", 20.0, "music-tf: rank 1: no progress for 1 s, ending the job"),
     ids=["holds the lock", "lets others run"],
 )
 def test_an_mpi_that_does_not_come_up_ends_the_rank_with_its_stack(tmp_path, wait, after, says):

@@ -13,6 +13,7 @@ from music_tf.agents.sac_value import SacValue
 from music_tf.config.agents import SacConfig
 from music_tf.intrinsic.skill import Skill
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from tests.kit.cases import cases
 from tests.kit.terms import context
 
 FREE = (-math.inf, math.inf)
@@ -94,18 +95,16 @@ class Original:  # what both codes compute from a case, without our losses and d
         return tf.exp(weights["log_temperature"][0]) * tf.reduce_mean(-log_pi - wanted, axis=1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "network", "loss"),
-    [
-        (QDAX, "actor", Original.actor_loss),
-        (QDAX, "critic_0", Original.critic_loss),
-        (QDAX, "critic_1", Original.critic_loss),
-        (QDAX, "log_temperature", Original.temperature_loss),
-        (DIAYN_PYTORCH, "actor", Original.actor_loss),
-        (DIAYN_PYTORCH, "critic_0", Original.critic_loss),
-        (DIAYN_PYTORCH, "critic_1", Original.critic_loss),
-        (DIAYN_PYTORCH, "value", Original.value_loss),
-    ],
+    (QDAX, "actor", Original.actor_loss),
+    (QDAX, "critic_0", Original.critic_loss),
+    (QDAX, "critic_1", Original.critic_loss),
+    (QDAX, "log_temperature", Original.temperature_loss),
+    (DIAYN_PYTORCH, "actor", Original.actor_loss),
+    (DIAYN_PYTORCH, "critic_0", Original.critic_loss),
+    (DIAYN_PYTORCH, "critic_1", Original.critic_loss),
+    (DIAYN_PYTORCH, "value", Original.value_loss),
 )
 def test_each_network_learns_by_the_gradient_of_the_original(config, network, loss):
     original = Original(config)
@@ -116,31 +115,29 @@ def test_each_network_learns_by_the_gradient_of_the_original(config, network, lo
     np.testing.assert_allclose(found[network], expected, rtol=1e-3, atol=1e-4 * scale)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "qdax", "diayn_pytorch"),
-    [
-        ("core", Sac, SacValue),
-        ("critic loss", "half_mean", "sum"),
-        ("truncated steps", "masked", "bootstrap"),
-        ("deviation and slope", ("softplus", "exact"), ("clip", "epsilon")),
-        ("temperature at the start", 1.0, 0.1),
-        ("temperature is learned", True, False),
-        ("wanted entropy of 3 actions", -1.5, None),
-        ("gamma", 0.97, 0.99),
-        ("slow copies that are used", {"critic_0", "critic_1"}, {"value"}),
-        ("share of the old slow copy", 0.995, 0.995),
-        ("slow copies move", "update", "update"),
-        ("one step from the same weights", 1, 1),
-        ("hidden layers", ((256, 256),) * 3, ((300, 300),) * 3),
-        ("steps of Adam", {3e-4}, {3e-4, 0.0}),  # that of a fixed temperature is 0
-        ("batch", 256, 256),
-        ("reward scale", 1.0, 1.0),
-        ("capacity", 1_000_000, 1_000_000),
-        ("discriminator learns, pays", ("current", "next"), ("current", "next")),
-        ("updates for a step", 0.25, 1.0),
-        ("skills", 5, 50),
-        ("steps at random", 0, 0),
-    ],
+    ("core", Sac, SacValue),
+    ("critic loss", "half_mean", "sum"),
+    ("truncated steps", "masked", "bootstrap"),
+    ("deviation and slope", ("softplus", "exact"), ("clip", "epsilon")),
+    ("temperature at the start", 1.0, 0.1),
+    ("temperature is learned", True, False),
+    ("wanted entropy of 3 actions", -1.5, None),
+    ("gamma", 0.97, 0.99),
+    ("slow copies that are used", {"critic_0", "critic_1"}, {"value"}),
+    ("share of the old slow copy", 0.995, 0.995),
+    ("slow copies move", "update", "update"),
+    ("one step from the same weights", 1, 1),
+    ("hidden layers", ((256, 256),) * 3, ((300, 300),) * 3),
+    ("steps of Adam", {3e-4}, {3e-4, 0.0}),  # that of a fixed temperature is 0
+    ("batch", 256, 256),
+    ("reward scale", 1.0, 1.0),
+    ("capacity", 1_000_000, 1_000_000),
+    ("discriminator learns, pays", ("current", "next"), ("current", "next")),
+    ("updates for a step", 0.25, 1.0),
+    ("skills", 5, 50),
+    ("steps at random", 0, 0),
 )
 def test_settings_are_those_of_the_original(row, qdax, diayn_pytorch):
     for run, expected in ((QDAX_RUN, qdax), (DIAYN_PYTORCH_RUN, diayn_pytorch)):
@@ -175,16 +172,14 @@ def test_settings_are_those_of_the_original(row, qdax, diayn_pytorch):
         assert found[row] == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("run", "hidden", "heads"),
-    [
-        (QDAX_RUN, lambda before, _: before**-0.5, lambda before, _: before**-0.5),
-        (
-            DIAYN_PYTORCH_RUN,
-            lambda before, _: (2 / before) ** 0.5,
-            lambda before, after: (2 / (before + after)) ** 0.5,
-        ),
-    ],
+    (QDAX_RUN, lambda before, _: before**-0.5, lambda before, _: before**-0.5),
+    (
+        DIAYN_PYTORCH_RUN,
+        lambda before, _: (2 / before) ** 0.5,
+        lambda before, after: (2 / (before + after)) ** 0.5,
+    ),
     ids=["qdax", "diayn_pytorch"],
 )
 def test_kernels_start_as_those_of_the_original(run, hidden, heads):

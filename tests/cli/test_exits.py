@@ -6,6 +6,7 @@ import pytest
 from music_tf import recipes
 from music_tf.cli.exits import guarded, report
 from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError
+from tests.kit.cases import cases
 from tests.kit.saved_run import write_config
 from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
 
@@ -17,14 +18,12 @@ def raising(error):
     return action
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "code", "told"),
-    [
-        (UsageError("x"), 2, "music-tf: x\n"),
-        (EnvironmentFault("x"), 3, "music-tf: x\n"),
-        (NumbersFault("x"), 4, "music-tf: x\n"),
-        (KeyboardInterrupt(), 75, ""),
-    ],
+    (UsageError("x"), 2, "music-tf: x\n"),
+    (EnvironmentFault("x"), 3, "music-tf: x\n"),
+    (NumbersFault("x"), 4, "music-tf: x\n"),
+    (KeyboardInterrupt(), 75, ""),
 )
 def test_a_fault_is_told_once_and_keeps_its_code_and_ctrl_c_is_no_bug(error, code, told, capsys):
     assert guarded(raising(error)) == code
@@ -61,14 +60,12 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
 
 
 @pytest.mark.distributed
-@pytest.mark.parametrize(
+@cases(
     ("how", "words", "text"),
-    [
-        (PLAIN, ("train", "ddgp"), "did you mean ddpg?"),
-        (WITH_MPI4PY, ("train", "ddgp"), "did you mean ddpg?"),
-        (WITH_MPI4PY, ("train", "ddpg", "--workers", "3"), "multiple of the 2 ranks, got 3"),
-        (PLAIN, ("trian",), "did you mean train?"),
-    ],
+    (PLAIN, ("train", "ddgp"), "did you mean ddpg?"),
+    (WITH_MPI4PY, ("train", "ddgp"), "did you mean ddpg?"),
+    (WITH_MPI4PY, ("train", "ddpg", "--workers", "3"), "multiple of the 2 ranks, got 3"),
+    (PLAIN, ("trian",), "did you mean train?"),
 )
 def test_ranks_refuse_a_wrong_command_line_once_and_without_an_abort(how, words, text):
     code, output, errors = music_tf(*words, how=how, mode="fine")
@@ -85,9 +82,10 @@ def test_ranks_show_help_once(how):
     assert output.count("music-tf train RECIPE trains") == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("how", "ranks"),
-    [(ALONE, 1), pytest.param(WITH_MPI4PY, 2, marks=pytest.mark.distributed)],
+    (ALONE, 1),
+    pytest.param(WITH_MPI4PY, 2, marks=pytest.mark.distributed),
     ids=["one", "two"],
 )
 def test_ranks_train_in_one_new_directory(how, ranks, tmp_path):
@@ -110,15 +108,13 @@ def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
 MPI = functools.partial(pytest.param, marks=pytest.mark.distributed)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("how", "mode"),
-    [
-        (ALONE, "fault"),
-        MPI(PLAIN, "fault"),
-        MPI(WITH_MPI4PY, "fault"),
-        MPI(WITH_MPI4PY, "lone fault"),  # the other rank waits for this one,
-        MPI(WITH_MPI4PY, "last fault"),  # or has already come to its end
-    ],
+    (ALONE, "fault"),
+    MPI(PLAIN, "fault"),
+    MPI(WITH_MPI4PY, "fault"),
+    MPI(WITH_MPI4PY, "lone fault"),  # the other rank waits for this one,
+    MPI(WITH_MPI4PY, "last fault"),  # or has already come to its end
 )
 def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
     code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
@@ -130,9 +126,11 @@ def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
         assert "music-tf: rank 1: bad numbers\n" in errors  # before or behind mpirun's own notice
 
 
-@pytest.mark.parametrize(
+@cases(
     ("how", "mode"),
-    [(ALONE, "interrupt"), MPI(WITH_MPI4PY, "interrupt"), MPI(WITH_MPI4PY, "lone interrupt")],
+    (ALONE, "interrupt"),
+    MPI(WITH_MPI4PY, "interrupt"),
+    MPI(WITH_MPI4PY, "lone interrupt"),
 )
 def test_an_interrupt_that_no_signal_has_raised_is_the_fault_of_whose_code_raises_it(how, mode):
     code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
@@ -142,16 +140,14 @@ def test_an_interrupt_that_no_signal_has_raised_is_the_fault_of_whose_code_raise
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize(
+@cases(
     ("how", "mode", "speaker"),
-    [
-        (ALONE, "bug", ""),
-        (ALONE, "thread bug", ""),
-        MPI(WITH_MPI4PY, "bug", "[rank 0] "),
-        MPI(WITH_MPI4PY, "lone bug", "[rank 1] "),
-        MPI(WITH_MPI4PY, "last bug", "[rank 1] "),
-        MPI(WITH_MPI4PY, "thread bug", "[rank 1] "),
-    ],
+    (ALONE, "bug", ""),
+    (ALONE, "thread bug", ""),
+    MPI(WITH_MPI4PY, "bug", "[rank 0] "),
+    MPI(WITH_MPI4PY, "lone bug", "[rank 1] "),
+    MPI(WITH_MPI4PY, "last bug", "[rank 1] "),
+    MPI(WITH_MPI4PY, "thread bug", "[rank 1] "),
 )
 def test_a_bug_ends_the_job_with_one_traceback_that_names_its_rank(how, mode, speaker):
     code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)

@@ -8,6 +8,7 @@ from music_tf.cli import hosts, launch
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
 from music_tf.errors import EnvironmentFault, HostLost, UsageError
 from music_tf.process.children import Probe
+from tests.kit.cases import cases
 
 TWO = {"node1": 8, "node2": 4}
 
@@ -21,33 +22,29 @@ def test_hosts_are_listed_with_their_ranks(tmp_path):
     assert launch._split([f"--hostfile={file}", "-n", "3", "recipes"]) == (3, TWO, ["recipes"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "told"),
-    [
-        (["--hosts", "a:8,a:2"], "a is listed twice; list it once, with all its ranks: a:10"),
-        (["--hosts", "a:0"], "--hosts: expected hosts and how many ranks each takes, got 'a:0'"),
-        (["--hosts", "a b:1"], "got 'a b:1'"),
-        (["--hosts", "-x:1"], "got '-x:1'"),
-        (["--hosts", "a:99999"], "got 'a:99999'"),
-        (["--hosts", ""], "--hosts: expected a value, got none"),
-        (["--hosts", "a:1,b:1", "-n", "3"], "--ranks: expected at most 2, .* got 3"),
-        (["--hosts", "a", "--hostfile", "b"], "expected --hosts or --hostfile, got both"),
-        (["--hostfile", "/nowhere/hosts"], "--hostfile: /nowhere/hosts cannot be read: No such"),
-        (["--host", "a"], r"unknown option '--host'\ndid you mean --hosts"),
-    ],
+    (["--hosts", "a:8,a:2"], "a is listed twice; list it once, with all its ranks: a:10"),
+    (["--hosts", "a:0"], "--hosts: expected hosts and how many ranks each takes, got 'a:0'"),
+    (["--hosts", "a b:1"], "got 'a b:1'"),
+    (["--hosts", "-x:1"], "got '-x:1'"),
+    (["--hosts", "a:99999"], "got 'a:99999'"),
+    (["--hosts", ""], "--hosts: expected a value, got none"),
+    (["--hosts", "a:1,b:1", "-n", "3"], "--ranks: expected at most 2, .* got 3"),
+    (["--hosts", "a", "--hostfile", "b"], "expected --hosts or --hostfile, got both"),
+    (["--hostfile", "/nowhere/hosts"], "--hostfile: /nowhere/hosts cannot be read: No such"),
+    (["--host", "a"], r"unknown option '--host'\ndid you mean --hosts"),
 )
 def test_a_list_that_is_none_is_refused(words, told):
     with pytest.raises(UsageError, match=told):
         launch._split([*words, "recipes"])
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        *("a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2", "a slots=4,b slots=4"),
-        *("a slots=2 slots=9", "a,b", "a:4", "a:4 slots=4", "-x slots=1", "a slots=", "a slots=0"),
-        *("a slots", "a slots=1 max_slots=x", "a slots=4 , b slots=4"),
-    ],
+    *("a slots=x", "a cores=4", "a 4", "a slots=2\na slots=2", "a slots=4,b slots=4"),
+    *("a slots=2 slots=9", "a,b", "a:4", "a:4 slots=4", "-x slots=1", "a slots=", "a slots=0"),
+    *("a slots", "a slots=1 max_slots=x", "a slots=4 , b slots=4"),
 )
 def test_a_host_file_of_something_else_is_refused_with_the_line_and_an_example(tmp_path, line):
     file = tmp_path / "hosts"
@@ -77,29 +74,24 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
     assert kept == {f"oob_tcp_keepalive_{k}": str(v) for k, v in hosts.KEEPALIVE.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "told"),
-    [
-        (Probe(0, "host 1 node2 0.1.0\nhost 0 node1 0.1.0\n"), None),
-        (Probe(255, "", "ssh: connect to host node2 port 22: refused"), "no rank .* node1, node2"),
-        (Probe(1, "host 0 node1 0.1.0\n"), r"no rank could be started on each.*\n.*: ssh node2 "),
-        (Probe(1, "  Local host:    node1\n  Remote host:   node2\n"), ": ssh node2 .*tf'$"),
-        (Probe(1, "host 0 node1 0.1.0\nhost 1 node2 0.1.0\n"), "ssh node1 .*, likewise node2$"),
-        (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*ssh node1 .*, likewise node2$"),
-        (
-            Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
-            r"node1, node2 have the same host name, node1, .*\none host under two names\? list it "
-            r"once, e.g. node1:12\nelse give each host its own name",
-        ),
-        (
-            Probe(0, "host 0 node1 0.1.0\nhost 1 node2 0.2.0\n"),
-            r"node1 has 0.1.0, node2 has 0.2.0\n",
-        ),
-        (
-            Probe(0, "host 1 node1 0.1.0\nhost 0 node2 0.1.0\n"),
-            "node1, .* its name is node2, and that of this host node1\nstart it on node1",
-        ),
-    ],
+    (Probe(0, "host 1 node2 0.1.0\nhost 0 node1 0.1.0\n"), None),
+    (Probe(255, "", "ssh: connect to host node2 port 22: refused"), "no rank .* node1, node2"),
+    (Probe(1, "host 0 node1 0.1.0\n"), r"no rank could be started on each.*\n.*: ssh node2 "),
+    (Probe(1, "  Local host:    node1\n  Remote host:   node2\n"), ": ssh node2 .*tf'$"),
+    (Probe(1, "host 0 node1 0.1.0\nhost 1 node2 0.1.0\n"), "ssh node1 .*, likewise node2$"),
+    (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*ssh node1 .*, likewise node2$"),
+    (
+        Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
+        r"node1, node2 have the same host name, node1, .*\none host under two names\? list it "
+        r"once, e.g. node1:12\nelse give each host its own name",
+    ),
+    (Probe(0, "host 0 node1 0.1.0\nhost 1 node2 0.2.0\n"), r"node1 has 0.1.0, node2 has 0.2.0\n"),
+    (
+        Probe(0, "host 1 node1 0.1.0\nhost 0 node2 0.1.0\n"),
+        "node1, .* its name is node2, and that of this host node1\nstart it on node1",
+    ),
 )
 def test_hosts_that_cannot_train_together_are_refused_before_training(monkeypatch, said, told):
     asked = []

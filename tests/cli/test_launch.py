@@ -13,6 +13,7 @@ from music_tf.cli import launch
 from music_tf.cli.launch import run_job
 from music_tf.errors import EnvironmentFault, HostLost, Stopped
 from music_tf.process.mpirun import needed, own_sessions
+from tests.kit.cases import cases
 from tests.kit.seen import SEEN
 from tests.kit.started import MPIRUN, ROOT, ended, environment, finish, music_tf, python, start
 
@@ -124,9 +125,10 @@ def test_the_job_is_out_of_reach_of_the_terminal_and_dies_with_its_launcher():
     assert gone_within(10, [job])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "expected"),
-    [("raise SystemExit(4)", 4), ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137)],
+    ("raise SystemExit(4)", 4),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
 )
 def test_the_code_of_a_job_is_passed_on(code, expected):
     assert run_job([sys.executable, "-c", code], os.environ) == expected
@@ -140,14 +142,12 @@ def test_the_job_reads_nothing_from_the_terminal():
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("program", "cause"),
-    [
-        (None, "mpirun, and it was not found"),
-        ("#!/bin/sh\nexec sleep 30\n", "mpirun cannot be used: .*no answer within 0 s"),
-        ("#!/no/such/shell\n", "mpirun cannot be used: .*No such file"),
-        ("without mpi4py", "mpi4py, and it was not found"),
-    ],
+    (None, "mpirun, and it was not found"),
+    ("#!/bin/sh\nexec sleep 30\n", "mpirun cannot be used: .*no answer within 0 s"),
+    ("#!/no/such/shell\n", "mpirun cannot be used: .*No such file"),
+    ("without mpi4py", "mpi4py, and it was not found"),
 )
 def test_without_an_mpirun_that_answers_and_mpi4py_the_cure_is_named(
     program, cause, monkeypatch, tmp_path
@@ -176,14 +176,12 @@ def test_the_number_of_ranks_comes_before_the_verb(words):
     assert launch._split([*words, *verb]) == (2, {}, verb)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("own", "more", "rest"),
-    [
-        (["-n", "2"], [], ""),
-        (["-n", "3"], ["--learners", "1", "--device", "cpu"], " --learners 1 --device cpu"),
-        (["--hosts", "a:2,b:2", "-np=2"], ["--env-id", SEEN], " --allow-import"),
-        (["--hostfile", "our hosts"], [], ""),
-    ],
+    (["-n", "2"], [], ""),
+    (["-n", "3"], ["--learners", "1", "--device", "cpu"], " --learners 1 --device cpu"),
+    (["--hosts", "a:2,b:2", "-np=2"], ["--env-id", SEEN], " --allow-import"),
+    (["--hostfile", "our hosts"], [], ""),
 )
 def test_a_lost_host_brings_the_line_that_resumes_with_the_same_ranks(
     own, more, rest, monkeypatch, tmp_path

@@ -27,6 +27,7 @@ from music_tf.process.tensorflow_start import (
 )
 from music_tf.reading.command import parse_train
 from music_tf.runs import start
+from tests.kit.cases import cases
 from tests.kit.started import python
 
 SETTLED = ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
@@ -140,12 +141,10 @@ def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkey
     sys.modules.pop("tensorflow", None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("end", "texts"),
-    [
-        ("os.abort()", ["Fatal Python error: Aborted", "tensorflow.py"]),
-        ("time.sleep(60)", ["music-tf: rank 0: no progress for ", "tensorflow.py"]),
-    ],
+    ("os.abort()", ["Fatal Python error: Aborted", "tensorflow.py"]),
+    ("time.sleep(60)", ["music-tf: rank 0: no progress for ", "tensorflow.py"]),
 )
 def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, texts):
     (tmp_path / "tensorflow.py").write_text(f"import os, time\nos.write(2, b'chatter')\n{end}\n")
@@ -219,16 +218,14 @@ def test_a_gpu_is_not_taken_from_a_tensorflow_that_computes_already(two_gpus, ca
     assert "may use a GPU" in caplog.text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("variables", "rank", "size"),
-    [
-        ({}, 0, 1),
-        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 1, 2),
-        ({"PMI_RANK": "3", "PMI_SIZE": "4"}, 3, 4),
-        ({"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3"}, 2, 3),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "3"}, 0, 1),  # a batch script, not yet in a step
-        ({"OMPI_COMM_WORLD_SIZE": "two"}, 0, 1),
-    ],
+    ({}, 0, 1),
+    ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 1, 2),
+    ({"PMI_RANK": "3", "PMI_SIZE": "4"}, 3, 4),
+    ({"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3"}, 2, 3),
+    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "3"}, 0, 1),  # a batch script, not yet in a step
+    ({"OMPI_COMM_WORLD_SIZE": "two"}, 0, 1),
 )
 def test_launchers_say_who_is_who(variables, rank, size, monkeypatch):
     for name in list(os.environ):
@@ -262,22 +259,24 @@ def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_ow
     assert since_launch() >= outside
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "learners"),
-    [("", 0), ("--learners", 0), ("--learners 2", 2), ("--learners=3", 3), ("--learners ²", 0)],
+    ("", 0),
+    ("--learners", 0),
+    ("--learners 2", 2),
+    ("--learners=3", 3),
+    ("--learners ²", 0),
 )
 def test_how_many_learn_is_read_from_a_command_line_that_may_be_wrong(words, learners):
     assert asked_learners(words.split()) == learners
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ranks", "learners", "cure"),
-    [
-        (3, 0, "start 1 or 2 or 4 ranks"),
-        (4, 1, "start 3 ranks, of which 2 act"),
-        (8, 2, "start 6 ranks, of which 4 act"),
-        (12, 3, "start --learners 1 and 5 ranks, of which 4 act"),
-    ],
+    (3, 0, "start 1 or 2 or 4 ranks"),
+    (4, 1, "start 3 ranks, of which 2 act"),
+    (8, 2, "start 6 ranks, of which 4 act"),
+    (12, 3, "start --learners 1 and 5 ranks, of which 4 act"),
 )
 def test_ranks_that_do_not_fit_a_resumed_run_are_refused_with_a_number_that_does(
     ranks, learners, cure

@@ -17,6 +17,7 @@ from music_tf.runs import inspection, loaded
 from music_tf.storage.loading import load_policy
 from music_tf.tools import visits
 from music_tf.tools.doctor import Finding
+from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, save_run
 from tests.kit.started import ROOT, music_tf, python
 
@@ -55,50 +56,48 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
     assert "1, -" in output  # sac_disk has no preset paper
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "parts"),
-    [
-        (["plot"], ["RUN", "music-tf plot latest"]),
-        (["plot", "latest"], ["RUN", "latest"]),
-        (["plot", "none.csv"], ["none.csv", "No such file"]),
-        (["plot", "none.csv", "--out", "a.pgn"], [".png", "did you mean .png"]),
-        (["plot", f"{LONG}.csv"], ["cannot read", "File name too long"]),
-        (["recipes", "--all"], ["'--all'"]),
-        (["evaluate"], ["RUN", "music-tf evaluate latest"]),
-        (["evaluate", "a", "b"], ["RUN", "'a b'"]),
-        (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "[1, 1000000]", "got 0"]),
-        (["evaluate", "RUN", "--full=yes"], ["--full", "takes no value"]),
-        (["evaluate", "RUN", "--out", "a.csv"], ["--out", ".npz", "'a.csv'"]),
-        (["evaluate", "RUN", "--out", "no/a.npz"], ["--out", "folder", "'no'"]),
-        (["evaluate", "RUN", "--out", f"{LONG}/a.npz"], ["--out", "folder"]),
-        (["evaluate", "RUN", "--out"], ["--out", "expected a value"]),
-        (["evaluate", "RUN", "--export", "a.npz"], ["--export", "--parts", "--out A.npz"]),
-        (["evaluate", "RUN", "--parts", "actor"], ["--export", "--parts", "'actor'"]),
-        (["evaluate", "RUN", "--onnx", "a.npz"], ["--onnx", ".onnx", "'a.npz'"]),
-        (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
-        (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
-        (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
-        (["play", "RUN", "--skill", "0,,2"], ["--skill", "as in 3 or 0,2,7", "'0,,2'"]),
-        (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
-        (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
-        (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
-        (["play", "RUN", "--strip", "a.png", "--frames", "1"], ["--frames", "[2, 1000]"]),
-        (["check-env"], ["ID", "check-env FetchPush-v4"]),
-        (["study"], ["FILE", "music-tf study experiments/studies/"]),
-        (["study", "x.py", "--lst"], ["did you mean --list?"]),
-        (["study", "x.py", "--jobs", "0"], ["--jobs", "of at least 1", "got 0"]),
-        (["study", "x.py", "--max-minutes", "nan"], ["--max-minutes", "above 0", "nan"]),
-        (["tune"], ["ID", "music-tf tune FetchReach-v4"]),
-        (["tune", "FetchPush-v4", "--trials", "0"], ["--trials", "[1, 100000]", "got 0"]),
-        (["launch", "-n", "2"], ["expected one of train"]),
-        (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),
-        (
-            ["launch", "-n", "3", "--learners", "1", "train"],
-            ["--learners: expected after train", "train ddpg_music --learners 1"],
-        ),
-        (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
-        (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 4", "--workers 3"]),
-    ],
+    (["plot"], ["RUN", "music-tf plot latest"]),
+    (["plot", "latest"], ["RUN", "latest"]),
+    (["plot", "none.csv"], ["none.csv", "No such file"]),
+    (["plot", "none.csv", "--out", "a.pgn"], [".png", "did you mean .png"]),
+    (["plot", f"{LONG}.csv"], ["cannot read", "File name too long"]),
+    (["recipes", "--all"], ["'--all'"]),
+    (["evaluate"], ["RUN", "music-tf evaluate latest"]),
+    (["evaluate", "a", "b"], ["RUN", "'a b'"]),
+    (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "[1, 1000000]", "got 0"]),
+    (["evaluate", "RUN", "--full=yes"], ["--full", "takes no value"]),
+    (["evaluate", "RUN", "--out", "a.csv"], ["--out", ".npz", "'a.csv'"]),
+    (["evaluate", "RUN", "--out", "no/a.npz"], ["--out", "folder", "'no'"]),
+    (["evaluate", "RUN", "--out", f"{LONG}/a.npz"], ["--out", "folder"]),
+    (["evaluate", "RUN", "--out"], ["--out", "expected a value"]),
+    (["evaluate", "RUN", "--export", "a.npz"], ["--export", "--parts", "--out A.npz"]),
+    (["evaluate", "RUN", "--parts", "actor"], ["--export", "--parts", "'actor'"]),
+    (["evaluate", "RUN", "--onnx", "a.npz"], ["--onnx", ".onnx", "'a.npz'"]),
+    (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
+    (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
+    (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
+    (["play", "RUN", "--skill", "0,,2"], ["--skill", "as in 3 or 0,2,7", "'0,,2'"]),
+    (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
+    (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
+    (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
+    (["play", "RUN", "--strip", "a.png", "--frames", "1"], ["--frames", "[2, 1000]"]),
+    (["check-env"], ["ID", "check-env FetchPush-v4"]),
+    (["study"], ["FILE", "music-tf study experiments/studies/"]),
+    (["study", "x.py", "--lst"], ["did you mean --list?"]),
+    (["study", "x.py", "--jobs", "0"], ["--jobs", "of at least 1", "got 0"]),
+    (["study", "x.py", "--max-minutes", "nan"], ["--max-minutes", "above 0", "nan"]),
+    (["tune"], ["ID", "music-tf tune FetchReach-v4"]),
+    (["tune", "FetchPush-v4", "--trials", "0"], ["--trials", "[1, 100000]", "got 0"]),
+    (["launch", "-n", "2"], ["expected one of train"]),
+    (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),
+    (
+        ["launch", "-n", "3", "--learners", "1", "train"],
+        ["--learners: expected after train", "train ddpg_music --learners 1"],
+    ),
+    (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
+    (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 4", "--workers 3"]),
     ids=" ".join,
 )
 def test_a_wrong_command_line_is_refused(words, parts, tmp_path):
@@ -276,13 +275,11 @@ def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
     assert capsys.readouterr().out == "a.png\na.png\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cure", "warning", "code", "shown"),
-    [
-        ("", False, 0, "ok    reward  is -1\n              in all steps\n"),
-        ("mend it", True, 0, "warn  reward  is -1\n              in all steps\n"),
-        ("mend it", False, 3, "FAIL  reward  is -1\n              in all steps\n"),
-    ],
+    ("", False, 0, "ok    reward  is -1\n              in all steps\n"),
+    ("mend it", True, 0, "warn  reward  is -1\n              in all steps\n"),
+    ("mend it", False, 3, "FAIL  reward  is -1\n              in all steps\n"),
 )
 def test_check_env_shows_findings_and_their_cures(cure, warning, code, shown, monkeypatch, capsys):
     module = types.ModuleType("music_tf.tools.check_env")

@@ -9,6 +9,7 @@ from music_tf.config.epochs import cut_by_epochs, whole_epoch
 from music_tf.config.fields import with_fields
 from music_tf.config.names import EPISODE_STEPS, WITHOUT_GOALS, episode_steps
 from music_tf.errors import UsageError
+from tests.kit.cases import cases
 from tests.kit.releases import RELEASED_ON
 
 CHEETAH = "HalfCheetah-v5"
@@ -17,18 +18,16 @@ BY_TWENTY = with_fields(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("steps", "wanted", "length", "expected"),
-    [
-        (50, 5000, 1000, (50, 100)),  # five episodes already
-        (50, 5000, 1600, (50, 96)),  # three of them: 4800 is nearer than 6400
-        (20, 500, 1000, (20, 50)),  # never less than one
-        (20, 500, 200, (20, 20)),  # two episodes, as near as three
-        (50, 1000, 999, (37, 27)),  # 50 divides no multiple of 999 below 49,950
-        (1, 1000, 999, (1, 999)),
-        (25, 500, 3, (25, 21)),  # 525 steps are 175 episodes
-        (7, 7, 1, (7, 1)),
-    ],
+    (50, 5000, 1000, (50, 100)),  # five episodes already
+    (50, 5000, 1600, (50, 96)),  # three of them: 4800 is nearer than 6400
+    (20, 500, 1000, (20, 50)),  # never less than one
+    (20, 500, 200, (20, 20)),  # two episodes, as near as three
+    (50, 1000, 999, (37, 27)),  # 50 divides no multiple of 999 below 49,950
+    (1, 1000, 999, (1, 999)),
+    (25, 500, 3, (25, 21)),  # 525 steps are 175 episodes
+    (7, 7, 1, (7, 1)),
 )
 def test_an_epoch_of_whole_episodes_is_found_near_the_one_wanted(steps, wanted, length, expected):
     assert whole_epoch(steps, wanted, length) == expected
@@ -44,14 +43,12 @@ def test_such_an_epoch_holds_whole_episodes_whatever_is_asked_for(steps, wanted,
     assert 1 <= epoch.steps * epoch.cycles <= 2 * max(wanted, length)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("length", "changes", "way_out"),
-    [
-        (1000, {}, "--cycles 50, or --env.max-episode-steps 500"),
-        (999, {}, "--cycles 111 --collect.steps 9, or --env.max-episode-steps 500"),
-        # ten steps of the simulator a choice
-        (600, {"env.skills": "run", "agent.discount": 0.99}, "--cycles 30, or --env.* 5000"),
-    ],
+    (1000, {}, "--cycles 50, or --env.max-episode-steps 500"),
+    (999, {}, "--cycles 111 --collect.steps 9, or --env.max-episode-steps 500"),
+    # ten steps of the simulator a choice
+    (600, {"env.skills": "run", "agent.discount": 0.99}, "--cycles 30, or --env.* 5000"),
 )
 def test_an_epoch_that_no_episode_survives_is_refused_with_what_fits(length, changes, way_out):
     told = rf"cycles: .* 25 x 20 steps .* cuts off every episode of {length} .*\nnearest: "
@@ -86,16 +83,14 @@ def test_no_preset_cuts_an_episode_on_its_own_or_any_other_known_environment(nam
         assert cut_by_epochs(config, length) == "", env_id
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "preset", "lengths"),
-    [
-        ("sac_diayn", "qdax", (100, 100, 100, None)),
-        ("sac_diayn", "diayn_torch", (None, 1000, None, None)),
-        ("sac_diayn", "paper", (None, None, None, None)),
-        ("sac_smerl", "paper", (250, 250, 500, None)),
-        ("sac_dads_smerl", "qdax", (100, 100, 100, None)),
-        ("sac_smerl", "laptop", (None, None, None, None)),
-    ],
+    ("sac_diayn", "qdax", (100, 100, 100, None)),
+    ("sac_diayn", "diayn_torch", (None, 1000, None, None)),
+    ("sac_diayn", "paper", (None, None, None, None)),
+    ("sac_smerl", "paper", (250, 250, 500, None)),
+    ("sac_dads_smerl", "qdax", (100, 100, 100, None)),
+    ("sac_smerl", "laptop", (None, None, None, None)),
 )
 def test_presets_cut_episodes_where_their_originals_do_unless_the_task_ends_before(
     name, preset, lengths

@@ -24,6 +24,7 @@ from music_tf.config.names import (
     without_module,
 )
 from music_tf.errors import UsageError
+from tests.kit.cases import cases
 from tests.kit.typos import typos
 
 
@@ -32,9 +33,12 @@ def test_of_many_names_few_are_shown():
     assert few("abcde") == "a, b, c and 2 more"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("valid", "apart"),
-    [(recipes.names(), 6), (VERBS, 3), (("environment", "zero"), 1), (KNOWN, 401)],
+    (recipes.names(), 6),
+    (VERBS, 3),
+    (("environment", "zero"), 1),
+    (KNOWN, 401),
     ids=["recipes", "verbs", "goals", "environments"],
 )
 def test_the_nearest_name_is_right_for_nearly_all_typos(valid, apart):
@@ -44,15 +48,13 @@ def test_the_nearest_name_is_right_for_nearly_all_typos(valid, apart):
     assert right >= 0.95 * len(pairs)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "names", "meant"),
-    [
-        ("Task-v3", ["Task-v1", "Task-v4", "Task-v2"], "Task-v4"),  # the newest of equals
-        ("SAC_HER", ["ddpg_her", "sac_her", "sac"], "sac_her"),  # letter case is no distance
-        ("foo", ["goals", "updates"], None),
-        ("", ["goals"], None),
-        ("x" * 100_000, ["goals", "updates"], None),
-    ],
+    ("Task-v3", ["Task-v1", "Task-v4", "Task-v2"], "Task-v4"),  # the newest of equals
+    ("SAC_HER", ["ddpg_her", "sac_her", "sac"], "sac_her"),  # letter case is no distance
+    ("foo", ["goals", "updates"], None),
+    ("", ["goals"], None),
+    ("x" * 100_000, ["goals", "updates"], None),
 )
 def test_the_nearest_is_the_newest_in_any_letter_case_and_may_be_none(typed, names, meant):
     assert nearest(typed, names) == meant
@@ -97,21 +99,19 @@ def test_known_ids_and_those_with_a_module_pass(env_id):
     assert check_env_id(env_id) == env_id
 
 
-@pytest.mark.parametrize(
-    "env_id", ["", "Walker", ":Task-v0", "mine:", "a b:Task-v0", "../x:Task-v0", "os;x:T", "\ud800"]
+@cases(
+    "env_id", "", "Walker", ":Task-v0", "mine:", "a b:Task-v0", "../x:Task-v0", "os;x:T", "\ud800"
 )
 def test_other_ids_are_refused_and_told_how_one_s_own_goes_in(env_id):
     with pytest.raises(UsageError, match="module:Id"):
         check_env_id(env_id)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "near"),
-    [
-        ("CartPole-v1", "Pendulum-v1"),
-        ("MountainCar-v0", "MountainCarContinuous-v0"),
-        ("LunarLander-v2", "LunarLanderContinuous-v3"),
-    ],
+    ("CartPole-v1", "Pendulum-v1"),
+    ("MountainCar-v0", "MountainCarContinuous-v0"),
+    ("LunarLander-v2", "LunarLanderContinuous-v3"),
 )
 def test_a_task_whose_actions_are_choices_is_refused_as_one(typed, near):
     with pytest.raises(UsageError, match=f"continuous actions.*{typed}.*\nnearest: {near}$"):
@@ -122,29 +122,25 @@ def test_tasks_of_choices_are_those_that_gymnasium_has():
     assert set(DISCRETE) <= set(gymnasium.registry)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "meant"),
-    [
-        ("FetchPush-v1", "FetchPush-v4"),
-        ("fetchpush-v4", "FetchPush-v4"),
-        ("FetchPsuh-v4", "FetchPush-v4"),
-        ("PointPush-v0", "music_tf/PointPush-v0"),
-        ("HandReach-v0", "HandReach-v3"),
-        ("PandaPush-v3", "panda_gym:PandaPush-v3"),
-    ],
+    ("FetchPush-v1", "FetchPush-v4"),
+    ("fetchpush-v4", "FetchPush-v4"),
+    ("FetchPsuh-v4", "FetchPush-v4"),
+    ("PointPush-v0", "music_tf/PointPush-v0"),
+    ("HandReach-v0", "HandReach-v3"),
+    ("PandaPush-v3", "panda_gym:PandaPush-v3"),
 )
 def test_a_refusal_names_what_was_meant(typed, meant):
     with pytest.raises(UsageError, match=f"did you mean {meant}\\?"):
         check_env_id(typed)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "meant"),
-    [
-        ("ArmPush-v0", "users_arm:ArmPush-v0"),
-        ("ArmPush-v1", "users_arm:ArmPush-v0"),
-        ("me/Lift-v0", "users_arm:me/Lift-v3"),
-    ],
+    ("ArmPush-v0", "users_arm:ArmPush-v0"),
+    ("ArmPush-v1", "users_arm:ArmPush-v0"),
+    ("me/Lift-v0", "users_arm:me/Lift-v3"),
 )
 def test_an_id_without_the_module_that_writes_it_is_meant_with_it(
     typed, meant, tmp_path, monkeypatch

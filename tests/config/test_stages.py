@@ -9,6 +9,7 @@ from music_tf import recipes
 from music_tf.config.changes import stage_at, stages_of
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.errors import UsageError
+from tests.kit.cases import cases
 
 FULL = [
     {"set": {"wall": True}},
@@ -44,37 +45,32 @@ def test_the_last_stage_that_is_reached_holds():
     assert stage_at((), 10**9) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "says"),
-    [
-        ("{", "expected stages as JSON, got '{'"),
-        ("{}", r"expected a list of stages, got {}\nfor example: \[{}, "),
-        ("[1]", "stage 0: expected an object with at, mass, friction, .*, got 1"),
-        ('[{"masses": {}}]', "stage 0: expected at, .*, got 'masses'\ndid you mean mass?"),
-        ('[{"at": {"steps": 1}}]', "stage 0: at: the first stage holds from the start"),
-        ("[{}, {}]", r'stage 1: at: expected {"steps": N} or, .*; got None'),
-        ('[{}, {"at": {"steps": 0}}]', "stage 1: at: expected .*, of at least 1; got 0"),
-        ('[{}, {"at": {"step": 5}}]', "stage 1: at: expected .*; got {'step': 5}"),
-        ('[{}, {"at": {"steps": 5, "skill": 1}}]', "stage 1: at: expected .*; got"),
-        (
-            '[{}, {"at": {"steps": 5}}, {"at": {"steps": 5}}]',
-            "stage 2: at: expected steps after 5, got 5",
-        ),
-        ('[{"gravity": -1}]', "stage 0: gravity: expected a factor of at least 0, got -1"),
-        ('[{"mass": {"torso": 0}}]', "stage 0: mass: torso: expected a factor above 0, got 0"),
-        ('[{"mass": 2}]', "stage 0: mass: expected an object of names and values, got 2"),
-        ('[{"friction": 0}]', "stage 0: friction: expected an object of names and values, got 0"),
-        (
-            '[{"damping": {"*": true}}]',
-            "stage 0: damping: .*: expected a factor of at least 0, got True",
-        ),
-        ('[{"gear": {"hip": NaN}}]', "stage 0: gear: hip: expected a number, got nan"),
-        (
-            f'[{{"gravity": {10**400}}}]',
-            "stage 0: gravity: expected a factor of at least 0, got 1000",
-        ),
-        ('[{"place": {"a": [1, 2]}}]', "stage 0: place: a: expected x, y and z in metres, got"),
-    ],
+    ("{", "expected stages as JSON, got '{'"),
+    ("{}", r"expected a list of stages, got {}\nfor example: \[{}, "),
+    ("[1]", "stage 0: expected an object with at, mass, friction, .*, got 1"),
+    ('[{"masses": {}}]', "stage 0: expected at, .*, got 'masses'\ndid you mean mass?"),
+    ('[{"at": {"steps": 1}}]', "stage 0: at: the first stage holds from the start"),
+    ("[{}, {}]", r'stage 1: at: expected {"steps": N} or, .*; got None'),
+    ('[{}, {"at": {"steps": 0}}]', "stage 1: at: expected .*, of at least 1; got 0"),
+    ('[{}, {"at": {"step": 5}}]', "stage 1: at: expected .*; got {'step': 5}"),
+    ('[{}, {"at": {"steps": 5, "skill": 1}}]', "stage 1: at: expected .*; got"),
+    (
+        '[{}, {"at": {"steps": 5}}, {"at": {"steps": 5}}]',
+        "stage 2: at: expected steps after 5, got 5",
+    ),
+    ('[{"gravity": -1}]', "stage 0: gravity: expected a factor of at least 0, got -1"),
+    ('[{"mass": {"torso": 0}}]', "stage 0: mass: torso: expected a factor above 0, got 0"),
+    ('[{"mass": 2}]', "stage 0: mass: expected an object of names and values, got 2"),
+    ('[{"friction": 0}]', "stage 0: friction: expected an object of names and values, got 0"),
+    (
+        '[{"damping": {"*": true}}]',
+        "stage 0: damping: .*: expected a factor of at least 0, got True",
+    ),
+    ('[{"gear": {"hip": NaN}}]', "stage 0: gear: hip: expected a number, got nan"),
+    (f'[{{"gravity": {10**400}}}]', "stage 0: gravity: expected a factor of at least 0, got 1000"),
+    ('[{"place": {"a": [1, 2]}}]', "stage 0: place: a: expected x, y and z in metres, got"),
 )
 def test_what_is_no_stage_is_refused_with_its_number(text, says):
     with pytest.raises(UsageError, match=f"env.changes: {says}"):

@@ -7,6 +7,7 @@ from music_tf.config.start import Start, other_source, parts_of
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, read_run, run_to_json, stored_start
+from tests.kit.cases import cases
 
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
@@ -41,36 +42,34 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     assert again.start == Start("latest", parts, needed.epochs, env_id, needed.best_of)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "start"),
-    [
-        (
-            "ddpg_music_finetune --preset paper --env-id FetchSlide-v4 --init-from run",
-            Start("run", ("actor", "critic", "targets"), 13, "FetchSlide-v4"),
-        ),
-        (
-            "ddpg_music_finetune --preset paper --init-from run",
-            Start("run", ("actor", "critic", "targets"), None, "FetchPush-v4"),
-        ),
-        (
-            "ddpg_music_finetune --init-from a/run --parts actor,critic",
-            Start("a/run", ("actor", "critic"), None, "FetchPush-v4"),
-        ),
-        (
-            "ddpg_her --init-from=a/run --parts=normalizer,actor,actor",
-            Start("a/run", ("normalizer", "actor")),
-        ),
-        (
-            "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run",
-            Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0", None, True),
-        ),
-        (
-            "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run --skills 20",
-            Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0"),
-        ),
-        ("sac_diayn_finetune --init-from run", Start("run", WITH_STATISTICS, None, PICK)),
-        ("ddpg_her", None),
-    ],
+    (
+        "ddpg_music_finetune --preset paper --env-id FetchSlide-v4 --init-from run",
+        Start("run", ("actor", "critic", "targets"), 13, "FetchSlide-v4"),
+    ),
+    (
+        "ddpg_music_finetune --preset paper --init-from run",
+        Start("run", ("actor", "critic", "targets"), None, "FetchPush-v4"),
+    ),
+    (
+        "ddpg_music_finetune --init-from a/run --parts actor,critic",
+        Start("a/run", ("actor", "critic"), None, "FetchPush-v4"),
+    ),
+    (
+        "ddpg_her --init-from=a/run --parts=normalizer,actor,actor",
+        Start("a/run", ("normalizer", "actor")),
+    ),
+    (
+        "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run",
+        Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0", None, True),
+    ),
+    (
+        "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run --skills 20",
+        Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0"),
+    ),
+    ("sac_diayn_finetune --init-from run", Start("run", WITH_STATISTICS, None, PICK)),
+    ("ddpg_her", None),
 )
 def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
     assert parse_train(words.split()).start == start
@@ -79,21 +78,19 @@ def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
 TRANSFER = Start("run", ("statistics",), None, "FetchPickAndPlace-v4")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("start", "found", "told"),
-    [
-        (Start("run", ("actor",), 13), (13, None), None),
-        (Start("run", ("actor",)), (50, "FetchPush-v4"), None),
-        (Start("run", ("actor",), 13), (50, None), "a source of 13 epochs, got 50"),
-        (Start("run", ("actor",), 13), (None, None), "13 epochs, got an unknown number"),
-        (TRANSFER, (50, "FetchPickAndPlace-v4"), None),
-        (TRANSFER, (50, None), None),
-        (
-            TRANSFER,
-            (50, "FetchPush-v4"),
-            "expected a run on FetchPickAndPlace-v4, got one on FetchPush-v4",
-        ),
-    ],
+    (Start("run", ("actor",), 13), (13, None), None),
+    (Start("run", ("actor",)), (50, "FetchPush-v4"), None),
+    (Start("run", ("actor",), 13), (50, None), "a source of 13 epochs, got 50"),
+    (Start("run", ("actor",), 13), (None, None), "13 epochs, got an unknown number"),
+    (TRANSFER, (50, "FetchPickAndPlace-v4"), None),
+    (TRANSFER, (50, None), None),
+    (
+        TRANSFER,
+        (50, "FetchPush-v4"),
+        "expected a run on FetchPickAndPlace-v4, got one on FetchPush-v4",
+    ),
 )
 def test_a_source_that_is_not_what_the_recipe_wants_is_told_of(start, found, told):
     lines = other_source(start, *found)
@@ -102,17 +99,15 @@ def test_a_source_that_is_not_what_the_recipe_wants_is_told_of(start, found, tol
     assert parse_train(["ddpg_music_transfer", "--init-from", "run"]).start == TRANSFER
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "part"),
-    [
-        (("--init-from", "run"), "say which parts"),
-        (("--parts", "actor"), "--init-from RUN"),
-        (("--init-from", "run", "--parts", "acto"), "did you mean actor"),
-        (("--init-from", "run", "--parts", "actor,"), "got ''"),
-        (("--init-from", "run", "--parts", ""), "got ''"),
-        (("--init-from", "run", "--parts", "actor, critic"), "got ' critic'"),
-        (("--init-from",), "expected a value"),
-    ],
+    (("--init-from", "run"), "say which parts"),
+    (("--parts", "actor"), "--init-from RUN"),
+    (("--init-from", "run", "--parts", "acto"), "did you mean actor"),
+    (("--init-from", "run", "--parts", "actor,"), "got ''"),
+    (("--init-from", "run", "--parts", ""), "got ''"),
+    (("--init-from", "run", "--parts", "actor, critic"), "got ' critic'"),
+    (("--init-from",), "expected a value"),
 )
 def test_what_does_not_say_what_to_take_from_where_is_refused(options, part):
     assert part in refusal("ddpg", *options)

@@ -11,6 +11,7 @@ from music_tf.config.world import World, load_function, register_world, register
 from music_tf.errors import UsageError
 from music_tf.reading.stored import config_from_json, config_to_json
 from tests.kit import tidying
+from tests.kit.cases import cases
 
 
 @pytest.fixture(autouse=True)
@@ -37,23 +38,21 @@ def test_python_may_give_arrays_lists_and_functions():
     assert World(descriptor="achieved_goal").descriptor == ("achieved_goal",)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "part"),
-    [
-        ({"agent": 3}, "world.agent: expected columns or names, got 3"),
-        ({"agent": [0.5], "surrounding": [1]}, "world.agent: expected whole numbers"),
-        ({"object": None}, "world.object: expected columns or names, got None"),
-        (
-            {"object": (3, 4, 5, 6)},
-            "world.object: expected whole numbers, one, two or three different ones: x, x and y, "
-            "or x, y and z, got (3, 4, 5, 6)",
-        ),
-        ({"gripper": (3, 3)}, "world.gripper: expected whole numbers, one, two or three different"),
-        ({"arm": (0, 1)}, "world.arm: expected whole numbers, three different ones"),
-        ({"support": (0, 0, 1, 1, "a")}, "world.support: expected numbers, LOW_X"),
-        ({"support": (0, 0, 1, 1, 0, -1)}, "world.support: expected numbers, LOW_X"),
-        ({"descriptor": lambda environment: 0}, "another process can import"),
-    ],
+    ({"agent": 3}, "world.agent: expected columns or names, got 3"),
+    ({"agent": [0.5], "surrounding": [1]}, "world.agent: expected whole numbers"),
+    ({"object": None}, "world.object: expected columns or names, got None"),
+    (
+        {"object": (3, 4, 5, 6)},
+        "world.object: expected whole numbers, one, two or three different ones: x, x and y, "
+        "or x, y and z, got (3, 4, 5, 6)",
+    ),
+    ({"gripper": (3, 3)}, "world.gripper: expected whole numbers, one, two or three different"),
+    ({"arm": (0, 1)}, "world.arm: expected whole numbers, three different ones"),
+    ({"support": (0, 0, 1, 1, "a")}, "world.support: expected numbers, LOW_X"),
+    ({"support": (0, 0, 1, 1, 0, -1)}, "world.support: expected numbers, LOW_X"),
+    ({"descriptor": lambda environment: 0}, "another process can import"),
 )
 def test_what_no_world_is_made_of_is_refused(given, part):
     with pytest.raises(UsageError) as caught:
@@ -88,13 +87,11 @@ def test_what_a_run_says_counts_before_what_is_registered():
         register_world("Mine-v0", 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "part"),
-    [
-        ("tests.kit.tidying:dsic", "did you mean disc?"),
-        ("tests.kit.tidying:COLUMNS", "expected a function"),
-        ("tests.kit.nowhere:disc", "cannot be imported: ModuleNotFoundError"),
-    ],
+    ("tests.kit.tidying:dsic", "did you mean disc?"),
+    ("tests.kit.tidying:COLUMNS", "expected a function"),
+    ("tests.kit.nowhere:disc", "cannot be imported: ModuleNotFoundError"),
 )
 def test_a_function_that_is_not_there_is_refused(word, part):
     with pytest.raises(UsageError, match="--allow-import"):

@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.jobs import DONE, STOPPED, USAGE, Job, assert_same_run, resume, rows_of, run
 from tests.kit.saved_run import load_weights
 
@@ -106,21 +107,19 @@ def test_two_ranks_have_as_many_skills_as_the_run_that_they_start_from(tmp_path)
     assert json.loads((path / "summary.json").read_text())["updates"] > 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recipe", "more", "text"),
-    [
-        (
-            "ddpg_her",
-            ["--agent.hidden-sizes", 8, 8, "--init-from", "SOURCE", "--parts", "actor"],
-            "--parts actor: actor/",
-        ),
-        (
-            "ddpg_music_reward",
-            ["--music.trajectories", 8, "--init-from", "NOWHERE"],
-            "--init-from: expected a run directory",
-        ),
-        ("ddpg_music", ["--workers", 3], "expected a multiple of the 2 ranks, got 3"),
-    ],
+    (
+        "ddpg_her",
+        ["--agent.hidden-sizes", 8, 8, "--init-from", "SOURCE", "--parts", "actor"],
+        "--parts actor: actor/",
+    ),
+    (
+        "ddpg_music_reward",
+        ["--music.trajectories", 8, "--init-from", "NOWHERE"],
+        "--init-from: expected a run directory",
+    ),
+    ("ddpg_music", ["--workers", 3], "expected a multiple of the 2 ranks, got 3"),
     ids=["what does not fit", "no source", "workers that ranks cannot share"],
 )
 def test_what_is_refused_is_said_once_and_nothing_is_written(whole, tmp_path, recipe, more, text):

@@ -11,6 +11,7 @@ import pytest
 
 from music_tf.runs.session import OTHER_CYCLES
 from music_tf.storage.metrics import OF_ACTORS
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.jobs import (
     DONE,
@@ -184,13 +185,11 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
         assert found["peak_mb"] < 160.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ranks", "text"),
-    [
-        (1, "--learners: expected fewer learners than ranks, since the others act, got 1 of 1"),
-        (4, "workers: expected a multiple of the 3 actors, got 4"),
-        (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
-    ],
+    (1, "--learners: expected fewer learners than ranks, since the others act, got 1 of 1"),
+    (4, "workers: expected a multiple of the 3 actors, got 4"),
+    (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
 )
 @pytest.mark.parametrize("how", ["launch", "mpirun"])
 def test_what_ranks_cannot_share_is_refused_once_with_the_nearest_number(
@@ -289,9 +288,7 @@ def test_a_rank_that_is_stopped_ends_the_job_with_the_stacks_of_others(tmp_path,
 
 
 @pytest.mark.parametrize("lag", [0, 1])
-@pytest.mark.parametrize(
-    ("way", "told"), [("action", "action[0, 0] is nan"), ("weights", "was changed on its way")]
-)
+@cases(("way", "told"), ("action", "action[0, 0] is nan"), ("weights", "was changed on its way"))
 def test_bad_numbers_of_an_actor_are_named_and_send_the_run_back(  # F14, F15
     tmp_path, lag, way, told
 ):

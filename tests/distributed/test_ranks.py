@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.distributed import train_ranks
+from tests.kit.cases import cases
 from tests.kit.jobs import REPOSITORY, mpirun
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
@@ -63,13 +64,11 @@ def test_all_ranks_end_with_the_same_bits(several):
         assert facts["metrics"] == first[1]["metrics"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ranks", "expected"),
-    [
-        (1, [(0, 1, 0)]),
-        (2, [(0, 1, 0), (0, 1, 1)]),
-        (4, [(0, 2, 1), (1, 2, 1), (0, 2, 5), (1, 2, 5)]),
-    ],
+    (1, [(0, 1, 0)]),
+    (2, [(0, 1, 0), (0, 1, 1)]),
+    (4, [(0, 2, 1), (1, 2, 1), (0, 2, 5), (1, 2, 5)]),
 )
 def test_ranks_of_one_role_meet_by_themselves(results, ranks, expected):
     found = [facts["learners"] for _, facts in results[ranks]]

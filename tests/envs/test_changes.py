@@ -13,6 +13,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.errors import UsageError
 from tests.envs.test_lockstep import play
+from tests.kit.cases import cases
 
 ANT = "Ant-v5"
 SQUARE = "music_tf/Square-v0"
@@ -145,28 +146,22 @@ def test_an_environment_that_is_made_anew_takes_the_present_stage():
     assert envs._some_member().environment.unwrapped.wall is False
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "stage", "says"),
-    [
-        (ANT, {"mass": {"torsoo": 2}}, "mass: .* no body 'torsoo', .*\ndid you mean torso?"),
-        (ANT, {"friction": {"flor": 2}}, "friction: .* no geom 'flor', .*\ndid you mean floor?"),
-        (ANT, {"damping": {"hip1": 2}}, "damping: .* no joint 'hip1', .*\ndid you mean hip_1?"),
-        (ANT, {"gear": {"ankle5": 0}}, "gear: .* no actuator 'ankle5', .*\ndid you mean ankle_"),
-        (ANT, {"damping": {"root": 2}}, "damping: root: .* is 0 by default"),
-        (ANT, {"place": {"torso": [0, 0, 0]}}, "place: torso: .* moves freely"),
-        (ANT, {"place": {"aux_1": [0, 0, 0]}}, "place: aux_1: .* is a part of front_left_leg"),
-        (ANT, {"place": {"*": [0, 0, 0]}}, r"place: .* no body '\*'"),
-        (ANT, {"set": {"wall": True}}, "set: .* no changeable attribute 'wall', it has none"),
-        ("Swimmer-v5", {"friction": {"*": 2}, "damping": {"*": 2}}, "damping: .* is 0 by default"),
-        ("Pusher-v5", {"gravity": 0.5}, "gravity: .* is 0 by default"),
-        (SQUARE, {"gravity": 0.5}, "gravity: .* is no MuJoCo task"),
-        (
-            SQUARE,
-            {"set": {"wal": True}},
-            "set: .* attribute 'wal', it has wall\ndid you mean wall?",
-        ),
-        (SQUARE, {"set": {"wall": 1}}, "set: wall: .*: expected a value such as False, got 1"),
-    ],
+    (ANT, {"mass": {"torsoo": 2}}, "mass: .* no body 'torsoo', .*\ndid you mean torso?"),
+    (ANT, {"friction": {"flor": 2}}, "friction: .* no geom 'flor', .*\ndid you mean floor?"),
+    (ANT, {"damping": {"hip1": 2}}, "damping: .* no joint 'hip1', .*\ndid you mean hip_1?"),
+    (ANT, {"gear": {"ankle5": 0}}, "gear: .* no actuator 'ankle5', .*\ndid you mean ankle_"),
+    (ANT, {"damping": {"root": 2}}, "damping: root: .* is 0 by default"),
+    (ANT, {"place": {"torso": [0, 0, 0]}}, "place: torso: .* moves freely"),
+    (ANT, {"place": {"aux_1": [0, 0, 0]}}, "place: aux_1: .* is a part of front_left_leg"),
+    (ANT, {"place": {"*": [0, 0, 0]}}, r"place: .* no body '\*'"),
+    (ANT, {"set": {"wall": True}}, "set: .* no changeable attribute 'wall', it has none"),
+    ("Swimmer-v5", {"friction": {"*": 2}, "damping": {"*": 2}}, "damping: .* is 0 by default"),
+    ("Pusher-v5", {"gravity": 0.5}, "gravity: .* is 0 by default"),
+    (SQUARE, {"gravity": 0.5}, "gravity: .* is no MuJoCo task"),
+    (SQUARE, {"set": {"wal": True}}, "set: .* attribute 'wal', it has wall\ndid you mean wall?"),
+    (SQUARE, {"set": {"wall": 1}}, "set: wall: .*: expected a value such as False, got 1"),
 )
 def test_what_an_environment_cannot_change_is_refused_when_it_is_made(env_id, stage, says):
     changes = json.dumps([{}, {"at": {"steps": 1}, **stage}])

@@ -12,6 +12,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Player
 from music_tf.errors import UsageError
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING, FORGETFUL
 from tests.kit.layouts import LAYOUT, OTHERS, columns, random_groups
 from tests.kit.odd import ODD
@@ -46,17 +47,15 @@ def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
     assert set(found.relations) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("groups", "habits"),
-    [
-        (["disc", "clock", "speed", "disc_speed", "action", "point"], {}),
-        (BESIDE, {}),
-        (["point", "disc"], {"apart": 0.9}),
-        (["point", "disc"], {"late": 3}),
-        (["point", "disc", "noise"], {}),
-        (["point", "disc", "fresh_noise"], {}),
-        (["point", "constant", "disc", "mover"], {}),
-    ],
+    (["disc", "clock", "speed", "disc_speed", "action", "point"], {}),
+    (BESIDE, {}),
+    (["point", "disc"], {"apart": 0.9}),
+    (["point", "disc"], {"late": 3}),
+    (["point", "disc", "noise"], {}),
+    (["point", "disc", "fresh_noise"], {}),
+    (["point", "constant", "disc", "mover"], {}),
     ids=["object first", "second disc", "seldom touched", "late", "noise", "fresh noise", "mover"],
 )
 def test_an_object_is_found(groups, habits):
@@ -79,19 +78,17 @@ def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
     assert thing in [columns(groups, name) for name in ("disc", "second") if name in groups]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("groups", "habits", "verdict"),
-    [
-        (["mixed"], {}, Certainty.CANNOT_TELL),
-        (["point", "far_unit"], {}, Certainty.CANNOT_TELL),
-        (["point", "goal"], {}, Certainty.CANNOT_TELL),
-        (["point", "disc"], {"unseeded": True}, Certainty.CANNOT_TELL),
-        (["constant", "goal"], {}, Certainty.CANNOT_TELL),
-        (["point", "difference"], {}, Certainty.NO_OBJECT),
-        (["egocentric"], {}, Certainty.NO_OBJECT),
-        (["point", "lamp"], {}, Certainty.NO_OBJECT),
-        (["point", "disc"], {"grasped": True}, Certainty.NO_OBJECT),
-    ],
+    (["mixed"], {}, Certainty.CANNOT_TELL),
+    (["point", "far_unit"], {}, Certainty.CANNOT_TELL),
+    (["point", "goal"], {}, Certainty.CANNOT_TELL),
+    (["point", "disc"], {"unseeded": True}, Certainty.CANNOT_TELL),
+    (["constant", "goal"], {}, Certainty.CANNOT_TELL),
+    (["point", "difference"], {}, Certainty.NO_OBJECT),
+    (["egocentric"], {}, Certainty.NO_OBJECT),
+    (["point", "lamp"], {}, Certainty.NO_OBJECT),
+    (["point", "disc"], {"grasped": True}, Certainty.NO_OBJECT),
     ids=[
         *("one by one", "other unit", "goal alone", "no seed", "nothing answers"),
         *("relative alone", "egocentric", "lamp", "grasped"),
@@ -117,17 +114,15 @@ def test_what_an_action_and_its_opposite_push_alike_is_held():
     assert (found.verdict, split_of(found)) == (Certainty.LIKELY, ((0, 1, 2), (3, 4, 5)))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "descriptor"),
-    [
-        ("Pendulum-v1", ("observation",)),
-        ("MountainCarContinuous-v0", (0,)),
-        ("Hopper-v5", ("observation",)),
-        ("HalfCheetah-v5", ("observation",)),
-        ("PointMaze_UMaze-v3", (0, 1)),
-        ("music_tf/UnitBox-v0", (0, 1)),
-        pytest.param("AntMaze_UMaze-v5", ("achieved_goal",), marks=pytest.mark.slow),
-    ],
+    ("Pendulum-v1", ("observation",)),
+    ("MountainCarContinuous-v0", (0,)),
+    ("Hopper-v5", ("observation",)),
+    ("HalfCheetah-v5", ("observation",)),
+    ("PointMaze_UMaze-v3", (0, 1)),
+    ("music_tf/UnitBox-v0", (0, 1)),
+    pytest.param("AntMaze_UMaze-v5", ("achieved_goal",), marks=pytest.mark.slow),
 )
 def test_no_object_is_proposed_where_there_is_none(env_id, descriptor):
     found = found_in(env_id)
@@ -138,18 +133,14 @@ def test_no_object_is_proposed_where_there_is_none(env_id, descriptor):
 FETCH = ((0, 1, 2), (3, 4, 5))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "split"),
-    [
-        ("music_tf/PointPush-v0", ((0, 1), (3, 4))),
-        ("FetchPush-v4", FETCH),
-        pytest.param("FetchPickAndPlace-v4", FETCH, marks=pytest.mark.slow),
-        pytest.param(
-            "HandManipulateBlock-v1",
-            (tuple(range(24)), tuple(range(54, 61))),
-            marks=pytest.mark.slow,
-        ),
-    ],
+    ("music_tf/PointPush-v0", ((0, 1), (3, 4))),
+    ("FetchPush-v4", FETCH),
+    pytest.param("FetchPickAndPlace-v4", FETCH, marks=pytest.mark.slow),
+    pytest.param(
+        "HandManipulateBlock-v1", (tuple(range(24)), tuple(range(54, 61))), marks=pytest.mark.slow
+    ),
 )
 def test_objects_that_are_known_are_found_by_playing(env_id, split):
     assert split_of(found_in(env_id)) == split

@@ -7,10 +7,11 @@ from music_tf.config.world import DESCRIPTOR, World
 from music_tf.envs.descriptors import foot_contacts, plane, xy
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
+from tests.kit.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("env_id", "feet"), [("Ant-v5", 4), ("HalfCheetah-v5", 2), ("Hopper-v5", 1), ("Walker2d-v5", 2)]
+@cases(
+    ("env_id", "feet"), ("Ant-v5", 4), ("HalfCheetah-v5", 2), ("Hopper-v5", 1), ("Walker2d-v5", 2)
 )
 def test_feet_touch_the_floor_where_their_shapes_reach_it(env_id, feet):
     environment = gymnasium.make(env_id).unwrapped
@@ -42,14 +43,12 @@ def test_where_a_robot_is_comes_from_the_simulator():
     np.testing.assert_allclose(xy(environment), [info["x_position"], info["y_position"]])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "entries"),
-    [
-        ("HalfCheetah-v5", ("x_position",)),
-        ("Hopper-v5", ("x_position", "z_distance_from_origin")),
-        ("Walker2d-v5", ("x_position", "z_distance_from_origin")),
-        ("Ant-v5", ("x_position", "y_position")),
-    ],
+    ("HalfCheetah-v5", ("x_position",)),
+    ("Hopper-v5", ("x_position", "z_distance_from_origin")),
+    ("Walker2d-v5", ("x_position", "z_distance_from_origin")),
+    ("Ant-v5", ("x_position", "y_position")),
 )
 def test_the_plane_of_a_robot_is_x_and_z_where_it_runs_along_a_line_else_x_and_y(env_id, entries):
     environment = gymnasium.make(env_id).unwrapped
@@ -87,16 +86,14 @@ def test_a_run_may_tell_skills_apart_by_its_name_alone(word, size):
     envs.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "env_id", "text"),
-    [
-        ("xy", "Hopper-v5", "expected a robot that moves freely, such as Ant-v5; or give columns"),
-        ("xy", "Pendulum-v1", "expected a robot that moves freely"),
-        ("plane", "Reacher-v5", "expected a robot held to a line, a swimmer, or one that"),
-        ("plane", "music_tf/UnitBox-v0", "expected a robot held to a line, a swimmer, or one"),
-        ("foot_contacts", "Swimmer-v5", "expected a robot with feet and a floor, such as Ant-v5"),
-        ("foot_contacts", "Pendulum-v1", "expected a robot with feet and a floor"),
-    ],
+    ("xy", "Hopper-v5", "expected a robot that moves freely, such as Ant-v5; or give columns"),
+    ("xy", "Pendulum-v1", "expected a robot that moves freely"),
+    ("plane", "Reacher-v5", "expected a robot held to a line, a swimmer, or one that"),
+    ("plane", "music_tf/UnitBox-v0", "expected a robot held to a line, a swimmer, or one"),
+    ("foot_contacts", "Swimmer-v5", "expected a robot with feet and a floor, such as Ant-v5"),
+    ("foot_contacts", "Pendulum-v1", "expected a robot with feet and a floor"),
 )
 def test_robots_without_it_are_refused(word, env_id, text):
     with pytest.raises(UsageError, match=rf"world\.descriptor: {word} on {env_id}: {text}"):

@@ -12,6 +12,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.errors import UsageError
 from tests.envs.test_changes import arrays_of, different
+from tests.kit.cases import cases
 
 BODIES = ("music_tf/Walker2dBodies-v0", "music_tf/HopperBodies-v0")
 PAID = tuple(sorted(set(ROBOT_FAMILIES) - set(BODIES)))
@@ -76,12 +77,10 @@ def test_an_agent_that_learns_one_direction_alone_says_which():
     assert paid[0] + paid[1] == pytest.approx(2 * -0.05 * 6 * 0.25)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "kwargs", "text"),
-    [
-        ("HalfCheetahVelocity", '{"fastest": -1}', "fastest: expected a speed above 0 m/s, got -1"),
-        ("HalfCheetahDirection", '{"sign": 0}', "sign: expected 1 or -1, got 0"),
-    ],
+    ("HalfCheetahVelocity", '{"fastest": -1}', "fastest: expected a speed above 0 m/s, got -1"),
+    ("HalfCheetahDirection", '{"sign": 0}', "sign: expected 1 or -1, got 0"),
 )
 def test_a_family_refuses_what_makes_no_task(name, kwargs, text):
     with pytest.raises(UsageError, match=f"^env.kwargs: {text}"):

@@ -6,6 +6,7 @@ from gymnasium_robotics.utils import rotations
 from music_tf.envs.fetch import FetchMember, _euler, is_fetch
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Row
+from tests.kit.cases import cases
 
 EPISODES = 20
 STEPS = 50
@@ -23,9 +24,13 @@ def towards_object(observation, random):
     return action
 
 
-@pytest.mark.parametrize(
+@cases(
     "env_id",
-    ["FetchReach-v4", "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4", "FetchPushDense-v4"],
+    "FetchReach-v4",
+    "FetchPush-v4",
+    "FetchSlide-v4",
+    "FetchPickAndPlace-v4",
+    "FetchPushDense-v4",
 )
 def test_all_numbers_equal_those_of_gymnasium_make_to_the_last_bit(env_id):
     random = np.random.default_rng(0)

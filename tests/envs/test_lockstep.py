@@ -12,6 +12,7 @@ from music_tf.envs.registry import lookup
 from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING, FORGETFUL, HIDING
 from tests.kit.odd import ODD
 
@@ -31,16 +32,14 @@ def play(envs, seed, steps=25):
     return [array for state in states for array in state[:3]]
 
 
-@pytest.mark.parametrize(
+@cases(
     "env_id",
-    [
-        "FetchPush-v4",
-        "FetchPickAndPlace-v4",
-        "HandManipulateBlock-v1",
-        "PointMaze_UMaze-v3",
-        "AntMaze_UMaze-v5",
-        "music_tf/PointPush-v0",
-    ],
+    "FetchPush-v4",
+    "FetchPickAndPlace-v4",
+    "HandManipulateBlock-v1",
+    "PointMaze_UMaze-v3",
+    "AntMaze_UMaze-v5",
+    "music_tf/PointPush-v0",
 )
 def test_a_seed_fixes_the_episode_bit_for_bit_whatever_came_before(env_id):
     envs = LockstepEnvs(env_id, 1)
@@ -97,9 +96,7 @@ def test_goals_given_are_observed_and_rewarded(env_id):
     assert envs.reset([0], [0]).desired_goal.tolist() != goal.tolist()
 
 
-@pytest.mark.parametrize(
-    ("success_ends", "terminated"), [(None, False), (False, False), (True, True)]
-)
+@cases(("success_ends", "terminated"), (None, False), (False, False), (True, True))
 def test_a_goal_that_cannot_be_set_is_hidden_and_so_is_its_success(success_ends, terminated):
     envs = LockstepEnvs(HIDING, 1, EnvConfig(success_ends=success_ends))
     first = envs.reset([0], [0], np.zeros((1, 1), np.float32))
@@ -129,9 +126,7 @@ def test_length_and_arguments_of_an_environment_are_settings():
         EnvConfig(kwargs='{"render_mode": "human"}')
 
 
-@pytest.mark.parametrize(
-    ("env_id", "steps"), [("FetchReach-v4", 50), ("music_tf/PointPush-v0", 30)]
-)
+@cases(("env_id", "steps"), ("FetchReach-v4", 50), ("music_tf/PointPush-v0", 30))
 def test_time_is_over_with_the_last_step_and_not_before(env_id, steps):
     envs = LockstepEnvs(env_id, 1)
     for seed in (0, 1):
@@ -169,17 +164,15 @@ def test_actions_that_are_not_finite_or_of_a_wrong_shape_are_refused():
         envs.step(np.zeros((1, 3), np.float32), [0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "text"),
-    [
-        ("exception", "RuntimeError: the motor burns"),
-        ("nan", "observation[1]: expected a finite number, got nan"),
-        ("shape", "achieved_goal: expected shape (2,), got shape (3,)"),
-        ("missing", "desired_goal: expected shape (2,), got nothing"),
-        ("huge", "achieved_goal[1]: expected a finite number, got 1e+39"),
-        ("reward", "reward: expected a finite number, got inf"),
-        ("huge reward", "reward: expected a finite number, got -1e+39"),
-    ],
+    ("exception", "RuntimeError: the motor burns"),
+    ("nan", "observation[1]: expected a finite number, got nan"),
+    ("shape", "achieved_goal: expected shape (2,), got shape (3,)"),
+    ("missing", "desired_goal: expected shape (2,), got nothing"),
+    ("huge", "achieved_goal[1]: expected a finite number, got 1e+39"),
+    ("reward", "reward: expected a finite number, got inf"),
+    ("huge reward", "reward: expected a finite number, got -1e+39"),
 )
 def test_a_broken_environment_is_reported_and_leaves_the_others_alone(odd, fault, text):
     envs = LockstepEnvs(ODD, 2)
@@ -296,13 +289,11 @@ def test_reward_of_many_pens_ignores_their_turn_about_the_vertical():
     assert envs.goal_reward(achieved, turned).tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("compute", "says"),
-    [
-        (lambda achieved, info: achieved.sum(), r"must give \(5,\) finite numbers, got shape \(\)"),
-        (lambda achieved, info: achieved[:, 0] / 0, r"finite numbers, got non-finite"),
-        (lambda achieved, info: info["x"], r"infos \{\} fails: KeyError: 'x'"),
-    ],
+    (lambda achieved, info: achieved.sum(), r"must give \(5,\) finite numbers, got shape \(\)"),
+    (lambda achieved, info: achieved[:, 0] / 0, r"finite numbers, got non-finite"),
+    (lambda achieved, info: info["x"], r"infos \{\} fails: KeyError: 'x'"),
     ids=["mixes goals up", "is no number", "needs what only a step knows"],
 )
 def test_a_reward_is_refused_that(compute, says, odd, monkeypatch):

@@ -11,6 +11,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process.children import PIP_INSTALL
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.odd import ODD
 from tests.kit.started import python
@@ -23,13 +24,11 @@ gymnasium.register(id="UsersReach-v0", entry_point=PointReach, max_episode_steps
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wrong", "right"),
-    [
-        ("FetchPush-v3", "FetchPush-v4"),
-        ("fetchpickplace", "FetchPickAndPlace-v4"),
-        ("PointPush-v0", "music_tf/PointPush-v0"),
-    ],
+    ("FetchPush-v3", "FetchPush-v4"),
+    ("fetchpickplace", "FetchPickAndPlace-v4"),
+    ("PointPush-v0", "music_tf/PointPush-v0"),
 )
 def test_an_unknown_id_brings_the_nearest_one(wrong, right):
     with pytest.raises(UsageError, match=f"unknown environment '{wrong}'; did you mean '{right}'?"):
@@ -56,14 +55,12 @@ def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch)
         sys.modules.pop("users_module", None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "meant"),
-    [
-        ("tests.kit.arm:Arm-v1", "tests.kit.arm:Arm-v0"),
-        ("tests.kit.arm:ArmWithGoal-v0", "tests.kit.arm:ArmWithGoals-v0"),
-        ("tests.kit.arm:FetchPush-v3", "FetchPush-v4"),
-        ("tests.kit.arm:PandaPush-v2", "panda_gym:PandaPush-v3"),
-    ],
+    ("tests.kit.arm:Arm-v1", "tests.kit.arm:Arm-v0"),
+    ("tests.kit.arm:ArmWithGoal-v0", "tests.kit.arm:ArmWithGoals-v0"),
+    ("tests.kit.arm:FetchPush-v3", "FetchPush-v4"),
+    ("tests.kit.arm:PandaPush-v2", "panda_gym:PandaPush-v3"),
 )
 def test_an_unknown_id_of_a_module_brings_the_nearest_one_as_it_is_typed(typed, meant):
     if meant.startswith("panda"):
@@ -106,17 +103,15 @@ def test_a_module_with_a_fault_of_its_own_is_named_with_the_fault(tmp_path, monk
         make_environment("faulty_module:Mine-v0")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("space", "told"),
-    [
-        (spaces.Box(0, 1, (8, 8, 3)), r"got Box.*\nimages cannot be learned from"),
-        (spaces.Discrete(3), r"got Discrete\(3\)\n.*FlattenObservation"),
-        (spaces.Dict({"arm": spaces.Box(0, 1, (2,))}), r"got a dict with \['arm'\]\n.*Flatten"),
-        (
-            spaces.Dict(dict.fromkeys(GOAL_KEYS, spaces.Box(0, 1, (2,)))),
-            "has goals, but no method compute_reward",
-        ),
-    ],
+    (spaces.Box(0, 1, (8, 8, 3)), r"got Box.*\nimages cannot be learned from"),
+    (spaces.Discrete(3), r"got Discrete\(3\)\n.*FlattenObservation"),
+    (spaces.Dict({"arm": spaces.Box(0, 1, (2,))}), r"got a dict with \['arm'\]\n.*Flatten"),
+    (
+        spaces.Dict(dict.fromkeys(GOAL_KEYS, spaces.Box(0, 1, (2,)))),
+        "has goals, but no method compute_reward",
+    ),
 )
 def test_observations_that_are_no_vector_are_refused(space, told, monkeypatch):
     made = gymnasium.make(COUNTING)
@@ -183,14 +178,12 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
         find_spec("FetchPush-v4")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "missing", "extra"),
-    [
-        ("BipedalWalker-v3", "Box2D", "box2d"),
-        ("LunarLanderContinuous-v3", "Box2D", "box2d"),
-        ("panda_gym:PandaPush-v3", "panda_gym", "panda"),
-        ("my_bullet:Mine-v0", "pybullet", "panda"),
-    ],
+    ("BipedalWalker-v3", "Box2D", "box2d"),
+    ("LunarLanderContinuous-v3", "Box2D", "box2d"),
+    ("panda_gym:PandaPush-v3", "panda_gym", "panda"),
+    ("my_bullet:Mine-v0", "pybullet", "panda"),
 )
 def test_a_missing_simulator_is_named_with_our_extra(env_id, missing, extra, tmp_path, monkeypatch):
     (tmp_path / "my_bullet.py").write_text("import pybullet\n")

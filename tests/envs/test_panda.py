@@ -16,6 +16,7 @@ from music_tf.runs import judging
 from music_tf.runs.judging import compare, cover
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation, still
+from tests.kit.cases import cases
 
 pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
 
@@ -106,14 +107,12 @@ def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
     assert rows["scripted shove"]["coverage/object_cells"] > rows["ours"]["coverage/object_cells"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recipe", "task", "typed"),
-    [
-        ("ddpg_music", "Push", True),
-        ("ddpg_music", "Push", False),
-        ("ddpg_her", "Slide", False),
-        ("sac_music_skills", "PickAndPlace", False),
-    ],
+    ("ddpg_music", "Push", True),
+    ("ddpg_music", "Push", False),
+    ("ddpg_her", "Slide", False),
+    ("sac_music_skills", "PickAndPlace", False),
 )
 def test_a_recipe_trains_on_it(recipe, task, typed):
     words = [recipe, "--env-id", env_id(task), *SMALL.split(), *(TYPED.split() if typed else ())]

@@ -8,6 +8,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.point_robot import PointRobot
 from music_tf.errors import EnvironmentFault, UsageError
+from tests.kit.cases import cases
 
 POINT = "music_tf/PointRobot-v0"
 
@@ -111,13 +112,11 @@ class OddTasks(PointRobot):  # a family whose tasks are whatever a test wants
             raise KeyError("too far")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tasks", "text"),
-    [
-        ([1.0, 2.0], r"must give \[2, D\] numbers for 2 tasks, got \[2\]"),
-        ([[1.0]], r"must give \[2, D\] numbers for 2 tasks, got \[1, 1\]"),
-        ([[1.0], [np.nan]], "a task of .* is not finite"),
-    ],
+    ([1.0, 2.0], r"must give \[2, D\] numbers for 2 tasks, got \[2\]"),
+    ([[1.0]], r"must give \[2, D\] numbers for 2 tasks, got \[1, 1\]"),
+    ([[1.0], [np.nan]], "a task of .* is not finite"),
 )
 def test_tasks_that_are_no_vectors_of_finite_numbers_are_refused(monkeypatch, tasks, text):
     monkeypatch.setattr(OddTasks, "tasks", tasks)

@@ -8,6 +8,7 @@ from music_tf.envs.making import goal_environments, make_environment
 from music_tf.envs.registry import lookup
 from music_tf.envs.toys import PointPush, PointReach
 from music_tf.errors import EnvironmentFault
+from tests.kit.cases import cases
 from tests.kit.points import Point
 
 
@@ -21,22 +22,20 @@ def test_fetch_is_known_in_any_module_and_version_and_what_only_starts_like_it_i
     assert lookup("FetchPushMine-v4") == lookup("Mine-v0")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "bounds"),
-    [
-        ("FetchPush-v4", (-1.0, 0.0)),
-        ("FetchReachDense-v4", (-np.inf, 0.0)),
-        ("HandManipulateBlock-v1", (-1.0, 0.0)),
-        ("PointMaze_UMaze-v3", (0.0, 1.0)),
-        ("Mine-v0", (-np.inf, np.inf)),
-    ],
+    ("FetchPush-v4", (-1.0, 0.0)),
+    ("FetchReachDense-v4", (-np.inf, 0.0)),
+    ("HandManipulateBlock-v1", (-1.0, 0.0)),
+    ("PointMaze_UMaze-v3", (0.0, 1.0)),
+    ("Mine-v0", (-np.inf, np.inf)),
 )
 def test_task_rewards_are_bounded_where_they_are_known(env_id, bounds):
     assert lookup(env_id).reward_bounds == bounds
 
 
-@pytest.mark.parametrize(
-    "env_id", ["FetchReach-v4", "HandReach-v3", "PointMaze_UMaze-v3", "AntMaze_Large-v5", "Mine-v0"]
+@cases(
+    "env_id", "FetchReach-v4", "HandReach-v3", "PointMaze_UMaze-v3", "AntMaze_Large-v5", "Mine-v0"
 )
 def test_without_an_object_there_is_no_split_and_one_sentence_says_why(env_id):
     info = lookup(env_id)
@@ -67,9 +66,7 @@ def test_the_table_is_where_the_model_has_it(env_id):
     assert abs(observation[5] - support.rest_height) < 1e-4
 
 
-@pytest.mark.parametrize(
-    "env_id", ["HandManipulateEgg-v1", "HandManipulateBlockRotateZ_BooleanTouchSensors-v1"]
-)
+@cases("env_id", "HandManipulateEgg-v1", "HandManipulateBlockRotateZ_BooleanTouchSensors-v1")
 def test_hand_splits_into_joint_angles_and_pose_of_the_object(env_id):
     environment = make_environment(env_id)
     state, _ = environment.reset(seed=0)
@@ -88,16 +85,14 @@ def info_of(env_id, kwargs="{}"):
     return envs.info
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "kwargs", "bounds"),
-    [
-        ("HandManipulateBlock-v1", '{"reward_type": "dense"}', (-np.inf, 0.0)),
-        ("FetchReach-v4", '{"reward_type": "dense"}', (-np.inf, 0.0)),
-        ("FetchReach-v4", "{}", (-1.0, 0.0)),
-        ("FetchReachDense-v4", "{}", (-np.inf, 0.0)),
-        ("PointMaze_UMazeDense-v3", "{}", (0.0, 1.0)),
-        ("music_tf/UnitBox-v0", "{}", (-1.0, 1.0)),
-    ],
+    ("HandManipulateBlock-v1", '{"reward_type": "dense"}', (-np.inf, 0.0)),
+    ("FetchReach-v4", '{"reward_type": "dense"}', (-np.inf, 0.0)),
+    ("FetchReach-v4", "{}", (-1.0, 0.0)),
+    ("FetchReachDense-v4", "{}", (-np.inf, 0.0)),
+    ("PointMaze_UMazeDense-v3", "{}", (0.0, 1.0)),
+    ("music_tf/UnitBox-v0", "{}", (-1.0, 1.0)),
 )
 def test_arguments_decide_which_bounds_of_a_known_reward_hold(env_id, kwargs, bounds):
     assert info_of(env_id, kwargs).reward_bounds == bounds
@@ -114,13 +109,11 @@ class TenTimes(PointPush):  # pays ten times as much
         return 10.0 * super().compute_reward(achieved_goal, desired_goal, info)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "split"),
-    [
-        (lambda: gymnasium.wrappers.TransformReward(PointPush(), lambda reward: 9 * reward), True),
-        (TenTimes, True),
-        (Point, False),
-    ],
+    (lambda: gymnasium.wrappers.TransformReward(PointPush(), lambda reward: 9 * reward), True),
+    (TenTimes, True),
+    (Point, False),
     ids=["wrapped", "derived", "somebody else's"],
 )
 def test_what_an_id_says_holds_as_far_as_the_environment_is_that_one(make, split):

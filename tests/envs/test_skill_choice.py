@@ -15,6 +15,7 @@ from music_tf.errors import UsageError
 from music_tf.storage import loading
 from music_tf.storage.loading import load_policy
 from music_tf.types import Declared
+from tests.kit.cases import cases
 from tests.kit.saved_run import rows_of, save_run
 
 POINT = "music_tf/PointPush-v0"
@@ -123,12 +124,10 @@ def test_it_acts_as_the_run_does_and_goals_are_columns(run):
     plain.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "env_id", "text"),
-    [
-        ({"skills": 1}, POINT, "expected a run with several skills, .* is ddpg with 1 as one_hot"),
-        ({"skills": 2, "goals": "zero"}, "music_tf/PointReach-v0", "acts on 8 columns with 3 numb"),
-    ],
+    ({"skills": 1}, POINT, "expected a run with several skills, .* is ddpg with 1 as one_hot"),
+    ({"skills": 2, "goals": "zero"}, "music_tf/PointReach-v0", "acts on 8 columns with 3 numb"),
 )
 def test_runs_that_do_not_fit_are_refused(tmp_path, changes, env_id, text):
     save_run(tmp_path, **changes)

@@ -7,6 +7,7 @@ import pytest
 import music_tf
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
+from tests.kit.cases import cases
 
 FAMILY = "me/Pendulums-v0"
 
@@ -83,16 +84,11 @@ def of_other_actions(task):
     return gymnasium.wrappers.RescaleAction(pendulum(task), low, high)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "text"),
-    [
-        (
-            of_other_size,
-            r"same observation_space for all tasks, Box.*got Box.*for the task \[9.5\]",
-        ),
-        (of_other_actions, r"same action_space for all tasks, Box.*got Box.*for the task \[9.5\]"),
-        (lambda task: pendulum(task) if task[0] < 9 else None, r"environment, got None .* \[9.5\]"),
-    ],
+    (of_other_size, r"same observation_space for all tasks, Box.*got Box.*for the task \[9.5\]"),
+    (of_other_actions, r"same action_space for all tasks, Box.*got Box.*for the task \[9.5\]"),
+    (lambda task: pendulum(task) if task[0] < 9 else None, r"environment, got None .* \[9.5\]"),
 )
 def test_a_task_that_is_no_environment_of_the_same_sizes_is_refused(register, make, text):
     register(make, lambda count, _: np.full((count, 1), 8.0))

@@ -4,6 +4,7 @@ import pytest
 
 from music_tf.envs.registry import lookup
 from music_tf.envs.toys import BOX_STEPS, EPISODE_STEPS, PointPush, PointReach, Square
+from tests.kit.cases import cases
 
 
 def place(environment, point, disc, goal=(0.9, 0.9, 0.0)):
@@ -19,14 +20,12 @@ def test_point_moves_a_tenth_for_an_action_of_one():
     np.testing.assert_allclose(observation["observation"], [0.1, 0.45, 0.0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("point", "disc", "action", "after"),
-    [
-        ((0.0, 0.0), (0.2, 0.0), (1.0, 0.0, -1.0), (0.25, 0.0, 0.0)),
-        ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0, 1.0), (0.5, 0.0, 0.0)),
-        ((0.0, 0.0), (0.12, 0.0), (-1.0, 0.5, 1.0), (0.02, 0.05, 0.0)),
-        ((0.8, 0.0), (0.95, 0.0), (1.0, 0.0, -1.0), (1.05, 0.0, -0.5)),
-    ],
+    ((0.0, 0.0), (0.2, 0.0), (1.0, 0.0, -1.0), (0.25, 0.0, 0.0)),
+    ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0, 1.0), (0.5, 0.0, 0.0)),
+    ((0.0, 0.0), (0.12, 0.0), (-1.0, 0.5, 1.0), (0.02, 0.05, 0.0)),
+    ((0.8, 0.0), (0.95, 0.0), (1.0, 0.0, -1.0), (1.05, 0.0, -0.5)),
     ids=["pushed until it touches", "out of reach", "held, even backwards", "over the edge"],
 )
 def test_a_disc_goes_where_point_and_grip_take_it(point, disc, action, after):

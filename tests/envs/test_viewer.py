@@ -7,6 +7,7 @@ from music_tf.envs import viewer
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault, UsageError
+from tests.kit.cases import cases
 
 
 def test_a_toy_draws_its_present_state():
@@ -47,16 +48,10 @@ def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
         envs.render(0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("render", "kind", "said"),
-    [
-        (lambda: None, UsageError, r"render.. gave NoneType.*\ncure: return one under render_mode"),
-        (
-            lambda: 1 / 0,
-            EnvironmentFault,
-            r"ZeroDivisionError.*\ncure: let render.. run with render",
-        ),
-    ],
+    (lambda: None, UsageError, r"render.. gave NoneType.*\ncure: return one under render_mode"),
+    (lambda: 1 / 0, EnvironmentFault, r"ZeroDivisionError.*\ncure: let render.. run with render"),
     ids=["nothing", "exception"],
 )
 def test_an_environment_that_draws_itself_wrongly_is_told_so_and_not_the_screen(

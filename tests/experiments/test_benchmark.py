@@ -11,6 +11,7 @@ import pytest
 
 from experiments import benchmark
 from music_tf.errors import UsageError
+from tests.kit.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 PEAK = 70.320128e9
@@ -62,17 +63,15 @@ WORTH = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "flop"),
-    [
-        # Actor 1-1-1: 2, critic 2-1-1: 3. Target 2 + 3; value loss 3, its weights 3, inputs of its
-        # second layer 1; policy loss 2 + 3, back through the critic 1 + 1; actor's weights 2,
-        # inputs 1.
-        ({"inputs": 1, "actions": 1, "hidden": [1], "batch": 1}, 2 * 22),
-        # Per row: actor 29*256 + 2*256*256 + 256*4 = 139520, critic 33*256 + 2*256*256 + 256 =
-        # 139776; 3 actors + 132096 without its first layer + 4 critics + 2 * 131328 + 4*256.
-        ({}, 2 * 256 * 1_373_440),
-    ],
+    # Actor 1-1-1: 2, critic 2-1-1: 3. Target 2 + 3; value loss 3, its weights 3, inputs of its
+    # second layer 1; policy loss 2 + 3, back through the critic 1 + 1; actor's weights 2,
+    # inputs 1.
+    ({"inputs": 1, "actions": 1, "hidden": [1], "batch": 1}, 2 * 22),
+    # Per row: actor 29*256 + 2*256*256 + 256*4 = 139520, critic 33*256 + 2*256*256 + 256 =
+    # 139776; 3 actors + 132096 without its first layer + 4 critics + 2 * 131328 + 4*256.
+    ({}, 2 * 256 * 1_373_440),
 )
 def test_an_update_takes_the_products_of_its_layers(sizes, flop):
     assert benchmark.ddpg_update_flop(**sizes) == flop
@@ -243,13 +242,11 @@ def test_a_partial_run_leaves_the_stored_results_alone(taken, monkeypatch, capsy
     assert set(benchmark.KEYS) <= set(record)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "says"),
-    [
-        (["--only", "env_fetch_vs_mujoco"], "env_fetch_vs_mjstep"),
-        (["--repetitions", "0"], "at least 1"),
-        (["--table", "--out", "missing.json"], "make bench"),
-    ],
+    (["--only", "env_fetch_vs_mujoco"], "env_fetch_vs_mjstep"),
+    (["--repetitions", "0"], "at least 1"),
+    (["--table", "--out", "missing.json"], "make bench"),
 )
 def test_a_mistake_is_explained(words, says):
     with pytest.raises(UsageError, match=says):

@@ -6,6 +6,7 @@ import pytest
 from experiments import broken_joints
 from experiments.stored import RESULTS, ROOT
 from music_tf.errors import UsageError
+from tests.kit.cases import cases
 from tests.kit.saved_run import save_run
 
 CHEETAH = "music_tf/HalfCheetah-v0"
@@ -59,12 +60,10 @@ def test_the_page_tells_what_was_found():
     assert f"the best of five skills returns {skills} on average, `sac` {plain} " in page
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "text"),
-    [
-        (["none*", "none*"], r"none\*: names no run"),
-        (["a", "b", "--episodes", "3"], "expected an even number from 2 on, got 3"),
-    ],
+    (["none*", "none*"], r"none\*: names no run"),
+    (["a", "b", "--episodes", "3"], "expected an even number from 2 on, got 3"),
 )
 def test_wrong_words_are_refused(tmp_path, monkeypatch, words, text):
     monkeypatch.chdir(tmp_path)

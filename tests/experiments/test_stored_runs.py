@@ -6,6 +6,7 @@ from experiments import stored
 from music_tf.errors import UsageError
 from music_tf.storage.results import FINAL, WORLDS, StoredResult, header, read_result
 from music_tf.tools.study import Task
+from tests.kit.cases import cases
 
 SUPPORT, MOTION, LIFT = (
     *("eval/object_on_support_rate", "eval/object_comotion_m"),
@@ -35,19 +36,17 @@ def of_level(found):
     return tuple(found.get(name) for name in (stored.FIRST, stored.MINUTES, stored.HELD))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("level", "expected"),
-    [
-        # Epoch 2 is the first to meet both; of epochs 4 and 6, evaluated later, one does.
-        ({SUPPORT: 0.8, MOTION: 0.2}, (2.0, 2.0, 0.5)),
-        ({SUPPORT: 0.8, MOTION: 0.1}, (1.0, 1.0, 2 / 3)),
-        ({SUPPORT: 1.0}, (6.0, 6.0, None)),  # nothing was evaluated after
-        ({MOTION: 0.4}, (3.0, 3.0, 0.0)),
-        ({MOTION: 0.5}, (math.inf, math.inf, None)),
-        ({SUPPORT: 0.0, "eval/success_rate": 0.0}, (None, None, None)),  # never in one epoch
-        ({LIFT: 0.0}, (None, None, None)),  # no such column
-        ({}, (None, None, None)),
-    ],
+    # Epoch 2 is the first to meet both; of epochs 4 and 6, evaluated later, one does.
+    ({SUPPORT: 0.8, MOTION: 0.2}, (2.0, 2.0, 0.5)),
+    ({SUPPORT: 0.8, MOTION: 0.1}, (1.0, 1.0, 2 / 3)),
+    ({SUPPORT: 1.0}, (6.0, 6.0, None)),  # nothing was evaluated after
+    ({MOTION: 0.4}, (3.0, 3.0, 0.0)),
+    ({MOTION: 0.5}, (math.inf, math.inf, None)),
+    ({SUPPORT: 0.0, "eval/success_rate": 0.0}, (None, None, None)),  # never in one epoch
+    ({LIFT: 0.0}, (None, None, None)),  # no such column
+    ({}, (None, None, None)),
 )
 def test_epochs_without_an_evaluation_count_neither_way(tmp_path, level, expected):
     assert of_level(measured(tmp_path, SEED, level)) == expected
@@ -144,17 +143,15 @@ def test_what_was_learned_after_a_change_counts_as_new_and_what_moved_in_the_old
     assert worlds(CHANGED[2:]) == (7.5, None)  # of a world that never changed
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metric", "expected"),
-    [
-        ("eval/object_lift_rate", True),
-        ("skills/mean/skill/accuracy_heldout", True),
-        ("zero_shot/end_with_brake", True),
-        ("zero_shot/stop", False),
-        ("control/coverage", True),
-        ("control/coverage_cells", False),
-        ("eval/object_comotion_m", False),
-    ],
+    ("eval/object_lift_rate", True),
+    ("skills/mean/skill/accuracy_heldout", True),
+    ("zero_shot/end_with_brake", True),
+    ("zero_shot/stop", False),
+    ("control/coverage", True),
+    ("control/coverage_cells", False),
+    ("eval/object_comotion_m", False),
 )
 def test_shares_are_told_by_their_name(metric, expected):
     assert stored.is_share(metric) is expected

@@ -24,6 +24,7 @@ from music_tf.tools import pool as pools
 from music_tf.tools.pool import BLOCKED, DONE, FAILED, RUNNING, Pool
 from music_tf.tools.study import Condition, Picture, Study, StudyRun, Task, load_study, runs_of
 from tests.experiments import stand_in
+from tests.kit.cases import cases
 
 ROOT = pathlib.Path(__file__).parents[2]
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -234,13 +235,11 @@ def test_a_run_that_cannot_be_judged_is_not_stored_and_judged_next_time(folder, 
     assert read_result(stored(folder, "music")).columns["epoch"].tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "allowed"),
-    [
-        (("ddpg_her", "--env-id", "panda_gym:PandaPush-v3"), False),
-        (("mine:ddpg_mine", "--env-id", ENV), True),
-        (("ddpg_her", "--world.descriptor", "mine:see"), True),
-    ],
+    (("ddpg_her", "--env-id", "panda_gym:PandaPush-v3"), False),
+    (("mine:ddpg_mine", "--env-id", ENV), True),
+    (("ddpg_her", "--world.descriptor", "mine:see"), True),
 )
 def test_a_module_that_the_study_names_may_be_imported_by_what_judges(arguments, allowed):
     run = StudyRun(study="tiny", condition="her", env_id=ENV, seed=4, arguments=arguments)
@@ -366,60 +365,58 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     assert states == ["stopped", "waiting"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "expected"),
-    [
-        (("ddpg_her", "ddpg_hre"), "did you mean ddpg_her?"),
-        (("PointPush-v0", "PointPsh-v0"), "did you mean music_tf/PointPush-v0?"),
-        (("--music.train", "--music.trian"), "did you mean --music.train?"),
-        (('start_from="music"', 'start_from="musik"'), "did you mean music?"),
-        (("arguments=", "argumnets="), "did you mean arguments?"),
-        (('name="her"', 'name="music"'), "music is listed twice"),
-        (('name="music", ', 'name="music", start_from="her", '), "expected no circle"),
-        (("STUDY = ", "STUDIO = "), "to define STUDY"),
-        (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
-        (("(4,)", "(4, 4)"), "each once"),
-        (("(4,)", "(-1,)"), "seed: expected"),
-        (("epochs=2", "epochs=0"), "epochs: expected a whole number in [1, 1000000000], got 0"),
-        (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
-        (("epochs=2", "epochs=2.5"), "epochs: expected a whole number or None, got 2.5"),
-        (("epochs=2", "minutes='6'"), f"Task {ENV}: minutes: expected a number or None, got '6'"),
-        (("(4,)", "5"), "expected whole numbers, as in range(5) or (0, 1, 2), got 5"),
-        (("(4,)", "(True,)"), "seeds: expected whole numbers, as in range(5)"),
-        (("(4,)", "'45'"), "got '45'"),
-        (
-            ("epochs=2),)", "epochs=2))"),
-            "expected a tuple or list, as in (Task(...),) with its comma, got Task",
-        ),
-        (
-            ("looked at", "tuning"),
-            f"{ENV}: seeds: expected 100 to 119 in a study that tunes, got [4]; the others",
-        ),
-        (("looked at", "reported"), "expected others in a reported study, got [4]"),
-        (("looked at", "seen"), "role: expected one of tuning, reported, looked at, got 'seen'"),
-        (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
-        (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
-        (('"Does it run?"', "3"), "Study: question: expected text, got 3"),
-        (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
-        (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
-        (("epochs=2", "epochs=2, level=0.9"), "level: expected least values by metric, as in"),
-        (("epochs=2", "level={'eval/sucess_rate': 1}"), "did you mean eval/success_rate?"),
-        (('"Does it run?"', "'?', compared_with='musik'"), "did you mean music?"),
-        (('"Does it run?"', "'?', beside=('music',)"), "expected STUDY/CONDITION, as in"),
-        (('"Does it run?"', "'?', shown=dict.fromkeys('abcd', 'x')"), "at most 3 metrics, got 4"),
-        (('"Does it run?"', "'?', pictures=('one',)"), "as in (Picture(...),) with its comma"),
-        (('"Does it run?"', "'?', by_hand='make train'"), "not made by `music-tf study`: make"),
-        (('parts="actor"', f"tasks='{ENV}'"), "as in ('FetchPush-v4',) with its comma"),
-        (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
-        (
-            ('parts="actor"', "arguments=['--x', '1']"),
-            "Condition her: arguments: expected text, got ['--x'",
-        ),
-        (
-            ("conditions=(", 'conditions=Condition(name="one", recipe="ddpg") or ('),
-            "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got C",
-        ),
-    ],
+    (("ddpg_her", "ddpg_hre"), "did you mean ddpg_her?"),
+    (("PointPush-v0", "PointPsh-v0"), "did you mean music_tf/PointPush-v0?"),
+    (("--music.train", "--music.trian"), "did you mean --music.train?"),
+    (('start_from="music"', 'start_from="musik"'), "did you mean music?"),
+    (("arguments=", "argumnets="), "did you mean arguments?"),
+    (('name="her"', 'name="music"'), "music is listed twice"),
+    (('name="music", ', 'name="music", start_from="her", '), "expected no circle"),
+    (("STUDY = ", "STUDIO = "), "to define STUDY"),
+    (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
+    (("(4,)", "(4, 4)"), "each once"),
+    (("(4,)", "(-1,)"), "seed: expected"),
+    (("epochs=2", "epochs=0"), "epochs: expected a whole number in [1, 1000000000], got 0"),
+    (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
+    (("epochs=2", "epochs=2.5"), "epochs: expected a whole number or None, got 2.5"),
+    (("epochs=2", "minutes='6'"), f"Task {ENV}: minutes: expected a number or None, got '6'"),
+    (("(4,)", "5"), "expected whole numbers, as in range(5) or (0, 1, 2), got 5"),
+    (("(4,)", "(True,)"), "seeds: expected whole numbers, as in range(5)"),
+    (("(4,)", "'45'"), "got '45'"),
+    (
+        ("epochs=2),)", "epochs=2))"),
+        "expected a tuple or list, as in (Task(...),) with its comma, got Task",
+    ),
+    (
+        ("looked at", "tuning"),
+        f"{ENV}: seeds: expected 100 to 119 in a study that tunes, got [4]; the others",
+    ),
+    (("looked at", "reported"), "expected others in a reported study, got [4]"),
+    (("looked at", "seen"), "role: expected one of tuning, reported, looked at, got 'seen'"),
+    (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
+    (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
+    (('"Does it run?"', "3"), "Study: question: expected text, got 3"),
+    (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
+    (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
+    (("epochs=2", "epochs=2, level=0.9"), "level: expected least values by metric, as in"),
+    (("epochs=2", "level={'eval/sucess_rate': 1}"), "did you mean eval/success_rate?"),
+    (('"Does it run?"', "'?', compared_with='musik'"), "did you mean music?"),
+    (('"Does it run?"', "'?', beside=('music',)"), "expected STUDY/CONDITION, as in"),
+    (('"Does it run?"', "'?', shown=dict.fromkeys('abcd', 'x')"), "at most 3 metrics, got 4"),
+    (('"Does it run?"', "'?', pictures=('one',)"), "as in (Picture(...),) with its comma"),
+    (('"Does it run?"', "'?', by_hand='make train'"), "not made by `music-tf study`: make"),
+    (('parts="actor"', f"tasks='{ENV}'"), "as in ('FetchPush-v4',) with its comma"),
+    (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
+    (
+        ('parts="actor"', "arguments=['--x', '1']"),
+        "Condition her: arguments: expected text, got ['--x'",
+    ),
+    (
+        ("conditions=(", 'conditions=Condition(name="one", recipe="ddpg") or ('),
+        "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got C",
+    ),
 )
 def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change, expected):
     path = write(folder, change=change)
@@ -430,18 +427,13 @@ def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change,
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "expected"),
-    [
-        ({"metrics": ["eval/sucess_rate"]}, "did you mean eval/success_rate?"),
-        (
-            {"conditions": ["musik"]},
-            "Picture p: conditions: there is no 'musik'\ndid you mean music",
-        ),
-        ({"tasks": ["FetchPusch-v4"]}, "did you mean FetchPush-v4?"),
-        ({"axis": "hours"}, "axis: expected one of steps, minutes, got 'hours'"),
-        ({"lines": "all"}, "lines: expected one of means, seeds, got 'all'"),
-    ],
+    ({"metrics": ["eval/sucess_rate"]}, "did you mean eval/success_rate?"),
+    ({"conditions": ["musik"]}, "Picture p: conditions: there is no 'musik'\ndid you mean music"),
+    ({"tasks": ["FetchPusch-v4"]}, "did you mean FetchPush-v4?"),
+    ({"axis": "hours"}, "axis: expected one of steps, minutes, got 'hours'"),
+    ({"lines": "all"}, "lines: expected one of means, seeds, got 'all'"),
 )
 def test_a_picture_of_what_is_not_there_is_refused(words, expected):
     with pytest.raises(UsageError, match=re.escape(expected)):
@@ -454,9 +446,7 @@ def test_a_picture_of_what_is_not_there_is_refused(words, expected):
         )
 
 
-@pytest.mark.parametrize(
-    ("role", "seeds"), [("tuning", "(100, 119)"), ("reported", "(5, 99, 120, 200)")]
-)
+@cases(("role", "seeds"), ("tuning", "(100, 119)"), ("reported", "(5, 99, 120, 200)"))
 def test_each_role_has_seeds_of_its_own(folder, role, seeds):
     path = write(folder, seeds=seeds, change=("looked at", role))
     planned = load_study(path)

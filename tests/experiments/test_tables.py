@@ -9,6 +9,7 @@ from experiments import stored, study_pictures, study_readme, tables
 from music_tf.errors import UsageError
 from music_tf.storage.results import header
 from tests.experiments.test_stored_runs import CHANGED
+from tests.kit.cases import cases
 
 MARKER = re.compile(r"^<!-- results: ([\w ]+) -->$", re.MULTILINE)
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
@@ -164,14 +165,12 @@ def test_a_value_is_the_mean_of_a_condition_as_in_a_table(place):
         tables.filled(text.replace("/her", "/his"), place / "README.md", place)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "text"),
-    [
-        (("mine -->", "mien -->"), "there is no study 'mien'\ndid you mean mine?"),
-        (('"eval/success_rate": "success", "level/steps": "0.9 after"', ""), "mine: does not say"),
-        (('"eval/success_rate": "s', '"eval/succes": "s'), "mine: no run has 'eval/succes', which"),
-        (('"success"', "1"), "Study: shown: expected titles by metric"),
-    ],
+    (("mine -->", "mien -->"), "there is no study 'mien'\ndid you mean mine?"),
+    (('"eval/success_rate": "success", "level/steps": "0.9 after"', ""), "mine: does not say"),
+    (('"eval/success_rate": "s', '"eval/succes": "s'), "mine: no run has 'eval/succes', which"),
+    (('"success"', "1"), "Study: shown: expected titles by metric"),
 )
 def test_what_a_page_states_and_no_run_has_is_refused_with_page_and_row(place, change, text):
     store(place, "her", {0: 0.9})

@@ -14,6 +14,7 @@ from music_tf.reading.command import parse_train
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.places import find_source
 from music_tf.storage.start import start_line
+from tests.kit.cases import cases
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
@@ -32,17 +33,15 @@ def inherited(recipe, env_id, folder):
     return try_heritage(command.config, find_source(command.start.path), command.start.parts)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recipe", "folder", "parts"),
-    [
-        *(("ddpg_music_finetune", folder, WHOLE) for folder in TASKS),
-        *(("ddpg_music_finetune_her", folder, WHOLE) for folder in TASKS),
-        # Of a network that estimates information, with either learner
-        *((name, folder, ["statistics"]) for name in OF_STATISTICS for folder in TASKS),
-        ("sac_music_finetune", "push_sac", WHOLE),
-        ("sac_music_finetune_her", "push_sac", ["actor", "normalizer"]),
-        ("sac_music_prioritized", "push_sac", ["statistics"]),
-    ],
+    *(("ddpg_music_finetune", folder, WHOLE) for folder in TASKS),
+    *(("ddpg_music_finetune_her", folder, WHOLE) for folder in TASKS),
+    # Of a network that estimates information, with either learner
+    *((name, folder, ["statistics"]) for name in OF_STATISTICS for folder in TASKS),
+    ("sac_music_finetune", "push_sac", WHOLE),
+    ("sac_music_finetune_her", "push_sac", ["actor", "normalizer"]),
+    ("sac_music_prioritized", "push_sac", ["statistics"]),
 )
 def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
     assert inherited(recipe, TASKS[folder.removesuffix("_sac")], folder).record["parts"] == parts

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.jobs import DONE, ENVIRONMENT, HANGING, rows_of, run, state_of, train
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
@@ -11,13 +12,11 @@ def with_faulty(tmp_path, way, *more):
     return path, run(words, path)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("way", "text"),
-    [
-        ("raises", "RuntimeError: the motor burns"),
-        ("shape", "achieved_goal: expected shape (3,), got shape (2,)"),
-        ("missing", "desired_goal"),
-    ],
+    ("raises", "RuntimeError: the motor burns"),
+    ("shape", "achieved_goal: expected shape (3,), got shape (2,)"),
+    ("missing", "desired_goal"),
 )
 def test_an_environment_that_stays_broken_ends_the_run_after_four_tries(  # F16
     tmp_path, way, text
@@ -31,13 +30,11 @@ def test_an_environment_that_stays_broken_ends_the_run_after_four_tries(  # F16
     assert ended.err.count("music-tf:") == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("way", "steps"),
-    [
-        ("raises-once", ["80", "160"]),  # recovers, and costs an episode
-        ("nan-once", ["80", "160"]),
-        ("one-step", ["8", "16"]),  # episodes of one step are learned from
-    ],
+    ("raises-once", ["80", "160"]),  # recovers, and costs an episode
+    ("nan-once", ["80", "160"]),
+    ("one-step", ["8", "16"]),  # episodes of one step are learned from
 )
 def test_what_an_environment_may_do_leaves_a_whole_run(tmp_path, way, steps):  # F16
     path, ended = with_faulty(tmp_path, way)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.faults.trials import disturb, finish_and_compare, kill_a_rank, starting_seconds
+from tests.kit.cases import cases
 from tests.kit.jobs import BUG, ENDLESS, HANGING, Job, rows_of, train, until
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(600)]
@@ -22,17 +23,15 @@ def test_kills_at_random_times_cost_an_epoch_at_most_and_leave_nothing_behind(tm
     finish_and_compare(path, tmp_path / "reference", 4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("phase", "rank", "after"),
-    [
-        ("import", 1, 0),
-        ("make", 0, 0),
-        ("rollout", 1, 3),
-        ("update", 0, 3),
-        ("eval", 1, 1),
-        ("save", 0, 1),
-        ("log", 1, 1),
-    ],
+    ("import", 1, 0),
+    ("make", 0, 0),
+    ("rollout", 1, 3),
+    ("update", 0, 3),
+    ("eval", 1, 1),
+    ("save", 0, 1),
+    ("log", 1, 1),
 )
 def test_an_exception_on_one_rank_ends_the_job_with_one_traceback(  # F2
     tmp_path, phase, rank, after

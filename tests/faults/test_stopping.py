@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.jobs import (
     DONE,
     EPOCHS,
@@ -66,9 +67,11 @@ def test_sigterm_at_mpirun_itself_leaves_the_last_checkpoint_intact(tmp_path, wh
     continue_to_the_end_of(whole, path)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("how", "reference", "strokes"),
-    [("launch", "whole", 2), ("alone", "whole_alone", 2), ("alone", "whole_alone", 1)],
+    ("launch", "whole", 2),
+    ("alone", "whole_alone", 2),
+    ("alone", "whole_alone", 1),
 )
 def test_one_ctrl_c_lets_a_save_finish_and_a_second_one_ends_at_once(  # F25
     tmp_path, request, how, reference, strokes

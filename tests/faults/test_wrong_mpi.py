@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.jobs import ENVIRONMENT, environment, train
 from tests.kit.started import ended
 
@@ -59,12 +60,10 @@ def test_a_missing_mpirun_is_named_with_its_cure(elsewhere, tmp_path):  # F19
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mpirun", "cause"),
-    [
-        (OTHER_MPI, "mpirun and mpi4py belong to different MPI libraries"),
-        (ONE_FOR_ALL, "2 ranks were asked for, but mpirun started 1"),
-    ],
+    (OTHER_MPI, "mpirun and mpi4py belong to different MPI libraries"),
+    (ONE_FOR_ALL, "2 ranks were asked for, but mpirun started 1"),
 )
 def test_an_mpirun_whose_ranks_do_not_meet_is_refused(elsewhere, tmp_path, mpirun, cause):  # F19
     code, _, errors = elsewhere(launched(tmp_path / "run"), mpirun)

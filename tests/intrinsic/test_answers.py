@@ -17,6 +17,7 @@ from music_tf.intrinsic.answers import (
 )
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.training.update import Update
+from tests.kit.cases import cases
 from tests.kit.episodes import make_episodes
 from tests.kit.small import BASE, trainer_of
 from tests.kit.terms import made_transition
@@ -51,17 +52,15 @@ class Height(RewardTerm):  # answers whatever it is told to
         return self.answer
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "came"),
-    [
-        (PAID[..., None], "[1, 32, 1]"),
-        (PAID[0], "[32]"),
-        (tf.cast(PAID, tf.float64), "float64 [1, 32]"),
-        (np.ones((32, 1)), "float64 [32, 1]"),
-        (PAID > 0.0, "bool [1, 32]"),
-        (None, "nothing"),
-        (1.0, "1.0"),
-    ],
+    (PAID[..., None], "[1, 32, 1]"),
+    (PAID[0], "[32]"),
+    (tf.cast(PAID, tf.float64), "float64 [1, 32]"),
+    (np.ones((32, 1)), "float64 [32, 1]"),
+    (PAID > 0.0, "bool [1, 32]"),
+    (None, "nothing"),
+    (1.0, "1.0"),
 )
 @pytest.mark.parametrize("ask", [reward_of, gate_of])
 def test_a_reward_or_gate_that_does_not_fit_is_refused_with_both_shapes(ask, answer, came):
@@ -103,17 +102,12 @@ def test_of_several_shapes_the_one_that_fits_is_asserted():
         lost(tf.ones([3]))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "says"),
-    [
-        (tf.zeros([]), r"loss of height: expected \(loss, metrics\), got <tf.Tensor"),
-        ((tf.zeros([2, 32]), {}), r"loss of height: expected float32 \[\] or \[2\], got \[2, 32\]"),
-        ((tf.zeros([2]), None), "metrics of height: expected them by name, got None"),
-        (
-            (tf.zeros([2]), {"top": tf.zeros([])}),
-            r"top of height: expected float32 \[2\], got \[\]",
-        ),
-    ],
+    (tf.zeros([]), r"loss of height: expected \(loss, metrics\), got <tf.Tensor"),
+    ((tf.zeros([2, 32]), {}), r"loss of height: expected float32 \[\] or \[2\], got \[2, 32\]"),
+    ((tf.zeros([2]), None), "metrics of height: expected them by name, got None"),
+    ((tf.zeros([2]), {"top": tf.zeros([])}), r"top of height: expected float32 \[2\], got \[\]"),
 )
 def test_a_loss_is_one_number_or_one_a_worker_with_metrics_of_each(answer, says):
     with pytest.raises(UsageError, match=says):
@@ -137,9 +131,11 @@ def test_what_a_term_says_of_an_evaluation_is_numbers_by_name(answer):
         heldout_of(Height(answer), {}, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("feed", "came"),
-    [(np.zeros([3, 2]), r"shape \[3, 2\]"), (np.float32(1), r"shape \[\]"), (None, "nothing")],
+    (np.zeros([3, 2]), r"shape \[3, 2\]"),
+    (np.float32(1), r"shape \[\]"),
+    (None, "nothing"),
 )
 def test_a_feed_has_a_row_for_each_update(feed, came):
     check_feed("height", {"drawn": np.zeros([4, 2])}, 4)

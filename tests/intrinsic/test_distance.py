@@ -12,6 +12,7 @@ from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
 from music_tf.replay.buffer import ReplayBuffer, Shard
+from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, made_transition, train, weights_of
 
@@ -277,12 +278,10 @@ def test_a_lost_object_pays_what_its_setting_says():
     assert term.mixing.bounds == (-math.inf, math.inf)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "text"),
-    [
-        ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25"),
-        ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30"),
-    ],
+    ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25"),
+    ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30"),
 )
 def test_columns_that_do_not_exist_are_refused(config, text):
     with pytest.raises(UsageError, match=text):
@@ -297,17 +296,15 @@ def test_a_density_of_what_never_changes_is_refused():
     distance(distance="density", modelled=(8, 9), same=(9, 10))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "text"),
-    [
-        ({"distance.density_early": True}, "distance.density_early: expected a density"),
-        ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
-        ({"distance.modelled": (3,)}, "distance.modelled: says what a density models"),
-        (
-            {"condition.kind": "one_hot", "condition.size": None},
-            "needs at least 2 that act, got skills 1",
-        ),
-    ],
+    ({"distance.density_early": True}, "distance.density_early: expected a density"),
+    ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
+    ({"distance.modelled": (3,)}, "distance.modelled: says what a density models"),
+    (
+        {"condition.kind": "one_hot", "condition.size": None},
+        "needs at least 2 that act, got skills 1",
+    ),
 )
 def test_runs_in_which_it_cannot_work_are_refused(fields, text):
     with pytest.raises(UsageError, match=text):

@@ -13,6 +13,7 @@ from music_tf.intrinsic.base import TermContext
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.recipes.disk import DiskConfig
 from music_tf.types import EnvSpec
+from tests.kit.cases import cases
 from tests.kit.episodes import make_episodes
 from tests.kit.terms import made_transition
 
@@ -116,10 +117,11 @@ def test_the_first_skill_differs_from_a_reference_and_later_ones_from_all_before
     assert paid(term, (3.0, 3.0))[0] == [1.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("descriptor", "expected"),
-    # rows of the others are at (1, 0), (2, 0), (3, 0), or one step along x, or 10 times as far
-    [("position", 2.0), ("velocity", math.hypot(1.5, 0.0)), ("stride", 20.0)],
+    ("position", 2.0),
+    ("velocity", math.hypot(1.5, 0.0)),
+    ("stride", 20.0),
 )
 def test_what_is_compared_is_a_place_its_change_or_a_stride(descriptor, expected):
     term = term_of(descriptor=descriptor)

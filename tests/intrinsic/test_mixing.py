@@ -8,6 +8,7 @@ from music_tf.config.terms import TaskConfig
 from music_tf.intrinsic.base import Mixing, paid_for, schedule_value
 from music_tf.intrinsic.task import TaskReward
 from music_tf.recipes.music import MusicConfig
+from tests.kit.cases import cases
 from tests.kit.terms import context, made_transition
 
 MUSIC = Mixing(5000.0, (0.0, 1.0), -1.0, ((0.0, 1.0),))
@@ -89,30 +90,26 @@ def test_no_raw_reward_leaves_the_bounds(weight):
     assert found.max() <= 0.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("epoch", "value"),
-    [
-        (-1, 0.2),
-        (0, 0.2),
-        (24, 0.2),
-        (112, 0.6),  # half way from 24 to 200, so 0.2 + 0.8 / 2
-        (200, 1.0),
-        (10_000, 1.0),
-    ],
+    (-1, 0.2),
+    (0, 0.2),
+    (24, 0.2),
+    (112, 0.6),  # half way from 24 to 200, so 0.2 + 0.8 / 2
+    (200, 1.0),
+    (10_000, 1.0),
 )
 def test_schedules_are_linear_between_their_points_and_constant_outside(epoch, value):
     assert schedule_value(PUBLISHED, epoch) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("scale", "bounds", "clip"),
-    [
-        (1.0, (-1.0, 0.0), (-1.0, 0.0)),
-        (3.0, (0.0, 1.0), (0.0, 3.0)),
-        (-2.0, (-1.0, 0.0), (0.0, 2.0)),
-        (1.0, (-math.inf, 0.0), (-math.inf, 0.0)),
-        (0.0, (-math.inf, 0.0), (0.0, 0.0)),
-    ],
+    (1.0, (-1.0, 0.0), (-1.0, 0.0)),
+    (3.0, (0.0, 1.0), (0.0, 3.0)),
+    (-2.0, (-1.0, 0.0), (0.0, 2.0)),
+    (1.0, (-math.inf, 0.0), (-math.inf, 0.0)),
+    (0.0, (-math.inf, 0.0), (0.0, 0.0)),
 )
 def test_without_a_clip_the_task_reward_has_the_bounds_of_its_environment(scale, bounds, clip):
     assert TaskReward(TaskConfig(scale=scale), context(reward_bounds=bounds)).mixing.clip == clip
@@ -135,17 +132,15 @@ def test_the_task_reward_is_the_replayed_one():
     np.testing.assert_allclose(mixed(term.mixing, reward), [[-1.0, 0.5]])  # -2 -> -1.5 + 0.5
 
 
-@pytest.mark.parametrize(
+@cases(
     ("weight", "epoch", "retired"),
-    [
-        (((0.0, 1.0), (4.0, 0.0)), 3.9, False),  # 0.025
-        (((0.0, 1.0), (4.0, 0.0)), 4.0, True),
-        (((0.0, 1.0), (4.0, 0.0)), 100.0, True),
-        (((0.0, 0.0), (4.0, 1.0)), 0.0, False),  # nothing yet
-        (((0.0, 1.0), (2.0, 0.0), (5.0, 0.0), (6.0, 0.5)), 3.0, False),  # comes back
-        (((0.0, 0.0),), 0.0, True),
-        (((0.0, 1.0),), 1e6, False),
-    ],
+    (((0.0, 1.0), (4.0, 0.0)), 3.9, False),  # 0.025
+    (((0.0, 1.0), (4.0, 0.0)), 4.0, True),
+    (((0.0, 1.0), (4.0, 0.0)), 100.0, True),
+    (((0.0, 0.0), (4.0, 1.0)), 0.0, False),  # nothing yet
+    (((0.0, 1.0), (2.0, 0.0), (5.0, 0.0), (6.0, 0.5)), 3.0, False),  # comes back
+    (((0.0, 0.0),), 0.0, True),
+    (((0.0, 1.0),), 1e6, False),
 )
 def test_a_term_retires_when_its_weight_is_zero_for_good(weight, epoch, retired):
     assert MUSIC._replace(weight=weight).retired(epoch) is retired

@@ -13,6 +13,7 @@ from music_tf.networks.parameters import Layout
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.types import EnvSpec, Episodes, SplitSpec
+from tests.kit.cases import cases
 from tests.kit.terms import context, gradient_of_reward, train, transitions, weights_of
 
 STEPS = 50
@@ -495,10 +496,10 @@ def test_a_fixed_gain_measures_nothing():
     assert (term.gain, term.shared()) == (5000.0, {})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("paid", "full"),
-    # c m is clipped to 1, or log(1 + c m) to 2, with a gain c of 5000
-    [({}, 1.0 / 5000), ({"pay": "log", "clip": (0.0, 2.0)}, (math.e**2 - 1.0) / 5000)],
+    ({}, 1.0 / 5000),
+    ({"pay": "log", "clip": (0.0, 2.0)}, (math.e**2 - 1.0) / 5000),
 )
 def test_the_priority_of_an_episode_is_the_sum_of_bounds_up_to_what_is_paid_in_full(paid, full):
     term = music(pair_negatives="swap", **paid)

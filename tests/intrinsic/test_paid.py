@@ -8,6 +8,7 @@ from music_tf.recipes.controls import JointMotionConfig, RandomRewardConfig
 from music_tf.recipes.music import MusicConfig
 from music_tf.types import SplitSpec
 from tests.intrinsic.test_music import replay_of
+from tests.kit.cases import cases
 from tests.kit.small import MUSIC, go_on, paying, trainer_of
 from tests.kit.terms import context, transitions
 
@@ -72,13 +73,11 @@ def test_random_rewards_do_not_look_at_what_was_done():
     np.testing.assert_array_equal(term.reward({}, None, one), one["drawn"])
 
 
-@pytest.mark.parametrize(
+@cases(
     "term",
-    [
-        MusicConfig(gain="auto", pay="log", clip=(0.0, 4.0), trajectories=8),
-        JointMotionConfig(gain="auto", pay="log", clip=(0.0, 4.0)),
-        RandomRewardConfig(gain="auto", pay="log", clip=(0.0, 4.0)),
-    ],
+    MusicConfig(gain="auto", pay="log", clip=(0.0, 4.0), trajectories=8),
+    JointMotionConfig(gain="auto", pay="log", clip=(0.0, 4.0)),
+    RandomRewardConfig(gain="auto", pay="log", clip=(0.0, 4.0)),
     ids=lambda term: term.name,
 )
 def test_a_run_is_paid_by_a_logarithm_and_a_gain_that_follows(term):

@@ -11,6 +11,7 @@ from music_tf.intrinsic.skill import Skill
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.recipes.skills import SkillConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
+from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, train, weights_of
 
@@ -141,15 +142,13 @@ def test_the_reward_of_a_guess_is_zero_and_on_average_no_skill_pays_more_than_an
     assert np.max(rewards) <= math.log(SKILLS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "expected"),
-    [
-        ({"clip": (0.0, math.inf), "subtract_prior": True, "scale": 1.0}, (0.0, 1.098612)),
-        ({"clip": (0.0, math.inf), "subtract_prior": True, "scale": 2.0}, (0.0, 2.197225)),
-        ({"clip": (0.0, 0.25), "subtract_prior": True}, (0.0, 0.25)),
-        ({"clip": (-1.0, math.inf)}, (-1.0, 0.0)),
-        ({"clip": (2.0, 3.0), "subtract_prior": True}, (2.0, 2.0)),  # in order all the same
-    ],
+    ({"clip": (0.0, math.inf), "subtract_prior": True, "scale": 1.0}, (0.0, 1.098612)),
+    ({"clip": (0.0, math.inf), "subtract_prior": True, "scale": 2.0}, (0.0, 2.197225)),
+    ({"clip": (0.0, 0.25), "subtract_prior": True}, (0.0, 0.25)),
+    ({"clip": (-1.0, math.inf)}, (-1.0, 0.0)),
+    ({"clip": (2.0, 3.0), "subtract_prior": True}, (2.0, 2.0)),  # in order all the same
 )
 def test_no_bound_is_above_what_certainty_pays(config, expected):
     term = Skill(SkillConfig(**config), context(columns=(0,), skills=SKILLS))

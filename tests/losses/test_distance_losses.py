@@ -14,6 +14,7 @@ from music_tf.losses.distance import (
     squared_controllability_distance,
 )
 from music_tf.training.adam import AdamState, adam_step
+from tests.kit.cases import cases
 
 MEAN, LOG_DEVIATION, CHANGE = (
     tf.constant(values) for values in ([0.0, 0.1, -0.2], [-1.0, 0.0, 0.5], [0.1, 0.3, -0.1])
@@ -77,14 +78,12 @@ def test_another_unit_of_a_column_changes_distances_by_a_common_factor():
     np.testing.assert_allclose(after / before, 20.0 ** (2.0 / 5.0), rtol=1e-4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "reward", "left", "objective"),
-    [
-        # .03 x .5 + .04; mean square .00125, slack .0268307, of which 1e-6 counts at 3,000
-        ((0.03, -0.04), 0.055, 1e-6, 0.058),
-        # .3 x .5 + .2; mean square .065
-        ((0.3, -0.2), 0.35, SQUARED_DISTANCE - 0.065, 0.35 - 3000.0 * 0.0369193),
-    ],
+    # .03 x .5 + .04; mean square .00125, slack .0268307, of which 1e-6 counts at 3,000
+    ((0.03, -0.04), 0.055, 1e-6, 0.058),
+    # .3 x .5 + .2; mean square .065
+    ((0.3, -0.2), 0.35, SQUARED_DISTANCE - 0.065, 0.35 - 3000.0 * 0.0369193),
 )
 def test_what_a_step_is_worth_under_a_density_distance(step, reward, left, objective):
     step, towards = tf.constant(step), tf.constant([0.5, -1.0])
@@ -96,9 +95,10 @@ def test_what_a_step_is_worth_under_a_density_distance(step, reward, left, objec
     assert float(loss) == pytest.approx(-objective + math.log(3000.0) * left, rel=1e-4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "reward", "mean", "total"),
-    [((0.9, -0.6), 0.9391486, 0.001, -0.17), ((1.2, -1.1), 1.5205262, -0.325, -1.65)],
+    ((0.9, -0.6), 0.9391486, 0.001, -0.17),
+    ((1.2, -1.1), 1.5205262, -0.325, -1.65),
 )
 def test_what_a_step_is_worth_in_time(step, reward, mean, total):
     # squares .81 + .36 = 1.17 and 1.44 + 1.21 = 2.65, halved in the mean form

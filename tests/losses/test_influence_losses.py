@@ -11,6 +11,7 @@ from music_tf.losses.influence import (
     log_overlaps,
     variance_of,
 )
+from tests.kit.cases import cases
 
 
 def gaussians(means, variances):
@@ -35,9 +36,7 @@ def test_divergences_and_overlaps_have_their_known_values():
     np.testing.assert_allclose(overlaps, [[own[0], across], [across, own[1]]], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("apart", "variational", "product"), [(1.0, 0.2190702, 0.0), (3.0, 0.6820994, 0.4395142)]
-)
+@cases(("apart", "variational", "product"), (1.0, 0.2190702, 0.0), (3.0, 0.6820994, 0.4395142))
 def test_two_actions_have_the_influence_of_how_far_they_lead_apart(apart, variational, product):
     # log 2 - log(1 + e^(-apart^2 / 2)); log 2 - (1 + log 2 pi) / 2 + (log 4 pi) / 2
     # - log(1 + e^(-apart^2 / 4)), where that is above 0

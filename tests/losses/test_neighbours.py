@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.losses.neighbours import FAR, kth_nearest, kth_nearest_in_time
+from tests.kit.cases import cases
 
 PLACES = np.float32([[0, 0], [1, 0], [0, 2], [3, 0], [0, 4]])
 
@@ -12,13 +13,11 @@ def distance(query, rows, k):
     return float(kth_nearest(tf.constant([[query]], tf.float32), tf.constant([rows]), k)[0, 0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "sorted_distances"),
-    [
-        # from (.5, 0): sqrt(.25 + 4) to (0, 2), and sqrt(.25 + 16) to (0, 4)
-        ((0.5, 0.0), (0.5, 0.5, 2.061553, 2.5, 4.031129)),
-        ((3.0, 4.0), (3.0, 3.605551, 4.0, 4.472136, 5.0)),
-    ],
+    # from (.5, 0): sqrt(.25 + 4) to (0, 2), and sqrt(.25 + 16) to (0, 4)
+    ((0.5, 0.0), (0.5, 0.5, 2.061553, 2.5, 4.031129)),
+    ((3.0, 4.0), (3.0, 3.605551, 4.0, 4.472136, 5.0)),
 )
 def test_the_kth_nearest_is_the_kth_and_equal_ones_count_one_by_one(query, sorted_distances):
     for k, expected in enumerate(sorted_distances, 1):

@@ -2,16 +2,15 @@ import numpy as np
 import pytest
 
 from music_tf.losses.prior import effective_skills, learned_prior
+from tests.kit.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chances", "expected"),
-    [
-        ([0.25, 0.25, 0.25, 0.25], 4.0),
-        ([1.0, 0.0], 1.0),
-        ([0.5, 0.5, 0.0], 2.0),
-        ([0.75, 0.25], np.exp(0.5623351)),
-    ],
+    ([0.25, 0.25, 0.25, 0.25], 4.0),
+    ([1.0, 0.0], 1.0),
+    ([0.5, 0.5, 0.0], 2.0),
+    ([0.75, 0.25], np.exp(0.5623351)),
 )
 def test_the_effective_number_is_that_of_as_many_equal_ones(chances, expected):
     assert effective_skills(chances) == pytest.approx(expected)

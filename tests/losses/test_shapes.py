@@ -15,28 +15,27 @@ from music_tf.losses.temporal_difference import (
     td_target,
     value_target,
 )
+from tests.kit.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("loss", "shapes", "more"),
-    [
-        (donsker_varadhan, ([2, 5], [2, 1], [2, 5]), ()),
-        (donsker_varadhan, ([2, 5], [2, 5], [5]), ()),
-        (pair_bound, ([2, 2, 3, 4], [1]), (False,)),
-        (deterministic_policy_loss, ([1, 3], [1, 2, 4]), (1.0,)),
-        (entropy_reward, ([3],), (0.02, (-1.0, 0.0), True)),
-        (entropy_loss, ([1, 3], [3]), ()),
-        (skill_log_likelihood, ([4, 3], [4, 1]), ()),
-        (skill_hits, ([4, 3], [4, 1]), ()),
-        (td_target, ([2, 3], [2, 3], [2, 3]), ((-math.inf, math.inf),)),
-        (td_target, ([2, 3], [2, 1], [1, 2, 3]), ((-math.inf, math.inf),)),
-        (critic_loss, ([1, 2, 3], [2, 1]), ()),
-        (half_mean_critic_loss, ([1, 2, 3], [2, 1]), ()),
-        (value_target, ([1, 2, 3], [2, 1], []), ()),
-        (kth_nearest, ([2, 5, 3], [1, 7, 3]), (2,)),
-        (kth_nearest, ([2, 5, 3], [2, 7, 1]), (2,)),
-        (kth_nearest, ([5, 3], [7, 3]), (2,)),
-    ],
+    (donsker_varadhan, ([2, 5], [2, 1], [2, 5]), ()),
+    (donsker_varadhan, ([2, 5], [2, 5], [5]), ()),
+    (pair_bound, ([2, 2, 3, 4], [1]), (False,)),
+    (deterministic_policy_loss, ([1, 3], [1, 2, 4]), (1.0,)),
+    (entropy_reward, ([3],), (0.02, (-1.0, 0.0), True)),
+    (entropy_loss, ([1, 3], [3]), ()),
+    (skill_log_likelihood, ([4, 3], [4, 1]), ()),
+    (skill_hits, ([4, 3], [4, 1]), ()),
+    (td_target, ([2, 3], [2, 3], [2, 3]), ((-math.inf, math.inf),)),
+    (td_target, ([2, 3], [2, 1], [1, 2, 3]), ((-math.inf, math.inf),)),
+    (critic_loss, ([1, 2, 3], [2, 1]), ()),
+    (half_mean_critic_loss, ([1, 2, 3], [2, 1]), ()),
+    (value_target, ([1, 2, 3], [2, 1], []), ()),
+    (kth_nearest, ([2, 5, 3], [1, 7, 3]), (2,)),
+    (kth_nearest, ([2, 5, 3], [2, 7, 1]), (2,)),
+    (kth_nearest, ([5, 3], [7, 3]), (2,)),
 )
 def test_shapes_that_would_broadcast_are_refused(loss, shapes, more):
     with pytest.raises(ValueError, match=r"incompatible|shape|rank"):

@@ -14,6 +14,7 @@ from music_tf.measures.behaviour import (
     support_lost_at,
     visited_cells,
 )
+from tests.kit.cases import cases
 
 INFO = EnvironmentInfo(
     family="table",
@@ -57,34 +58,30 @@ def test_an_object_has_moved_beyond_five_centimetres(end, moved):
     assert metrics_of(AWAY, path(0.2, end))["object_moved"] == moved
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gripper", "last", "kept"),
-    [
-        (AWAY, (0.5, 0.5, 0.4), 1.0),
-        (AWAY, (1.01, 0.5, 0.4), 0.0),  # beside the table
-        (AWAY, (0.5, 0.5, 0.37), 0.0),  # below its surface
-        (AWAY, (0.5, 0.5, 0.6), 0.0),  # in the air, thrown
-        ((0.5, 0.5, 0.64), (0.5, 0.5, 0.6), 1.0),  # held, 4 cm below the gripper
-        ((0.5, 0.5, 0.66), (0.5, 0.5, 0.6), 0.0),  # 6 cm is too far to hold
-        ((1.2, 0.5, 0.6), (1.2, 0.5, 0.6), 1.0),  # held beside the table
-        ((1.2, 0.5, 0.4), (1.2, 0.5, 0.4), 0.0),  # at table height it is not raised
-    ],
+    (AWAY, (0.5, 0.5, 0.4), 1.0),
+    (AWAY, (1.01, 0.5, 0.4), 0.0),  # beside the table
+    (AWAY, (0.5, 0.5, 0.37), 0.0),  # below its surface
+    (AWAY, (0.5, 0.5, 0.6), 0.0),  # in the air, thrown
+    ((0.5, 0.5, 0.64), (0.5, 0.5, 0.6), 1.0),  # held, 4 cm below the gripper
+    ((0.5, 0.5, 0.66), (0.5, 0.5, 0.6), 0.0),  # 6 cm is too far to hold
+    ((1.2, 0.5, 0.6), (1.2, 0.5, 0.6), 1.0),  # held beside the table
+    ((1.2, 0.5, 0.4), (1.2, 0.5, 0.4), 0.0),  # at table height it is not raised
 )
 def test_an_object_ends_on_its_table_or_held(gripper, last, kept):
     assert metrics_of(gripper, [(0.5, 0.5, 0.4), last])["object_on_support"] == kept
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gripper", "places", "metres"),
-    [
-        # together 0.04; the object outruns the gripper, 0.04 against 0.01, and 0.03 apart is more
-        # than half of 0.04; together again 0.02
-        ((0.15, 0.19, 0.20, 0.22), (0.20, 0.24, 0.28, 0.30), 0.06),
-        ((0.1, 0.13), (0.15, 0.19), 0.04),  # 0.01 apart is at most half of 0.04
-        ((0.1, 0.14), (0.21, 0.25), 0.0),  # 0.11 from each other throughout
-        ((0.1, 0.14), (0.19, 0.245), 0.0),  # 0.09 before and 0.105 after the step
-        ((0.1, 0.155), (0.205, 0.245), 0.0),  # 0.105 before and 0.09 after it
-    ],
+    # together 0.04; the object outruns the gripper, 0.04 against 0.01, and 0.03 apart is more
+    # than half of 0.04; together again 0.02
+    ((0.15, 0.19, 0.20, 0.22), (0.20, 0.24, 0.28, 0.30), 0.06),
+    ((0.1, 0.13), (0.15, 0.19), 0.04),  # 0.01 apart is at most half of 0.04
+    ((0.1, 0.14), (0.21, 0.25), 0.0),  # 0.11 from each other throughout
+    ((0.1, 0.14), (0.19, 0.245), 0.0),  # 0.09 before and 0.105 after the step
+    ((0.1, 0.155), (0.205, 0.245), 0.0),  # 0.105 before and 0.09 after it
 )
 def test_comotion_is_the_path_together_with_a_gripper_within_ten_centimetres(
     gripper, places, metres
@@ -99,16 +96,14 @@ def test_comotion_of_an_episode_that_loses_the_object_is_nothing():
     assert metrics_of(gripper, places, length=1)["object_comotion_m"] == pytest.approx(0.04)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("high_steps", "height", "gripper", "length", "lifted"),
-    [
-        (10, 0.46, 0.46, 12, 1.0),
-        (9, 0.46, 0.46, 11, 0.0),
-        (10, 0.445, 0.445, 12, 0.0),
-        (10, 0.5, 0.54, 12, 1.0),
-        (10, 0.5, 0.56, 12, 0.0),  # the gripper is 6 cm away
-        (10, 0.5, 0.5, 11, 0.0),  # the last state lies after the end
-    ],
+    (10, 0.46, 0.46, 12, 1.0),
+    (9, 0.46, 0.46, 11, 0.0),
+    (10, 0.445, 0.445, 12, 0.0),
+    (10, 0.5, 0.54, 12, 1.0),
+    (10, 0.5, 0.56, 12, 0.0),  # the gripper is 6 cm away
+    (10, 0.5, 0.5, 11, 0.0),  # the last state lies after the end
 )
 def test_a_lift_takes_ten_steps_over_five_centimetres_near_the_gripper(
     high_steps, height, gripper, length, lifted
@@ -174,17 +169,15 @@ def test_coverage_counts_what_kept_episodes_did():
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gripper", "places", "kept", "brought", "cells"),
-    [
-        (AWAY, path(0.52, 0.53), 1, 0, 1),  # to the nearest cell
-        (AWAY, path(0.52, 0.61, y=0.98), 1, 1, 2),
-        (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.5)], 1, 1, 2),  # thrown, and over the table
-        (AWAY, [(0.52, 0.5, REST), (1.12, 0.5, 0.5)], 1, 0, 1),  # thrown beyond it
-        ((1.12, 0.5, 0.5), [(0.52, 0.5, REST), (1.12, 0.5, 0.5)], 1, 1, 2),  # held there
-        (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37)], 0, 0, 0),  # below the surface
-        (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37), (0.72, 0.5, REST)], 1, 1, 2),
-    ],
+    (AWAY, path(0.52, 0.53), 1, 0, 1),  # to the nearest cell
+    (AWAY, path(0.52, 0.61, y=0.98), 1, 1, 2),
+    (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.5)], 1, 1, 2),  # thrown, and over the table
+    (AWAY, [(0.52, 0.5, REST), (1.12, 0.5, 0.5)], 1, 0, 1),  # thrown beyond it
+    ((1.12, 0.5, 0.5), [(0.52, 0.5, REST), (1.12, 0.5, 0.5)], 1, 1, 2),  # held there
+    (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37)], 0, 0, 0),  # below the surface
+    (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37), (0.72, 0.5, REST)], 1, 1, 2),
 )
 def test_states_count_over_the_support_and_where_the_object_is_held(
     gripper, places, kept, brought, cells
@@ -200,14 +193,12 @@ def test_a_shove_off_the_table_has_many_cells_and_nothing_else():
     assert (found.pop("object_cells"), set(found.values())) == (13.0, {0.0})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("degrees", "entropy"),
-    [
-        (range(10, 360, 45), 1.0),
-        ((1, 20, 44, -350), 0.0),  # one sector, which begins at the x axis
-        ((181, -170, 91, 100), 1 / 3),
-        ((10, 190, 190, 190), (np.log(4) - 0.75 * np.log(3)) / np.log(8)),
-    ],
+    (range(10, 360, 45), 1.0),
+    ((1, 20, 44, -350), 0.0),  # one sector, which begins at the x axis
+    ((181, -170, 91, 100), 1 / 3),
+    ((10, 190, 190, 190), (np.log(4) - 0.75 * np.log(3)) / np.log(8)),
 )
 def test_directions_are_spread_over_eight_sectors(degrees, entropy):
     angles = np.radians(list(degrees))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from music_tf.measures.information import Information, mutual_information, paired_information
+from tests.kit.cases import cases
 
 
 def column(*values):
@@ -37,9 +38,12 @@ def test_four_pairs_by_hand():
     assert found == pytest.approx(11 / 6 - 17 / 8)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("correlation", "dimensions", "tolerance"),
-    [(0.5, 1, 0.04), (0.9, 1, 0.05), (0.8, 2, 0.1), (0.0, 3, 0.03)],
+    (0.5, 1, 0.04),
+    (0.9, 1, 0.05),
+    (0.8, 2, 0.1),
+    (0.0, 3, 0.03),
 )
 def test_gaussians_have_the_information_that_is_known(correlation, dimensions, tolerance):
     known = -0.5 * dimensions * math.log(1.0 - correlation**2)
@@ -73,14 +77,12 @@ def rest_of_both():
 COIN = np.repeat([0.0, 1.0], 200)[:, None]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pair", "known", "tolerance"),
-    [
-        ((COIN, COIN), math.log(2.0), 0.003),
-        ((COIN, np.tile([0.0, 1.0], 200)[:, None]), 0.0, 0.01),
-        (number_and_place(), math.log(5.0) - 0.8 * math.log(2.0), 0.06),
-        (rest_of_both(), math.log(2.0), 0.06),
-    ],
+    ((COIN, COIN), math.log(2.0), 0.003),
+    ((COIN, np.tile([0.0, 1.0], 200)[:, None]), 0.0, 0.01),
+    (number_and_place(), math.log(5.0) - 0.8 * math.log(2.0), 0.06),
+    (rest_of_both(), math.log(2.0), 0.06),
     ids=["equal coins", "two coins", "a number and a place around it", "a coin of rest"],
 )
 def test_ties_and_mixtures_have_the_information_that_is_known(pair, known, tolerance):

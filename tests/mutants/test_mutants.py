@@ -1,5 +1,6 @@
 import pytest
 
+from tests.kit.cases import cases
 from tests.mutants import mutants
 from tests.mutants.mutants import MUTANTS, ROOT, Mutant
 
@@ -31,9 +32,10 @@ def test_a_mutant_whose_place_is_not_found_once_is_named(text):
         Mutant("a-sign", "module.py", "a - b", "a + b", "tests").broken(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first_only", "killer", "met"),
-    [(True, None, ["near"]), (False, "far::test", ["near", "tests", "far::test"])],
+    (True, None, ["near"]),
+    (False, "far::test", ["near", "tests", "far::test"]),
 )
 def test_a_mutant_meets_the_tests_near_it_first_and_then_all_others(
     first_only, killer, met, tmp_path, monkeypatch

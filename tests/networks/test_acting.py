@@ -1,7 +1,6 @@
 import functools
 
 import numpy as np
-import pytest
 
 from music_tf.config.agents import DdpgConfig, SacConfig, SacValueConfig
 from music_tf.config.settings import NormalizerConfig
@@ -21,6 +20,7 @@ from music_tf.networks.acting import (
 )
 from music_tf.networks.models import deterministic_actor, gaussian_actor
 from music_tf.networks.parameters import Network
+from tests.kit.cases import cases
 
 MODELS = {
     "deterministic": deterministic_actor,
@@ -40,15 +40,13 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [
-        DdpgConfig(),
-        SacConfig(),
-        SacConfig(linear_features=False),
-        SacConfig(deviation="softplus"),
-        SacValueConfig(deviation="clip", linear_features=False),
-    ],
+    DdpgConfig(),
+    SacConfig(),
+    SacConfig(linear_features=False),
+    SacConfig(deviation="softplus"),
+    SacValueConfig(deviation="clip", linear_features=False),
 )
 def test_weights_have_names_shapes_and_order_of_the_model(config):
     network = Network("actor", MODELS[config.actor](4, 3, (8, 5), np.random.default_rng(0)), 0.0)

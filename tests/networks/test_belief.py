@@ -8,6 +8,7 @@ from music_tf.networks.belief import Belief, Encoder, Steps, context_rows, encod
 from music_tf.recipes.pearl import PearlConfig
 from tests.agents.test_pearl import ACTIONS, OBSERVED, PearlCase
 from tests.kit import encoders
+from tests.kit.cases import cases
 
 
 def weights_of(case):
@@ -21,8 +22,8 @@ trust(OWN)
 
 
 @pytest.mark.parametrize("encoder", ["mlp", "gru", *OWN])
-@pytest.mark.parametrize(
-    "kind", [{}, {"deterministic_latent": True}, {"posterior": "full"}], ids=lambda kind: str(*kind)
+@cases(
+    "kind", {}, {"deterministic_latent": True}, {"posterior": "full"}, ids=lambda kind: str(*kind)
 )
 def test_numpy_infers_what_the_learner_does(encoder, kind):
     case = PearlCase(encoder=encoder, **kind)
@@ -102,14 +103,12 @@ def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():
     np.testing.assert_allclose(twice.mean, once.mean, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "outputs"),
-    [
-        ({}, 6),  # mean and variance of three numbers
-        ({"deterministic_latent": True, "posterior": "full"}, 3),
-        ({"posterior": "full"}, 4),  # one direction, and how far along it
-        ({"posterior": "full", "encoder": "gru"}, 12),  # three of them: one state says all
-    ],
+    ({}, 6),  # mean and variance of three numbers
+    ({"deterministic_latent": True, "posterior": "full"}, 3),
+    ({"posterior": "full"}, 4),  # one direction, and how far along it
+    ({"posterior": "full", "encoder": "gru"}, 12),  # three of them: one state says all
 )
 def test_an_encoder_has_as_many_outputs_as_its_belief_needs(changes, outputs):
     assert PearlConfig(latent_size=3, **changes).inference.outputs == outputs

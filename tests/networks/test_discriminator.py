@@ -5,6 +5,7 @@ import pytest
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Layout, Network
+from tests.kit.cases import cases
 
 SEEN = {"components": [0, 2], "state": "next"}
 SCALE = np.array([[0.1, -0.2], [2.0, 0.5]], np.float32)
@@ -72,17 +73,15 @@ def test_values_beside_the_observation_have_no_columns_and_without_one_there_is_
     assert discriminator_of({"parameters/actor/x": np.zeros(1)}, SEEN, (4, 6), 3) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "hidden", "skills", "scale", "text"),
-    [
-        (SEEN, (4, 7), 3, SCALE, r"hidden_1/kernel: expected \(4, 7\), found \(4, 6\)"),
-        (SEEN, (4, 6, 6), 3, SCALE, "hidden_2/kernel: expected .*, found nothing"),
-        (SEEN, (4, 6), 4, SCALE, r"logits/kernel: expected \(6, 4\), found \(6, 3\)"),
-        (SEEN, (4, 6), 3, SCALE[:1], "does not fit its 2 inputs"),
-        ({"components": [1], "state": "next"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
-        ({"components": [0, 2], "state": "then"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
-        (None, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
-    ],
+    (SEEN, (4, 7), 3, SCALE, r"hidden_1/kernel: expected \(4, 7\), found \(4, 6\)"),
+    (SEEN, (4, 6, 6), 3, SCALE, "hidden_2/kernel: expected .*, found nothing"),
+    (SEEN, (4, 6), 4, SCALE, r"logits/kernel: expected \(6, 4\), found \(6, 3\)"),
+    (SEEN, (4, 6), 3, SCALE[:1], "does not fit its 2 inputs"),
+    ({"components": [1], "state": "next"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
+    ({"components": [0, 2], "state": "then"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
+    (None, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
 )
 def test_one_of_another_run_is_refused(inputs, hidden, skills, scale, text):
     _, saved = arrays()

@@ -6,6 +6,7 @@ from music_tf.intrinsic.distance import Distance
 from music_tf.networks.embedding import embedding_of
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig
+from tests.kit.cases import cases
 from tests.kit.terms import context
 
 SCALE = (np.float32([1.0, -2.0]), np.float32([0.5, 4.0]))
@@ -35,14 +36,12 @@ def test_directions_are_those_of_the_term_that_learned_them(constraint):
     assert found.columns == (3, 4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("condition", "way", "towards"),
-    [
-        ("sphere", (3.0, -4.0), (0.6, -0.8)),
-        ("gaussian", (3.0, -4.0), (0.6 * 2**0.5, -0.8 * 2**0.5)),
-        ("one_hot", (3.0, -4.0), (1.0, 0.0)),
-        ("sphere", (0.0, 0.0), (1.0, 0.0)),
-    ],
+    ("sphere", (3.0, -4.0), (0.6, -0.8)),
+    ("gaussian", (3.0, -4.0), (0.6 * 2**0.5, -0.8 * 2**0.5)),
+    ("one_hot", (3.0, -4.0), (1.0, 0.0)),
+    ("sphere", (0.0, 0.0), (1.0, 0.0)),
 )
 def test_a_direction_becomes_the_condition_that_leads_there(condition, way, towards):
     _, _, arrays, settings = saved()
@@ -55,20 +54,12 @@ def test_a_checkpoint_without_an_embedding_has_none():
     assert embedding_of({}, {}, settings, "sphere", 2, 6) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "text"),
-    [
-        (
-            {"parameters/phi/hidden_1/kernel": np.zeros([8, 9])},
-            r"hidden_1/kernel: expected \(8, 8\)",
-        ),
-        (
-            {"parameters/phi/point/bias": np.zeros([3])},
-            r"point/bias: expected \(2,\), found \(3,\)",
-        ),
-        ({"scales/phi": np.zeros([2, 5])}, "what it sees does not fit its 2 inputs"),
-        ({"parameters/phi/hidden_0/kernel": np.float32(1.0)}, r"expected a matrix, found \(\)"),
-    ],
+    ({"parameters/phi/hidden_1/kernel": np.zeros([8, 9])}, r"hidden_1/kernel: expected \(8, 8\)"),
+    ({"parameters/phi/point/bias": np.zeros([3])}, r"point/bias: expected \(2,\), found \(3,\)"),
+    ({"scales/phi": np.zeros([2, 5])}, "what it sees does not fit its 2 inputs"),
+    ({"parameters/phi/hidden_0/kernel": np.float32(1.0)}, r"expected a matrix, found \(\)"),
 )
 def test_what_does_not_fit_is_named(change, text):
     _, _, arrays, settings = saved()

@@ -9,6 +9,7 @@ from music_tf.networks.models import (
     plain,
     statistics_network,
 )
+from tests.kit.cases import cases
 
 FETCH_INPUTS, FETCH_ACTIONS = 25 + 1 + 3, 4
 HIDDEN = (256, 256, 256)
@@ -18,21 +19,19 @@ def rng():
     return np.random.default_rng(0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("model", "parameters"),
-    [
-        # 29*256+256 + 2*(256*256+256) + 256*4+4
-        (lambda: deterministic_actor(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 140_292),
-        # 29*256+256 + 3*(256*256+256) + 2*(256*4+4)
-        (lambda: gaussian_actor(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 207_112),
-        # 33*256+256 + 2*(256*256+256) + 256+1
-        (lambda: critic(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 140_545),
-        # 2*(3*128+128) + 128+1
-        (lambda: statistics_network(3, 3, 128, rng()), 1_153),
-        # 3*128+128 + 2*(128*128+128) + 128*K+K
-        (lambda: plain(3, 1, "logits", (128, 128, 128), rng()), 33_665),
-        (lambda: plain(3, 5, "logits", (128, 128, 128), rng()), 34_181),
-    ],
+    # 29*256+256 + 2*(256*256+256) + 256*4+4
+    (lambda: deterministic_actor(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 140_292),
+    # 29*256+256 + 3*(256*256+256) + 2*(256*4+4)
+    (lambda: gaussian_actor(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 207_112),
+    # 33*256+256 + 2*(256*256+256) + 256+1
+    (lambda: critic(FETCH_INPUTS, FETCH_ACTIONS, HIDDEN, rng()), 140_545),
+    # 2*(3*128+128) + 128+1
+    (lambda: statistics_network(3, 3, 128, rng()), 1_153),
+    # 3*128+128 + 2*(128*128+128) + 128*K+K
+    (lambda: plain(3, 1, "logits", (128, 128, 128), rng()), 33_665),
+    (lambda: plain(3, 5, "logits", (128, 128, 128), rng()), 34_181),
 )
 def test_parameter_counts_are_those_of_the_release(model, parameters):
     assert model().count_params() == parameters
@@ -79,13 +78,11 @@ def test_log_deviations_lie_between_minus_five_and_two():
     np.testing.assert_allclose(model(inputs)[1], np.full([200, 3], -1.5))  # -5 + 3.5 (0 + 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("actor", "expected"),
-    [
-        # w = -30, 0, 30 through 0.001 + log(1 + e^w), and through exp(clip(w, -20, 2))
-        ("gaussian_plain_softplus", [0.001, 0.001 + np.log(2.0), 30.001]),
-        ("gaussian_clip", [np.exp(-20.0), 1.0, np.exp(2.0)]),
-    ],
+    # w = -30, 0, 30 through 0.001 + log(1 + e^w), and through exp(clip(w, -20, 2))
+    ("gaussian_plain_softplus", [0.001, 0.001 + np.log(2.0), 30.001]),
+    ("gaussian_clip", [np.exp(-20.0), 1.0, np.exp(2.0)]),
 )
 def test_deviations_are_what_the_actor_is_named_for(actor, expected):
     model = gaussian_actor(1, 3, (1,), rng(), actor)
@@ -95,15 +92,13 @@ def test_deviations_are_what_the_actor_is_named_for(actor, expected):
     np.testing.assert_allclose(found, [expected], rtol=1e-4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("initializer", "scales"),
-    [
-        # deviations of hidden layers and of the head: a uniform one in [-a, a] has a / sqrt(3)
-        ("glorot", (np.sqrt(2.0 / 700), np.sqrt(2.0 / 310))),
-        ("lecun_uniform", (np.sqrt(1.0 / 400), np.sqrt(1.0 / 300))),
-        ("he_normal", (np.sqrt(2.0 / 400), np.sqrt(2.0 / 310))),
-        ("orthogonal", (np.sqrt(1.0 / 400), np.sqrt(1.0 / 300))),
-    ],
+    # deviations of hidden layers and of the head: a uniform one in [-a, a] has a / sqrt(3)
+    ("glorot", (np.sqrt(2.0 / 700), np.sqrt(2.0 / 310))),
+    ("lecun_uniform", (np.sqrt(1.0 / 400), np.sqrt(1.0 / 300))),
+    ("he_normal", (np.sqrt(2.0 / 400), np.sqrt(2.0 / 310))),
+    ("orthogonal", (np.sqrt(1.0 / 400), np.sqrt(1.0 / 300))),
 )
 def test_kernels_start_as_the_initialiser_says_and_biases_at_zero(initializer, scales):
     model = deterministic_actor(400, 10, (300,), rng(), initializer)

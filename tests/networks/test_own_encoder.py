@@ -8,6 +8,7 @@ from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks.own_encoder import own_encoder, own_outputs
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit import encoders
+from tests.kit.cases import cases
 
 
 def inference_of(function, trusted=True):
@@ -27,17 +28,15 @@ def test_a_model_that_fits_is_taken(function):
     assert first.weight_names[0] == "encoder/0/kernel"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "told"),
-    [
-        ("flat", r"maps contexts \[B, N, 5\] to \[B, M, 4\], got \[2, 4\] for \[2, 3, 5\]"),
-        ("narrow", r"got \[2, 3, 3\] for"),
-        ("running", r"weights are all trainable; got 4 trainable and 2 others .*moving_mean"),
-        ("weightless", r"got 0 trainable and 0 others"),
-        ("nothing", r"must return a keras\.Model .* got None"),
-        ("failing", r"failing fails: ZeroDivisionError: in the encoder"),
-        ("missing", r"there is no 'missing' in"),
-    ],
+    ("flat", r"maps contexts \[B, N, 5\] to \[B, M, 4\], got \[2, 4\] for \[2, 3, 5\]"),
+    ("narrow", r"got \[2, 3, 3\] for"),
+    ("running", r"weights are all trainable; got 4 trainable and 2 others .*moving_mean"),
+    ("weightless", r"got 0 trainable and 0 others"),
+    ("nothing", r"must return a keras\.Model .* got None"),
+    ("failing", r"failing fails: ZeroDivisionError: in the encoder"),
+    ("missing", r"there is no 'missing' in"),
 )
 def test_what_does_not_fit_is_refused_with_what_was_expected(function, told):
     with pytest.raises(UsageError, match=f"^agent\\.encoder: .*{told}"):
@@ -49,19 +48,17 @@ def test_a_file_imports_no_encoder():
         own_encoder(inference_of("late", trusted=False), 5)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("edit", "told"),
-    [
-        (
-            {"encoder/4/kernel": np.zeros([4, 4], np.float32)},  # a layer was removed
-            r"encoder/4/kernel: expected no such weight, found \(4, 4\) in the checkpoint",
-        ),
-        ({"encoder/3/bias": None}, r"encoder/3/bias: expected \(4,\), found no such weight"),
-        (
-            {"encoder/0/kernel": np.zeros([5, 6], np.float32)},
-            r"encoder/0/kernel: expected \(5, 4\), found \(5, 6\)",
-        ),
-    ],
+    (
+        {"encoder/4/kernel": np.zeros([4, 4], np.float32)},  # a layer was removed
+        r"encoder/4/kernel: expected no such weight, found \(4, 4\) in the checkpoint",
+    ),
+    ({"encoder/3/bias": None}, r"encoder/3/bias: expected \(4,\), found no such weight"),
+    (
+        {"encoder/0/kernel": np.zeros([5, 6], np.float32)},
+        r"encoder/0/kernel: expected \(5, 4\), found \(5, 6\)",
+    ),
     ids=["removed", "added", "width"],
 )
 def test_weights_of_another_model_than_the_function_makes_are_refused(edit, told):

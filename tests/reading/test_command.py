@@ -17,6 +17,7 @@ from music_tf.errors import UsageError
 from music_tf.hints import choices_of, kinds_of
 from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
 from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
+from tests.kit.cases import cases
 from tests.kit.typos import typos
 
 FIELDS = {
@@ -167,14 +168,12 @@ def test_typed_values_arrive_the_last_of_several_wins_and_the_command_keeps_them
     assert not command.resume
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "found"),
-    [
-        ("--agent.return-clip -20 0 ddpg", (-20.0, 0.0)),
-        ("ddpg --agent.return-clip=-inf 3.5", (-math.inf, 3.5)),
-        ("--agent.return-clip symmetric ddpg", "symmetric"),
-        ("ddpg --agent.return_clip=auto", "auto"),
-    ],
+    ("--agent.return-clip -20 0 ddpg", (-20.0, 0.0)),
+    ("ddpg --agent.return-clip=-inf 3.5", (-math.inf, 3.5)),
+    ("--agent.return-clip symmetric ddpg", "symmetric"),
+    ("ddpg --agent.return_clip=auto", "auto"),
 )
 def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     command = parse_train(words.split())
@@ -187,30 +186,26 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
 BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symmetric, auto, got"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "text"),
-    [
-        ("--agent.return-clip 0 -20", f"agent.return_clip: {BOUNDS} (0.0, -20.0)"),
-        ("--agent.return-clip nan 0", f"agent.return_clip: {BOUNDS}"),
-        ("--agent.return-clip -20", "--agent.return-clip: expected 2 values, got 1"),
-        ("--agent.return-clip -20 off", f"--agent.return-clip: {BOUNDS} '-20 off'"),
-        ("--agent.return-clip of", f"--agent.return-clip: {BOUNDS} 'of'\ndid you mean off?"),
-        ("--agent.return-clip", "--agent.return-clip: expected a value, got none"),
-        ("--env.remake --seed 1", "--env.remake: expected True or False, got none"),
-        ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
-        ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
-        ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
-        ("--agent.polyak-every 0", "expected a whole number in [1, 1000000] or one of cycle, upd"),
-        ("--agent.polyak-every updat", "cycle, update, got 'updat'\ndid you mean update?"),
-    ],
+    ("--agent.return-clip 0 -20", f"agent.return_clip: {BOUNDS} (0.0, -20.0)"),
+    ("--agent.return-clip nan 0", f"agent.return_clip: {BOUNDS}"),
+    ("--agent.return-clip -20", "--agent.return-clip: expected 2 values, got 1"),
+    ("--agent.return-clip -20 off", f"--agent.return-clip: {BOUNDS} '-20 off'"),
+    ("--agent.return-clip of", f"--agent.return-clip: {BOUNDS} 'of'\ndid you mean off?"),
+    ("--agent.return-clip", "--agent.return-clip: expected a value, got none"),
+    ("--env.remake --seed 1", "--env.remake: expected True or False, got none"),
+    ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
+    ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
+    ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
+    ("--agent.polyak-every 0", "expected a whole number in [1, 1000000] or one of cycle, upd"),
+    ("--agent.polyak-every updat", "cycle, update, got 'updat'\ndid you mean update?"),
 )
 def test_what_is_neither_word_nor_number_is_refused(words, text):
     assert text in refusal("ddpg", *words.split())
 
 
-@pytest.mark.parametrize(
-    ("value", "found"), [(["-inf", 0], (-math.inf, 0.0)), ("off", "off"), ([1, 2, 3], None)]
-)
+@cases(("value", "found"), (["-inf", 0], (-math.inf, 0.0)), ("off", "off"), ([1, 2, 3], None))
 def test_a_stored_bound_is_read_or_refused(value, found):
     stored = run_to_json(StoredRun("ddpg", "laptop", (), recipes.resolve("ddpg")))["config"]
     stored["agent"]["return_clip"] = value
@@ -238,51 +233,46 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     assert parse_train(typed).config.agent.entropy_scale == 0.5
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "parts"),
-    [
-        ("ddpg -seed 3", ["'-seed'", "--seed"]),
-        (
-            "ddpg --learning-rate 1",
-            ["did you mean --music.learning-rate or ", "--skill.learning-rate"],
-        ),
-        ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
-        ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
-        ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
-        ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
-        ("ddpg_music --rewards task --music.gain 2", ["--music.gain", "--rewards task music"]),
-        ("ddpg --music.agent 0", ["'--music.agent'", "--world.agent"]),
-        ("ddpg --music.surrounding 0", ["--world.surrounding"]),
-        ("ddpg --skill.components 0", ["--world.descriptor"]),
-        ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
-        ("ddpg --world.agent 0 1 --world.surrounding 1 2", ["world.surrounding", "both have [1]"]),
-        ("ddpg --world.object 3 4 5 6", ["world.object", "one, two or three", "(3, 4, 5, 6)"]),
-        ("ddpg --world.gripper 3 3 4", ["world.gripper", "three different ones", "(3, 3, 4)"]),
-        ("ddpg --world.arm 0 1", ["world.arm", "three different ones for x, y and z", "(0, 1)"]),
-        ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
-        ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
-        ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
-        ("ddpg --world.descriptor foot_contact", ["'foot_contact'\ndid you mean foot_contacts?"]),
-        ("sac_diayn --skills 1", ["skills", "at least 2 that act", "skills 1", "--skills 5"]),
-        ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
-        ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
-        ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
-        ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
-        ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
-        ("ddpg --world.extras a a", ["world.extras", "each name once"]),
-        ("ddpg --world.extras music_tf/descriptor", ["world.extras", "NAME=module:function"]),
-        ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),
-        ("ddpg_music --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
-        ("ddpg --seed", ["--seed", "a value", "none"]),
-        ("ddpg --resume=1", ["--resume", "no value"]),
-        ("ddpg --run-dir=", ["--run-dir", "''"]),
-        ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
-        ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
-        ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
-        ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
-        ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
-        ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
-    ],
+    ("ddpg -seed 3", ["'-seed'", "--seed"]),
+    ("ddpg --learning-rate 1", ["did you mean --music.learning-rate or ", "--skill.learning-rate"]),
+    ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
+    ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
+    ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
+    ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
+    ("ddpg_music --rewards task --music.gain 2", ["--music.gain", "--rewards task music"]),
+    ("ddpg --music.agent 0", ["'--music.agent'", "--world.agent"]),
+    ("ddpg --music.surrounding 0", ["--world.surrounding"]),
+    ("ddpg --skill.components 0", ["--world.descriptor"]),
+    ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
+    ("ddpg --world.agent 0 1 --world.surrounding 1 2", ["world.surrounding", "both have [1]"]),
+    ("ddpg --world.object 3 4 5 6", ["world.object", "one, two or three", "(3, 4, 5, 6)"]),
+    ("ddpg --world.gripper 3 3 4", ["world.gripper", "three different ones", "(3, 3, 4)"]),
+    ("ddpg --world.arm 0 1", ["world.arm", "three different ones for x, y and z", "(0, 1)"]),
+    ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
+    ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
+    ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
+    ("ddpg --world.descriptor foot_contact", ["'foot_contact'\ndid you mean foot_contacts?"]),
+    ("sac_diayn --skills 1", ["skills", "at least 2 that act", "skills 1", "--skills 5"]),
+    ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
+    ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
+    ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
+    ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
+    ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
+    ("ddpg --world.extras a a", ["world.extras", "each name once"]),
+    ("ddpg --world.extras music_tf/descriptor", ["world.extras", "NAME=module:function"]),
+    ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),
+    ("ddpg_music --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
+    ("ddpg --seed", ["--seed", "a value", "none"]),
+    ("ddpg --resume=1", ["--resume", "no value"]),
+    ("ddpg --run-dir=", ["--run-dir", "''"]),
+    ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
+    ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
+    ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
+    ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
+    ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
+    ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())
@@ -312,14 +302,12 @@ def test_a_resumed_run_needs_no_recipe_keeps_its_settings_and_may_become_longer(
     assert longer == with_fields(config, {"epochs": 77, "max_minutes": 9.0})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "part"),
-    [
-        (["--seed", "6"], "--seed: the run has 5, got 6"),
-        (["--agent.polyak", "0.95"], "--agent.polyak: the run has 0.9, got 0.95"),
-        (["--preset", "paper"], "--preset: the run has laptop, got paper"),
-        (["ddpg"], "RECIPE: the run has sac, got ddpg"),
-    ],
+    (["--seed", "6"], "--seed: the run has 5, got 6"),
+    (["--agent.polyak", "0.95"], "--agent.polyak: the run has 0.9, got 0.95"),
+    (["--preset", "paper"], "--preset: the run has laptop, got paper"),
+    (["ddpg"], "RECIPE: the run has sac, got ddpg"),
 )
 def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):
     assert part in refusal("--run-dir", str(stored[0]), "--resume", *words)
@@ -433,30 +421,28 @@ def test_help_says_what_a_recipe_starts_from(capsys):
     assert "needs --init-from" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "line"),
-    [
-        ({"max_minutes": 3, "seed": np.int64(7)}, "--max-minutes 3 --seed 7"),
-        ({"music": {"gain": 5, "train": False}}, "--music.gain 5 --music.train False"),
-        ({"music.gain": 5}, "--music.gain 5"),
-        ({"agent": {"hidden_sizes": np.array([8, 9])}}, "--agent.hidden-sizes 8 9"),
-        ({"music": {"weight": [(0, 1), (5, 0.5)]}}, "--music.weight 0 1 5 0.5"),
-        ({"music": {"clip": (0.5, math.inf)}}, "--music.clip 0.5 inf"),
-        ({"agent": {"discount": None}}, "--agent.discount None"),
-        ({"rewards": ["task", "music"]}, "--rewards task music"),
-        (
-            {"env": {"kwargs": {"a": [1]}, "remake": True}},
-            "--env.kwargs '{\"a\": [1]}' --env.remake true",
-        ),
-        (
-            {"env": {"changes": [{}, {"at": {"steps": 9}}]}},
-            """--env.changes '[{}, {"at": {"steps": 9}}]'""",
-        ),
-        ({"run_dir": Path("runs/x"), "preset": "paper"}, "--run-dir runs/x --preset paper"),
-        ({"resume": False, "allow_import": True}, "--allow-import"),
-        ({"run_dir": "-odd"}, "--run-dir=-odd"),
-        ({"music": {}}, ""),
-    ],
+    ({"max_minutes": 3, "seed": np.int64(7)}, "--max-minutes 3 --seed 7"),
+    ({"music": {"gain": 5, "train": False}}, "--music.gain 5 --music.train False"),
+    ({"music.gain": 5}, "--music.gain 5"),
+    ({"agent": {"hidden_sizes": np.array([8, 9])}}, "--agent.hidden-sizes 8 9"),
+    ({"music": {"weight": [(0, 1), (5, 0.5)]}}, "--music.weight 0 1 5 0.5"),
+    ({"music": {"clip": (0.5, math.inf)}}, "--music.clip 0.5 inf"),
+    ({"agent": {"discount": None}}, "--agent.discount None"),
+    ({"rewards": ["task", "music"]}, "--rewards task music"),
+    (
+        {"env": {"kwargs": {"a": [1]}, "remake": True}},
+        "--env.kwargs '{\"a\": [1]}' --env.remake true",
+    ),
+    (
+        {"env": {"changes": [{}, {"at": {"steps": 9}}]}},
+        """--env.changes '[{}, {"at": {"steps": 9}}]'""",
+    ),
+    ({"run_dir": Path("runs/x"), "preset": "paper"}, "--run-dir runs/x --preset paper"),
+    ({"resume": False, "allow_import": True}, "--allow-import"),
+    ({"run_dir": "-odd"}, "--run-dir=-odd"),
+    ({"music": {}}, ""),
     ids=str,
 )
 def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, line):
@@ -471,19 +457,17 @@ def test_the_line_that_resumes_a_run_quotes_its_path():
     assert (place, last) == (str(path), "--resume")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "launch", "line"),
-    [
-        ("", "", "train ddpg --run-dir run --resume"),
-        ("--device gpu", "", "train ddpg --run-dir run --resume --device gpu"),
-        ("", "-n 2", "launch -n 2 train --run-dir run --resume"),
-        (
-            "--learners 1 --device cpu --world.extras a=math:floor",
-            "--hosts a:2,b:1",
-            "launch --hosts a:2,b:1 train --run-dir run --resume --learners 1 --device cpu "
-            "--allow-import",
-        ),
-    ],
+    ("", "", "train ddpg --run-dir run --resume"),
+    ("--device gpu", "", "train ddpg --run-dir run --resume --device gpu"),
+    ("", "-n 2", "launch -n 2 train --run-dir run --resume"),
+    (
+        "--learners 1 --device cpu --world.extras a=math:floor",
+        "--hosts a:2,b:1",
+        "launch --hosts a:2,b:1 train --run-dir run --resume --learners 1 --device cpu "
+        "--allow-import",
+    ),
 )
 def test_the_line_that_resumes_a_run_keeps_its_topology(typed, launch, line):
     command = parse_train(["ddpg", *typed.split()])

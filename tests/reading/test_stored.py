@@ -20,6 +20,7 @@ from music_tf.reading.stored import (
     run_to_json,
 )
 from music_tf.recipes.music import MusicConfig
+from tests.kit.cases import cases
 from tests.kit.releases import RELEASED_ON
 
 DEEP = "[" * 100_000
@@ -177,36 +178,34 @@ def test_unusual_values_come_back_too():
     assert config_from_json(data, "ddpg") == (config, ())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "value", "part"),
-    [
-        (("seed",), "1", "seed"),
-        (("seed",), True, "seed"),
-        (("seed",), 1.0, "seed"),
-        (("seed",), -1, "seed"),
-        (("seed",), None, "seed"),
-        (("env_id",), 3, "env_id"),
-        (("agent", "polyak"), "0.9", "agent.polyak"),
-        (("agent", "polyak"), 2, "agent.polyak"),
-        (("agent", "polyak"), 10**400, "agent.polyak"),
-        (("agent", "entropy_mode"), "bath_mean", "agent.entropy_mode"),
-        (("agent", "entropy_mode"), ["off"], "agent.entropy_mode"),
-        (("agent", "entropy_clip"), [0.0], "agent.entropy_clip"),
-        (("agent", "entropy_clip"), "01", "agent.entropy_clip"),
-        (("agent", "hidden_sizes"), [1.5], "agent.hidden_sizes"),
-        (("agent", "learn_temperature"), 1, "agent.learn_temperature"),
-        (("agent",), [], "agent"),
-        (("rewards", "task", "weight"), [[0.0, 1.0, 2.0]], "task.weight"),
-        (("rewards", "task", "scael"), 1.0, "did you mean scale"),
-        (("rewards", "task"), 1.0, "task: expected an object"),
-        (("rewards", "taks"), {}, "did you mean task"),
-        (("rewards", "os:system"), {}, "rewards"),
-        (("rewards",), ["task"], "rewards: expected an object"),
-        (("rewards",), {}, "rewards: expected at least one"),
-        (("music",), {}, "unknown setting 'music'"),
-        (("agent", "polyac"), 1, "did you mean polyak"),
-        (("agent", "__class__"), "os.system", "__class__"),
-    ],
+    (("seed",), "1", "seed"),
+    (("seed",), True, "seed"),
+    (("seed",), 1.0, "seed"),
+    (("seed",), -1, "seed"),
+    (("seed",), None, "seed"),
+    (("env_id",), 3, "env_id"),
+    (("agent", "polyak"), "0.9", "agent.polyak"),
+    (("agent", "polyak"), 2, "agent.polyak"),
+    (("agent", "polyak"), 10**400, "agent.polyak"),
+    (("agent", "entropy_mode"), "bath_mean", "agent.entropy_mode"),
+    (("agent", "entropy_mode"), ["off"], "agent.entropy_mode"),
+    (("agent", "entropy_clip"), [0.0], "agent.entropy_clip"),
+    (("agent", "entropy_clip"), "01", "agent.entropy_clip"),
+    (("agent", "hidden_sizes"), [1.5], "agent.hidden_sizes"),
+    (("agent", "learn_temperature"), 1, "agent.learn_temperature"),
+    (("agent",), [], "agent"),
+    (("rewards", "task", "weight"), [[0.0, 1.0, 2.0]], "task.weight"),
+    (("rewards", "task", "scael"), 1.0, "did you mean scale"),
+    (("rewards", "task"), 1.0, "task: expected an object"),
+    (("rewards", "taks"), {}, "did you mean task"),
+    (("rewards", "os:system"), {}, "rewards"),
+    (("rewards",), ["task"], "rewards: expected an object"),
+    (("rewards",), {}, "rewards: expected at least one"),
+    (("music",), {}, "unknown setting 'music'"),
+    (("agent", "polyac"), 1, "did you mean polyak"),
+    (("agent", "__class__"), "os.system", "__class__"),
 )
 def test_a_wrong_value_or_key_is_refused_by_name(path, value, part):
     data = stored()
@@ -290,21 +289,19 @@ def test_a_run_comes_back_from_its_directory_beside_other_entries(tmp_path):
     assert read_run(tmp_path) == run
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "",
-        "[]",
-        "{}",
-        "nonsense",
-        DEEP,
-        '{"recipe": "sac", "preset": "laptop", "arguments": [], "config": {}}',
-        '{"recipe": "nosuch", "preset": "laptop", "arguments": [], "config": {}}',
-        '{"recipe": "__init__", "preset": "laptop", "arguments": [], "config": {}}',
-        '{"recipe": 3, "preset": "laptop", "arguments": [], "config": {}}',
-        "\x00\xff",
-        " " * 1_000_001 + "{}",
-    ],
+    "",
+    "[]",
+    "{}",
+    "nonsense",
+    DEEP,
+    '{"recipe": "sac", "preset": "laptop", "arguments": [], "config": {}}',
+    '{"recipe": "nosuch", "preset": "laptop", "arguments": [], "config": {}}',
+    '{"recipe": "__init__", "preset": "laptop", "arguments": [], "config": {}}',
+    '{"recipe": 3, "preset": "laptop", "arguments": [], "config": {}}',
+    "\x00\xff",
+    " " * 1_000_001 + "{}",
     ids=lambda text: repr(text[:30]),
 )
 def test_a_damaged_file_is_refused_with_its_path(tmp_path, text):

@@ -4,6 +4,7 @@ from music_tf import recipes
 from music_tf.config.fields import fields_of
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
+from tests.kit.cases import cases
 
 OF_CSD = {
     "workers": 1,
@@ -121,9 +122,7 @@ def check(config, expected):
     assert {name: found[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("env_id", "size"), [("FetchPickAndPlace-v4", 3), ("FetchPush-v4", 2), ("FetchSlide-v4", 2)]
-)
+@cases(("env_id", "size"), ("FetchPickAndPlace-v4", 3), ("FetchPush-v4", 2), ("FetchSlide-v4", 2))
 def test_csd_is_as_its_code_for_fetch_has_it(env_id, size):
     config = recipes.resolve("sac_csd", "csd_release", env_id)
     check(config, OF_CSD | {"condition.size": size})
@@ -132,12 +131,10 @@ def test_csd_is_as_its_code_for_fetch_has_it(env_id, size):
     assert config.epochs * steps == 4_008_000
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "conditions"),
-    [
-        ("Ant-v5", {"condition.kind": "sphere", "condition.size": 2, "skills": 1}),
-        ("HalfCheetah-v5", {"condition.kind": "one_hot", "skills": 16}),
-    ],
+    ("Ant-v5", {"condition.kind": "sphere", "condition.size": 2, "skills": 1}),
+    ("HalfCheetah-v5", {"condition.kind": "one_hot", "skills": 16}),
 )
 def test_metra_is_as_its_code_for_states_has_it(env_id, conditions):
     config = recipes.resolve("sac_metra", "metra_release", env_id)
@@ -152,15 +149,13 @@ def test_lsd_is_as_its_code_has_it(env_id, temperature):
     check(config, OF_LSD | OF_ROBOTS[env_id] | {"agent.temperature": temperature})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recipe", "env_id", "near"),
-    [
-        ("sac_csd", "Ant-v5", "FetchPush-v4"),
-        ("sac_csd", "FetchReach-v4", "FetchPush-v4"),
-        ("sac_lsd", "Walker2d-v5", "Ant-v5"),
-        ("sac_metra", "FetchPush-v4", "Ant-v5"),
-        ("sac_metra", "HalfCheetah-v4", "HalfCheetah-v5"),
-    ],
+    ("sac_csd", "Ant-v5", "FetchPush-v4"),
+    ("sac_csd", "FetchReach-v4", "FetchPush-v4"),
+    ("sac_lsd", "Walker2d-v5", "Ant-v5"),
+    ("sac_metra", "FetchPush-v4", "Ant-v5"),
+    ("sac_metra", "HalfCheetah-v4", "HalfCheetah-v5"),
 )
 def test_a_release_is_refused_where_it_never_ran(recipe, env_id, near):
     preset = recipe.replace("sac_", "") + "_release"

@@ -5,6 +5,7 @@ import pytest
 from music_tf import recipes
 from music_tf.config.names import EPISODE_STEPS, HIDDEN_GOALS, POINT_ROBOT, ROBOT_FAMILIES
 from music_tf.reading.stored import config_to_json, flatten
+from tests.kit.cases import cases
 
 PRESETS = recipes.presets("sac_pearl")
 VELOCITY, DIRECTION = (f"music_tf/HalfCheetah{name}-v0" for name in ("Velocity", "Direction"))
@@ -24,17 +25,18 @@ def test_each_family_of_ours_has_settings_that_go_together(preset):
         assert (own.agent, own.tasks) == (config.agent, config.tasks)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [  # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL
-        ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1)),
-        ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1)),
-        ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1)),
-        ("AntHiddenGoal", (4000, 10, 256, 400, 600, 150, 30, 1.0)),
-        ("HumanoidDirection", (4000, 16, 256, 400, 600, 100, 30, 0.1)),
-        ("Walker2dBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
-        ("HopperBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
-    ],
+@cases(
+    (
+        "name",
+        "expected",
+    ),  # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL
+    ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1)),
+    ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1)),
+    ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1)),
+    ("AntHiddenGoal", (4000, 10, 256, 400, 600, 150, 30, 1.0)),
+    ("HumanoidDirection", (4000, 16, 256, 400, 600, 100, 30, 0.1)),
+    ("Walker2dBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
+    ("HopperBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
 )
 def test_families_of_the_authors_have_their_settings(name, expected):
     config = recipes.resolve("sac_pearl", "oyster", f"music_tf/{name}-v0")

@@ -13,6 +13,7 @@ from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
+from tests.kit.cases import cases
 
 REACH, PUSH, PICK, SLIDE = (
     f"Fetch{task}-v4" for task in ("Reach", "Push", "PickAndPlace", "Slide")
@@ -134,22 +135,20 @@ def test_a_module_before_an_id_changes_no_setting(name, env_id):
     assert (plain.collect.steps is None) == (env_id in ("FetchPush-v4", "PandaFlip-v3"))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "published"),
-    [
-        ("ddpg", {**TASK, "agent.return_clip": "off"}),
-        ("sac", {**TASK, **AS_RELEASED, "agent.return_clip": "off"}),
-        ("ddpg_her", {**HINDSIGHT, "agent.return_clip": "auto"}),
-        ("ddpg_her_fast", HINDSIGHT),
-        ("sac_her", {**HINDSIGHT, **SOFT}),
-        ("ddpg_music", MUSIC),
-        ("sac_music", {**MUSIC, **AS_RELEASED}),
-        ("sac_music_skills", {**MUSIC, **AS_RELEASED, **SKILLS}),
-        ("sac_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
-        ("sac_music_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
-        ("sac_diayn_finetune", {**TASK, **SKILLS, "pinned_skill": 0}),
-        ("sac_finetune_skill", {**TASK, **SKILLS}),
-    ],
+    ("ddpg", {**TASK, "agent.return_clip": "off"}),
+    ("sac", {**TASK, **AS_RELEASED, "agent.return_clip": "off"}),
+    ("ddpg_her", {**HINDSIGHT, "agent.return_clip": "auto"}),
+    ("ddpg_her_fast", HINDSIGHT),
+    ("sac_her", {**HINDSIGHT, **SOFT}),
+    ("ddpg_music", MUSIC),
+    ("sac_music", {**MUSIC, **AS_RELEASED}),
+    ("sac_music_skills", {**MUSIC, **AS_RELEASED, **SKILLS}),
+    ("sac_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
+    ("sac_music_diayn", {**DIAYN, **AS_RELEASED, **SKILLS}),
+    ("sac_diayn_finetune", {**TASK, **SKILLS, "pinned_skill": 0}),
+    ("sac_finetune_skill", {**TASK, **SKILLS}),
 )
 def test_the_paper_preset_has_the_published_settings(name, published):
     config = released(name)
@@ -214,14 +213,12 @@ def test_reaching_has_short_epochs_and_nothing_to_move():
     assert recipes.resolve("ddpg_her_fast", env_id=REACH).rewards == {"task": TaskConfig()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "part"),
-    [
-        (("ddgp",), "ddpg"),
-        (("ddpg.py",), "ddpg"),
-        (("",), "RECIPE"),
-        (("ddpg", "labtop"), "did you mean laptop"),
-    ],
+    (("ddgp",), "ddpg"),
+    (("ddpg.py",), "ddpg"),
+    (("",), "RECIPE"),
+    (("ddpg", "labtop"), "did you mean laptop"),
 )
 def test_unknown_names_are_refused(arguments, part):
     with pytest.raises(UsageError, match=part):
@@ -238,9 +235,8 @@ def test_dotted_names_replace_settings_at_any_depth():
         with_fields(before, {"agent.polyak": 3.0})
 
 
-@pytest.mark.parametrize(
-    ("env_id", "before", "middle", "after"),
-    [(PUSH, 3, 4, 5), (PICK, 8, 10, 12), (SLIDE, 3, 4.5, 6)],
+@cases(
+    ("env_id", "before", "middle", "after"), (PUSH, 3, 4, 5), (PICK, 8, 10, 12), (SLIDE, 3, 4.5, 6)
 )
 def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, after):
     config = recipes.resolve("ddpg_her_fast", env_id=env_id)
@@ -290,20 +286,18 @@ def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
     assert schedule_value(slide, 10) == (0.0 if by_priority else 0.5 * paid)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "preset", "env_id", "parts", "epochs"),
-    [
-        *((f"{one}_music_finetune", "paper", SLIDE, POLICY, 13) for one in ("ddpg", "sac")),
-        *((f"{one}_music_finetune", "paper", PUSH, POLICY, None) for one in ("ddpg", "sac")),
-        ("ddpg_music_finetune", "laptop", SLIDE, (*POLICY, "normalizer"), None),
-        ("sac_music_finetune", "laptop", SLIDE, (*POLICY, "normalizer"), None),
-        # nothing is published of those with hindsight
-        ("ddpg_music_finetune_her", "paper", SLIDE, POLICY, None),
-        ("ddpg_music_finetune_her", "laptop", SLIDE, (*POLICY, "normalizer"), None),
-        # sac_her has two critics, sac_music one
-        ("sac_music_finetune_her", "paper", SLIDE, ("actor",), None),
-        ("sac_music_finetune_her", "laptop", SLIDE, ("actor", "normalizer"), None),
-    ],
+    *((f"{one}_music_finetune", "paper", SLIDE, POLICY, 13) for one in ("ddpg", "sac")),
+    *((f"{one}_music_finetune", "paper", PUSH, POLICY, None) for one in ("ddpg", "sac")),
+    ("ddpg_music_finetune", "laptop", SLIDE, (*POLICY, "normalizer"), None),
+    ("sac_music_finetune", "laptop", SLIDE, (*POLICY, "normalizer"), None),
+    # nothing is published of those with hindsight
+    ("ddpg_music_finetune_her", "paper", SLIDE, POLICY, None),
+    ("ddpg_music_finetune_her", "laptop", SLIDE, (*POLICY, "normalizer"), None),
+    # sac_her has two critics, sac_music one
+    ("sac_music_finetune_her", "paper", SLIDE, ("actor",), None),
+    ("sac_music_finetune_her", "laptop", SLIDE, ("actor", "normalizer"), None),
 )
 def test_fine_tuning_starts_from_the_published_policy(name, preset, env_id, parts, epochs):
     source = recipes.source(name, preset, env_id)
@@ -337,42 +331,40 @@ AUTHORS = {
 
 
 @pytest.mark.parametrize("env_id", [UNIT_BOX, "Hopper-v5", PICK])
-@pytest.mark.parametrize(
+@cases(
     ("preset", "published"),
-    [
-        (
-            "paper",
-            {
-                **AUTHORS,
-                **{"replay.batch_size": 128, "agent.polyak": 0.99, "agent.critics": 1},
-                **{"agent.critic_loss": "half_mean", "collect.update_after": 999},
-            },
-        ),
-        (
-            "diayn_torch",
-            {
-                **AUTHORS,
-                **{"replay.batch_size": 256, "agent.polyak": 0.995, "agent.critics": 2},
-                **{"skill.state": "next", "skill.trained_on": "current"},
-                **{"collect.update_after": 255, "agent.initializer": "he_normal"},
-                **{"agent.deviation": "clip", "agent.squash_correction": "epsilon"},
-            },
-        ),
-        (
-            "qdax",
-            {
-                **{"skills": 5, "agent.hidden_sizes": (256, 256), "agent.discount": 0.97},
-                **{"agent.temperature": 1.0, "agent.learn_temperature": True},
-                **{"agent.target_entropy_per_action": -0.5, "agent.polyak": 0.995},
-                **{"skill.state": "next", "skill.trained_on": "current"},
-                **{"skill.hidden_sizes": (256, 256), "skill.missing_descriptor": "zeros"},
-                **{"condition.sampler": "tiled", "replay.batch_size": 256},
-                **{"agent.deviation": "softplus", "agent.critic_loss": "half_mean"},
-                **{"agent.truncated": "masked", "agent.initializer": "lecun_uniform"},
-                **{"collect.updates_per_step": 0.25, "skill.batch": "shared"},
-            },
-        ),
-    ],
+    (
+        "paper",
+        {
+            **AUTHORS,
+            **{"replay.batch_size": 128, "agent.polyak": 0.99, "agent.critics": 1},
+            **{"agent.critic_loss": "half_mean", "collect.update_after": 999},
+        },
+    ),
+    (
+        "diayn_torch",
+        {
+            **AUTHORS,
+            **{"replay.batch_size": 256, "agent.polyak": 0.995, "agent.critics": 2},
+            **{"skill.state": "next", "skill.trained_on": "current"},
+            **{"collect.update_after": 255, "agent.initializer": "he_normal"},
+            **{"agent.deviation": "clip", "agent.squash_correction": "epsilon"},
+        },
+    ),
+    (
+        "qdax",
+        {
+            **{"skills": 5, "agent.hidden_sizes": (256, 256), "agent.discount": 0.97},
+            **{"agent.temperature": 1.0, "agent.learn_temperature": True},
+            **{"agent.target_entropy_per_action": -0.5, "agent.polyak": 0.995},
+            **{"skill.state": "next", "skill.trained_on": "current"},
+            **{"skill.hidden_sizes": (256, 256), "skill.missing_descriptor": "zeros"},
+            **{"condition.sampler": "tiled", "replay.batch_size": 256},
+            **{"agent.deviation": "softplus", "agent.critic_loss": "half_mean"},
+            **{"agent.truncated": "masked", "agent.initializer": "lecun_uniform"},
+            **{"collect.updates_per_step": 0.25, "skill.batch": "shared"},
+        },
+    ),
 )
 def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, published, env_id):
     found = {

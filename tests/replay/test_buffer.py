@@ -8,6 +8,7 @@ from music_tf.config.world import DISCOUNT
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.replay.rows import transition
+from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 GAMMA = 0.9
@@ -113,9 +114,7 @@ def test_saved_rows_do_not_follow_the_store():
     np.testing.assert_array_equal(rows["desired_goal"], [[0.0, 0.0]])
 
 
-@pytest.mark.parametrize(
-    ("overwrite", "priority"), [("random", "uniform"), ("oldest", "uniform"), ("random", "music")]
-)
+@cases(("overwrite", "priority"), ("random", "uniform"), ("oldest", "uniform"), ("random", "music"))
 def test_a_restored_store_goes_on_bit_equal(overwrite, priority):
     config = {"overwrite": overwrite, "batch_size": 32, "relabel_k": 4.0, "priority": priority}
     one, other = (
@@ -166,18 +165,16 @@ def test_rows_that_a_run_saved_fit_and_look_like_those_of_a_full_shard():
     assert len(full["slots"]) == 6
 
 
-@pytest.mark.parametrize(
+@cases(
     ("saved", "says"),
-    [
-        (saved_rows(0, slots=[0, 6]), "outside its capacity"),
-        (saved_rows(0, slots=[0, -1]), "outside its capacity"),
-        (saved_rows(0, size=7), "outside its capacity"),
-        (saved_rows(0, cursor=-1), "outside its capacity"),
-        (saved_rows(1, length=[1, 0, 5]), "length lies outside"),
-        (saved_rows(1, length=[1, STEPS + 1, 5]), "length lies outside"),
-        (saved_rows(1, slots=[2, 3]), "not as many rows as slots"),
-        (saved_rows()[1:], "3 of 5 episodes are there"),
-    ],
+    (saved_rows(0, slots=[0, 6]), "outside its capacity"),
+    (saved_rows(0, slots=[0, -1]), "outside its capacity"),
+    (saved_rows(0, size=7), "outside its capacity"),
+    (saved_rows(0, cursor=-1), "outside its capacity"),
+    (saved_rows(1, length=[1, 0, 5]), "length lies outside"),
+    (saved_rows(1, length=[1, STEPS + 1, 5]), "length lies outside"),
+    (saved_rows(1, slots=[2, 3]), "not as many rows as slots"),
+    (saved_rows()[1:], "3 of 5 episodes are there"),
 )
 def test_rows_that_lie_elsewhere_are_refused(saved, says):
     with pytest.raises(ValueError, match=says):

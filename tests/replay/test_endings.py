@@ -8,6 +8,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
+from tests.kit.cases import cases
 from tests.kit.small import HER, trainer_of
 
 GAMMA = 0.98
@@ -49,16 +50,14 @@ def test_without_an_answer_of_the_environment_such_goals_are_bootstrapped(points
     assert ((batch.reward == 1.0) & (batch.discount > 0.0) & (picks.goal >= 0)).sum() > 1000
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "kwargs", "ends"),
-    [
-        ("PointMaze_UMaze-v3", "{}", False),
-        ("PointMaze_UMaze-v3", '{"continuing_task": false}', True),
-        ("FetchReach-v4", "{}", False),
-        ("HandReach-v3", "{}", False),
-        ("music_tf/PointReach-v0", "{}", False),
-        ("music_tf/PointPushTerminating-v0", "{}", True),
-    ],
+    ("PointMaze_UMaze-v3", "{}", False),
+    ("PointMaze_UMaze-v3", '{"continuing_task": false}', True),
+    ("FetchReach-v4", "{}", False),
+    ("HandReach-v3", "{}", False),
+    ("music_tf/PointReach-v0", "{}", False),
+    ("music_tf/PointPushTerminating-v0", "{}", True),
 )
 def test_it_is_asked_only_where_it_can_say_yes(env_id, kwargs, ends):
     envs = LockstepEnvs(env_id, 1, EnvConfig(kwargs=kwargs))

@@ -5,6 +5,7 @@ import pytest
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.hindsight import choose_goals, relabel_probability
+from tests.kit.cases import cases
 
 COUNT = 50_000
 
@@ -15,15 +16,13 @@ def choose(time, length, count=COUNT, **config):
     return choose_goals(times, lengths, ReplayConfig(**config), generator)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "probability"),
-    [
-        ({"relabel_k": 4.0}, 0.8),
-        ({"relabel_k": 4.0, "strategy": "final"}, 0.8),
-        ({"relabel_k": 1.0}, 0.5),
-        ({"relabel_k": 0.0}, 0.0),
-        ({"relabel_k": 4.0, "strategy": "none"}, 0.0),
-    ],
+    ({"relabel_k": 4.0}, 0.8),
+    ({"relabel_k": 4.0, "strategy": "final"}, 0.8),
+    ({"relabel_k": 1.0}, 0.5),
+    ({"relabel_k": 0.0}, 0.0),
+    ({"relabel_k": 4.0, "strategy": "none"}, 0.0),
 )
 def test_k_relabels_k_of_k_plus_one(config, probability):
     assert relabel_probability(ReplayConfig(**config)) == pytest.approx(probability)

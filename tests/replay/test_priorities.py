@@ -6,6 +6,7 @@ from music_tf.errors import UsageError
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.hindsight import dense_ranks, draw_probabilities
+from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 
@@ -13,15 +14,13 @@ def floats(*values):
     return np.array(values, np.float32)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("priorities", "ranks", "probabilities"),
-    [
-        ((0, 0, 3, 5), [0, 0, 1, 2], [0, 0, 1 / 3, 2 / 3]),
-        ((5, 0.1, 5, 0.2), [2, 0, 2, 1], [2 / 5, 0, 2 / 5, 1 / 5]),
-        ((0, 0, 0), [0, 0, 0], [1 / 3, 1 / 3, 1 / 3]),
-        ((7, 7), [0, 0], [1 / 2, 1 / 2]),
-        ((0.3,), [0], [1.0]),
-    ],
+    ((0, 0, 3, 5), [0, 0, 1, 2], [0, 0, 1 / 3, 2 / 3]),
+    ((5, 0.1, 5, 0.2), [2, 0, 2, 1], [2 / 5, 0, 2 / 5, 1 / 5]),
+    ((0, 0, 0), [0, 0, 0], [1 / 3, 1 / 3, 1 / 3]),
+    ((7, 7), [0, 0], [1 / 2, 1 / 2]),
+    ((0.3,), [0], [1.0]),
 )
 def test_episodes_are_drawn_by_dense_rank(priorities, ranks, probabilities):
     assert dense_ranks(floats(*priorities)).tolist() == ranks
@@ -57,13 +56,11 @@ def by_fresh_episodes(buffer):
     return np.array(states)[..., 0].astype(int) // 100
 
 
-@pytest.mark.parametrize(
+@cases(
     "sample",
-    [
-        lambda buffer: places(buffer.sample_transitions(10, 0, "skill/transitions"))[0],
-        by_fresh_episodes,
-        by_trajectories,
-    ],
+    lambda buffer: places(buffer.sample_transitions(10, 0, "skill/transitions"))[0],
+    by_fresh_episodes,
+    by_trajectories,
     ids=["skills", "normaliser", "trajectories"],
 )
 def test_only_actor_and_critics_sample_by_priority(sample):
@@ -74,9 +71,7 @@ def test_without_priorities_none_are_stored():
     assert "priority" not in Shard(SPEC, 1, ReplayConfig(capacity=STEPS)).arrays
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"rewards": {"music": MusicConfig(gain=0.0)}}], ids=["no network", "no gain"]
-)
+@cases("settings", {}, {"rewards": {"music": MusicConfig(gain=0.0)}}, ids=["no network", "no gain"])
 def test_priorities_need_a_network_that_measures(settings):
     with pytest.raises(UsageError, match=r"replay\.priority: 'music' needs the reward music"):
         Config(replay=ReplayConfig(priority="music"), **settings)

@@ -7,6 +7,7 @@ from music_tf.config.settings import ReplayConfig
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import transition
 from music_tf.types import EnvSpec, Episodes
+from tests.kit.cases import cases
 
 LONGEST = 6
 SPEC = EnvSpec(
@@ -182,16 +183,14 @@ def test_what_is_saved_in_pieces_draws_the_same_when_restored(capacity, compact_
     np.testing.assert_array_equal(draw(store).observation, draw(again).observation)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "told"),
-    [
-        ({"length": np.array([2, 0])}, "length lies outside"),
-        ({"length": np.array([2, 9])}, "length lies outside"),
-        ({"length": np.array([3, 3])}, "not as many rows as steps"),
-        ({"length": np.array([2])}, "not as many rows as episodes"),
-        ({"parts": np.array(3)}, "2 of 3 episodes are there"),
-        ({"parts": np.array(0)}, "2 of 0 episodes are there"),
-    ],
+    ({"length": np.array([2, 0])}, "length lies outside"),
+    ({"length": np.array([2, 9])}, "length lies outside"),
+    ({"length": np.array([3, 3])}, "not as many rows as steps"),
+    ({"length": np.array([2])}, "not as many rows as episodes"),
+    ({"parts": np.array(3)}, "2 of 3 episodes are there"),
+    ({"parts": np.array(0)}, "2 of 0 episodes are there"),
 )
 def test_impossible_rows_are_refused_before_any_is_restored(change, told):
     store = ring()

@@ -9,6 +9,7 @@ from music_tf.replay.buffer import ReplayBuffer, empty_store
 from music_tf.replay.ring import StepRing
 from music_tf.replay.tasks import TaskStore, tasks_of
 from music_tf.types import EnvSpec
+from tests.kit.cases import cases
 from tests.kit.episodes import make_episodes
 from tests.kit.pearl import small
 
@@ -157,17 +158,15 @@ def test_what_was_saved_comes_back_with_its_tasks_and_visits(way):
             assert values.shape[1:] == expected[name].shape[1:], name
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "text"),
-    [
-        ({"task": np.array([1])}, "a task of another worker"),
-        ({"task": np.array([0, 2])}, "not as many tasks as episodes"),
-        ({"length": np.array([9])}, "length lies outside an episode"),
-        ({"visit": np.array([1, 1])}, "not as many rows as episodes or steps"),
-        ({"reward": np.zeros(3, np.float32)}, "not as many rows as episodes or steps"),
-        ({"parts": np.array([7, 0, 0])}, "1 of 7 episodes are there"),
-        ({"parts": np.array([1, 0])}, "not as many tasks as episodes"),
-    ],
+    ({"task": np.array([1])}, "a task of another worker"),
+    ({"task": np.array([0, 2])}, "not as many tasks as episodes"),
+    ({"length": np.array([9])}, "length lies outside an episode"),
+    ({"visit": np.array([1, 1])}, "not as many rows as episodes or steps"),
+    ({"reward": np.zeros(3, np.float32)}, "not as many rows as episodes or steps"),
+    ({"parts": np.array([7, 0, 0])}, "1 of 7 episodes are there"),
+    ({"parts": np.array([1, 0])}, "not as many tasks as episodes"),
 )
 def test_rows_that_do_not_fit_are_refused_before_anything_is_restored(change, text):
     store = store_of()

@@ -7,6 +7,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs import agreement
 from music_tf.runs.agreement import check_alike, describe_differences, warn_of_processors
 from tests.kit.ranks import Beside
+from tests.kit.cases import cases
 
 RECORD = {"recipe": "ddpg", "preset": "laptop", "config": {"seed": 0, "agent": {"polyak": 0.9}}}
 INTEL = "processor\t: 0\nmodel name\t: A\nflags\t\t: fpu sse4_2 avx avx2 fma hypervisor\n"
@@ -22,16 +23,12 @@ def test_ranks_that_are_alike_pass():
     check_alike(RECORD, False, Beside(same))
 
 
-@pytest.mark.parametrize(
-    ("changes", "lines"),
-    [
+@cases(("changes", "lines"), 
         (
             {"agent.polyak": "0.5", "seed": "1"},
             ["seed: rank 0 has 0, rank 1 has 1", "agent.polyak: rank 0 has 0.9, rank 1 has 0.5"],
         ),
-        ({"--resume": "true"}, ["--resume: rank 0 has false, rank 1 has true"]),
-    ],
-)
+        ({"--resume": "true"}, ["--resume: rank 0 has false, rank 1 has true"]))
 def test_other_settings_are_named_with_the_rank_and_both_values(changes, lines):
     with pytest.raises(UsageError) as raised:
         check_alike(RECORD, False, Beside(lambda answer: (answer[0] | changes, answer[1])))
@@ -56,14 +53,10 @@ def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):
     assert first == again != changed
 
 
-@pytest.mark.parametrize(
-    ("text", "flags"),
-    [
+@cases(("text", "flags"), 
         (INTEL + "\n" + INTEL.replace("avx2", "avx512f"), ["avx", "avx2", "fma", "sse4_2"]),
         (ARM, ["asimd", "sve"]),
-        ("", []),
-    ],
-)
+        ("", []))
 def test_only_instructions_that_compute_with_numbers_are_compared(
     tmp_path, monkeypatch, text, flags
 ):
@@ -77,9 +70,7 @@ def test_only_instructions_that_compute_with_numbers_are_compared(
 OLD, NEW, ODD = ["avx", "fma"], ["avx", "avx512f", "fma"], ["avx", "sse4a"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "text"),
-    [
+@cases(("flags", "text"), 
         ([], ""),
         ([["avx", "fma"], ["fma", "avx"], []], ""),
         ([[], []], ""),
@@ -87,10 +78,8 @@ OLD, NEW, ODD = ["avx", "fma"], ["avx", "avx512f", "fma"], ["avx", "sse4a"]
         (
             [OLD, OLD, ODD, NEW],
             "ranks [2] lack fma have sse4a unlike ranks [0, 1]; "
-            "ranks [3] have avx512f unlike ranks [0, 1]",
-        ),
-    ],
-)
+            "ranks [3] have avx512f unlike ranks [0, 1]"
+        ))
 def test_ranks_that_differ_are_named_with_what_they_lack_and_have(flags, text):
     assert describe_differences(flags) == text
 

@@ -15,6 +15,7 @@ from music_tf.storage.loading import load_policy
 from music_tf.training.evaluation import Evaluation
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import ENV_ID, save_run, small_config, write_config
+from tests.kit.cases import cases
 
 BOX = "music_tf/UnitBox-v0"
 CONTINUOUS = {"condition": ConditionConfig(kind="sphere", size=3), "skills": 1}
@@ -37,13 +38,9 @@ def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path)
     np.testing.assert_allclose(returns, expected)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "skills", "text"),
-    [
+@cases(("env_id", "skills", "text"), 
         (ENV_ID, 4, "expected a run with 4 skills, .* is sac_diayn with 3 as one_hot"),
-        ("music_tf/PointReach-v0", 3, "acts on 8 columns with 3 numbers, .* has 3 and 2"),
-    ],
-)
+        ("music_tf/PointReach-v0", 3, "acts on 8 columns with 3 numbers, .* has 3 and 2"))
 def test_skills_that_cannot_be_tried_are_refused(tmp_path, env_id, skills, text):
     save_run(tmp_path, "sac_diayn", skills=3)
     with pytest.raises(UsageError, match=text):
@@ -92,9 +89,7 @@ def test_without_goals_there_are_as_many_skills_as_before_unless_some_are_typed(
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(
-    ("before", "skills"), [({"skills": 3}, 3), ({"skills": 1}, 5), (CONTINUOUS, 5), ({}, 5)]
-)
+@cases(("before", "skills"), ({"skills": 3}, 3), ({"skills": 1}, 5), (CONTINUOUS, 5), ({}, 5))
 def test_a_run_follows_another_one_that_says_how_many_skills_it_has(tmp_path, before, skills):
     ours = small_config("sac_finetune_skill", skills=5)
     if before:

@@ -6,11 +6,10 @@ from music_tf.runs import first_lines
 from music_tf.training.actors import Ranks
 from tests.kit.small import HER
 from tests.kit.wires import actors_of
+from tests.kit.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("cores", "said"), [(3, "on 3 cores; 1 too few for all to work at once"), (4, "on 4 cores")]
-)
+@cases(("cores", "said"), (3, "on 3 cores; 1 too few for all to work at once"), (4, "on 4 cores"))
 def test_the_first_lines_say_how_many_cores_are_missing(monkeypatch, cores, said):
     monkeypatch.setattr(first_lines, "available_cores", lambda: cores)
     with actors_of(HER, 2) as actors:

@@ -11,6 +11,7 @@ from music_tf.replay.buffer import all_transitions
 from music_tf.runs.learned import Learned
 from music_tf.runs.loaded import learned_arrays
 from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
+from tests.kit.cases import cases
 
 
 def learned(trainer):
@@ -89,13 +90,9 @@ def test_only_terms_that_still_count_are_measured():
     assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout", "music/paid_heldout"}
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
+@cases(("change", "text"), 
         ({"parameters/ghost/kernel": np.zeros(2)}, "ghost/kernel: no such weight in this run"),
-        ({"parameters/statistics/score/bias": np.zeros(2)}, "statistics/score/bias: expected"),
-    ],
-)
+        ({"parameters/statistics/score/bias": np.zeros(2)}, "statistics/score/bias: expected"))
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):

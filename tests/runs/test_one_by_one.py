@@ -12,6 +12,7 @@ from music_tf.reading.command import parse_train
 from music_tf.runs.callbacks import CallbackFailed
 from tests.kit.jobs import assert_same_run, rows_of
 from tests.kit.sessions import run_session
+from tests.kit.cases import cases
 
 OPTIONS = """
 --skills 2 --incremental.epochs 2 --incremental.collected 2 --cycles 2 --updates 5
@@ -110,19 +111,15 @@ def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path
     del whole
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+@cases(("more", "said"), 
         (["--skills", "1"], "--skills: the run has 2, got 1"),
         (["--incremental.epochs", "3"], "--incremental.epochs: the run has 2, got 3"),
         (["--epochs", "6"], "expected those of all skills together, 4, got 6"),
         (["--skills", "3", "--incremental.past", "append"], "the run has refresh, got append"),
         (
             ["--skills", "3", "--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]'],
-            "--env.changes: the run has",
-        ),
-    ],
-)
+            "--env.changes: the run has"
+        ))
 def test_what_was_learned_cannot_be_changed_afterwards(whole, more, said):
     with pytest.raises(UsageError) as told:
         parse_train(["--resume", "--run-dir", str(whole), *more])
@@ -138,9 +135,7 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
     assert parse_train([*words, "--env.changes", changes]).config.env.changes == changes
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+@cases(("words", "said"), 
         (["--epochs", "9"], "epochs: expected those of all skills together, 16, got 9\n"),
         (["--epochs", "9"], "nearest: --skills 2"),
         (["--skills", "0"], "skills: expected a whole number in [1, 4096], got 0"),
@@ -155,10 +150,8 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
         (["--rewards", "task"], "need one reward that tells a skill from earlier ones, got task"),
         (
             ["--env.changes", '[{}, {"at": {"skill": 4}, "set": {"wall": true}}]'],
-            'the last of 4 skills is 3, got 4\nnearest: {"skill": 3}, or --skills 5',
-        ),
-    ],
-)
+            'the last of 4 skills is 3, got 4\nnearest: {"skill": 3}, or --skills 5'
+        ))
 def test_skills_that_cannot_be_learned_so_are_refused(words, said):
     with pytest.raises(UsageError) as told:
         parse_train(["sac_disk", *words])

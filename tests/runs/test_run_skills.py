@@ -20,6 +20,7 @@ from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, su
 from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
 from tests.kit.saved_run import save_run, write_config
+from tests.kit.cases import cases
 
 BROKEN = "_broken_joint_3"
 SKILL = {"skill": SkillConfig(hidden_sizes=(8,), state="next")}
@@ -94,9 +95,7 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
     assert not (run / "skills.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("reward", "told"),
-    [
+@cases(("reward", "told"), 
         ("upright", "--reward: expected module:function, got 'upright'"),
         (
             "my_rewards:to_the_rigth",
@@ -108,10 +107,8 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
         ("my_rewards:in_words", "got .*far"),
         (
             "my_rewards:raises",
-            r"--reward: fails on an episode of \d+ steps: IndexError: index 1000",
-        ),
-    ],
-)
+            r"--reward: fails on an episode of \d+ steps: IndexError: index 1000"
+        ))
 def test_a_reward_that_is_no_function_of_numbers_is_refused(
     run, tmp_path, monkeypatch, reward, told
 ):
@@ -251,13 +248,9 @@ def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
     np.testing.assert_array_equal(arrays["skill/kept"], np.arange(30)[:, None] < arrays["length"])
 
 
-@pytest.mark.parametrize(
-    ("options", "env_id"),
-    [
+@cases(("options", "env_id"), 
         ({"include_actions": True}, "music_tf/PointPush-v0"),
-        ({"missing_descriptor": "zeros"}, "Pendulum-v1"),
-    ],
-)
+        ({"missing_descriptor": "zeros"}, "Pendulum-v1"))
 def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, options, env_id):
     rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", **options)}
     save_run(tmp_path, "sac_diayn", env_id=env_id, skills=3, rewards=rewards)
@@ -307,25 +300,17 @@ def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, ca
     assert (tmp_path / "config.json").read_bytes() == config
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "text"),
-    [
+@cases(("kwargs", "text"), 
         ("joint", "env.kwargs: expected text, a JSON object such as"),
-        ('{"joint": 3}', "env.kwargs: music_tf/PointPush-v0 does not take"),
-    ],
-)
+        ('{"joint": 3}', "env.kwargs: music_tf/PointPush-v0 does not take"))
 def test_arguments_that_an_environment_does_not_take_are_refused(run, kwargs, text, capsys):
     assert guarded(lambda: run_verb(["skills", str(run), "--env.kwargs", kwargs])) == 2
     assert text in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("states", "text"),
-    [
+@cases(("states", "text"), 
         (np.zeros([3, 7]), r"states: expected numbers of shape \[8\] or .*, got \[3, 7\]"),
-        (np.full([2, 8], np.nan), "states: expected finite numbers"),
-    ],
-)
+        (np.full([2, 8], np.nan), "states: expected finite numbers"))
 def test_states_of_another_shape_are_refused(run, states, text):
     with pytest.raises(ValueError, match=text):
         load_policy(run).nearest_skill(states)

@@ -31,6 +31,7 @@ from tests.kit.counting import FORGETFUL
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC
+from tests.kit.cases import cases
 
 HER_RUN = replace(HER, workers=1, epochs=3, updates=2)
 """Epochs of 2 cycles of 60 steps."""
@@ -204,22 +205,15 @@ def in_parts(path, config, stop_after, parts):
             assert not (path / "summary.json").exists()
 
 
-@pytest.mark.parametrize(
-    "parts", [*([(cycles, 3)] for cycles in (1, 2, 3, 4)), [(1, 3)] * 3, [(0, 1)]], ids=str
-)
+@cases("parts", *([(cycles, 3)] for cycles in (1, 2, 3, 4)), [(1, 3)] * 3, [(0, 1)], ids=str)
 def test_a_run_in_parts_ends_as_a_whole_one(whole, tmp_path, stop_after, parts):
     in_parts(tmp_path / "run", HER_RUN, stop_after, parts)
     assert_same_end(tmp_path / "run", whole)
 
 
-@pytest.mark.parametrize(
-    ("config", "parts"),
-    [
+@cases(("config", "parts"), 
         (EVERYTHING, [(0, 1), (0, 2)]),
-        (replace(MUSIC, replay=replace(HER.replay, priority="music")), [(3, 3)]),
-    ],
-    ids=["everything", "priorities"],
-)
+        (replace(MUSIC, replay=replace(HER.replay, priority="music")), [(3, 3)]), ids=["everything", "priorities"])
 def test_other_configurations_in_parts_end_as_whole_runs_too(tmp_path, stop_after, config, parts):
     config = replace(config, workers=1, epochs=3, updates=2)
     stop_after(0)
@@ -259,9 +253,7 @@ def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
     assert not (tmp_path / "run/checkpoints/epoch_000001").exists()
 
 
-@pytest.mark.parametrize(
-    ("config", "said"), [(HER_RUN, 0), (replace(FORGETS, env=EnvConfig()), 1), (FORGETS, 0)]
-)
+@cases(("config", "said"), (HER_RUN, 0), (replace(FORGETS, env=EnvConfig()), 1), (FORGETS, 0))
 def test_a_run_that_cannot_be_exact_says_so_once_at_its_start(config, said, tmp_path, capsys):
     train(tmp_path / "run", replace(config, epochs=1))
     lines = capsys.readouterr().out.splitlines()
@@ -287,17 +279,12 @@ def test_an_epoch_that_was_interrupted_is_finished_even_if_time_is_up(tmp_path, 
     assert epochs_of(tmp_path / "run") == [1]
 
 
-@pytest.mark.parametrize(
-    ("rates", "disturbance", "best"),
-    [
+@cases(("rates", "disturbance", "best"), 
         ([0.2, 0.5, 0.5], "", (3, 0.5)),
         ([0.8, 0.1, 0.3], "resumed", (1, 0.8)),
         ([0.8, 0.5, 0.3], "the disk refuses the first", (2, 0.5)),
         # the third epoch of four is not saved, and is played again
-        ([0.1, 0.5, 0.9, 0.6, 0.3], "bad numbers", (3, 0.9)),
-    ],
-    ids=str,
-)
+        ([0.1, 0.5, 0.9, 0.6, 0.3], "bad numbers", (3, 0.9)), ids=str)
 def test_the_best_weights_are_the_latest_of_equals(
     tmp_path, monkeypatch, bad_numbers, rates, disturbance, best
 ):
@@ -334,10 +321,7 @@ def test_unsupervised_runs_have_no_best_and_are_about_control(tmp_path, capsys):
     assert "  success " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [({"seed": 5}, "seed"), ({"epochs": 2}, r"--epochs: expected at least the 3 .*, got 2\n")],
-)
+@cases(("change", "text"), ({"seed": 5}, "seed"), ({"epochs": 2}, r"--epochs: expected at least the 3 .*, got 2\n"))
 def test_a_resumed_run_must_be_the_same_run(whole, change, text):
     before = (whole / "config.json").read_bytes()
     with pytest.raises(UsageError, match=text):

@@ -13,6 +13,7 @@ from music_tf.envs.registry import lookup
 from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.storage.metrics import METRICS, foreseen
 from tests.kit.arm import ARM, DISC, TIP
+from tests.kit.cases import cases
 
 PUSH = "FetchPush-v4"
 
@@ -25,9 +26,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
     return {one.label: one for one in found}
 
 
-@pytest.mark.parametrize(
-    ("recipe", "env_id", "goals", "labels"),
-    [
+@cases(("recipe", "env_id", "goals", "labels"), 
         ("ddpg_music", PUSH, True, ["co-motion", "I(dx; dy)", "pay", "bound"]),
         ("ddpg_music", "HandManipulateBlock-v1", True, ["I(dx; dy)", "pay", "bound"]),
         ("ddpg_joint_motion", PUSH, True, ["co-motion", "I(dx; dy)", "pay for joint_motion"]),
@@ -39,9 +38,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
         ("sac_dads", "Ant-v5", False, ["skill reward"]),
         ("sac_disk", "music_tf/Square-v0", False, ["apart"]),
         ("sac_pearl", "music_tf/PointRobot-v0", False, ["prior", "after 2", "after 6"]),
-        ("sac_disk_music", "FetchPickAndPlace-v4", True, ["apart"]),
-    ],
-)
+        ("sac_disk_music", "FetchPickAndPlace-v4", True, ["apart"]))
 def test_a_run_is_told_by_what_it_is_paid_for(recipe, env_id, goals, labels):
     found = told(recipe, env_id, goals)
     assert list(found) == labels

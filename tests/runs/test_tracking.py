@@ -13,6 +13,7 @@ from music_tf.reading.command import as_typed, parse_train
 from music_tf.runs import session, start, tracking
 from music_tf.tools import new_drawing
 from tests.kit.small import OPTIONS
+from tests.kit.cases import cases
 
 TINY = ("ddpg_her", "--epochs", "2", *as_typed(OPTIONS))
 LARGEST_BATCH = 100
@@ -148,9 +149,7 @@ def test_a_tracker_that_breaks_is_warned_of_once_and_costs_nothing(tmp_path, sta
     assert warned == ["--track wandb fails, training goes on: ConnectionError: no route"]
 
 
-@pytest.mark.parametrize(
-    ("error", "code"), [(Stopped("stopped"), 75), (RuntimeError("bug"), 1)], ids=["stop", "bug"]
-)
+@cases(("error", "code"), (Stopped("stopped"), 75), (RuntimeError("bug"), 1), ids=["stop", "bug"])
 def test_the_end_of_a_run_that_did_not_finish_says_so(tmp_path, standing_in, error, code):
     wandb, run = standing_in(Wandb()), tmp_path / "run"
     train(run, *TINY)

@@ -15,6 +15,7 @@ from music_tf.gate import ExpectedState, expected_of
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import MANIFEST, Checkpoints, labels, read_manifest, save_weights
 from music_tf.types import Declared
+from tests.kit.cases import cases
 from tests.kit.forged import archived, reseal, saved_array
 from tests.kit.saved_run import load_weights
 
@@ -251,23 +252,21 @@ def test_what_came_after_a_restored_checkpoint_is_gone_after_the_next_save(tmp_p
     assert len(list(tmp_path.glob("replay/worker_0000/*"))) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        lambda c: c["state"].__setitem__(0, "../../secret.npz"),
-        lambda c: c["state"].__setitem__(0, "/etc/passwd"),
-        lambda c: c["state"].__setitem__(0, None),
-        lambda c: c["state"].__setitem__(1, -1),
-        lambda c: c["state"].__setitem__(1, True),
-        lambda c: c["state"].__setitem__(2, "0"),
-        lambda c: c["state"].append(1),
-        lambda c: c["shards"]["worker_0000"].append(c["shards"]["worker_0000"][0]),
-        lambda c: c["shards"].update({"../worker": []}),
-        lambda c: c["shards"].update({"worker_0000": 3}),
-        lambda c: c.update(epoch=-1),
-        lambda c: c.update(format=1),
-        lambda c: c.pop("meta"),
-    ],
+    lambda c: c["state"].__setitem__(0, "../../secret.npz"),
+    lambda c: c["state"].__setitem__(0, "/etc/passwd"),
+    lambda c: c["state"].__setitem__(0, None),
+    lambda c: c["state"].__setitem__(1, -1),
+    lambda c: c["state"].__setitem__(1, True),
+    lambda c: c["state"].__setitem__(2, "0"),
+    lambda c: c["state"].append(1),
+    lambda c: c["shards"]["worker_0000"].append(c["shards"]["worker_0000"][0]),
+    lambda c: c["shards"].update({"../worker": []}),
+    lambda c: c["shards"].update({"worker_0000": 3}),
+    lambda c: c.update(epoch=-1),
+    lambda c: c.update(format=1),
+    lambda c: c.pop("meta"),
 )
 def test_a_manifest_that_asks_for_the_impossible_is_damage(tmp_path, change):
     saved(tmp_path, [1])
@@ -307,33 +306,28 @@ def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp
     assert "epoch_000002.npz: 68719476736 bytes, more than the" in caplog.text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "text"),
-    [
-        (lambda a, r: a.pop("normalizer/count"), "normalizer/count: missing"),
-        (lambda a, r: a.update(more=np.zeros(1)), "more: no such weight in this run"),
-        (lambda a, r: a.update({"normalizer/count": np.zeros(1, np.int64)}), r"int64 \(\), found"),
-        (lambda a, r: a.update({"normalizer/count": np.array(1.0)}), r"int64 \(\), found float64"),
-        (lambda a, r: r.update(observation=np.zeros((3, 4), np.float32)), r"\(2, 4\) at most, fou"),
-        (
-            lambda a, r: r.update(observation=np.zeros((2, 3), np.float32)),
-            r"found float32 \(2, 3\)",
+    (lambda a, r: a.pop("normalizer/count"), "normalizer/count: missing"),
+    (lambda a, r: a.update(more=np.zeros(1)), "more: no such weight in this run"),
+    (lambda a, r: a.update({"normalizer/count": np.zeros(1, np.int64)}), r"int64 \(\), found"),
+    (lambda a, r: a.update({"normalizer/count": np.array(1.0)}), r"int64 \(\), found float64"),
+    (lambda a, r: r.update(observation=np.zeros((3, 4), np.float32)), r"\(2, 4\) at most, fou"),
+    (lambda a, r: r.update(observation=np.zeros((2, 3), np.float32)), r"found float32 \(2, 3\)"),
+    (lambda a, r: r.update(observation=np.zeros((2, 4))), r"found float64 \(2, 4\)"),
+    (lambda a, r: r.update(observation=np.zeros((), np.float32)), r"found float32 \(\)"),
+    (lambda a, r: r.update(more=np.zeros(1)), "more: no such"),
+    (lambda a, r: r.clear() or r.update(more=np.zeros(1)), "observation: missing"),
+    (
+        lambda a, r: r.update(observation=np.full((1, 4), np.nan, np.float32)),
+        "observation: expected finite numbers",
+    ),
+    (
+        lambda a, r: a.update(
+            {"parameters/actor/hidden_0/kernel": np.full((2, 3), np.inf, np.float32)}
         ),
-        (lambda a, r: r.update(observation=np.zeros((2, 4))), r"found float64 \(2, 4\)"),
-        (lambda a, r: r.update(observation=np.zeros((), np.float32)), r"found float32 \(\)"),
-        (lambda a, r: r.update(more=np.zeros(1)), "more: no such"),
-        (lambda a, r: r.clear() or r.update(more=np.zeros(1)), "observation: missing"),
-        (
-            lambda a, r: r.update(observation=np.full((1, 4), np.nan, np.float32)),
-            "observation: expected finite numbers",
-        ),
-        (
-            lambda a, r: a.update(
-                {"parameters/actor/hidden_0/kernel": np.full((2, 3), np.inf, np.float32)}
-            ),
-            "actor/hidden_0/kernel: expected finite numbers",
-        ),
-    ],
+        "actor/hidden_0/kernel: expected finite numbers",
+    ),
 )
 def test_arrays_that_the_run_does_not_have_are_named_and_no_older_ones_taken(
     tmp_path, change, text

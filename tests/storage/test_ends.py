@@ -11,6 +11,7 @@ from music_tf.runs import inspection
 from music_tf.runs.inspection import Beyond, evaluate_run, leading_to_goals
 from music_tf.runs.loaded import load_run
 from music_tf.storage.loading import load_policy
+from tests.kit.cases import cases
 from tests.kit.saved_run import save_run
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8, dtype=np.float32)
@@ -61,17 +62,15 @@ def test_without_a_measurement_of_this_checkpoint_a_place_is_refused_with_what_m
     assert "cannot be read" in refused(run)
 
 
-@pytest.mark.parametrize(
+@cases(
     "ends",
-    [
-        [*PLACES[:2], [0.0, 0.5]],
-        PLACES[:2],
-        [*PLACES[:2], None],
-        [*PLACES[:2], ["0", "1", "2"]],
-        [*PLACES[:2], [True, 0.0, 0.0]],
-        [*PLACES[:2], [1e39, 0.0, 0.0]],
-        [[], [], []],
-    ],
+    [*PLACES[:2], [0.0, 0.5]],
+    PLACES[:2],
+    [*PLACES[:2], None],
+    [*PLACES[:2], ["0", "1", "2"]],
+    [*PLACES[:2], [True, 0.0, 0.0]],
+    [*PLACES[:2], [1e39, 0.0, 0.0]],
+    [[], [], []],
 )
 def test_ends_that_are_not_there_are_not_made_up(run, ends):
     note(run, ends)

@@ -21,6 +21,7 @@ from music_tf.storage.loading import load_policy
 from music_tf.storage.start import export_weights, start_line
 from music_tf.training.build import build_trainer
 from tests.kit import small
+from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.saved_run import save_checkpoint, write_config
 
@@ -90,13 +91,11 @@ def test_moments_of_a_skill_go_on_with_the_weight_of_all_that_was_counted(source
         assert not np.array_equal(trainer.shared()["normalizer/observation"], counted)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("skill", "parts", "said"),
-    [
-        (1, ("critic",), r"critic: skill 1 of \S+ has none; its parts are actor,normalizer\Z"),
-        (1, ("actor", "targets"), r"targets: skill 1 of \S+ has none; its parts are actor,norm"),
-        (None, ACTING, r"expected one of 0\.\.2 as --pinned-skill, got None\n.*--skills 3 --pin"),
-    ],
+    (1, ("critic",), r"critic: skill 1 of \S+ has none; its parts are actor,normalizer\Z"),
+    (1, ("actor", "targets"), r"targets: skill 1 of \S+ has none; its parts are actor,norm"),
+    (None, ACTING, r"expected one of 0\.\.2 as --pinned-skill, got None\n.*--skills 3 --pin"),
 )
 def test_parts_that_a_finished_skill_lacks_are_refused(source, skill, parts, said):
     with pytest.raises(UsageError, match=said):
@@ -172,15 +171,13 @@ def test_a_run_of_skills_in_turn_goes_on_from_the_newest_networks(source):
     assert "skill" not in heritage.record
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "change"),
-    [
-        ("skills/actor/mean/kernel", lambda array: array[:1]),
-        ("skills/moments/observation", lambda array: array[:, :1]),
-        ("skills/moments/observation", lambda array: array[..., :1]),
-        ("skills/actor/hidden_0/kernel", lambda array: array[0, 0, 0]),
-        ("skills/actor/hidden_0/kernel", None),
-    ],
+    ("skills/actor/mean/kernel", lambda array: array[:1]),
+    ("skills/moments/observation", lambda array: array[:, :1]),
+    ("skills/moments/observation", lambda array: array[..., :1]),
+    ("skills/actor/hidden_0/kernel", lambda array: array[0, 0, 0]),
+    ("skills/actor/hidden_0/kernel", None),
 )
 def test_skills_that_no_run_saves_are_refused(source, tmp_path, name, change):
     found = newest_weights(source / "checkpoints")

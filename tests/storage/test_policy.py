@@ -11,6 +11,7 @@ from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import discard
 from music_tf.storage.loading import load_policy
 from music_tf.storage.run_directory import link_latest
+from tests.kit.cases import cases
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
 from tests.kit.started import python
 
@@ -138,26 +139,24 @@ def of_two_skills(tmp_path_factory):
     return load_policy(path)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("observation", "goal", "skill", "text"),
-    [
-        (np.zeros(7), GOAL, 0, r"observation: expected numbers of shape \[8\] or .*, got \[7\]"),
-        (np.zeros((2, 2, 8)), GOAL, 0, r"got \[2, 2, 8\]"),
-        (1.0, GOAL, 0, r"observation: .* got \[\]"),
-        ("state", GOAL, 0, "observation: .* got str"),
-        (None, GOAL, 0, r"observation: .* got \[\]"),
-        (np.full(8, np.inf), GOAL, 0, "observation: expected finite numbers, got inf"),
-        ({"state": np.zeros(8)}, GOAL, 0, r"expected 'observation' in \['state'\]"),
-        (OBSERVATION, np.zeros(4), 0, r"goal: expected numbers of shape \[3\] or .*, got \[4\]"),
-        (np.zeros((2, 8)), np.zeros((3, 3)), 0, r"each observation \[2, 8\], got \[3, 3\]"),
-        (OBSERVATION, np.zeros((1, 3)), 0, r"goal: .* each observation \[8\], got \[1, 3\]"),
-        (OBSERVATION, GOAL, None, r"skill: this run has 2, give one of 0\.\.1"),
-        (OBSERVATION, GOAL, 2, r"skill: this run has 2, expected 0\.\.1, got 2"),
-        (OBSERVATION, GOAL, -1, r"expected 0\.\.1, got -1"),
-        (OBSERVATION, GOAL, 0.5, "skill: expected a whole number, or one for each"),
-        (OBSERVATION, GOAL, [0, 1], r"for each observation \[8\], got \[0, 1\]"),
-        (OBSERVATION, GOAL, "all", "got 'all'"),
-    ],
+    (np.zeros(7), GOAL, 0, r"observation: expected numbers of shape \[8\] or .*, got \[7\]"),
+    (np.zeros((2, 2, 8)), GOAL, 0, r"got \[2, 2, 8\]"),
+    (1.0, GOAL, 0, r"observation: .* got \[\]"),
+    ("state", GOAL, 0, "observation: .* got str"),
+    (None, GOAL, 0, r"observation: .* got \[\]"),
+    (np.full(8, np.inf), GOAL, 0, "observation: expected finite numbers, got inf"),
+    ({"state": np.zeros(8)}, GOAL, 0, r"expected 'observation' in \['state'\]"),
+    (OBSERVATION, np.zeros(4), 0, r"goal: expected numbers of shape \[3\] or .*, got \[4\]"),
+    (np.zeros((2, 8)), np.zeros((3, 3)), 0, r"each observation \[2, 8\], got \[3, 3\]"),
+    (OBSERVATION, np.zeros((1, 3)), 0, r"goal: .* each observation \[8\], got \[1, 3\]"),
+    (OBSERVATION, GOAL, None, r"skill: this run has 2, give one of 0\.\.1"),
+    (OBSERVATION, GOAL, 2, r"skill: this run has 2, expected 0\.\.1, got 2"),
+    (OBSERVATION, GOAL, -1, r"expected 0\.\.1, got -1"),
+    (OBSERVATION, GOAL, 0.5, "skill: expected a whole number, or one for each"),
+    (OBSERVATION, GOAL, [0, 1], r"for each observation \[8\], got \[0, 1\]"),
+    (OBSERVATION, GOAL, "all", "got 'all'"),
 )
 def test_what_does_not_fit_is_refused_by_name(of_two_skills, observation, goal, skill, text):
     with pytest.raises(ValueError, match=text):
@@ -184,15 +183,13 @@ def test_a_continuous_condition_is_a_vector_for_all_or_for_each(of_vectors):
     assert np.abs(policy.act(OBSERVATION, GOAL, [-0.6, -0.8]) - one).max() > 1e-3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("skill", "text"),
-    [
-        (None, r"skill, a sphere condition: expected numbers of shape \[2\] or \[B, 2\], got \[\]"),
-        (1, r"shape \[2\] or .*, got \[\]"),
-        ([0.6, 0.8, 0.0], r"shape \[2\] or .*, got \[3\]"),
-        ([[0.6, 0.8]] * 3, r"one for each observation \[8\], got \[3, 2\]"),
-        ([np.nan, 0.0], "expected finite numbers, got nan"),
-    ],
+    (None, r"skill, a sphere condition: expected numbers of shape \[2\] or \[B, 2\], got \[\]"),
+    (1, r"shape \[2\] or .*, got \[\]"),
+    ([0.6, 0.8, 0.0], r"shape \[2\] or .*, got \[3\]"),
+    ([[0.6, 0.8]] * 3, r"one for each observation \[8\], got \[3, 2\]"),
+    ([np.nan, 0.0], "expected finite numbers, got nan"),
 )
 def test_a_condition_of_another_size_is_refused(of_vectors, skill, text):
     with pytest.raises(ValueError, match=text):
@@ -262,14 +259,12 @@ def test_no_run_or_none_that_has_saved_is_refused(tmp_path):
         load_policy(tmp_path)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "text"),
-    [
-        ({"hidden": (16, 8)}, r"hidden_0/kernel: expected float32 \(12, 16\), found .*\(12, 8\)"),
-        ({"hidden": (8, 8, 8)}, "actor/hidden_2/kernel: missing"),
-        ({"hidden": (8,)}, "actor/hidden_1/bias: no such weight"),
-        ({"skills": 4}, r"hidden_0/kernel: expected float32 \(15, 8\)"),
-    ],
+    ({"hidden": (16, 8)}, r"hidden_0/kernel: expected float32 \(12, 16\), found .*\(12, 8\)"),
+    ({"hidden": (8, 8, 8)}, "actor/hidden_2/kernel: missing"),
+    ({"hidden": (8,)}, "actor/hidden_1/bias: no such weight"),
+    ({"skills": 4}, r"hidden_0/kernel: expected float32 \(15, 8\)"),
 )
 def test_weights_that_do_not_fit_the_configuration_are_named(tmp_path, changes, text):
     config = save_run(tmp_path).config

@@ -5,6 +5,7 @@ import pytest
 
 from music_tf.errors import UsageError
 from music_tf.storage.results import group_and_seed, header, read_metrics, read_result
+from tests.kit.cases import cases
 
 METRICS = "epoch,time/env_steps,eval/success_rate\n1,1000,\n2,2000,0.5\n"
 
@@ -60,18 +61,16 @@ def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
     assert read_metrics(tmp_path, 1) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
-    [
-        ("", "no epoch"),
-        ("a,b\n1,2\n", "no epoch"),
-        (METRICS.replace("1000", "many"), "expected numbers"),
-        (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected JSON"),
-        *(
-            (f"# {json.dumps({'before': before})}\n{METRICS}", "expected numbers by column")
-            for before in (3, [], None, {"time/env_steps": "1"}, {"time/env_steps": 10**400})
-        ),
-    ],
+    ("", "no epoch"),
+    ("a,b\n1,2\n", "no epoch"),
+    (METRICS.replace("1000", "many"), "expected numbers"),
+    (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected JSON"),
+    *(
+        (f"# {json.dumps({'before': before})}\n{METRICS}", "expected numbers by column")
+        for before in (3, [], None, {"time/env_steps": "1"}, {"time/env_steps": 10**400})
+    ),
 )
 def test_another_file_is_refused(path, text, expected):
     path.write_text(text)

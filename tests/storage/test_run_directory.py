@@ -19,6 +19,7 @@ from music_tf.storage import run_directory
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.provenance import commit
 from music_tf.storage.run_directory import open_run
+from tests.kit.cases import cases
 
 RECORD = {
     "recipe": "ddpg_her",
@@ -175,9 +176,11 @@ def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_pa
     assert not (tmp_path / LOCK_NAME).exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
-    [lock_of(1, host="elsewhere"), *("", "[]", "{", "[" * 9000, "9" * 9000), " " * 10**6],
+    lock_of(1, host="elsewhere"),
+    *("", "[]", "{", "[" * 9000, "9" * 9000),
+    " " * 10**6,
     ids=lambda content: repr(content[:12]),
 )
 def test_a_lock_that_cannot_be_judged_is_respected(tmp_path, content):
@@ -244,13 +247,11 @@ def test_a_resume_may_change_epochs_and_what_is_newer_and_nothing_else(tmp_path)
     assert [resume["ranks"] for resume in record["resumes"]] == [1]
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
-    [
-        *(b"", b"{", b"[]", b'{"config": 3}', b"[" * 10**5, b"\xff"),
-        json.dumps(RECORD | {"resumes": 7}).encode(),
-        json.dumps(RECORD | {"ranks": math.inf}).replace("Infinity", "1e999").encode(),
-    ],
+    *(b"", b"{", b"[]", b'{"config": 3}', b"[" * 10**5, b"\xff"),
+    json.dumps(RECORD | {"resumes": 7}).encode(),
+    json.dumps(RECORD | {"ranks": math.inf}).replace("Infinity", "1e999").encode(),
     ids=lambda content: repr(content[-12:]),
 )
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path, content):

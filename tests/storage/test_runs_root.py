@@ -14,6 +14,7 @@ from music_tf.storage.run_directory import (
     prepare_directory,
     remove_empty,
 )
+from tests.kit.cases import cases
 from tests.kit.saved_run import write_config
 
 
@@ -22,9 +23,10 @@ def root(tmp_path):
     return tmp_path / "runs"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "folder"),
-    [("music_tf/PointPush-v0", "music_tf_PointPush-v0"), ("some.where:Task-v0", "Task-v0")],
+    ("music_tf/PointPush-v0", "music_tf_PointPush-v0"),
+    ("some.where:Task-v0", "Task-v0"),
 )
 def test_a_run_gets_a_place_of_its_own(root, env_id, folder):
     command = parse_train(["sac", "--seed", "3", "--env-id", env_id])

@@ -6,6 +6,7 @@ import pytest
 from music_tf.errors import UsageError
 from music_tf.storage.checkpoint import StoredWeights
 from music_tf.storage.start import digest_of, parts_of, record_of, start_line, taken_before
+from tests.kit.cases import cases
 
 OLD = {"run": "/a/run/checkpoints", "checkpoint": "epoch_000003", "sha256": "1", "parts": ["actor"]}
 """What a version wrote that counted nothing."""
@@ -37,13 +38,11 @@ def test_a_record_counts_the_source_and_what_that_one_started_from():
     assert parts_of(found) == ["actor", "critic"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "meta",
-    [
-        {},
-        {"counters": 3},
-        *({"counters": {"epoch": epoch}} for epoch in (None, True, -1, 2**70, float("nan"), [7])),
-    ],
+    {},
+    {"counters": 3},
+    *({"counters": {"epoch": epoch}} for epoch in (None, True, -1, 2**70, float("nan"), [7])),
 )
 def test_weights_without_counters_count_as_zero_steps(meta):
     assert record(meta)["before"] == {}
@@ -51,15 +50,13 @@ def test_weights_without_counters_count_as_zero_steps(meta):
     assert start_line(record(meta)).startswith("starts from /a/run, checkpoint epoch_000007: ")
 
 
-@pytest.mark.parametrize(
+@cases(
     "meta",
-    [
-        {"counters": {"env_steps": "many"}},
-        {"counters": {"env_steps": float("nan")}},
-        {"counters": {"elapsed_s": 10**400}},
-        {"counters": {"env_steps": 1}, "before": [1]},
-        {"counters": {"env_steps": 1}, "before": {"time/env_steps": None}},
-    ],
+    {"counters": {"env_steps": "many"}},
+    {"counters": {"env_steps": float("nan")}},
+    {"counters": {"elapsed_s": 10**400}},
+    {"counters": {"env_steps": 1}, "before": [1]},
+    {"counters": {"env_steps": 1}, "before": {"time/env_steps": None}},
 )
 def test_counters_that_are_no_numbers_are_refused(meta):
     with pytest.raises(UsageError, match="epoch_000007: expected numbers of steps and seconds"):

@@ -15,6 +15,7 @@ from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.warm_start import try_heritage
 from music_tf.storage.checkpoint import save_weights
 from music_tf.storage.start import Heir, export_weights, inherit, start_line
+from tests.kit.cases import cases
 from tests.kit.guessing import GuessConfig
 from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config
 from tests.kit.small import (
@@ -156,34 +157,32 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
     assert any((a != group(before, frozen)[n]).any() for n, a in group(after, frozen).items())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "parts", "text"),
-    [
-        (
-            {"agent": dataclasses.replace(HER.agent, hidden_sizes=(8, 16))},
-            ("normalizer", "actor"),
-            r"--parts actor: actor/hidden_0/kernel does not fit\n"
-            r"expected float32 \(12, 8\), found float32 \(12, 16\) in \S*epoch_000001\n"
-            r"for example: --agent.hidden-sizes 16 16\Z",
-        ),
-        (
-            {"agent": dataclasses.replace(HER.agent, critics=2)},
-            ("critic",),
-            r"--parts critic: critic_1/.*\nexpected float32 .*, found no such weight",
-        ),
-        (
-            {"agent": SacConfig(**NETWORK)},
-            ("actor",),
-            r"--parts actor: actor/\S+ does not fit\n"
-            r"expected .*, found no such weight .*\nboth runs need the same learner \(ddpg or",
-        ),
-        (
-            {"env_id": "music_tf/PointReach-v0"},
-            ("normalizer",),
-            r"--parts normalizer: observation does not fit\nexpected float64 .*, found float64",
-        ),
-        ({}, ("discriminator",), "--parts discriminator: this run has none; its parts are actor,"),
-    ],
+    (
+        {"agent": dataclasses.replace(HER.agent, hidden_sizes=(8, 16))},
+        ("normalizer", "actor"),
+        r"--parts actor: actor/hidden_0/kernel does not fit\n"
+        r"expected float32 \(12, 8\), found float32 \(12, 16\) in \S*epoch_000001\n"
+        r"for example: --agent.hidden-sizes 16 16\Z",
+    ),
+    (
+        {"agent": dataclasses.replace(HER.agent, critics=2)},
+        ("critic",),
+        r"--parts critic: critic_1/.*\nexpected float32 .*, found no such weight",
+    ),
+    (
+        {"agent": SacConfig(**NETWORK)},
+        ("actor",),
+        r"--parts actor: actor/\S+ does not fit\n"
+        r"expected .*, found no such weight .*\nboth runs need the same learner \(ddpg or",
+    ),
+    (
+        {"env_id": "music_tf/PointReach-v0"},
+        ("normalizer",),
+        r"--parts normalizer: observation does not fit\nexpected float64 .*, found float64",
+    ),
+    ({}, ("discriminator",), "--parts discriminator: this run has none; its parts are actor,"),
 )
 def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, text):
     with pytest.raises(UsageError, match=text):
@@ -341,9 +340,7 @@ def test_exported_parts_are_a_small_source_of_their_own(tmp_path, music_run):
         started(FROZEN, folder, ("actor",))
 
 
-@pytest.mark.parametrize(
-    "place", [("--run-dir", "/home/me/run"), ("--run-dir=/home/me/run",), ("--run_dir", "mine")]
-)
+@cases("place", ("--run-dir", "/home/me/run"), ("--run-dir=/home/me/run",), ("--run_dir", "mine"))
 def test_an_export_does_not_say_where_its_run_lay(place, tmp_path, music_run):
     source, _ = music_run
     words = ("ddpg_music", "--seed", "3", *place, "--threads", "1")

@@ -8,6 +8,7 @@ from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.tools.check_env import check_environment
 from tests.kit.arm import ARM, ARM_WITH_GOALS
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING, FORGETFUL
 from tests.kit.layouts import LAYOUT
 from tests.kit.liberties import Quits
@@ -39,9 +40,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "env_id", ["music_tf/PointPush-v0", "FetchReach-v4", "HandManipulatePen-v1"]
-)
+@cases("env_id", "music_tf/PointPush-v0", "FetchReach-v4", "HandManipulatePen-v1")
 def test_a_good_environment_passes_every_check(env_id):
     checks = check_environment(env_id)
     assert [check.name for check in checks] == NAMES
@@ -52,21 +51,19 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
     assert all(check.ok for check in check_environment(ODD))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "failed"),
-    [
-        ("nan", {"observations", "reset", "columns"}),
-        ("dtype", {"observations"}),
-        ("goal", {"constant goal", "goal met"}),
-        ("wrong reward", {"reward"}),
-        ("axis", {"batched reward", "reward"}),
-        ("success", {"success"}),
-        ("leftover", {"reset"}),
-        ("exception", {"episode"}),
-        ("reset", {"episode"}),
-        ("reset alone", {"episode"}),
-        ("four", {"episode"}),
-    ],
+    ("nan", {"observations", "reset", "columns"}),
+    ("dtype", {"observations"}),
+    ("goal", {"constant goal", "goal met"}),
+    ("wrong reward", {"reward"}),
+    ("axis", {"batched reward", "reward"}),
+    ("success", {"success"}),
+    ("leftover", {"reset"}),
+    ("exception", {"episode"}),
+    ("reset", {"episode"}),
+    ("reset alone", {"episode"}),
+    ("four", {"episode"}),
 )
 def test_a_fault_fails_its_check_with_a_cure(odd, fault, failed):
     odd.fault = fault
@@ -83,12 +80,10 @@ def test_what_reset_and_step_must_give_is_said_where_they_give_something_else(od
     assert "reset must give (observation, info), step (observation, reward, term" in found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "name", "says"),
-    [
-        ("ShyOfCorners-v0", "corners", r"at \[-1. -1.\]: .*the joint is at its end"),
-        ("OwnObservation-v0", "fresh arrays", "observation of step 0 changed when later steps"),
-    ],
+    ("ShyOfCorners-v0", "corners", r"at \[-1. -1.\]: .*the joint is at its end"),
+    ("OwnObservation-v0", "fresh arrays", "observation of step 0 changed when later steps"),
 )
 def test_liberties_with_actions_and_arrays_are_found(points, env_id, name, says):
     found, *others = [check for check in check_environment(env_id) if not check.ok]
@@ -98,9 +93,11 @@ def test_liberties_with_actions_and_arrays_are_found(points, env_id, name, says)
     assert found.cure
 
 
-@pytest.mark.parametrize(
+@cases(
     ("where", "failed"),
-    [("step", {"episode"}), ("reset", {"episode"}), ("compute_reward", {"episode"})],
+    ("step", {"episode"}),
+    ("reset", {"episode"}),
+    ("compute_reward", {"episode"}),
 )
 def test_an_environment_that_ends_the_process_is_a_finding(points, monkeypatch, where, failed):
     monkeypatch.setattr(Quits, "where", where)

@@ -11,6 +11,7 @@ from music_tf.errors import UsageError
 from music_tf.storage.results import NoEpochError
 from music_tf.tools import curves
 from music_tf.tools.curves import Curve, RunCurves, by_settings, in_groups, load, without_repeats
+from tests.kit.cases import cases
 from tests.kit.recorded import write_run
 
 HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q\n"
@@ -390,14 +391,12 @@ def test_the_verb_draws_each_seed_once_and_says_what_it_leaves_out(tmp_path, mon
     assert len(re.findall(r"<!-- seed\d", Path("each.svg").read_text())) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "says"),
-    [
-        (["early.csv"], "no epoch of a run yet"),
-        (["seed0.log"], r"got 'seed0\.log'"),
-        (["seed0.csv", "nowhere"], "got 'nowhere'"),
-        (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
-    ],
+    (["early.csv"], "no epoch of a run yet"),
+    (["seed0.log"], r"got 'seed0\.log'"),
+    (["seed0.csv", "nowhere"], "got 'nowhere'"),
+    (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
 )
 def test_the_verb_refuses_what_is_not_there(tmp_path, monkeypatch, words, says):
     monkeypatch.chdir(tmp_path)

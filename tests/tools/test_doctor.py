@@ -9,6 +9,7 @@ from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_pytho
 from music_tf.process.mpirun import flavour
 from music_tf.tools import doctor
 from music_tf.tools.doctor import Finding
+from tests.kit.cases import cases
 
 FINE = Probe(0, "fine\n", "", 1.0)
 OPEN_MPI_MEETING = Probe(0, "rank of 2 Open MPI v5.0.11\nrank of 2 Open MPI v5.0.11\n", "", 1.2)
@@ -43,71 +44,67 @@ def machine(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "inside"),
-    [
-        ("3.3", True),
-        ("3.2.9", False),
-        ("3.10.0", True),
-        ("3.11.9", True),
-        ("3.12.0", False),
-        ("3.12.0rc1", False),
-        ("4.0.0", False),
-        ("3.3.0+local.1", True),
-        (None, False),
-    ],
+    ("3.3", True),
+    ("3.2.9", False),
+    ("3.10.0", True),
+    ("3.11.9", True),
+    ("3.12.0", False),
+    ("3.12.0rc1", False),
+    ("4.0.0", False),
+    ("3.3.0+local.1", True),
+    (None, False),
 )
 def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, version, inside):
     machine(mujoco=version)
     assert doctor.unmet() == ({} if inside else {"mujoco": "mujoco<3.12,>=3.3"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("check", "found", "cause", "cure"),
-    [
-        ("python", {"python": "3.10.2"}, "got 3.10.2", "PYTHON=python3.11"),
-        ("python", {"python": "3.14.0"}, "got 3.14.0", "PYTHON=python3.11"),
-        ("packages", {"tyro": None}, "expected tyro<2,>=1", "pip install 'tyro<2,>=1'"),
-        ("tensorflow", broken("Traceback\nImportError: lib.so\n"), "ImportError: lib", "require"),
-        ("tensorflow", Probe(None, "", "", 120.0), "no answer within 120 s", "requirements.lock"),
-        (
-            *("simulator", {"mujoco": "4.0.0"}),
-            "mujoco 4.0.0 does not work with gymnasium-robotics 1.4.2",
-            "pip install 'mujoco<3.12,>=3.3'",
-        ),
-        ("simulator", broken("ModuleNotFoundError: gymna"), "gymna", "requirements.lock"),
-        ("tensorboard", {"tensorboard": None}, "not installed", "pip install tensorboard"),
-        ("tensorboard", broken("ImportError: a\n"), "ImportError: a", "--force-reinstall tens"),
-        (
-            *("rendering", broken("OSError: a"), "egl: OSError: a, osmesa: OSError: a"),
-            "apt-get install libegl1 libgl1 (egl), or libosmesa6 (osmesa)",
-        ),
-        (
-            *("mpi", Probe(0, "rank of 1 Open MPI v5.0.11\nrank of 1 Open MPI v5.0.11\n")),
-            "2 ranks were started by MPICH, each sees a world of 1 through Open MPI v5.0.11",
-            "openmpi",
-        ),
-        (
-            *("mpi", broken("Runtime environment uses unsupported PMI version PMIx. Aborting.")),
-            *("different MPI libraries", "openmpi"),
-        ),
-        (
-            *("mpi", broken("prterun has detected an attempt to run as root.")),
-            *("refuses to run as root", "OMPI_ALLOW_RUN_AS_ROOT=1"),
-        ),
-        (
-            *("mpi", broken("There are not enough slots available in the system")),
-            *("fewer slots than ranks", ":OVERSUBSCRIBE"),
-        ),
-        ("mpi", broken("No module named 'mpi4py'"), "mpi4py is not installed", "mpi4py"),
-        ("mpi", broken("cannot load MPI library"), "finds no MPI library", "openmpi"),
-        ("mpi", broken("Failed initializing opal: -1"), "HOME or TMPDIR", "export HOME"),
-        ("mpi", Probe(None, "", "", 60.0), "no answer within 60 s", "openmpi"),
-        (
-            *("mpi", Probe(1, "rank of 2 Open MPI v5\n", "RuntimeError: late\n")),
-            *("RuntimeError: late", "openmpi"),
-        ),
-    ],
+    ("python", {"python": "3.10.2"}, "got 3.10.2", "PYTHON=python3.11"),
+    ("python", {"python": "3.14.0"}, "got 3.14.0", "PYTHON=python3.11"),
+    ("packages", {"tyro": None}, "expected tyro<2,>=1", "pip install 'tyro<2,>=1'"),
+    ("tensorflow", broken("Traceback\nImportError: lib.so\n"), "ImportError: lib", "require"),
+    ("tensorflow", Probe(None, "", "", 120.0), "no answer within 120 s", "requirements.lock"),
+    (
+        *("simulator", {"mujoco": "4.0.0"}),
+        "mujoco 4.0.0 does not work with gymnasium-robotics 1.4.2",
+        "pip install 'mujoco<3.12,>=3.3'",
+    ),
+    ("simulator", broken("ModuleNotFoundError: gymna"), "gymna", "requirements.lock"),
+    ("tensorboard", {"tensorboard": None}, "not installed", "pip install tensorboard"),
+    ("tensorboard", broken("ImportError: a\n"), "ImportError: a", "--force-reinstall tens"),
+    (
+        *("rendering", broken("OSError: a"), "egl: OSError: a, osmesa: OSError: a"),
+        "apt-get install libegl1 libgl1 (egl), or libosmesa6 (osmesa)",
+    ),
+    (
+        *("mpi", Probe(0, "rank of 1 Open MPI v5.0.11\nrank of 1 Open MPI v5.0.11\n")),
+        "2 ranks were started by MPICH, each sees a world of 1 through Open MPI v5.0.11",
+        "openmpi",
+    ),
+    (
+        *("mpi", broken("Runtime environment uses unsupported PMI version PMIx. Aborting.")),
+        *("different MPI libraries", "openmpi"),
+    ),
+    (
+        *("mpi", broken("prterun has detected an attempt to run as root.")),
+        *("refuses to run as root", "OMPI_ALLOW_RUN_AS_ROOT=1"),
+    ),
+    (
+        *("mpi", broken("There are not enough slots available in the system")),
+        *("fewer slots than ranks", ":OVERSUBSCRIBE"),
+    ),
+    ("mpi", broken("No module named 'mpi4py'"), "mpi4py is not installed", "mpi4py"),
+    ("mpi", broken("cannot load MPI library"), "finds no MPI library", "openmpi"),
+    ("mpi", broken("Failed initializing opal: -1"), "HOME or TMPDIR", "export HOME"),
+    ("mpi", Probe(None, "", "", 60.0), "no answer within 60 s", "openmpi"),
+    (
+        *("mpi", Probe(1, "rank of 2 Open MPI v5\n", "RuntimeError: late\n")),
+        *("RuntimeError: late", "openmpi"),
+    ),
 )
 def test_a_fault_has_its_cause_and_its_cure(machine, check, found, cause, cure):
     machine(**({"probe": found} if isinstance(found, Probe) else found))
@@ -134,13 +131,11 @@ def test_a_backend_of_the_user_that_cannot_be_loaded_is_named(machine, monkeypat
     assert "unset MUJOCO_GL" in finding.cure
 
 
-@pytest.mark.parametrize(
+@cases(
     ("memory", "disk", "cause", "cure"),
-    [
-        (5 * 10**8, 10**10, "0.5 GB are free", "fewer ranks"),
-        (10**10, 5 * 10**8, "0.5 GB are free in /", "MUSIC_TF_RUNS"),
-        (3 * 10**9, 4 * 10**9, "", ""),
-    ],
+    (5 * 10**8, 10**10, "0.5 GB are free", "fewer ranks"),
+    (10**10, 5 * 10**8, "0.5 GB are free in /", "MUSIC_TF_RUNS"),
+    (3 * 10**9, 4 * 10**9, "", ""),
 )
 def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure):
     monkeypatch.setattr(doctor, "free_memory", lambda: memory)
@@ -153,17 +148,15 @@ def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure)
     assert f"2 cores, {memory / 1e9:.1f} GB memory free, {disk / 1e9:.1f} GB d" in finding.detail
 
 
-@pytest.mark.parametrize(
+@cases(
     ("check", "probe", "facts"),
-    [
-        ("python", FINE, "3.13.1 at /"),
-        ("packages", FINE, "2 versions in range"),
-        ("tensorflow", FINE, "fine, loaded in 1.0 s"),
-        ("simulator", FINE, "mujoco 3.10.0, gymnasium-robotics 1.4.2"),
-        ("tensorboard", FINE, "2.21.0"),
-        ("rendering", FINE, "MUJOCO_GL=egl"),
-        ("mpi", OPEN_MPI_MEETING, "met in 1.2 s through Open MPI v5"),
-    ],
+    ("python", FINE, "3.13.1 at /"),
+    ("packages", FINE, "2 versions in range"),
+    ("tensorflow", FINE, "fine, loaded in 1.0 s"),
+    ("simulator", FINE, "mujoco 3.10.0, gymnasium-robotics 1.4.2"),
+    ("tensorboard", FINE, "2.21.0"),
+    ("rendering", FINE, "MUJOCO_GL=egl"),
+    ("mpi", OPEN_MPI_MEETING, "met in 1.2 s through Open MPI v5"),
 )
 def test_what_works_takes_one_line_with_its_facts(machine, check, probe, facts):
     machine(probe)
@@ -196,21 +189,17 @@ def test_this_installation_has_what_setup_asks_for():
     assert "ruff" not in doctor.requirements()  # of an extra
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "expected"),
-    [
-        ("mpirun (Open MPI) 5.0.11\n", "Open MPI"),
-        ("HYDRA build details:\n    Version: 5.0.2\n", "MPICH"),
-        ("", "unknown MPI"),
-    ],
+    ("mpirun (Open MPI) 5.0.11\n", "Open MPI"),
+    ("HYDRA build details:\n    Version: 5.0.2\n", "MPICH"),
+    ("", "unknown MPI"),
 )
 def test_mpirun_tells_its_flavour(answer, expected):
     assert flavour(answer) == expected
 
 
-@pytest.mark.parametrize(
-    ("cures", "code"), [(("", ""), EXIT_DONE), (("", "mend"), EXIT_ENVIRONMENT)]
-)
+@cases(("cures", "code"), (("", ""), EXIT_DONE), (("", "mend"), EXIT_ENVIRONMENT))
 def test_one_fault_sets_the_exit_code_and_every_check_is_printed(cures, code, monkeypatch, capsys):
     findings = [Finding(f"point{i}", "facts", cure=cure) for i, cure in enumerate(cures)]
     monkeypatch.setattr(doctor, "CHECKS", [lambda f=finding: f for finding in findings])
@@ -224,18 +213,11 @@ def test_arguments_are_refused():
         doctor.main(["--fix"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "seconds", "ended", "reason"),
-    [
-        ("print('seen'); raise ValueError('bad')\n", 30, (1, "seen\n"), "ValueError: bad"),
-        ("import time; time.sleep(60)", 0.5, (None, ""), "no answer within"),
-        (
-            "import os, sys; print(os.environ['ADDED'], repr(sys.stdin.read()))",
-            30,
-            (0, "yes ''\n"),
-            "",
-        ),
-    ],
+    ("print('seen'); raise ValueError('bad')\n", 30, (1, "seen\n"), "ValueError: bad"),
+    ("import time; time.sleep(60)", 0.5, (None, ""), "no answer within"),
+    ("import os, sys; print(os.environ['ADDED'], repr(sys.stdin.read()))", 30, (0, "yes ''\n"), ""),
 )
 def test_a_probe_tells_output_code_and_the_telling_line(code, seconds, ended, reason):
     probe = run_python(code, seconds=seconds, environment={"ADDED": "yes"})

@@ -7,6 +7,7 @@ from PIL import Image
 from music_tf.cli import main
 from music_tf.runs.loaded import load_run
 from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of, paths_of_visits
+from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
 
@@ -42,18 +43,16 @@ def test_curves_are_what_an_evaluation_says():
     assert "random" in svg
 
 
-@pytest.mark.parametrize(
+@cases(
     "told",
-    [
-        None,
-        [],
-        {"test": 3},
-        {"test": {"tasks": [], "returns": [1.0]}},
-        {"test": {"tasks": [{"returns": [1.0]}], "returns": [1.0, 2.0]}},
-        {"test": {"tasks": [{"returns": ["a"]}], "returns": [1.0]}},
-        {"test": {"tasks": [{"returns": [float("nan")]}], "returns": [1.0]}},
-        {"test": {"tasks": [7], "returns": [1.0]}},
-    ],
+    None,
+    [],
+    {"test": 3},
+    {"test": {"tasks": [], "returns": [1.0]}},
+    {"test": {"tasks": [{"returns": [1.0]}], "returns": [1.0, 2.0]}},
+    {"test": {"tasks": [{"returns": ["a"]}], "returns": [1.0]}},
+    {"test": {"tasks": [{"returns": [float("nan")]}], "returns": [1.0]}},
+    {"test": {"tasks": [7], "returns": [1.0]}},
 )
 def test_a_file_that_says_anything_else_has_no_curves(told):
     assert curves_of(told, "returns") == {}

@@ -15,6 +15,7 @@ from music_tf.runs.loaded import load_run
 from music_tf.tools import export
 from music_tf.tools.export import exporter
 from tests.kit import counting
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING, LIMIT, Counting
 from tests.kit.saved_run import save_run
 
@@ -230,9 +231,7 @@ def test_every_observation_and_action_is_in_the_space_of_its_dataset(run, minari
         assert all(map(dataset.action_space.contains, episode.actions))
 
 
-@pytest.mark.parametrize(
-    ("leave", "there"), [(["push"], True), ([], False)], ids=["a namespace", "nothing"]
-)
+@cases(("leave", "there"), (["push"], True), ([], False), ids=["a namespace", "nothing"])
 def test_an_observation_outside_its_space_is_told_and_nothing_is_left_behind(
     tmp_path, minari, monkeypatch, leave, there
 ):

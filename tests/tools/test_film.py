@@ -37,6 +37,7 @@ from music_tf.tools.film import (
     tile,
 )
 from music_tf.tools.pace import pace_of
+from tests.kit.cases import cases
 from tests.kit.saved_run import save_run, write_config
 from tests.test_rollout import Faulty
 
@@ -120,9 +121,12 @@ def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
     assert [path.name for path in out.parent.iterdir()] == ["film.mp4"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("run", "episodes", "across", "down"),
-    [("plain", 1, 1, 1), ("skilled", 2, 3, 2), ("pinned", 1, 1, 1), ("continuous", 2, 2, 1)],
+    ("plain", 1, 1, 1),
+    ("skilled", 2, 3, 2),
+    ("pinned", 1, 1, 1),
+    ("continuous", 2, 2, 1),
 )
 def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
     runs, tmp_path, run, episodes, across, down
@@ -235,13 +239,11 @@ def test_pages_hold_every_episode_of_every_skill_once_in_a_square_or_in_columns(
     assert page == [(0, 5), (0, 6), (1, 5), (1, 6)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("run", "asked", "text"),
-    [
-        ("skilled", [3], r"expected 0\.\.2, or all; got 3"),
-        ("skilled", [0, 4], r"expected 0\.\.2, or all; got 4"),
-        ("plain", [1], "has one skill; got 1"),
-    ],
+    ("skilled", [3], r"expected 0\.\.2, or all; got 3"),
+    ("skilled", [0, 4], r"expected 0\.\.2, or all; got 4"),
+    ("plain", [1], "has one skill; got 1"),
 )
 def test_a_skill_that_the_run_does_not_have_is_refused_before_anything_is_loaded(
     runs, tmp_path, monkeypatch, run, asked, text
@@ -347,9 +349,7 @@ def is_drawn_at(image, x, y):
     return tuple(image[round(32.0 * (1.5 - y)), round(32.0 * (x + 1.5))]) == (80, 200, 80)
 
 
-@pytest.mark.parametrize(
-    ("name", "place"), [("embedded", (1.25, 1.0)), ("skilled", (1.25, 1.0, 0))]
-)
+@cases(("name", "place"), ("embedded", (1.25, 1.0)), ("skilled", (1.25, 1.0, 0)))
 def test_a_place_to_reach_is_drawn_as_the_goal_and_written_below(aimed, name, place):
     loaded = load_run(aimed / name, environments=2)
     *_, last = film.film(loaded, [Shot(0, None), Shot(1, None)], every_step, Aim(place))
@@ -380,14 +380,12 @@ def test_the_environments_own_goals_are_drawn_while_the_policy_sees_zeros(aimed,
     loaded.envs.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("measured", "moves"),
-    [
-        ({"zero_shot/stop": 1e6}, False),
-        ({"zero_shot/stop": 0.0}, True),
-        ({"zero_shot/stop": "far"}, True),
-        (None, True),
-    ],
+    ({"zero_shot/stop": 1e6}, False),
+    ({"zero_shot/stop": 0.0}, True),
+    ({"zero_shot/stop": "far"}, True),
+    (None, True),
 )
 def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, measured, moves):
     checkpoint = {"epoch": 1, "env_steps": 100}
@@ -402,13 +400,11 @@ def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, 
     path.unlink()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "aim", "text"),
-    [
-        ("embedded", Aim((1.0,)), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
-        ("plain", Aim((1.0, 2.0)), r"--reach: .* expected a run without goals that has learned an"),
-        ("plain", Aim(), r"--zero-shot: .* expected a run without goals that has learned an"),
-    ],
+    ("embedded", Aim((1.0,)), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
+    ("plain", Aim((1.0, 2.0)), r"--reach: .* expected a run without goals that has learned an"),
+    ("plain", Aim(), r"--zero-shot: .* expected a run without goals that has learned an"),
 )
 def test_a_film_of_a_run_that_nothing_leads_is_refused(aimed, runs, tmp_path, name, aim, text):
     run = (runs if name == "plain" else aimed) / name
@@ -444,9 +440,7 @@ def test_each_episode_of_a_strip_is_spaced_by_its_own_length():
     ]
 
 
-@pytest.mark.parametrize(
-    ("run", "skills"), [("plain", ()), ("skilled", ()), ("skilled", [2]), ("skilled", [2, 0])]
-)
+@cases(("run", "skills"), ("plain", ()), ("skilled", ()), ("skilled", [2]), ("skilled", [2, 0]))
 def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_is_paid(
     runs, tmp_path, monkeypatch, written, run, skills
 ):
@@ -464,13 +458,11 @@ def test_a_strip_has_a_row_of_evenly_spaced_states_for_each_skill_with_what_it_i
     assert written[:8] == [text for pair in zip(shown, steps, strict=True) for text in pair]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "text"),
-    [
-        ({"episode": 0}, "episode: expected a number from 1 on, got 0"),
-        ({"frames": 1}, "frames: expected a number from 2 on, got 1"),
-        ({"out": "strip.jpg"}, r"ending in \.png, got .*strip\.jpg"),
-    ],
+    ({"episode": 0}, "episode: expected a number from 1 on, got 0"),
+    ({"frames": 1}, "frames: expected a number from 2 on, got 1"),
+    ({"out": "strip.jpg"}, r"ending in \.png, got .*strip\.jpg"),
 )
 def test_a_strip_that_makes_no_sense_is_refused(runs, tmp_path, options, text):
     out = tmp_path / options.pop("out", "strip.png")
@@ -543,13 +535,11 @@ def coloured(column):
     return int((np.ptp(column, axis=-1) > 30).sum())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "lowest", "highest"),
-    [
-        ([0.0, 0.5, 1.0], 0.0, 1.0),
-        ([-1.0, -0.5, 0.0], -1.0, 0.0),  # costs stand on their lowest value
-        ([-30.0, 0.0, 30.0], -np.inf, np.inf),  # what nothing bounds fills the height
-    ],
+    ([0.0, 0.5, 1.0], 0.0, 1.0),
+    ([-1.0, -0.5, 0.0], -1.0, 0.0),  # costs stand on their lowest value
+    ([-30.0, 0.0, 30.0], -np.inf, np.inf),  # what nothing bounds fills the height
 )
 def test_a_curve_is_as_high_as_the_reward_pays(values, lowest, highest):
     empty, half, full, beyond = map(coloured, columns(values, 3, lowest, highest))
@@ -615,13 +605,11 @@ def test_the_backend_that_draws_is_chosen(monkeypatch):
     assert "MUJOCO_GL" not in os.environ
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stages", "world", "named"),
-    [
-        ((), 0, "skill 1   "),
-        (({}, {}), 0, "skill 1 in stage 0   "),
-        (({}, {}), (0, 1), "skill 1 in stage 1   "),  # each where it was learned
-    ],
+    ((), 0, "skill 1   "),
+    (({}, {}), 0, "skill 1 in stage 0   "),
+    (({}, {}), (0, 1), "skill 1 in stage 1   "),  # each where it was learned
 )
 def test_a_caption_names_the_stage_of_a_changing_world_that_a_skill_is_shown_in(
     stages, world, named

@@ -5,6 +5,7 @@ from PIL import ImageColor
 from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.tools.paths import COLOURS, paths_from_above, round_length
 from music_tf.types import Episodes
+from tests.kit.cases import cases
 
 INFO = EnvironmentInfo(
     family="toy", object=(1, 2, 3), support=Support(low=(0.0, 0.0), high=(0.8, 0.6), rest_height=0)
@@ -62,9 +63,7 @@ def test_a_bar_beside_the_legend_has_a_round_length(size, held):
     assert longest == pytest.approx(held, abs=2)
 
 
-@pytest.mark.parametrize(
-    ("most", "found"), [(0.99, 0.5), (1.0, 1.0), (4.9, 2.0), (0.031, 0.02), (700.0, 500.0)]
-)
+@cases(("most", "found"), (0.99, 0.5), (1.0, 1.0), (4.9, 2.0), (0.031, 0.02), (700.0, 500.0))
 def test_a_round_length_is_the_largest_that_fits(most, found):
     assert round_length(most) == pytest.approx(found)
 
@@ -110,9 +109,7 @@ def corner(skill, columns):
     return row * (TITLE + HEIGHT + GAP) + TITLE, column * (WIDTH + GAP)
 
 
-@pytest.mark.parametrize(
-    ("skills", "columns", "rows"), [(2, 2, 1), (5, 5, 1), (7, 4, 2), (11, 4, 3), (16, 4, 4)]
-)
+@cases(("skills", "columns", "rows"), (2, 2, 1), (5, 5, 1), (7, 4, 2), (11, 4, 3), (16, 4, 4))
 def test_each_skill_has_a_panel_with_its_own_path_alone(skills, columns, rows):
     picture = picture_of(skills)
     height = rows * (TITLE + HEIGHT + GAP) - GAP + LEGEND

@@ -6,6 +6,7 @@ from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import EnvironmentInfo, lookup
 from music_tf.tools.proposals import CheckedEnv, columns_text, first_look, ranges, world_text
 from music_tf.types import SplitSpec
+from tests.kit.cases import cases
 
 SPLIT = {"agent": Proposal((0, 1), "they answer"), "surrounding": Proposal((3, 4), "they rest")}
 FOUND = Found([Kind.ROBOT] * 3 + [Kind.OBJECT] * 2, {2: "3 minus 0"}, Certainty.SURE, "", SPLIT)
@@ -21,13 +22,11 @@ def test_columns_are_listed_by_what_they_do():
     assert ranges([9, 0, 1, 2, 5]) == "0-2 5 9"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("split", "says"),
-    [
-        (((0, 1, 2), (3, 4, 5)), "playing agrees"),
-        (((0, 1), (3, 4)), "playing agrees"),
-        (((3, 4), (0, 1)), "playing shows other columns: is that split right?"),
-    ],
+    (((0, 1, 2), (3, 4, 5)), "playing agrees"),
+    (((0, 1), (3, 4)), "playing agrees"),
+    (((3, 4), (0, 1)), "playing shows other columns: is that split right?"),
 )
 def test_a_split_that_is_known_is_compared(split, says):
     assert world_text(FOUND, known(*split)).splitlines()[-1].endswith(f"; {says}")
@@ -48,14 +47,12 @@ def test_each_proposal_comes_with_its_reason():
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rate", "epochs", "minutes"),
-    [
-        # An epoch is 20 cycles of 8 episodes and 80 updates of 9 ms, 14.4 s, and 40 episodes of 50
-        # steps to evaluate: 10,000 steps, 1 s or 100 s. All 20 epochs, or 5 of 114.4 s.
-        (10_000.0, None, 20 * 15.4 / 60),
-        (100.0, 5, 5 * 114.4 / 60),
-    ],
+    # An epoch is 20 cycles of 8 episodes and 80 updates of 9 ms, 14.4 s, and 40 episodes of 50
+    # steps to evaluate: 10,000 steps, 1 s or 100 s. All 20 epochs, or 5 of 114.4 s.
+    (10_000.0, None, 20 * 15.4 / 60),
+    (100.0, 5, 5 * 114.4 / 60),
 )
 def test_a_first_look_is_the_whole_preset_or_what_ten_minutes_hold(rate, epochs, minutes):
     task = CheckedEnv("FetchPush-v4", EnvConfig(), lookup(""), 50, None)

@@ -15,6 +15,7 @@ from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.worlds import WorldsTable
 from music_tf.tools import report
 from music_tf.tools.report import by_column, number, write_report
+from tests.kit.cases import cases
 from tests.kit.recorded import TOY, write_run
 
 LABEL = f"ddpg_music on {TOY}, seed 0"
@@ -494,9 +495,7 @@ def test_a_run_before_its_first_epoch_is_reported(tmp_path):
     assert "holds no epoch of a run yet" in page_of(tmp_path, run).text
 
 
-@pytest.mark.parametrize(
-    "content", ["{", "[]", '{"policies": 3, "skills": {}, "control": [1]}', "[" * 10**5]
-)
+@cases("content", "{", "[]", '{"policies": 3, "skills": {}, "control": [1]}', "[" * 10**5)
 def test_files_that_are_damaged_cost_their_part_of_the_page(tmp_path, content):
     run = make_run(tmp_path / "run")
     (run / "evaluation.json").write_text(content)
@@ -506,9 +505,12 @@ def test_files_that_are_damaged_cost_their_part_of_the_page(tmp_path, content):
     assert "Learning" in page.texts("h2")
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
-    [["."], ["RUN", "x" * 300], [], *(["RUN", "--out", out] for out in ("page.htlm", "a.html"))],
+    ["."],
+    ["RUN", "x" * 300],
+    [],
+    *(["RUN", "--out", out] for out in ("page.htlm", "a.html")),
 )
 def test_bad_input_writes_nothing(tmp_path, monkeypatch, words):
     run, folder = make_run(tmp_path / "run"), tmp_path / "folder"
@@ -547,19 +549,17 @@ def test_a_page_that_cannot_be_written_is_a_fault_of_the_disk(tmp_path):
         write_report([run], tmp_path / f"{'x' * 300}.html")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
-    [
-        (0, "0"),
-        (1234567, "1,234,567"),
-        (120.0, "120"),
-        (0.25, "0.250"),
-        (-1.5, "-1.500"),
-        (0.000123, "0.000123"),
-        (12345.6, "1.23e+04"),
-        (1e20, "1e+20"),
-        *((nothing, "-") for nothing in (None, "x", True, np.nan, np.inf, 10**400, [1])),
-    ],
+    (0, "0"),
+    (1234567, "1,234,567"),
+    (120.0, "120"),
+    (0.25, "0.250"),
+    (-1.5, "-1.500"),
+    (0.000123, "0.000123"),
+    (12345.6, "1.23e+04"),
+    (1e20, "1e+20"),
+    *((nothing, "-") for nothing in (None, "x", True, np.nan, np.inf, 10**400, [1])),
 )
 def test_numbers_are_short(value, text):
     assert number(value) == text

@@ -14,6 +14,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import SkillSnapshots
 from music_tf.process import children
 from music_tf.tools.portable import write_onnx, write_robot
+from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
@@ -158,32 +159,30 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
         np.testing.assert_array_equal(robot.act(observation, latent=latent), fresh.act(observation))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("run", "given", "text"),
-    [
-        ("goals", {}, "goal: expected shape"),
-        ("zero", {"observation": [1.0, 2.0]}, "observation: expected shape"),
-        ("zero", {"observation": [np.nan] * 10}, "finite"),
-        ("skills", {}, r"skill: this agent has 3, expected one of 0\.\.2"),
-        ("skills", {"skill": 3}, r"skill: expected whole numbers in 0\.\.2, got 3"),
-        ("zero", {"goal": [1.0, 0.0, 0.0]}, "goal: this agent was trained without goals"),
-        ("goals", {"goal": np.zeros([2, 3])}, r"goal: expected one, .* \[\d+\], got \[2\]"),
-        ("skills", {"skill": [0, 1]}, r"skill: expected one, or one for each .* got \[2\]"),
-        (
-            "continuous",
-            {"goal": [0.0, 0.0, 0.0], "latent": np.zeros([2, 3])},
-            r"latent: expected one, or one for each .* got \[2\]",
-        ),
-        ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
-        ("continuous", {"goal": [0.0, 0.0, 0.0], "skill": 1}, "skill: this agent has no skills"),
-        ("skills", {"latent": [1.0, 0.0, 0.0]}, "latent: this agent has skills; give skill="),
-        ("skills", {"reach": [0.0, 0.0]}, "reach: this agent cannot go to places"),
-        ("metra", {"reach": [0.0]}, r"reach: expected shape \[2\] or \[B, 2\]"),
-        ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one place, .* got \[3, 2\]"),
-        ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),
-        ("metra", {"reach": [0.0, 0.0], "latent": [1.0, 0.0]}, "reach: .*; leave latent= out"),
-        ("metra_skills", {"reach": [0.0, 0.0], "skill": 1}, "reach: .*; leave skill= out"),
-    ],
+    ("goals", {}, "goal: expected shape"),
+    ("zero", {"observation": [1.0, 2.0]}, "observation: expected shape"),
+    ("zero", {"observation": [np.nan] * 10}, "finite"),
+    ("skills", {}, r"skill: this agent has 3, expected one of 0\.\.2"),
+    ("skills", {"skill": 3}, r"skill: expected whole numbers in 0\.\.2, got 3"),
+    ("zero", {"goal": [1.0, 0.0, 0.0]}, "goal: this agent was trained without goals"),
+    ("goals", {"goal": np.zeros([2, 3])}, r"goal: expected one, .* \[\d+\], got \[2\]"),
+    ("skills", {"skill": [0, 1]}, r"skill: expected one, or one for each .* got \[2\]"),
+    (
+        "continuous",
+        {"goal": [0.0, 0.0, 0.0], "latent": np.zeros([2, 3])},
+        r"latent: expected one, or one for each .* got \[2\]",
+    ),
+    ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
+    ("continuous", {"goal": [0.0, 0.0, 0.0], "skill": 1}, "skill: this agent has no skills"),
+    ("skills", {"latent": [1.0, 0.0, 0.0]}, "latent: this agent has skills; give skill="),
+    ("skills", {"reach": [0.0, 0.0]}, "reach: this agent cannot go to places"),
+    ("metra", {"reach": [0.0]}, r"reach: expected shape \[2\] or \[B, 2\]"),
+    ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one place, .* got \[3, 2\]"),
+    ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),
+    ("metra", {"reach": [0.0, 0.0], "latent": [1.0, 0.0]}, "reach: .*; leave latent= out"),
+    ("metra_skills", {"reach": [0.0, 0.0], "skill": 1}, "reach: .*; leave skill= out"),
 )
 def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
     policy = music_tf.load_policy(runs / run)

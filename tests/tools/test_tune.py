@@ -15,6 +15,7 @@ from music_tf.process import children
 from music_tf.tools import tune
 from music_tf.tools.spaces import METHODS, Choices, Method, Numbers, method_of, read_space
 from tests.kit.arm import ARM
+from tests.kit.cases import cases
 
 optuna = pytest.importorskip("optuna")
 
@@ -95,21 +96,19 @@ def test_a_space_comes_back_from_its_file(tmp_path):
         assert read_space(file) == method.space
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "text"),
-    [
-        ("[]", "expected an object with a setting or more"),
-        ("{", "expected JSON"),
-        ('{"a": 3}', r'a: expected \{"low": 0\.1, "high": 1\}.*"choices".*got 3'),
-        ('{"a": {"low": 2, "high": 1}}', "low below high"),
-        ('{"a": {"low": 0, "high": 1, "log": true}}', "above 0 with log"),
-        ('{"a": {"low": 0, "hihg": 1}}', r"expected \{"),
-        ('{"a": {"choices": [1]}}', r"two choices or more, got \[1\]"),
-        (f'{{"a": {{"low": 0, "high": {10**400}}}}}', "low below high"),
-        ('{"a": {"low": -1.7e308, "high": 1.7e308}}', "low below high"),
-        (f'{{"a": {{"low": -{10**308}, "high": {10**308}}}}}', "low below high"),
-        ('{"a": {"low": false, "high": true}}', "low below high"),
-    ],
+    ("[]", "expected an object with a setting or more"),
+    ("{", "expected JSON"),
+    ('{"a": 3}', r'a: expected \{"low": 0\.1, "high": 1\}.*"choices".*got 3'),
+    ('{"a": {"low": 2, "high": 1}}', "low below high"),
+    ('{"a": {"low": 0, "high": 1, "log": true}}', "above 0 with log"),
+    ('{"a": {"low": 0, "hihg": 1}}', r"expected \{"),
+    ('{"a": {"choices": [1]}}', r"two choices or more, got \[1\]"),
+    (f'{{"a": {{"low": 0, "high": {10**400}}}}}', "low below high"),
+    ('{"a": {"low": -1.7e308, "high": 1.7e308}}', "low below high"),
+    (f'{{"a": {{"low": -{10**308}, "high": {10**308}}}}}', "low below high"),
+    ('{"a": {"low": false, "high": true}}', "low below high"),
 )
 def test_a_file_that_is_no_space_is_refused(tmp_path, content, text):
     (tmp_path / "space.json").write_text(content)
@@ -117,15 +116,13 @@ def test_a_file_that_is_no_space_is_refused(tmp_path, content, text):
         read_space(tmp_path / "space.json")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "text"),
-    [
-        (["--method", "ddpg_hre"], r"--method: expected one of .*\ndid you mean ddpg_her"),
-        (["--method", "ddpg_her", "--seeds", "200"], r"--check-seeds: .*got 200 in --seeds"),
-        (["--method", "ddpg_her", "--space", "none.json"], "--space: none.json: cannot be read"),
-        (["--method", "ddpg_her", "--space", "odd.json"], r"--space: .*exploration\.nose"),
-        (["--method", "ddpg_her", "--space", "far.json"], r"--space: .*exploration\.noise.*-1"),
-    ],
+    (["--method", "ddpg_hre"], r"--method: expected one of .*\ndid you mean ddpg_her"),
+    (["--method", "ddpg_her", "--seeds", "200"], r"--check-seeds: .*got 200 in --seeds"),
+    (["--method", "ddpg_her", "--space", "none.json"], "--space: none.json: cannot be read"),
+    (["--method", "ddpg_her", "--space", "odd.json"], r"--space: .*exploration\.nose"),
+    (["--method", "ddpg_her", "--space", "far.json"], r"--space: .*exploration\.noise.*-1"),
 )
 def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, text):
     monkeypatch.chdir(tmp_path)
@@ -140,12 +137,10 @@ def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, t
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "text"),
-    [
-        (ARM, rf"{ARM}: .*\nexpected --world.agent COLUMNS .*music-tf check-env {ARM} proposes"),
-        ("tests.kit.arm:Arm-v1", f"did you mean '{ARM}'"),
-    ],
+    (ARM, rf"{ARM}: .*\nexpected --world.agent COLUMNS .*music-tf check-env {ARM} proposes"),
+    ("tests.kit.arm:Arm-v1", f"did you mean '{ARM}'"),
 )
 def test_a_search_of_which_every_trial_would_fail_is_refused_at_once(root, env_id, text):
     with pytest.raises(UsageError, match=text):
@@ -310,16 +305,14 @@ def test_a_choice_keeps_all_of_its_digits(root, trainer):
     assert tuner.best == {"exploration.noise": 0.29995}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "low", "high", "log", "expected"),
-    [
-        (0.21344, 0.05, 0.4, False, 0.2134),
-        (0.399999, 0.05, 0.399996, False, 0.399996),  # never above the range
-        (0.99951234, 0.999, 0.9999, False, 0.9995123),
-        (2.34567e-4, 1e-4, 3e-3, True, 2.346e-4),
-        (0.1000043214, 0.1, 0.10002, True, 0.10000432),
-        (123456.0, 0.0, 1e6, False, 123000.0),
-    ],
+    (0.21344, 0.05, 0.4, False, 0.2134),
+    (0.399999, 0.05, 0.399996, False, 0.399996),  # never above the range
+    (0.99951234, 0.999, 0.9999, False, 0.9995123),
+    (2.34567e-4, 1e-4, 3e-3, True, 2.346e-4),
+    (0.1000043214, 0.1, 0.10002, True, 0.10000432),
+    (123456.0, 0.0, 1e6, False, 123000.0),
 )
 def test_numbers_are_rounded_within_their_range(value, low, high, log, expected):
     assert tune.rounded(value, low, high, log) == pytest.approx(expected, rel=1e-12)

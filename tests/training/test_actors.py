@@ -13,6 +13,7 @@ from music_tf.training.actors import Actors
 from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
+from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
 from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, assert_same_state, go_on, trainer_of
 from tests.kit.wires import Between, Wires, actors_of
@@ -93,17 +94,12 @@ def lying(**fields):
     return change
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "told"),
-    [
-        (
-            {"number": 1},
-            r"rank 2: answered with number, .* \(1, 1, 1, 1\), expected \(2, 1, 1, 1\)",
-        ),
-        ({"cycle": 7}, r"rank 2: answered .* \(2, 7, 1, 1\)"),
-        ({"first_worker": 0}, r"rank 2: answered .* \(2, 1, 0, 1\)"),
-        ({"ends": 10**6}, "rank 2: a message ends after"),
-    ],
+    ({"number": 1}, r"rank 2: answered with number, .* \(1, 1, 1, 1\), expected \(2, 1, 1, 1\)"),
+    ({"cycle": 7}, r"rank 2: answered .* \(2, 7, 1, 1\)"),
+    ({"first_worker": 0}, r"rank 2: answered .* \(2, 1, 0, 1\)"),
+    ({"ends": 10**6}, "rank 2: a message ends after"),
 )
 def test_an_actor_that_answers_something_else_is_named(fields, told):
     config = replace(HER, cycles=3)

@@ -14,6 +14,7 @@ from music_tf.intrinsic.base import Mixing
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
+from tests.kit.cases import cases
 from tests.kit.releases import RELEASED_ON
 from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying
 
@@ -42,45 +43,41 @@ FREE = math.inf
 RISING = ((0.0, 0.0), (20.0, 1.0))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("agent", "terms", "bounds"),
-    [
-        (DdpgConfig(return_clip="off"), [TASK], (-FREE, FREE)),
-        (DdpgConfig(return_clip="symmetric"), [TASK], (-200.0, 200.0)),  # four terms, as released
-        (DdpgConfig(return_clip=(-20.0, FREE)), [Term("free", clip=(-FREE, FREE))], (-20.0, FREE)),
-        (SacConfig(return_clip=(-20.0, 0.0), entropy_mode="next_state"), [TASK], (-20.0, 0.0)),
-        (DdpgConfig(return_clip="auto"), [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
-        (DdpgConfig(return_clip="auto"), [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
-        (DdpgConfig(return_clip="auto"), [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
-        # (-1 + 0.2 * -1, 0) / 0.02: the entropy reward of SAC counts too, if the target has it
-        (SacConfig(return_clip="auto"), [TASK], (-60.0, 0.0)),
-        (SacConfig(return_clip="auto", entropy_mode="off"), [TASK], (-50.0, 0.0)),
-        # with all weights that it has: (0.5, 1.0) times weights from 0 to 1 is (0, 1)
-        (
-            SacConfig(return_clip="auto", entropy_clip=(0.5, 1.0), entropy_weight=RISING),
-            [TASK],
-            (-50.0, 50.0),
-        ),
-    ],
+    (DdpgConfig(return_clip="off"), [TASK], (-FREE, FREE)),
+    (DdpgConfig(return_clip="symmetric"), [TASK], (-200.0, 200.0)),  # four terms, as released
+    (DdpgConfig(return_clip=(-20.0, FREE)), [Term("free", clip=(-FREE, FREE))], (-20.0, FREE)),
+    (SacConfig(return_clip=(-20.0, 0.0), entropy_mode="next_state"), [TASK], (-20.0, 0.0)),
+    (DdpgConfig(return_clip="auto"), [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
+    (DdpgConfig(return_clip="auto"), [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
+    (DdpgConfig(return_clip="auto"), [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
+    # (-1 + 0.2 * -1, 0) / 0.02: the entropy reward of SAC counts too, if the target has it
+    (SacConfig(return_clip="auto"), [TASK], (-60.0, 0.0)),
+    (SacConfig(return_clip="auto", entropy_mode="off"), [TASK], (-50.0, 0.0)),
+    # with all weights that it has: (0.5, 1.0) times weights from 0 to 1 is (0, 1)
+    (
+        SacConfig(return_clip="auto", entropy_clip=(0.5, 1.0), entropy_weight=RISING),
+        [TASK],
+        (-50.0, 50.0),
+    ),
 )
 def test_targets_are_clipped_to_what_the_active_rewards_allow(agent, terms, bounds):
     assert return_bounds(agent, terms, 0.98) == pytest.approx(bounds)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("agent", "terms", "text"),
-    [
-        (
-            SacConfig(return_clip="auto", entropy_clip=(-FREE, 0.0)),
-            [TASK],
-            r"agent\.entropy_clip is not.* --agent\.entropy-clip",
-        ),
-        (
-            DdpgConfig(return_clip="auto"),
-            [TASK, Term("skill", clip=(-FREE, 0.0))],
-            r"'auto'.* but skill\.clip is not finite.* --skill\.clip",
-        ),
-    ],
+    (
+        SacConfig(return_clip="auto", entropy_clip=(-FREE, 0.0)),
+        [TASK],
+        r"agent\.entropy_clip is not.* --agent\.entropy-clip",
+    ),
+    (
+        DdpgConfig(return_clip="auto"),
+        [TASK, Term("skill", clip=(-FREE, 0.0))],
+        r"'auto'.* but skill\.clip is not finite.* --skill\.clip",
+    ),
 )
 def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
     with pytest.raises(UsageError, match=text):
@@ -190,15 +187,13 @@ def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
     assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "descriptor", "inputs"),
-    [
-        (PUSH, (), 3),  # the surroundings
-        (PUSH, (3, 4), 2),
-        (PUSH, "achieved_goal", 3),
-        (PUSH, "observation", 8),
-        ("music_tf/PointReach-v0", (), 3),  # all of it
-    ],
+    (PUSH, (), 3),  # the surroundings
+    (PUSH, (3, 4), 2),
+    (PUSH, "achieved_goal", 3),
+    (PUSH, "observation", 8),
+    ("music_tf/PointReach-v0", (), 3),  # all of it
 )
 def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(env_id, descriptor, inputs):
     world = World(descriptor=descriptor)

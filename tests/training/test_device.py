@@ -19,6 +19,7 @@ from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.device import DeviceReplay
+from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, make_episodes
 from tests.kit.guessing import GuessConfig
 from tests.kit.small import (
@@ -97,9 +98,12 @@ def assert_same_feed(host, device, xla=None):
     assert_same_bits(looked_up(device.update._look_up, device.feed(), xla), host.feed())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "xla"),
-    [*((name, None) for name in CONFIGS), ("her", True), ("everything", True), ("dads", True)],
+    *((name, None) for name in CONFIGS),
+    ("her", True),
+    ("everything", True),
+    ("dads", True),
 )
 def test_every_number_is_the_one_that_numpy_looks_up(name, xla):
     host, device = trainers(CONFIGS[name])
@@ -169,9 +173,12 @@ def test_a_full_store_is_sent_in_parts(monkeypatch):
 TWICE = dataclasses.replace(DADS, every=2, times=2)
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [HER, MUSIC, EVERYTHING, paying(BASE, TWICE, skills=3)],
+    HER,
+    MUSIC,
+    EVERYTHING,
+    paying(BASE, TWICE, skills=3),
     ids=["her", "music", "everything", "several_steps"],
 )
 def test_updates_come_to_the_same_weights_up_to_the_order_of_sums(config):
@@ -259,16 +266,14 @@ def test_a_ring_of_steps_stays_on_the_host():
     assert trainer.copy_replay() == "replay stays on the host: it is a ring of steps"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "known"),
-    [
-        (PUSH, (0.1, 0.0, -1.0)),
-        ("FetchPush-v4", (0.05, -0.0, -1.0)),
-        ("FetchPushDense-v4", None),
-        ("FetchReach-v4", (0.05, -0.0, -1.0)),
-        ("PointMaze_UMaze-v3", (0.45, 1.0, 0.0)),
-        ("HandManipulateBlock-v1", None),
-    ],
+    (PUSH, (0.1, 0.0, -1.0)),
+    ("FetchPush-v4", (0.05, -0.0, -1.0)),
+    ("FetchPushDense-v4", None),
+    ("FetchReach-v4", (0.05, -0.0, -1.0)),
+    ("PointMaze_UMaze-v3", (0.45, 1.0, 0.0)),
+    ("HandManipulateBlock-v1", None),
 )
 def test_rewards_of_a_distance_are_known_and_no_others(env_id, known):
     envs = LockstepEnvs(env_id, 1)

@@ -6,6 +6,7 @@ from music_tf.config.settings import ConditionConfig, Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
+from tests.kit.cases import cases
 from tests.kit.small import BASE, HER, MUSIC, PUSH
 
 TWO = Config(skills=2)
@@ -102,18 +103,16 @@ def test_a_rank_without_episodes_takes_part_all_the_same():
         assert idle["observation"].shape == parts[0]["observation"].shape
 
 
-@pytest.mark.parametrize(
+@cases(
     ("successes", "episodes", "low", "high"),
-    [
-        # centre (0.5 + 3.84146 / 200) / (1 + 3.84146 / 100) = 0.5,
-        # half width 1.959964 sqrt(0.0025 + 3.84146 / 40000) / 1.0384146 = 0.0961685
-        (50, 100, 0.4038315, 0.5961685),
-        # 0 of 10: low 0, high (z^2 / 20 + z sqrt(z^2 / 400)) / (1 + z^2 / 10)
-        #        = (z^2 / 10) / (1 + z^2 / 10) = 0.384146 / 1.384146 = 0.2775328
-        (0, 10, 0.0, 0.2775328),
-        (10, 10, 0.7224672, 1.0),
-        (0, 0, 0.0, 1.0),
-    ],
+    # centre (0.5 + 3.84146 / 200) / (1 + 3.84146 / 100) = 0.5,
+    # half width 1.959964 sqrt(0.0025 + 3.84146 / 40000) / 1.0384146 = 0.0961685
+    (50, 100, 0.4038315, 0.5961685),
+    # 0 of 10: low 0, high (z^2 / 20 + z sqrt(z^2 / 400)) / (1 + z^2 / 10)
+    #        = (z^2 / 10) / (1 + z^2 / 10) = 0.384146 / 1.384146 = 0.2775328
+    (0, 10, 0.0, 0.2775328),
+    (10, 10, 0.7224672, 1.0),
+    (0, 0, 0.0, 1.0),
 )
 def test_the_wilson_interval_by_hand(successes, episodes, low, high):
     assert wilson_interval(successes, episodes) == pytest.approx((low, high), abs=1e-6)

@@ -1,21 +1,19 @@
 """Hands and mazes of gymnasium-robotics train with hindsight, and hands are measured."""
 
 import numpy as np
-import pytest
 
 from music_tf.config.settings import EnvConfig
+from tests.kit.cases import cases
 from tests.kit.small import HER, go_on, trainer_of
 
 SHORT = EnvConfig(max_episode_steps=12)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "rewards"),
-    [
-        ("HandManipulateBlock-v1", {-1.0, 0.0}),
-        ("PointMaze_UMaze-v3", {0.0, 1.0}),
-        ("AntMaze_UMaze-v5", {0.0, 1.0}),
-    ],
+    ("HandManipulateBlock-v1", {-1.0, 0.0}),
+    ("PointMaze_UMaze-v3", {0.0, 1.0}),
+    ("AntMaze_UMaze-v5", {0.0, 1.0}),
 )
 def test_hindsight_meets_some_of_the_goals(env_id, rewards):
     trainer = trainer_of(HER, env_id=env_id, env=SHORT, workers=1)

@@ -10,6 +10,7 @@ from music_tf import recipes
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.networks.acting import arrays_of
 from music_tf.recipes.influence import InfluenceConfig
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session
@@ -63,9 +64,7 @@ def test_a_cycle_acts_with_the_weights_after_the_last_one_or_after_the_one_befor
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 3])
-@pytest.mark.parametrize(
-    "config", [LATE, WITH_PRIOR, EXPLORING], ids=["goals", "prior", "exploring"]
-)
+@cases("config", LATE, WITH_PRIOR, EXPLORING, ids=["goals", "prior", "exploring"])
 def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(config, cycles):
     straight, cut = trainer_of(config), trainer_of(config)
     for _ in range(2):

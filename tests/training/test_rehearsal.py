@@ -18,6 +18,7 @@ from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Rehearsal, Rehearsed, rehearse
 from music_tf.types import ACHIEVED_REST
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
+from tests.kit.cases import cases
 from tests.kit.layouts import LAYOUT
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, OPTIONS
@@ -45,12 +46,10 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
     assert not found.rare
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        *("Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later"),
-        *("AfterTouch", "Far"),
-    ],
+    *("Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later"),
+    *("AfterTouch", "Far"),
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):
     assert rewards(f"{name}-v0") == (f"replay computes what {STEPS} steps paid", "", False)
@@ -68,12 +67,10 @@ def test_both_numbers_the_step_and_how_many_differ_are_said(points):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "env_id",
-    [
-        *("FetchPush-v4", "FetchReachDense-v4", "HandReach-v3", "HandManipulateBlockDense-v1"),
-        *("PointMaze_UMaze-v3", "AntMaze_UMaze-v5", "HandManipulatePen-v1"),
-    ],
+    *("FetchPush-v4", "FetchReachDense-v4", "HandReach-v3", "HandManipulateBlockDense-v1"),
+    *("PointMaze_UMaze-v3", "AntMaze_UMaze-v5", "HandManipulatePen-v1"),
 )
 def test_robots_pass(env_id):
     settings = EnvConfig(max_episode_steps=30)
@@ -142,9 +139,11 @@ def test_check_env_says_the_same(points):
     assert found["reward"].detail == rewards("Moves-v0").detail
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [MUSIC, dataclasses.replace(HER, goals="zero"), dataclasses.replace(HER, env_id="Pendulum-v1")],
+    MUSIC,
+    dataclasses.replace(HER, goals="zero"),
+    dataclasses.replace(HER, env_id="Pendulum-v1"),
     ids=["no task", "zero goals", "no goals"],
 )
 def test_nothing_is_compared_where_replay_recomputes_nothing(points, config):
@@ -172,14 +171,12 @@ def test_a_goal_in_the_observation_cannot_be_found_where_goals_cannot_be_set(poi
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "replay", "told"),
-    [
-        ("ShowsHidden-v0", HER.replay, True),
-        ("ShowsHidden-v0", ReplayConfig(), False),
-        ("Point-v0", HER.replay, False),
-        *((env_id, HER.replay, False) for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
-    ],
+    ("ShowsHidden-v0", HER.replay, True),
+    ("ShowsHidden-v0", ReplayConfig(), False),
+    ("Point-v0", HER.replay, False),
+    *((env_id, HER.replay, False) for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
 )
 def test_hindsight_warns_where_an_observed_goal_cannot_be_ruled_out(points, env_id, replay, told):
     warnings = rehearse(dataclasses.replace(HER, env_id=env_id, replay=replay)).warnings
@@ -207,9 +204,13 @@ def test_a_goal_in_the_observation_cannot_be_found_without_repeatable_episodes(p
     assert shown("Point-v0").detail == "cannot tell: it does not repeat itself under one seed"
 
 
-@pytest.mark.parametrize(
+@cases(
     "env_id",
-    ["Point-v0", "FetchPush-v4", "HandReach-v3", "PointMaze_UMaze-v3", "music_tf/PointPush-v0"],
+    "Point-v0",
+    "FetchPush-v4",
+    "HandReach-v3",
+    "PointMaze_UMaze-v3",
+    "music_tf/PointPush-v0",
 )
 def test_an_observation_without_the_goal_passes(points, env_id):
     assert shown(env_id) == ("the observation does not change with the goal", "", False)
@@ -225,9 +226,7 @@ def test_such_an_observation_is_refused_in_hindsight_alone(points, relabel_k, re
         rehearse(config)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "kwargs"), [("Onwards-v0", "{}"), ("PointMaze_UMaze-v3", '{"reset_target": true}')]
-)
+@cases(("env_id", "kwargs"), ("Onwards-v0", "{}"), ("PointMaze_UMaze-v3", '{"reset_target": true}'))
 def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
     config = dataclasses.replace(HER, env_id=env_id, env=EnvConfig(kwargs=kwargs))
     with pytest.raises(
@@ -236,16 +235,14 @@ def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
         rehearse(config)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "changes", "told"),
-    [
-        ("EndsSilently", {}, True),
-        ("EndsSilently", {"replay": ReplayConfig()}, False),
-        ("EndsSilently", {"env": EnvConfig(success_ends=False)}, False),
-        ("Ends", {}, False),
-        ("Falls", {}, False),
-        ("Point", {}, False),
-    ],
+    ("EndsSilently", {}, True),
+    ("EndsSilently", {"replay": ReplayConfig()}, False),
+    ("EndsSilently", {"env": EnvConfig(success_ends=False)}, False),
+    ("Ends", {}, False),
+    ("Falls", {}, False),
+    ("Point", {}, False),
 )
 def test_hindsight_says_where_episodes_end_at_goals_of_which_it_cannot_know(
     points, name, changes, told
@@ -269,12 +266,10 @@ def test_clipped_inputs_of_networks_are_reported(points):
 KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "pays", "cause"),
-    [
-        ("KnowsHit", "pays 0, and replay computes -1 (", f"{KNOWN}info: hit"),
-        ("Progress", "pays 0.0278106, and replay computes 1.2", f"{KNOWN}info: before"),
-    ],
+    ("KnowsHit", "pays 0, and replay computes -1 (", f"{KNOWN}info: hit"),
+    ("Progress", "pays 0.0278106, and replay computes 1.2", f"{KNOWN}info: before"),
 )
 def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name, pays, cause):
     assert not rewards(f"{name}-v0").cure
@@ -284,17 +279,15 @@ def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name
     assert cause in str(refusal.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "says"),
-    [
-        *((f"{name}-v0", "replay computes what 20 steps") for name in ("Point", "Sparse", "Later")),
-        ("FetchPush-v4", "replay computes what 50 steps"),
-        ("HandReachDense-v3", "replay computes what 50 steps"),
-        ("PointMaze_UMaze-v3", "replay computes what 50 steps"),
-        ("ShowsHidden-v0", "cannot tell: no attribute `goal`"),
-        ("Lies-v0", "cannot tell: rewards under the own goal differ already"),
-        ("PaysElsewhere-v0", "cannot tell: steps pay for another goal than the attribute `goal`"),
-    ],
+    *((f"{name}-v0", "replay computes what 20 steps") for name in ("Point", "Sparse", "Later")),
+    ("FetchPush-v4", "replay computes what 50 steps"),
+    ("HandReachDense-v3", "replay computes what 50 steps"),
+    ("PointMaze_UMaze-v3", "replay computes what 50 steps"),
+    ("ShowsHidden-v0", "cannot tell: no attribute `goal`"),
+    ("Lies-v0", "cannot tell: rewards under the own goal differ already"),
+    ("PaysElsewhere-v0", "cannot tell: steps pay for another goal than the attribute `goal`"),
 )
 def test_rewards_under_another_goal_pass_or_cannot_be_told(points, env_id, says):
     with Rehearsal(env_id) as stage:
@@ -303,12 +296,10 @@ def test_rewards_under_another_goal_pass_or_cannot_be_told(points, env_id, says)
     assert not found.cure
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "says"),
-    [
-        ("EndsUnsaid", "ends, and compute_terminated says that it does not end"),
-        ("SaysEnds", "goes on, and compute_terminated says that it does end"),
-    ],
+    ("EndsUnsaid", "ends, and compute_terminated says that it does not end"),
+    ("SaysEnds", "goes on, and compute_terminated says that it does end"),
 )
 def test_an_end_that_compute_terminated_denies_is_told(points, name, says):
     config = dataclasses.replace(HER, env_id=f"{name}-v0")
@@ -367,16 +358,14 @@ def test_a_long_episode_is_cut(points, monkeypatch):
     assert rewards("Point-v0").detail == "replay computes what 7 steps paid"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "bounds"),
-    [
-        ("Sparse-v0", (-1.0, 0.0)),
-        ("Ends-v0", (0.0, 1.0)),
-        ("Point-v0", None),  # a distance
-        ("Resting-v0", None),  # a distance that random actions never change
-        ("AfterTouch-v0", None),
-        ("FetchReach-v4", None),  # known by its id
-    ],
+    ("Sparse-v0", (-1.0, 0.0)),
+    ("Ends-v0", (0.0, 1.0)),
+    ("Point-v0", None),  # a distance
+    ("Resting-v0", None),  # a distance that random actions never change
+    ("AfterTouch-v0", None),
+    ("FetchReach-v4", None),  # known by its id
 )
 def test_rewards_of_two_values_show_their_bounds(points, env_id, bounds):
     with Rehearsal(env_id) as stage:
@@ -427,18 +416,16 @@ def test_a_reward_beyond_its_bounds_ends_the_run(points):
         envs.goal_reward(goals, goals + 2.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "exact"),
-    [
-        *(
-            ("Far-v0", True),
-            ("FineFarAway-v0", True),
-            ("Point-v0", False),
-            ("Resting-v0", False),
-            ("Pendulum-v1", False),
-        ),
-        *(("FetchPush-v4", False), ("PointMaze_UMaze-v3", False), ("HandReach-v3", False)),
-    ],
+    *(
+        ("Far-v0", True),
+        ("FineFarAway-v0", True),
+        ("Point-v0", False),
+        ("Resting-v0", False),
+        ("Pendulum-v1", False),
+    ),
+    *(("FetchPush-v4", False), ("PointMaze_UMaze-v3", False), ("HandReach-v3", False)),
 )
 def test_goals_are_kept_exactly_where_single_precision_would_move_them(points, env_id, exact):
     with Rehearsal(env_id) as stage:
@@ -457,14 +444,12 @@ def test_a_run_with_goals_far_away_keeps_them_says_what_networks_see_and_resumes
     assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("env_id", "world", "share"),
-    [
-        (ARM, World(agent=(0, 1, 2), surrounding=(3, 4, 5)), "100%"),
-        (ARM, World(agent=TIP, surrounding=DISC), ""),
-        ("PointMaze_UMaze-v3", World(agent=(0, 1), surrounding=(2, 3)), "100%"),
-        ("music_tf/PointPush-v0", World(), ""),
-    ],
+    (ARM, World(agent=(0, 1, 2), surrounding=(3, 4, 5)), "100%"),
+    (ARM, World(agent=TIP, surrounding=DISC), ""),
+    ("PointMaze_UMaze-v3", World(agent=(0, 1), surrounding=(2, 3)), "100%"),
+    ("music_tf/PointPush-v0", World(), ""),
     ids=["arm against arm", "arm and disc", "own velocities", "known"],
 )
 def test_surroundings_that_always_move_are_questioned(env_id, world, share):

@@ -17,6 +17,7 @@ from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
 from music_tf.training.build import build_trainer
+from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.small import go_on
 
@@ -142,16 +143,14 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
 EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "said"),
-    [
-        ({}, ""),
-        ({"disk.k": 31, "incremental.collected": 4}, "the own past has 30 rows"),
-        ({"disk.k": 21}, "the past of one skill has 20 rows .* 21, the distance counts as 1"),
-        (EQUAL, "disk.k is 3, and the past of one skill has 2 rows .* counts as 1"),
-        (EQUAL | {"incremental.collected": 3, "disk.own_episodes": 2}, "own past has 2 .* as 0"),
-        (EQUAL | {"incremental.collected": 3}, ""),
-    ],
+    ({}, ""),
+    ({"disk.k": 31, "incremental.collected": 4}, "the own past has 30 rows"),
+    ({"disk.k": 21}, "the past of one skill has 20 rows .* 21, the distance counts as 1"),
+    (EQUAL, "disk.k is 3, and the past of one skill has 2 rows .* counts as 1"),
+    (EQUAL | {"incremental.collected": 3, "disk.own_episodes": 2}, "own past has 2 .* as 0"),
+    (EQUAL | {"incremental.collected": 3}, ""),
 )
 def test_more_neighbours_than_there_are_rows_of_are_said_before_a_run_begins(changes, said):
     trainer = trainer_of(**changes)
@@ -253,13 +252,11 @@ class Cut:  # what a run has saved at the end of each epoch, as its session keep
         return trainer
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"incremental.replay": "keep", "lag": 1},
-        {"incremental.replay": "reset", "disk.balance": "previous", "incremental.past": "append"},
-        {"incremental.replay": "purge", "disk.timesteps": "equal", "world.extras": ("t=time",)},
-    ],
+    {"incremental.replay": "keep", "lag": 1},
+    {"incremental.replay": "reset", "disk.balance": "previous", "incremental.past": "append"},
+    {"incremental.replay": "purge", "disk.timesteps": "equal", "world.extras": ("t=time",)},
     ids=["keep", "reset", "purge"],
 )
 def test_a_run_that_was_cut_within_or_between_skills_goes_on_bit_for_bit(changes):

@@ -17,6 +17,7 @@ from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
 from music_tf.training.evaluation import Evaluation, random_actions, still
+from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
 from tests.kit.ranks import Beside
 from tests.kit.small import (
@@ -318,29 +319,27 @@ def test_weights_are_what_acting_needs(trained):
     assert not any(name.startswith(("adam", "targets")) for name in trainer.weights())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "found", "says"),
-    [
-        ("parameters/actor/mean/bias", None, "actor/mean/bias: missing"),
-        ("parameters/extra", np.zeros(1, "f4"), "extra: no such weight"),
-        ("normalizer/goal", None, "normalizer/goal: missing"),
-        (
-            "normalizer/goal",
-            np.zeros(5),
-            r"normalizer/goal: expected totals of shape \(7,\), got \(5,\)",
-        ),
-        ("targets/actor/mean/bias", None, "actor/mean/bias: missing"),
-        (
-            "adam_first/actor/mean/bias",
-            np.zeros(4, "f4"),
-            r"actor/mean/bias: expected float32 \(3,\), found float32 \(4,\)",
-        ),
-        (
-            "targets/actor/mean/bias",
-            np.zeros(3),
-            r"actor/mean/bias: expected float32 \(3,\), found float64 \(3,\)",
-        ),
-    ],
+    ("parameters/actor/mean/bias", None, "actor/mean/bias: missing"),
+    ("parameters/extra", np.zeros(1, "f4"), "extra: no such weight"),
+    ("normalizer/goal", None, "normalizer/goal: missing"),
+    (
+        "normalizer/goal",
+        np.zeros(5),
+        r"normalizer/goal: expected totals of shape \(7,\), got \(5,\)",
+    ),
+    ("targets/actor/mean/bias", None, "actor/mean/bias: missing"),
+    (
+        "adam_first/actor/mean/bias",
+        np.zeros(4, "f4"),
+        r"actor/mean/bias: expected float32 \(3,\), found float32 \(4,\)",
+    ),
+    (
+        "targets/actor/mean/bias",
+        np.zeros(3),
+        r"actor/mean/bias: expected float32 \(3,\), found float64 \(3,\)",
+    ),
 )
 def test_what_does_not_fit_is_refused_by_name(trained, name, found, says):
     _, _, (arrays, meta, _) = trained["sac"]

@@ -22,6 +22,7 @@ from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.feeds import Feed, Schedules
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import aligned
+from tests.kit.cases import cases
 from tests.kit.ranks import Beside
 from tests.kit.small import (
     ALL,
@@ -219,13 +220,11 @@ def test_ranks_that_hold_the_same_bits_pass(comm):
     check_same_state(STATE, 7, comm)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "other"),
-    [
-        ("a", np.full([2, 3], -0.0, np.float32)),
-        ("b", np.array([1.0, np.nextafter(2.0, 3.0)])),
-        ("step", np.int64(8)),
-    ],
+    ("a", np.full([2, 3], -0.0, np.float32)),
+    ("b", np.array([1.0, np.nextafter(2.0, 3.0)])),
+    ("step", np.int64(8)),
 )
 def test_one_bit_of_difference_is_named_with_the_ranks(name, other):
     changed = digested({name: other})
@@ -286,13 +285,11 @@ def first_gradients(config, order, critic_rate):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "later"),
-    [
-        (HER, ["actor"]),
-        (SOFT, ["actor", "log_temperature"]),
-        (VALUE, ["value", "actor", "log_temperature"]),
-    ],
+    (HER, ["actor"]),
+    (SOFT, ["actor", "log_temperature"]),
+    (VALUE, ["value", "actor", "log_temperature"]),
 )
 def test_what_learns_from_critics_sees_moved_ones_in_a_sequential_update_alone(config, later):
     for order in ("simultaneous", "sequential"):
@@ -550,14 +547,12 @@ def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone()
 
 
 @pytest.mark.parametrize("reward", [SkillConfig, DadsConfig])
-@pytest.mark.parametrize(
+@cases(
     ("gate", "paid"),
-    [
-        ({}, [1.0, 1.0, 1.0]),
-        ({"target": -math.inf, "margin": 1.0}, [1.0, 1.0, 1.0]),  # the plain sum
-        ({"target": 10.0, "margin": 2.0}, [0.0, 1.0, 1.0]),  # at the bar it is open
-        ({"target": 10.0, "margin": 2.0, "weight": ((0.0, 0.0), (9.0, 1.0))}, [0.0, 0.0, 0.0]),
-    ],
+    ({}, [1.0, 1.0, 1.0]),
+    ({"target": -math.inf, "margin": 1.0}, [1.0, 1.0, 1.0]),  # the plain sum
+    ({"target": 10.0, "margin": 2.0}, [0.0, 1.0, 1.0]),  # at the bar it is open
+    ({"target": 10.0, "margin": 2.0, "weight": ((0.0, 0.0), (9.0, 1.0))}, [0.0, 0.0, 0.0]),
 )
 @pytest.mark.usefixtures("eagerly")
 def test_diversity_is_added_to_the_task_where_the_episode_returned_enough(reward, gate, paid):
@@ -617,18 +612,16 @@ def spoil(trainer, given, place):
         trainer.update.parameters.assign(trainer.update.layout.flatten(arrays))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("config", "place", "found"),
-    [
-        (EVERYTHING, "reward", "train/critic_loss"),
-        (MUSIC, "trajectories", "music/bound"),
-        (with_fields(MUSIC, {"music.train": False}), "statistics/score/bias", "reward/music_mean"),
-        (  # behind a ReLU
-            with_fields(MUSIC, {"music.train": False}),
-            "statistics/agent/bias",
-            "reward/music_mean|: statistics/agent/bias\n",
-        ),
-    ],
+    (EVERYTHING, "reward", "train/critic_loss"),
+    (MUSIC, "trajectories", "music/bound"),
+    (with_fields(MUSIC, {"music.train": False}), "statistics/score/bias", "reward/music_mean"),
+    (  # behind a ReLU
+        with_fields(MUSIC, {"music.train": False}),
+        "statistics/agent/bias",
+        "reward/music_mean|: statistics/agent/bias\n",
+    ),
     ids=["reward", "trajectories", "bias", "bias behind a ReLU"],
 )
 def test_numbers_that_go_bad_are_reported_with_what_went_bad(config, place, found):

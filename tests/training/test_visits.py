@@ -12,6 +12,7 @@ from music_tf.training import tasks as tasks_module
 from music_tf.training.build import build_trainer
 from music_tf.training.collect import Order
 from music_tf.training.tasks import TaskCollector, TaskSets, context_of, recorded_tasks, task_sets
+from tests.kit.cases import cases
 from tests.kit.pearl import small
 
 CONFIG = small(rollouts=2)
@@ -56,9 +57,11 @@ def test_the_first_cycle_visits_every_task_under_the_prior():
     assert config.rounds(initial=True) * config.rollouts == 12
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [{}, {"tasks__resample_belief": "step"}, {"agent__encoder": "gru", "agent__posterior": "full"}],
+    {},
+    {"tasks__resample_belief": "step"},
+    {"agent__encoder": "gru", "agent__posterior": "full"},
     ids=["published", "step", "gru"],
 )
 def test_the_same_visits_are_played_on_any_number_of_ranks(changes):
@@ -174,17 +177,12 @@ def test_recorded_tasks_are_read_as_they_were_drawn_or_refused():
             recorded_tasks(bad, CONFIG)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "text"),
-    [
-        ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks, with the methods"),
-        ({"env_id": "music_tf/PointReach-v0"}, "is inferred, not shown, and .* shows goals"),
-        (
-            {"env_id": "FetchReach-v4"},
-            r"shows goals(.|\n)*--env-id music_tf/FetchReachHiddenGoal-v0",
-        ),
-        ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
-    ],
+    ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks, with the methods"),
+    ({"env_id": "music_tf/PointReach-v0"}, "is inferred, not shown, and .* shows goals"),
+    ({"env_id": "FetchReach-v4"}, r"shows goals(.|\n)*--env-id music_tf/FetchReachHiddenGoal-v0"),
+    ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
 )
 def test_an_environment_that_does_not_fit_is_refused(changes, text):
     config = small(**changes)
@@ -202,16 +200,14 @@ def test_replay_has_room_for_a_visit_to_each_task():
         task_sets(small(replay__capacity=nearest - 1), envs)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "text"),
-    [
-        (lambda own, count: own.integers(9, size=(count, 2)), "draw from the given one alone"),
-        (
-            lambda own, count: [[0.0], [0.0, 1.0]] * (count // 2),
-            r"all of one size, got \[\[0\.0\], \[0\.0, 1\.0\]",
-        ),
-        (lambda own, count: 1 / 0, "sample_tasks of .* fails: ZeroDivisionError"),
-    ],
+    (lambda own, count: own.integers(9, size=(count, 2)), "draw from the given one alone"),
+    (
+        lambda own, count: [[0.0], [0.0, 1.0]] * (count // 2),
+        r"all of one size, got \[\[0\.0\], \[0\.0, 1\.0\]",
+    ),
+    (lambda own, count: 1 / 0, "sample_tasks of .* fails: ZeroDivisionError"),
 )
 def test_tasks_that_cannot_be_drawn_again_are_refused(monkeypatch, answer, text):
     own = np.random.default_rng(0)

@@ -16,6 +16,7 @@ from music_tf.randomness import stream
 from music_tf.reading.command import parse_train
 from music_tf.rollout import perturbation
 from music_tf.training.build import build_trainer
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session, stop_asked
@@ -148,9 +149,7 @@ SMALL = """
 """
 
 
-@pytest.mark.parametrize(
-    ("preset", "finished", "lengths"), [("paper", 20, [None, 250]), ("qdax", 50, [100, 100])]
-)
+@cases(("preset", "finished", "lengths"), ("paper", 20, [None, 250]), ("qdax", 50, [100, 100]))
 def test_published_presets_finish_episodes_of_robots(tmp_path, preset, finished, lengths):
     words = ["sac_smerl", "--preset", preset, "--env-id", "HalfCheetah-v5", *SMALL.split()]
     run_session(parse_train([*words, "--run-dir", str(tmp_path / "run")]))
@@ -185,29 +184,21 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
         policy.act(np.zeros(2), goal=[0.0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "told"),
-    [
-        ({"replay": ReplayConfig(relabel_k=4.0)}, "relabel_k needs goals, and .* has none"),
-        (
-            {"replay": ReplayConfig(draw="episodes")},
-            "collect.steps: replay.draw episodes needs whole",
-        ),
-        (
-            {"env_id": "music_tf/PointReach-v0", "replay": ReplayConfig(relabel_k=4.0)},
-            "collect.steps",
-        ),
-        ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
-        (
-            {
-                "env_id": "music_tf/PointPush-v0",
-                "lost_object": "absorb",
-                "collect": CollectConfig(),
-                "replay": ReplayConfig(draw="steps"),
-            },
-            "replay that draws steps forgets which object was lost",
-        ),
-    ],
+    ({"replay": ReplayConfig(relabel_k=4.0)}, "relabel_k needs goals, and .* has none"),
+    ({"replay": ReplayConfig(draw="episodes")}, "collect.steps: replay.draw episodes needs whole"),
+    ({"env_id": "music_tf/PointReach-v0", "replay": ReplayConfig(relabel_k=4.0)}, "collect.steps"),
+    ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
+    (
+        {
+            "env_id": "music_tf/PointPush-v0",
+            "lost_object": "absorb",
+            "collect": CollectConfig(),
+            "replay": ReplayConfig(draw="steps"),
+        },
+        "replay that draws steps forgets which object was lost",
+    ),
 )
 def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
     with pytest.raises(UsageError, match=told):

@@ -12,6 +12,7 @@ from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
 from music_tf.process.tensorflow_start import claim_gpu
 from music_tf.recipes.influence import InfluenceConfig
+from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of as one_by_one
 from tests.kit.pearl import small
 from tests.kit.ranks import Beside
@@ -89,13 +90,11 @@ def test_a_program_for_a_gpu_that_was_claimed_multiplies_in_single_precision(mon
     assert all("operand_precision={highest,highest}" in product for product in products)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {},
-        {"agent__posterior": "full"},
-        {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
-    ],
+    {},
+    {"agent__posterior": "full"},
+    {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
     ids=["published", "full", "gru"],
 )
 def test_latents_are_inferred_in_the_same_loop_of_all_phases(changes):
