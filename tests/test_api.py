@@ -176,9 +176,7 @@ def test_callbacks_hear_of_cycles_evaluations_saves_and_epochs_in_that_order(who
 
 
 @pytest.mark.parametrize("hook", ["on_cycle", "on_evaluation", "on_save", "on_epoch"])
-def test_a_callback_that_raises_ends_the_run_saved_and_it_goes_on_as_if_nothing_was(
-    whole, tmp_path, hook
-):
+def test_a_callback_that_raises_ends_the_run_saved_to_go_on_all_the_same(whole, tmp_path, hook):
     diary = Diary(hook)
     with pytest.raises(ValueError, match="enough") as caught:
         music_tf.train("ddpg_her", run_dir=tmp_path / "run", epochs=2, callbacks=[diary], **OPTIONS)
@@ -200,9 +198,7 @@ OF_A_CALLBACK = [
 
 @pytest.mark.parametrize("error", OF_A_CALLBACK, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("hook", ["on_cycle", "on_epoch"])
-def test_what_a_callback_raises_ends_the_run_saved_and_once_whatever_its_class(
-    tmp_path, hook, error
-):
+def test_what_a_callback_raises_ends_the_run_saved_once_whatever_its_class(tmp_path, hook, error):
     diary, path = Diary(hook, error), tmp_path / "run"
     with pytest.raises(type(error), match="of the callback") as caught:
         music_tf.train("ddpg_her", run_dir=path, epochs=2, callbacks=[diary], **OPTIONS)

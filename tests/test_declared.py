@@ -110,9 +110,7 @@ def test_a_run_is_not_shown_in_another_environment(run, monkeypatch, capsys, cha
         assert (code, capsys.readouterr().err.splitlines()[0]) == (2, f"music-tf: {text}")
 
 
-def test_arguments_that_are_other_on_purpose_may_change_the_length_and_not_the_actions(
-    run, monkeypatch
-):
+def test_arguments_that_are_others_may_change_the_length_and_not_the_actions(run, monkeypatch):
     longer = load_run(run, COUNTING, elsewhere=json.dumps({"max_episode_steps": 30}))
     assert longer.envs.spec.max_episode_steps == 30
     longer.envs.close()

@@ -63,9 +63,7 @@ def test_a_run_without_a_name_lies_in_one_folder_and_is_the_latest(elsewhere, tm
     (["play", "--strip", "mine.png"], ["mine.png"]),
     ids=str,
 )
-def test_outputs_are_written_where_they_were_asked_for(
-    elsewhere, tmp_path, monkeypatch, capsys, words, written
-):
+def test_outputs_are_written_where_asked(elsewhere, tmp_path, monkeypatch, capsys, words, written):
     save_run(Path("mine"), "sac_diayn", skills=2)
     reset = PointPush.reset
 

@@ -202,9 +202,7 @@ def package(tmp_path, monkeypatch):
     ),
 )
 @pytest.mark.usefixtures("package")
-def test_a_method_of_two_new_files_learns_and_goes_on_where_it_stopped(
-    recipe, options, networks, logged, tmp_path
-):
+def test_a_method_of_two_new_files_learns_and_goes_on(recipe, options, networks, logged, tmp_path):
     def train(name, epochs):
         return music_tf.train(recipe, run_dir=tmp_path / name, epochs=epochs, **OPTIONS | options)
 

@@ -183,9 +183,7 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
 
 
 @pytest.mark.parametrize("where", ["outside", "inside"])
-def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
-    where, request, tmp_path, monkeypatch
-):
+def test_a_reward_that_keeps_a_buffer_goes_on_where_it_was(where, request, tmp_path, monkeypatch):
     recipe = request.getfixturevalue(where).replace("left", "novelty")
     monkeypatch.setattr(session, "compare", lambda *given: {})
 
@@ -209,9 +207,7 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_stopped(
 
 
 @pytest.mark.parametrize("verb", ["plot", "report"])
-def test_a_run_of_ones_own_recipe_is_not_called_damaged_beside_others(
-    verb, outside, tmp_path, monkeypatch, capsys
-):
+def test_a_run_of_ones_own_recipe_is_no_damaged_one(verb, outside, tmp_path, monkeypatch, capsys):
     for name, recipe in (("own", outside), ("ours", "ddpg")):
         config = parse_train([recipe, *SMALL]).config
         record = run_to_json(StoredRun(recipe, "laptop", (recipe,), config))

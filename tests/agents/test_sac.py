@@ -147,9 +147,7 @@ def test_the_temperature_starts_as_configured_and_has_no_target_network():
 @pytest.mark.parametrize("deviation", ["tanh", "softplus", "clip"])
 @pytest.mark.parametrize("linear_features", [True, False])
 @pytest.mark.parametrize("actor_sizes", [(8,), (8, 4, 8)])
-def test_acting_takes_the_squashed_mean_or_a_sample_of_the_keras_model(
-    actor_sizes, linear_features, deviation
-):
+def test_acting_takes_the_squashed_mean_or_sample_of_keras(actor_sizes, linear_features, deviation):
     settings = {
         "actor_sizes": actor_sizes,
         "linear_features": linear_features,

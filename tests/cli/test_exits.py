@@ -179,9 +179,7 @@ def test_ranks_that_cannot_load_mpi_say_so_and_end_the_job(monkeypatch, tmp_path
 
 
 @pytest.mark.parametrize("rank", ["1", "5"])
-def test_a_rank_without_mpi_is_silent_where_the_first_has_spoken(
-    monkeypatch, tmp_path, capsys, rank
-):
+def test_a_rank_without_mpi_is_silent_where_the_first_spoke(monkeypatch, tmp_path, capsys, rank):
     def fault():
         raise NoMpi("lacking")
 

@@ -149,9 +149,7 @@ def test_the_job_reads_nothing_from_the_terminal():
     ("#!/no/such/shell\n", "mpirun cannot be used: .*No such file"),
     ("without mpi4py", "mpi4py, and it was not found"),
 )
-def test_without_an_mpirun_that_answers_and_mpi4py_the_cure_is_named(
-    program, cause, monkeypatch, tmp_path
-):
+def test_without_an_mpirun_that_answers_the_cure_is_named(program, cause, monkeypatch, tmp_path):
     mpirun = tmp_path / "mpirun"
     mpirun.write_text(program or "")
     mpirun.chmod(0o755)
@@ -183,9 +181,7 @@ def test_the_number_of_ranks_comes_before_the_verb(words):
     (["--hosts", "a:2,b:2", "-np=2"], ["--env-id", SEEN], " --allow-import"),
     (["--hostfile", "our hosts"], [], ""),
 )
-def test_a_lost_host_brings_the_line_that_resumes_with_the_same_ranks(
-    own, more, rest, monkeypatch, tmp_path
-):
+def test_a_lost_host_brings_the_line_that_resumes_all_ranks(own, more, rest, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("our hosts").write_text("a slots=2\nb slots=2\n")
     monkeypatch.setattr(launch, "_mpirun", lambda *given: ["true"])

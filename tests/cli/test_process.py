@@ -72,9 +72,7 @@ def test_what_the_user_says_of_kernels_counts(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("device", "asked"), [("gpu", True), ("cpu", False), ("auto", False)])
-def test_the_flags_are_there_before_tensorflow_where_a_gpu_may_learn(
-    monkeypatch, tmp_path, device, asked
-):
+def test_flags_are_there_before_tensorflow_where_a_gpu_learns(monkeypatch, tmp_path, device, asked):
     seen = []
 
     def import_it():
@@ -104,9 +102,7 @@ def test_the_pinned_tensorflow_knows_the_flags_wherever_the_run_lies(tmp_path):
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_chatter_of_the_import_is_shown_only_if_it_fails_and_needs_no_disk(
-    tmp_path, monkeypatch, capfd, broken
-):
+def test_chatter_of_imports_is_shown_if_it_fails_without_disk(tmp_path, monkeypatch, capfd, broken):
     end = "raise ImportError('no such symbol')" if broken else "config = types.SimpleNamespace()"
     (tmp_path / "tensorflow.py").write_text(
         "import os, types\nos.write(2, b'chatter\\n')\n"
@@ -161,9 +157,7 @@ def test_where_the_import_breaks_off_or_stands_still_is_shown(tmp_path, end, tex
 
 
 @pytest.mark.parametrize(("hang_after", "expected"), [(2.0, 300.0), (1000.0, 1000.0)])
-def test_the_start_has_its_time_however_short_that_of_training_is(
-    monkeypatch, hang_after, expected
-):
+def test_the_start_has_its_time_however_short_training_has(monkeypatch, hang_after, expected):
     watched = []
     monkeypatch.setattr(start, "watchdog", lambda *arguments: watched.append(arguments))
     start.watch_the_start(hang_after)
@@ -278,9 +272,7 @@ def test_how_many_learn_is_read_from_a_command_line_that_may_be_wrong(words, lea
     (8, 2, "start 6 ranks, of which 4 act"),
     (12, 3, "start --learners 1 and 5 ranks, of which 4 act"),
 )
-def test_ranks_that_do_not_fit_a_resumed_run_are_refused_with_a_number_that_does(
-    ranks, learners, cure
-):
+def test_ranks_that_do_not_fit_a_resumed_run_are_refused_with_some_that_do(ranks, learners, cure):
     with pytest.raises(UsageError, match="workers: expected a multiple of the") as fault:
         check_topology(4, ranks, learners, fixed=True)
     assert str(fault.value).splitlines()[1:] == [cure]

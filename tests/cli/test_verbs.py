@@ -126,9 +126,7 @@ def test_a_reader_that_closes_the_pipe_is_no_fault():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_ctrl_c_while_environments_are_made_ends_with_75_and_writes_nothing(
-    tmp_path, monkeypatch, capsys
-):
+def test_ctrl_c_while_environments_are_made_ends_75_without_a_file(tmp_path, monkeypatch, capsys):
     def interrupted(env_id, settings):
         raise KeyboardInterrupt
 

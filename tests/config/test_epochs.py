@@ -92,9 +92,7 @@ def test_no_preset_cuts_an_episode_on_its_own_or_any_other_known_environment(nam
     ("sac_dads_smerl", "qdax", (100, 100, 100, None)),
     ("sac_smerl", "laptop", (None, None, None, None)),
 )
-def test_presets_cut_episodes_where_their_originals_do_unless_the_task_ends_before(
-    name, preset, lengths
-):
+def test_presets_cut_episodes_where_originals_do_unless_the_task_ends_before(name, preset, lengths):
     tasks = (CHEETAH, "BipedalWalker-v3", "AntMaze_UMaze-v5", "music_tf/UnitBox-v0")
     found = [recipes.resolve(name, preset, task).env.max_episode_steps for task in tasks]
     assert tuple(found) == lengths

@@ -142,9 +142,7 @@ def test_a_refusal_names_what_was_meant(typed, meant):
     ("ArmPush-v1", "users_arm:ArmPush-v0"),
     ("me/Lift-v0", "users_arm:me/Lift-v3"),
 )
-def test_an_id_without_the_module_that_writes_it_is_meant_with_it(
-    typed, meant, tmp_path, monkeypatch
-):
+def test_an_id_without_the_module_that_has_it_is_meant_with_it(typed, meant, tmp_path, monkeypatch):
     (tmp_path / "a_picture.py").write_bytes(b"\xff\xfe")
     (tmp_path / "a_script.py").write_text("train('ddpg', env_id='ArmPush-v1')\n")
     text = "register(\"ArmPush-v0\", Arm)\nregister(\n    id='me/Lift-v3', entry_point=Lift)\n"

@@ -192,9 +192,7 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
     (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
 )
 @pytest.mark.parametrize("how", ["launch", "mpirun"])
-def test_what_ranks_cannot_share_is_refused_once_with_the_nearest_number(
-    tmp_path, ranks, text, how
-):
+def test_what_ranks_cannot_share_is_refused_once_with_the_nearest(tmp_path, ranks, text, how):
     path = tmp_path / "run"
     ended = run(train(path, "--learners", 2 if ranks == 5 else 1), path, ranks=ranks, how=how)
     assert ended.code == USAGE

@@ -64,9 +64,7 @@ def test_a_lost_host_ends_the_job_on_both_and_is_no_good_end(hosts, tmp_path):
     assert again(hosts, path) in ended.err.splitlines()
 
 
-def test_hosts_that_cannot_be_reached_or_share_a_name_or_begin_elsewhere_are_refused(
-    hosts, tmp_path, monkeypatch
-):
+def test_hosts_out_of_reach_or_of_one_name_or_folder_are_refused(hosts, tmp_path, monkeypatch):
     path = tmp_path / "run"
     with monkeypatch.context() as other:
         other.setattr(hosts, "listed", ("--hosts", "node1:2,node7:1"))

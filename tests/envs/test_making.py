@@ -153,9 +153,7 @@ def test_other_faults_of_creation_give_their_own_reason(odd, monkeypatch):
         make_environment(ODD)
 
 
-def test_what_gymnasium_robotics_logs_to_goes_on_as_standard_error_does(
-    tmp_path, monkeypatch, capsys
-):
+def test_what_gymnasium_robotics_logs_to_follows_standard_error(tmp_path, monkeypatch, capsys):
     (tmp_path / "gymnasium_robotics.py").write_text(
         "import logging, sys\n"
         "sys.stderr.write('Adroit is not here\\n')\n"

@@ -54,9 +54,7 @@ def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
     (lambda: 1 / 0, EnvironmentFault, r"ZeroDivisionError.*\ncure: let render.. run with render"),
     ids=["nothing", "exception"],
 )
-def test_an_environment_that_draws_itself_wrongly_is_told_so_and_not_the_screen(
-    monkeypatch, render, kind, said
-):
+def test_an_environment_that_draws_itself_wrongly_is_told_of_it(monkeypatch, render, kind, said):
     envs = LockstepEnvs("music_tf/PointReach-v0", 1)
     monkeypatch.setattr(envs._members[0].environment.unwrapped, "render", render)
     with pytest.raises(kind, match=said):

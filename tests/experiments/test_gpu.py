@@ -36,9 +36,7 @@ def test_kernels_are_products_and_fusions():
 
 
 @pytest.mark.parametrize(("tf32", "precision"), [(False, 2), (True, 0)])
-def test_an_exported_program_holds_its_arguments_and_the_precision_of_its_products(
-    tmp_path, tf32, precision
-):
+def test_an_exported_program_holds_arguments_and_precision_of_products(tmp_path, tf32, precision):
     words = "from pathlib import Path; from experiments.gpu_programs import export\n"
     words += f"export(Path({str(tmp_path)!r}), {tf32}, [('ddpg_her', 8)])"
     done = python(words, env=environment(real=True) | {"CUDA_VISIBLE_DEVICES": "-1"}, timeout=300)

@@ -129,9 +129,7 @@ CHANGED = [
 """A skill of the first stage that trains on, and one of the second."""
 
 
-def test_what_was_learned_after_a_change_counts_as_new_and_what_moved_in_the_old_world_as_lost(
-    tmp_path,
-):
+def test_what_was_learned_after_a_change_is_new_and_what_moved_in_the_old_world_is_lost(tmp_path):
     def worlds(rows):
         comments = header("music-tf train sac", "1", {WORLDS: rows})
         found = measured(tmp_path, comments + SEED.partition("\n")[2])
@@ -157,9 +155,7 @@ def test_shares_are_told_by_their_name(metric, expected):
     assert stored.is_share(metric) is expected
 
 
-def test_runs_are_by_task_and_condition_with_seeds_in_order_and_strays_are_refused(
-    tmp_path, monkeypatch
-):
+def test_runs_are_by_task_and_condition_in_order_and_strays_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(stored, "STUDIES", tmp_path)
     head = "from music_tf.tools.study import Condition, Study, Task\nSTUDY = Study(question='?', "
     push = "Task(env_id='FetchPush-v4', seeds=(2, 10))"

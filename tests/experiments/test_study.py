@@ -329,9 +329,7 @@ def run_here(folder):
 
 
 @pytest.mark.usefixtures("keeps_handlers")
-def test_what_another_runner_did_before_the_lock_was_free_is_not_done_again(
-    folder, finished, monkeypatch
-):
+def test_what_another_runner_did_before_the_lock_is_not_done_again(folder, finished, monkeypatch):
     write(folder)
 
     class AfterAnother(RunLock):

@@ -83,9 +83,7 @@ def test_an_object_ends_on_its_table_or_held(gripper, last, kept):
     ((0.1, 0.14), (0.19, 0.245), 0.0),  # 0.09 before and 0.105 after the step
     ((0.1, 0.155), (0.205, 0.245), 0.0),  # 0.105 before and 0.09 after it
 )
-def test_comotion_is_the_path_together_with_a_gripper_within_ten_centimetres(
-    gripper, places, metres
-):
+def test_comotion_is_the_path_with_a_gripper_within_ten_centimetres(gripper, places, metres):
     assert metrics_of(path(*gripper), path(*places))["object_comotion_m"] == pytest.approx(metres)
 
 
@@ -105,9 +103,7 @@ def test_comotion_of_an_episode_that_loses_the_object_is_nothing():
     (10, 0.5, 0.56, 12, 0.0),  # the gripper is 6 cm away
     (10, 0.5, 0.5, 11, 0.0),  # the last state lies after the end
 )
-def test_a_lift_takes_ten_steps_over_five_centimetres_near_the_gripper(
-    high_steps, height, gripper, length, lifted
-):
+def test_a_lift_is_10_steps_over_5_cm_near_the_gripper(high_steps, height, gripper, length, lifted):
     places = [(0.5, 0.5, 0.4)] * 3 + [(0.5, 0.5, height)] * high_steps
     assert metrics_of((0.5, 0.5, gripper), places, length)["object_lift"] == lifted
 
@@ -179,9 +175,7 @@ def test_coverage_counts_what_kept_episodes_did():
     (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37)], 0, 0, 0),  # below the surface
     (AWAY, [(0.52, 0.5, REST), (0.62, 0.5, 0.37), (0.72, 0.5, REST)], 1, 1, 2),
 )
-def test_states_count_over_the_support_and_where_the_object_is_held(
-    gripper, places, kept, brought, cells
-):
+def test_states_count_over_the_support_and_where_it_is_held(gripper, places, kept, brought, cells):
     found = covered((gripper, places))
     names = ("kept_rate", "moved_and_kept_rate", "displacement_cells")
     assert [found[name] for name in names] == [kept, brought, cells]

@@ -37,9 +37,7 @@ def test_a_mutant_whose_place_is_not_found_once_is_named(text):
     (True, None, ["near"]),
     (False, "far::test", ["near", "tests", "far::test"]),
 )
-def test_a_mutant_meets_the_tests_near_it_first_and_then_all_others(
-    first_only, killer, met, tmp_path, monkeypatch
-):
+def test_a_mutant_meets_near_tests_before_others(first_only, killer, met, tmp_path, monkeypatch):
     module, seen = tmp_path / "module.py", []
     module.write_text("a + b")
 

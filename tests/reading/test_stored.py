@@ -117,9 +117,7 @@ def own_recipe(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("text", "told"), CANNOT_BE_READ.values(), ids=CANNOT_BE_READ)
-def test_a_run_that_no_other_process_could_read_back_is_refused_before_it_begins(
-    own_recipe, text, told
-):
+def test_a_run_that_no_other_process_could_read_is_refused_before_it_begins(own_recipe, text, told):
     with pytest.raises(UsageError) as refused:
         parse_train([own_recipe(text)])
     assert told in str(refused.value)

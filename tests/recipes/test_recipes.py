@@ -177,9 +177,7 @@ def test_recipes_that_follow_on_others_have_their_networks(name, preset):
 @PRESETS
 @pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_finetune_skill"])
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "music_tf/UnitBox-v0"])
-def test_without_goals_fine_tuning_differs_from_its_skills_by_the_reward_alone(
-    name, preset, env_id
-):
+def test_without_goals_fine_tuning_differs_from_skills_by_the_reward_alone(name, preset, env_id):
     source = recipes.source(name, preset, env_id)
     before, after = (recipes.resolve(one, preset, env_id) for one in (source.recipe, name))
     assert ("normalizer" in source.parts) == before.normalizer.running == (preset == "laptop")

@@ -57,9 +57,7 @@ def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):
         (INTEL + "\n" + INTEL.replace("avx2", "avx512f"), ["avx", "avx2", "fma", "sse4_2"]),
         (ARM, ["asimd", "sve"]),
         ("", []))
-def test_only_instructions_that_compute_with_numbers_are_compared(
-    tmp_path, monkeypatch, text, flags
-):
+def test_only_instructions_that_compute_numbers_are_compared(tmp_path, monkeypatch, text, flags):
     cpuinfo, comm = tmp_path / "cpuinfo", Beside(same)
     cpuinfo.write_text(text)
     monkeypatch.setattr(agreement, "CPUINFO", cpuinfo)

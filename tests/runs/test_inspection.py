@@ -103,9 +103,7 @@ def test_one_process_is_enough_whatever_a_launcher_says(tmp_path, monkeypatch):
     assert "mpi4py.MPI" not in sys.modules
 
 
-def test_success_has_its_interval_and_a_random_policy_beside_it_each_time_the_same(
-    tmp_path, capsys
-):
+def test_success_has_its_interval_and_a_random_policy_beside_it_always_the_same(tmp_path, capsys):
     save_run(tmp_path, "sac")
     result = evaluation(tmp_path, 6)
     first = (tmp_path / "evaluation.json").read_bytes()

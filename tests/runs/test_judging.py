@@ -283,9 +283,7 @@ def test_information_needs_a_second_episode_and_a_second_step(monkeypatch, episo
     assert not [name for name in found if "information" in name]
 
 
-def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_other_evaluations_of_it(
-    tmp_path, capsys
-):
+def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_its_evaluations(tmp_path, capsys):
     save_run(tmp_path)
     MetricsWriter(tmp_path, resume_after=None).write(
         {"time/epoch": 1.0, "time/env_steps": 100.0, "rollout/object_coverage": 160.0}

@@ -158,9 +158,7 @@ def test_on_a_terminal_a_bar_shows_cycles_below_lines_of_epochs_and_may_have_no_
         ({"TERM": "dumb"}, False),
         ({"OMPI_COMM_WORLD_SIZE": "2"}, False),
         ({"OMPI_COMM_WORLD_SIZE": "2", "MUSIC_TF_TERMINAL": "1"}, True))
-def test_a_dumb_terminal_gets_plain_lines_and_a_launcher_too_unless_it_asks(
-    monkeypatch, variables, bar
-):
+def test_a_dumb_terminal_or_a_launcher_gets_plain_lines_unless_it_asks(monkeypatch, variables, bar):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     text = shown(Terminal())

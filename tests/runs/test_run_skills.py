@@ -109,9 +109,7 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
             "my_rewards:raises",
             r"--reward: fails on an episode of \d+ steps: IndexError: index 1000"
         ))
-def test_a_reward_that_is_no_function_of_numbers_is_refused(
-    run, tmp_path, monkeypatch, reward, told
-):
+def test_a_reward_that_is_no_function_to_numbers_fails(run, tmp_path, monkeypatch, reward, told):
     (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_rewards", raising=False)

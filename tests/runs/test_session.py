@@ -179,9 +179,7 @@ def test_a_run_leaves_configuration_metrics_events_checkpoints_and_summary(whole
     assert (whole / "logs" / "rank_0000.log").is_file()
 
 
-def test_now_and_then_the_whole_replay_is_written_anew_and_old_shards_go(
-    whole, tmp_path, monkeypatch
-):
+def test_at_times_the_whole_replay_is_written_anew_and_old_shards_go(whole, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "COMPACT_EVERY", 2)
     path = tmp_path / "run"
     train(path, replace(HER_RUN, epochs=2))
@@ -353,9 +351,7 @@ def test_metrics_that_the_disk_refuses_for_a_while_cost_one_warning(tmp_path, mo
     assert [event.step for event in events.Scalars("train/mean_q")] == [120, 240, 360]
 
 
-def test_three_checkpoints_that_fail_end_the_run_and_leave_the_older_one(
-    tmp_path, failing_disk, caplog
-):
+def test_three_failed_checkpoints_end_the_run_and_leave_the_older(tmp_path, failing_disk, caplog):
     path = tmp_path / "run"
     train(path, ONE)
     failing_disk(3)
@@ -398,9 +394,7 @@ def test_a_checkpoint_of_another_making_is_refused_by_name(tmp_path, monkeypatch
         train(path, resume=True)
 
 
-def test_bad_numbers_cost_an_epoch_and_half_the_step_size_once(
-    tmp_path, bad_numbers, stop_after, caplog
-):
+def test_bad_numbers_cost_an_epoch_and_halve_steps_once(tmp_path, bad_numbers, stop_after, caplog):
     path, parts = tmp_path / "run", tmp_path / "stopped"
     bad_numbers(4)  # the second cycle of the second epoch
     train(path)
@@ -435,9 +429,7 @@ def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_pat
     assert checked == [1, 2, 2, 3]
 
 
-def test_going_back_has_patience_and_shows_the_epochs_that_are_left(
-    tmp_path, bad_numbers, monkeypatch, capsys
-):
+def test_going_back_has_patience_and_shows_epochs_left(tmp_path, bad_numbers, monkeypatch, capsys):
     restore, allowances = Checkpoints.restore, []
 
     def noted(*arguments):
@@ -454,9 +446,7 @@ def test_going_back_has_patience_and_shows_the_epochs_that_are_left(
 
 
 @pytest.mark.parametrize(("cycles", "epochs"), [((1,), 0), ((4, 6), 1)])
-def test_a_second_time_or_without_a_checkpoint_they_end_the_run(
-    tmp_path, bad_numbers, cycles, epochs
-):
+def test_a_second_time_or_without_checkpoint_they_end_a_run(tmp_path, bad_numbers, cycles, epochs):
     bad_numbers(*cycles)
     with pytest.raises(NumbersFault, match="non-finite"):
         train(tmp_path / "run")
@@ -469,9 +459,7 @@ def heritage(whole):
     return try_heritage(HER_RUN, whole / "checkpoints", parts)
 
 
-def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
-    whole, tmp_path, heritage, stop_after, capsys
-):
+def test_a_run_that_starts_from_another_needs_it_once(whole, tmp_path, heritage, stop_after, capsys):
     straight, path = tmp_path / "straight", tmp_path / "run"
     config = replace(HER_RUN, seed=3)
     train(straight, config, heritage=heritage)
@@ -494,9 +482,7 @@ def test_a_run_that_starts_from_another_saves_at_once_and_needs_it_no_more(
     assert record["checkpoint"] == "epoch_000003"
 
 
-def test_a_source_of_other_epochs_than_the_published_one_is_told_of_at_the_start(
-    tmp_path, heritage, caplog
-):
+def test_a_source_of_other_epochs_than_the_published_one_is_told_of(tmp_path, heritage, caplog):
     for epochs in (3, 13):  # the source has 3
         start = Start("runs/whole", tuple(heritage.record["parts"]), epochs)
         train(tmp_path / str(epochs), ONE, heritage=heritage, start=start)
@@ -504,9 +490,7 @@ def test_a_source_of_other_epochs_than_the_published_one_is_told_of_at_the_start
     assert [text for text in caplog.messages if "published" in text] == [told]
 
 
-def test_all_checkpoints_of_a_warm_started_run_count_the_steps_of_its_source(
-    whole, tmp_path, heritage
-):
+def test_all_checkpoints_of_a_warm_start_count_the_steps_of_its_source(whole, tmp_path, heritage):
     path, before = tmp_path / "run", heritage.record["before"]
     assert before["time/env_steps"] == meta_of(whole)["counters"]["env_steps"] > 0
     assert meta_of(whole)["before"] == {}
@@ -546,9 +530,7 @@ def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, heritage, c
     assert len(rows_of(path)) == 2
 
 
-def test_bad_numbers_before_the_next_save_return_a_warm_started_run_to_its_start(
-    tmp_path, bad_numbers, heritage
-):
+def test_bad_numbers_before_a_save_return_a_warm_start_to_its_start(tmp_path, bad_numbers, heritage):
     for cycle in (1, 2):
         bad_numbers(cycle)
         train(tmp_path / f"{cycle}", heritage=heritage)
@@ -609,9 +591,7 @@ def stopped_after(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [1, 2, 8])
-def test_a_stop_while_environments_are_made_ends_a_new_run_without_a_trace(
-    tmp_path, stopped_after, number
-):
+def test_a_stop_while_environments_are_made_leaves_no_new_run(tmp_path, stopped_after, number):
     made = stopped_after(number)
     with pytest.raises(Stopped, match=r"before the first step, nothing is saved yet: start it"):
         train(tmp_path / "run", replace(HER_RUN, rollouts=8))
@@ -619,9 +599,7 @@ def test_a_stop_while_environments_are_made_ends_a_new_run_without_a_trace(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stop_while_environments_are_made_leaves_a_run_to_resume_as_it_is(
-    whole, tmp_path, stopped_after
-):
+def test_a_stop_while_environments_are_made_keeps_a_resumed_run(whole, tmp_path, stopped_after):
     def content():
         return (path / "metrics.csv").read_bytes(), sorted((path / "checkpoints").iterdir())
 

@@ -135,9 +135,7 @@ def test_a_change_at_the_very_end_is_measured_once_as_what_would_come(tmp_path):
 
 
 @pytest.mark.parametrize("looks", [5, 7])
-def test_it_is_the_same_to_the_byte_after_a_stop_on_either_side_of_a_change(
-    looks, straight, tmp_path
-):
+def test_it_is_the_same_to_the_byte_after_a_stop_around_a_change(looks, straight, tmp_path):
     with stop_asked(looks), pytest.raises(Stopped):
         run(tmp_path / "run")
     assert run(tmp_path / "run", resume=True) == straight[1]

@@ -329,9 +329,7 @@ def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp
         "actor/hidden_0/kernel: expected finite numbers",
     ),
 )
-def test_arrays_that_the_run_does_not_have_are_named_and_no_older_ones_taken(
-    tmp_path, change, text
-):
+def test_arrays_that_no_run_has_are_named_and_no_older_ones_taken(tmp_path, change, text):
     saved(tmp_path, [1])
     arrays, shards, meta = state_of(2)
     change(arrays, shards["worker_0001"])
@@ -563,9 +561,7 @@ def test_a_full_disk_at_any_call_keeps_the_older_checkpoints(tmp_path, caplog):
     assert outcomes[-1]
 
 
-def test_what_an_earlier_save_left_behind_stops_none_where_it_cannot_be_removed(
-    tmp_path, monkeypatch, caplog
-):
+def test_what_an_earlier_save_left_stops_none_if_it_cannot_go(tmp_path, monkeypatch, caplog):
     checkpoints = saved(tmp_path, [1])
 
     def busy(path):
@@ -577,9 +573,7 @@ def test_what_an_earlier_save_left_behind_stops_none_where_it_cannot_be_removed(
     assert_holds(restore(tmp_path), 2)
 
 
-def test_three_failures_in_a_row_end_the_run_and_a_success_starts_the_count_anew(
-    tmp_path, monkeypatch
-):
+def test_three_failures_in_a_row_end_the_run_and_a_success_counts_anew(tmp_path, monkeypatch):
     checkpoints = saved(tmp_path, [1])
     for epoch in (2, 3):
         with monkeypatch.context() as patch:
@@ -594,9 +588,7 @@ def test_three_failures_in_a_row_end_the_run_and_a_success_starts_the_count_anew
     assert_holds(restore(tmp_path), 2)
 
 
-def test_a_failure_before_anything_is_written_leaves_a_checkpoint_of_the_same_epoch(
-    tmp_path, monkeypatch
-):
+def test_a_failure_before_a_write_leaves_a_checkpoint_of_the_same_epoch(tmp_path, monkeypatch):
     checkpoints = saved(tmp_path, [1])
 
     def forbidden(path, mode=0o777):

@@ -31,9 +31,7 @@ def test_a_full_disk_costs_log_lines_and_one_warning_in_ten_minutes(tmp_path, cl
     assert first.startswith("warning: log not written, training goes on: [Errno 28] No space left")
 
 
-def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_still_reach_the_terminal(
-    tmp_path, capsys
-):
+def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_are_still_shown(tmp_path, capsys):
     directory = RunDirectory(tmp_path / "missing", Communicator(), None)
     LOGGER.warning("the disk is slow")
     directory.close()

@@ -179,9 +179,7 @@ def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_m
     assert [path.name for path in tmp_path.glob("metrics*")] == ["metrics.csv"]
 
 
-def test_a_disk_that_refuses_wider_rows_keeps_the_table_and_the_next_row_tries_again(
-    tmp_path, monkeypatch, caplog
-):
+def test_a_disk_that_refuses_wider_rows_keeps_the_table_for_a_retry(tmp_path, monkeypatch, caplog):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
 
@@ -291,9 +289,7 @@ def test_a_resume_without_earlier_rows_starts_a_header(tmp_path):
     assert (tmp_path / "metrics.csv").read_text().startswith("epoch,time/epoch")
 
 
-def test_what_the_disk_took_of_a_row_that_failed_is_cut_off_before_it_is_written_whole(
-    tmp_path, monkeypatch
-):
+def test_what_a_disk_took_of_a_failed_row_is_cut_off_before_it_is_whole(tmp_path, monkeypatch):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
 

@@ -156,9 +156,7 @@ def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
             find_source(nothing)
 
 
-def test_weights_that_come_with_the_package_go_by_their_name_unless_a_path_does(
-    tmp_path, monkeypatch
-):
+def test_weights_of_the_package_go_by_their_name_unless_a_path_does(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_source("push").joinpath("manifest.json").is_file()
     told = r"one of ant, cheetah, .*, reach_push, got 'pusch'\ndid you mean push"

@@ -264,9 +264,7 @@ def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_pa
             try_heritage(into, tmp_path / there / "checkpoints", (part,))
 
 
-def test_a_reward_network_that_sees_something_else_or_computes_otherwise_is_refused(
-    tmp_path, music_run
-):
+def test_a_reward_network_that_sees_or_computes_something_else_is_refused(tmp_path, music_run):
     swapped = with_fields(MUSIC, {"world.agent": (3, 4, 5), "world.surrounding": (0, 1, 2)})
     with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
         try_heritage(swapped, music_run[0], ("statistics",))

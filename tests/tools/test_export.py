@@ -168,9 +168,7 @@ def test_a_minari_dataset_holds_what_was_played(run, played, minari):
         assert not episode.truncations[:-1].any()
 
 
-def test_actions_of_a_minari_dataset_have_the_bounds_of_the_environment(
-    played, minari, monkeypatch
-):
+def test_actions_of_a_minari_dataset_have_bounds_of_the_environment(played, minari, monkeypatch):
     def wider(*given):
         environment = make_environment(*given)
         environment.action_space = gymnasium.spaces.Box(0.0, np.float32([10, 1, 1]))
@@ -208,9 +206,7 @@ def test_an_environment_registered_by_its_class_is_written_and_made_again(tmp_pa
     assert again.reset(seed=5)[0].tolist() == [5.0, 0.0, 5.0, 0.0]
 
 
-def test_an_environment_that_no_other_process_can_make_is_left_out_and_that_is_told(
-    tmp_path, minari, monkeypatch, caplog
-):
+def test_an_environment_that_none_else_can_make_is_left_out(tmp_path, minari, monkeypatch, caplog):
     class Within(Counting):
         pass
 
@@ -232,9 +228,7 @@ def test_every_observation_and_action_is_in_the_space_of_its_dataset(run, minari
 
 
 @cases(("leave", "there"), (["push"], True), ([], False), ids=["a namespace", "nothing"])
-def test_an_observation_outside_its_space_is_told_and_nothing_is_left_behind(
-    tmp_path, minari, monkeypatch, leave, there
-):
+def test_what_lies_outside_its_space_leaves_nothing(tmp_path, minari, monkeypatch, leave, there):
     for name in leave:
         importlib.import_module("minari.namespace").create_namespace(name)
     monkeypatch.setattr(counting, "LOWEST", 1.0)
@@ -247,9 +241,7 @@ def test_an_observation_outside_its_space_is_told_and_nothing_is_left_behind(
     assert not (tmp_path / "minari" / "push" / "out-v0").exists()
 
 
-def test_a_dataset_that_fails_half_way_leaves_nothing_that_blocks_the_next(
-    run, tmp_path, minari, monkeypatch
-):
+def test_a_dataset_that_fails_half_way_does_not_block_the_next(run, tmp_path, minari, monkeypatch):
     storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage
     with monkeypatch.context() as failing:
         failing.setattr(storage, "update_metadata", lambda *given: 1 / 0)

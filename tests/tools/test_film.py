@@ -128,9 +128,7 @@ def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
     ("pinned", 1, 1, 1),
     ("continuous", 2, 2, 1),
 )
-def test_a_gif_shows_skills_side_by_side_as_long_as_episodes_last(
-    runs, tmp_path, run, episodes, across, down
-):
+def test_a_gif_shows_skills_side_by_side_to_the_end(runs, tmp_path, run, episodes, across, down):
     play(runs / run, episodes, (), tmp_path / "film.gif")
     size, milliseconds, *_ = gif(tmp_path / "film.gif")
     height = TITLE + down * (GAP + 320 + CAPTION)
@@ -611,9 +609,7 @@ def test_the_backend_that_draws_is_chosen(monkeypatch):
     (({}, {}), 0, "skill 1 in stage 0   "),
     (({}, {}), (0, 1), "skill 1 in stage 1   "),  # each where it was learned
 )
-def test_a_caption_names_the_stage_of_a_changing_world_that_a_skill_is_shown_in(
-    stages, world, named
-):
+def test_a_caption_names_the_stage_of_a_changing_world_for_a_skill(stages, world, named):
     config = SimpleNamespace(
         agent=SimpleNamespace(inference=None),
         acting_skills=(0, 1),

@@ -106,9 +106,7 @@ def test_changing_the_data_of_other_tasks_changes_nothing_in_a_task(trainer, mon
             np.testing.assert_array_equal(getattr(one, name)[0], values[0], err_msg=name)
 
 
-def test_exploring_episodes_act_on_the_prior_and_later_ones_on_all_that_was_seen(
-    trainer, monkeypatch
-):
+def test_exploring_episodes_act_on_the_prior_and_later_ones_on_all_seen(trainer, monkeypatch):
     acted, seen = [], []
     play, infer = adaptation_module.play, Encoder.__call__
 
@@ -197,9 +195,7 @@ def test_the_reward_of_contexts_has_columns_where_it_is_another_one():
     assert not set(foreseen(small(), evaluation.envs.info, goals=False)) & set(named)
 
 
-def test_returns_of_contexts_count_the_reward_that_contexts_hold_and_no_step_after_the_end(
-    trainer, monkeypatch
-):
+def test_returns_of_contexts_count_their_own_reward_and_no_step_after_the_end(trainer, monkeypatch):
     def paying(envs, policy, conditions, explore):
         played = play(envs, policy, conditions, explore)
         paid = np.arange(6.0, dtype=np.float32) + np.zeros([3, 1], np.float32)

@@ -59,9 +59,7 @@ def played(spec, skills, steps, lengths, seed=0):
     skills=st.integers(1, 3),
     unfinished=st.integers(0, 2**40),
 )
-def test_episodes_come_out_bit_by_bit_as_they_went_in(
-    lengths, goals, extras, ends, skills, unfinished
-):
+def test_episodes_come_out_to_the_bit_as_sent(lengths, goals, extras, ends, skills, unfinished):
     spec = dataclasses.replace(SPEC, goal_dim=goals, extras=SPEC.extras if extras else {})
     form = EpisodeFormat(spec, skills, 4)
     parts = [len(own) for own in lengths]

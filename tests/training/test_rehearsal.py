@@ -244,9 +244,7 @@ def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
     ("Falls", {}, False),
     ("Point", {}, False),
 )
-def test_hindsight_says_where_episodes_end_at_goals_of_which_it_cannot_know(
-    points, name, changes, told
-):
+def test_hindsight_says_where_episodes_end_at_goals_it_cannot_know(points, name, changes, told):
     warnings = rehearse(dataclasses.replace(HER, env_id=f"{name}-v0", **changes)).warnings
     assert [text.startswith(f"{name}-v0: episodes end at their goal") for text in warnings] == (
         [True] if told else []
@@ -433,9 +431,7 @@ def test_goals_are_kept_exactly_where_single_precision_would_move_them(points, e
         assert (ACHIEVED_REST in stage.envs.spec.extras) == exact
 
 
-def test_a_run_with_goals_far_away_keeps_them_says_what_networks_see_and_resumes(
-    points, tmp_path, caplog
-):
+def test_a_run_with_goals_far_away_keeps_them_says_so_and_resumes(points, tmp_path, caplog):
     options = HER_OPTIONS | {"task": {"clip": (-20, 0)}, "run_dir": tmp_path / "run"}
     run = music_tf.train("ddpg_her", env_id="tests.kit.points:Far-v0", **options)
     stored = json.loads((run.path / "config.json").read_text())["config"]

@@ -160,9 +160,7 @@ def test_more_neighbours_than_there_are_rows_of_are_said_before_a_run_begins(cha
 
 
 @pytest.mark.parametrize("kept", [2_000, 7])
-def test_a_skill_that_was_played_in_this_world_is_not_played_again_and_nothing_differs(
-    kept, monkeypatch
-):
+def test_a_skill_that_was_played_in_this_world_is_not_again_and_all_is_alike(kept, monkeypatch):
     monkeypatch.setitem(incremental._KEPT, "pooled", kept)  # of 20 steps, so all or some
 
     def found(forgets):
