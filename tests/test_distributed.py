@@ -50,9 +50,7 @@ def test_workers_that_do_not_divide_are_refused_with_what_would(workers, size, s
 def test_an_mpi_that_sees_fewer_ranks_than_the_launcher_is_refused(monkeypatch):
     seen = pytest.importorskip("mpi4py.MPI").COMM_WORLD.Get_size()
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", str(seen + 4))
-    with pytest.raises(
-        EnvironmentFault, match=rf"started {seen + 4} ranks, but mpi4py sees {seen}"
-    ):
+    with pytest.raises(EnvironmentFault, match=rf"{seen + 4} ranks, but mpi4py sees {seen}"):
         Communicator()
 
 

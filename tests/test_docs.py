@@ -223,9 +223,7 @@ def settings():
     """The names of all settings as they are typed, such as `agent.hidden-sizes`."""
     names = [field.name for field in fields_of(Config())]
     kinds = [*(("agent", kind) for kind in recipes.agents()), *recipes.terms().items()]
-    names += [
-        f"{group}.{field.name}" for group, kind in kinds for field in dataclasses.fields(kind)
-    ]
+    names += [f"{group}.{f.name}" for group, kind in kinds for f in dataclasses.fields(kind)]
     return {name.replace("_", "-") for name in names}
 
 

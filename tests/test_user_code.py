@@ -146,9 +146,7 @@ def test_the_observations_that_are_played_are_copies():
 @pytest.mark.parametrize("answer", [None, "far", 1j])
 def test_a_reward_that_is_no_number_is_refused_with_what_came(answer, monkeypatch):
     envs = made("InPlace")
-    monkeypatch.setattr(
-        InPlace, "compute_reward", lambda self, one, other, info: [answer] * len(one)
-    )
+    monkeypatch.setattr(InPlace, "compute_reward", lambda s, one, other, info: [answer] * len(one))
     with pytest.raises(EnvironmentFault, match=r"must give \(5,\) finite numbers, got "):
         envs.goal_reward(np.zeros((5, 2), np.float32), np.ones((5, 2), np.float32))
 

@@ -35,9 +35,7 @@ def test_the_policy_loss_is_minus_the_value_and_leaves_the_critics_alone():
 
 def test_the_entropy_of_three_to_one():
     np.testing.assert_allclose(choice_entropy(LOG_POLICY), [[0.5623351]], rtol=1e-6)
-    np.testing.assert_allclose(
-        choice_entropy(tf.math.log([[[0.25] * 4]])), [[math.log(4)]], rtol=1e-6
-    )
+    np.testing.assert_allclose(choice_entropy(tf.math.log([[[0.25] * 4]])), [[math.log(4)]], 1e-6)
 
 
 def case_of(**config):

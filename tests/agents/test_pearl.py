@@ -110,9 +110,7 @@ def test_later_phases_take_the_latent_that_the_first_one_inferred():
         np.testing.assert_allclose(later.metrics[name], first.metrics[name], rtol=1e-6)
     with tf.GradientTape() as tape:
         weights = case.layout.split(tf.identity(case.flat))
-        total = case.learner.losses(
-            weights, case.targets, case.batch, carried, tf.constant(0.0)
-        ).total
+        total = case.learner.losses(weights, case.targets, case.batch, carried, tf.zeros([])).total
     assert not case.by_network(tape.gradient(total, case.flat))["encoder"].any()
 
 
@@ -137,9 +135,7 @@ def test_losses_are_those_of_sac_on_observations_beside_latents():
         tf.concat([part[..., :OBSERVED], rows], axis=-1)
         for part in (case.batch.inputs, case.batch.next_inputs)
     ]
-    shared = {
-        field.name: getattr(case.config, field.name) for field in dataclasses.fields(SacValueConfig)
-    }
+    shared = {f.name: getattr(case.config, f.name) for f in dataclasses.fields(SacValueConfig)}
     plain = SacValue(SacValueConfig(**shared), INPUTS, ACTIONS, FREE, np.random.default_rng(1))
     batch = case.batch._replace(inputs=joined[0], next_inputs=joined[1])
     expected = plain.losses(case.weights, case.targets, batch, case.noise, tf.constant(0.0))

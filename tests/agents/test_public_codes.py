@@ -52,9 +52,7 @@ class Original:  # what both codes compute from a case, without our losses and d
             scale = tf.exp(tf.clip_by_value(w, -20.0, 2.0))
             raw = mean + scale * noise
             slope = tf.math.log(1.0 - tf.tanh(raw) ** 2 + 1e-6)
-        normal = (
-            -0.5 * ((raw - mean) / scale) ** 2 - tf.math.log(scale) - 0.5 * math.log(2.0 * math.pi)
-        )
+        normal = -0.5 * ((raw - mean) / scale) ** 2 - tf.math.log(scale) - 0.5 * math.log(math.tau)
         log_pi = tf.reduce_sum(normal - slope, axis=-1)
         action = tf.reshape(tf.tanh(raw), [WORKERS, ROWS, ACTIONS])
         return action, tf.reshape(log_pi, [WORKERS, ROWS])

@@ -96,9 +96,7 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
 def test_hosts_that_cannot_train_together_are_refused_before_training(monkeypatch, said, told):
     asked = []
     monkeypatch.setattr(hosts.socket, "gethostname", lambda: "node1")
-    monkeypatch.setattr(
-        hosts, "run_command", lambda command, **named: asked.append(command) or said
-    )
+    monkeypatch.setattr(hosts, "run_command", lambda command, **_: asked.append(command) or said)
     if told is None:
         check_hosts("mpirun", TWO, ["python"], {})
     else:

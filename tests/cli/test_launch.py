@@ -54,9 +54,7 @@ def is_alive(pid):
 
 
 def children_of(pid):
-    return [
-        int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    ]
+    return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def gone_within(seconds, pids):

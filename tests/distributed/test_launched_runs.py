@@ -142,9 +142,7 @@ def test_two_ranks_change_the_world_as_one_does(tmp_path):
         ended = run([*line, "--run-dir", str(path)], path, how=how, real=True)
         assert ended.code == DONE, ended.err
         with (path / "worlds.csv").open() as file:
-            tables.append(
-                [{n: float(v or 0) for n, v in row.items()} for row in csv.DictReader(file)]
-            )
+            tables.append([{n: float(v or 0) for n, v in r.items()} for r in csv.DictReader(file)])
     alone, launched = tables
     stages = [(row["epoch"], row["stage"], row["next_stage"], row["world"]) for row in alone]
     assert stages == [(1, 0, 1, w) for w in (0, 0, 1, 1)] + [(3, 1, 1, w) for w in (0, 0, 1, 1)]

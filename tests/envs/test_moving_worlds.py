@@ -67,9 +67,7 @@ def test_its_world_is_known(env_id):
 
 
 def test_the_first_disc_is_that_of_the_toy_without_a_crowd():
-    crowd, plain = (
-        gymnasium.make(f"music_tf/{name}-v0") for name in ("PointPushCrowd", "PointPush")
-    )
+    crowd, plain = (gymnasium.make(f"music_tf/{n}-v0") for n in ("PointPushCrowd", "PointPush"))
     actions = np.random.default_rng(1).uniform(-1, 1, [20, 3]).astype(np.float32)
     np.testing.assert_array_equal(played(crowd, 4, actions)[:, :8], played(plain, 4, actions))
 

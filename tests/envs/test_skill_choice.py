@@ -86,9 +86,7 @@ def test_the_largest_number_names_the_skill(line):
 def test_skills_are_refused_where_their_actions_mean_something_else(line):
     other = Line()
     other.action_space = gymnasium.spaces.Box(-3.0, 2.0, (1,), np.float32)
-    with pytest.raises(
-        UsageError, match=r"^actions: trained within -2\.\.2, now -3\.\.2\nenv\.ski"
-    ):
+    with pytest.raises(UsageError, match=r"^actions: trained within -2\.\.2, now -3\.\.2\nenv\.sk"):
         SkillChoice(other, EnvConfig(skills="somewhere"))
 
 

@@ -70,9 +70,7 @@ def test_pages_readmes_and_pictures_show_the_stored_results():
 def test_every_study_with_results_is_on_a_page():
     texts = [path.read_text(encoding="utf-8") for path in tables.pages()]
     shown = {name for text in texts for names in MARKER.findall(text) for name in names.split()}
-    shown |= {
-        name for text in texts for name in re.findall(r"\]\(\S*results/(\w+)/README.md", text)
-    }
+    shown |= {name for t in texts for name in re.findall(r"\]\(\S*results/(\w+)/README.md", t)}
     beside = [one for name in shown for one in stored.planned(name).beside]
     shown |= {name.partition("/")[0] for name in beside}
     assert sorted({*tables.studies_in(stored.RESULTS)} - shown) == []

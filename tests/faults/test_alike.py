@@ -61,9 +61,7 @@ def test_one_weight_apart_by_its_last_bit_ends_the_run(tmp_path, learners, rank)
     ended = run(words, path, ranks=4, fault=fault)
     assert ended.code == NUMBERS, ended.err
     # the fourth cycle of 25 updates is the second epoch's last: rows end with the first
-    assert (
-        f"after 100 updates: actor/kernel on ranks [{rank}] is not what rank 0 holds" in ended.err
-    )
+    assert f"100 updates: actor/kernel on ranks [{rank}] is not what rank 0 holds" in ended.err
     assert "back to the checkpoint of epoch 1" in ended.err
     assert "Traceback" not in ended.err
     assert len(rows_of(path)) == 1

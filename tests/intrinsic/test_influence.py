@@ -122,9 +122,7 @@ def test_the_loss_is_minus_the_log_density_of_the_scaled_change():
     batch = replay(pushed(8)).transitions(term.draws(replay(pushed(8)), 1, 0)["picks"])
     change = 50.0 * (batch.next_observation - batch.observation)[0, 0, :, PLACE]
     rows = np.concatenate([batch.observation[0, 0], batch.action[0, 0]], axis=-1)
-    *hidden, mean_kernel, mean_bias, kernel, bias = (
-        each.numpy() for each in weights["influence_model"]
-    )
+    *hidden, mean_kernel, mean_bias, kernel, bias = (w.numpy() for w in weights["influence_model"])
     for layer in range(2):
         rows = np.tanh(rows @ hidden[2 * layer] + hidden[2 * layer + 1])
     mean, outputs = rows @ mean_kernel + mean_bias, rows @ kernel + bias
@@ -191,9 +189,7 @@ def test_it_looks_at_the_object_and_else_at_the_surroundings():
     of_object = Influence(config, context(split, object=(7, 8, 9)))
     assert of_object.inputs["influence_model"]["components"] == [7, 8, 9]
     assert Influence(config, context(split)).inputs["influence_model"]["components"] == [5, 6]
-    with pytest.raises(
-        UsageError, match=r"made-up, expected columns .*\n.*--influence.columns 3 4 5"
-    ):
+    with pytest.raises(UsageError, match=r"expected columns .*\n.*--influence.columns 3 4 5"):
         Influence(config, context())
     with pytest.raises(UsageError, match=r"influence.columns: expected .* 0 to 3, got 25"):
         influence_term(columns=(25,))
@@ -207,9 +203,7 @@ def test_choices_have_no_random_actions_to_compare():
 def test_the_gradient_of_two_workers_is_the_mean_of_theirs():
     term, layout = influence_term(), Layout(influence_term().networks)
     feed = one(term.feed(replay(pushed(64)), 1, 0))
-    halves = {
-        name: tf.reshape(part, [2, 32, -1]) for name, part in feed.items() if name != "actions"
-    }
+    halves = {n: tf.reshape(part, [2, 32, -1]) for n, part in feed.items() if n != "actions"}
 
     def gradient(fed):
         flat = tf.Variable(layout.initial())
@@ -315,7 +309,5 @@ def test_what_explores_learns_on_where_it_pays_nothing():
 
 
 def test_held_actions_cannot_be_chosen_in_each_step():
-    with pytest.raises(
-        UsageError, match=r"influence.candidates: .* --exploration.random-hold 1, got 4"
-    ):
+    with pytest.raises(UsageError, match=r"candidates: .* --exploration.random-hold 1, got 4"):
         with_fields(RUN, {"influence.candidates": 6, "exploration.random_hold": 4.0})

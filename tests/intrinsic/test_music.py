@@ -18,9 +18,7 @@ from tests.kit.terms import context, gradient_of_reward, train, transitions, wei
 
 STEPS = 50
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
-SPEC = EnvSpec(
-    env_id="carried", observation_dim=25, goal_dim=3, action_dim=4, max_episode_steps=STEPS
-)
+SPEC = EnvSpec(env_id="held", observation_dim=25, goal_dim=3, action_dim=4, max_episode_steps=STEPS)
 STEP_LENGTH = 0.03
 CENTRE = np.array([1.3, 0.75, 0.45])
 COINS = {"swapped": tf.constant([True, False])}
@@ -102,9 +100,7 @@ def test_scores_are_those_of_the_keras_model(shape, activation):
     term = music(activation=activation)
     for seed in (None, 1):
         weights = weights_of(term, seed)
-        agent, surrounding = (
-            tf.constant(rng(index).normal(size=shape), tf.float32) for index in (0, 1)
-        )
+        agent, surrounding = (tf.constant(rng(n).normal(size=shape), tf.float32) for n in (0, 1))
         found = term._score(weights["statistics"], agent, surrounding)
         expected = keras_scores(term, weights, agent, surrounding)
         np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -237,9 +233,7 @@ def test_one_permutation_for_all_shuffles_as_the_same_for_each_does(negatives):
     shapes = [each["order"].shape[2] for each in feeds]
     assert shapes == [1 if negatives == "shared" else 32, 32, 32]  # and stays as it is
     bounds = [
-        term.loss(
-            weights_of(term, 1), {name: tf.constant(values[0]) for name, values in each.items()}
-        )
+        term.loss(weights_of(term, 1), {n: tf.constant(v[0]) for n, v in each.items()})
         for each in (feeds[0], feeds[2])
     ]
     np.testing.assert_array_equal(bounds[0][0], bounds[1][0])

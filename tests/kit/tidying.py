@@ -20,9 +20,7 @@ COLUMNS = {
     "support": (-1.0, -1.0, 1.0, 1.0, 0.0),
 }
 """What its user says of it."""
-TYPED = [
-    word for name, own in COLUMNS.items() for word in (f"--world.{name}", *(f"{n:g}" for n in own))
-]
+TYPED = [w for name, own in COLUMNS.items() for w in (f"--world.{name}", *(f"{n:g}" for n in own))]
 _ORDER = [6, 7, 3, 4, 5, 0, 1, 2]
 
 

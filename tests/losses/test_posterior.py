@@ -134,8 +134,6 @@ def test_nothing_observed_leaves_the_prior():
 
 def test_draws_have_the_covariance_that_belongs_to_the_precision():
     mean, root = product_of_observations(DIRECTIONS, VALUES)
-    directions = np.stack(
-        [drawn_from_root(mean, root, noise) - mean for noise in np.eye(2, dtype="f4")]
-    )
+    directions = np.stack([drawn_from_root(mean, root, n) - mean for n in np.eye(2, dtype="f4")])
     covariance = np.linalg.inv([[3.0, 1.0], [1.0, 6.0]])
     np.testing.assert_allclose(directions.T @ directions, covariance, rtol=1e-4)

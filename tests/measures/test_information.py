@@ -47,9 +47,7 @@ def test_four_pairs_by_hand():
 )
 def test_gaussians_have_the_information_that_is_known(correlation, dimensions, tolerance):
     known = -0.5 * dimensions * math.log(1.0 - correlation**2)
-    estimates = [
-        mutual_information(*gaussian(1000, correlation, dimensions, seed)) for seed in range(4)
-    ]
+    estimates = [mutual_information(*gaussian(1000, correlation, dimensions, n)) for n in range(4)]
     assert np.mean(estimates) == pytest.approx(known, abs=tolerance)
 
 

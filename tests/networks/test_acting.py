@@ -99,8 +99,6 @@ def test_each_skill_acts_with_weights_and_moments_of_its_own():
     for row, number in enumerate(numbers):
         alone = each[number].act(observation[[row]], goal[[row]], skill[[row]], None)
         np.testing.assert_allclose(found[row], alone[0], rtol=1e-5)
-    arrays = {
-        name: np.stack([skill_arrays(one)[name] for one in each]) for name in skill_arrays(each[0])
-    }
+    arrays = {n: np.stack([skill_arrays(one)[n] for one in each]) for n in skill_arrays(each[0])}
     for number, one in enumerate(each):
         np.testing.assert_equal(arrays_of(learned_skill(each[0], arrays, number)), arrays_of(one))

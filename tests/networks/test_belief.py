@@ -22,9 +22,7 @@ trust(OWN)
 
 
 @pytest.mark.parametrize("encoder", ["mlp", "gru", *OWN])
-@cases(
-    "kind", {}, {"deterministic_latent": True}, {"posterior": "full"}, ids=lambda kind: str(*kind)
-)
+@cases("kind", {}, {"deterministic_latent": True}, {"posterior": "full"}, ids=lambda one: str(*one))
 def test_numpy_infers_what_the_learner_does(encoder, kind):
     case = PearlCase(encoder=encoder, **kind)
     infer = Encoder(weights_of(case), case.config.inference)

@@ -20,9 +20,7 @@ from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
 from tests.kit.cases import cases
 from tests.kit.typos import typos
 
-FIELDS = {
-    field.name: field for name in recipes.names() for field in fields_of(recipes.resolve(name))
-}
+FIELDS = {f.name: f for name in recipes.names() for f in fields_of(recipes.resolve(name))}
 
 
 def refusal(*arguments):
@@ -39,9 +37,7 @@ def test_a_mistyped_option_is_refused_and_nearly_always_the_one_that_was_meant_i
     pairs = [pair for pair in wrong if pair[0].startswith("--")][::203]
     texts = [refusal("ddpg", typo, "1") for typo, _ in pairs]
     assert [typo for (typo, _), text in zip(pairs, texts, strict=True) if typo not in text] == []
-    meant = sum(
-        f"did you mean {name}?" in text for (_, name), text in zip(pairs, texts, strict=True)
-    )
+    meant = sum(f"did you mean {n}?" in text for (_, n), text in zip(pairs, texts, strict=True))
     assert len(pairs) > 100
     assert meant >= 0.95 * len(pairs)
 

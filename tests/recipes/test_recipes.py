@@ -15,9 +15,7 @@ from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit.cases import cases
 
-REACH, PUSH, PICK, SLIDE = (
-    f"Fetch{task}-v4" for task in ("Reach", "Push", "PickAndPlace", "Slide")
-)
+REACH, PUSH, PICK, SLIDE = (f"Fetch{t}-v4" for t in ("Reach", "Push", "PickAndPlace", "Slide"))
 BASES = ("ddpg", "ddpg_her", "ddpg_her_fast", "ddpg_music", "sac", "sac_her", "sac_music")
 VARIANTS = tuple(
     f"{learner}_music_{variant}{her}"
@@ -30,9 +28,7 @@ BY_STEPS = (
     *("sac_metra", "sac_pearl", "sac_pearl_music", "sac_place", "sac_smerl"),
 )
 RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
-RELEASED_SAC = tuple(
-    name for name in RELEASED if name.startswith("sac") and not name.endswith("_her")
-)
+RELEASED_SAC = tuple(n for n in RELEASED if n.startswith("sac") and not n.endswith("_her"))
 CONTROLS = ("ddpg_music_frozen", "ddpg_joint_motion", "ddpg_random_reward")
 NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", *CONTROLS)
 POLICY = ("actor", "critic", "targets")
@@ -365,9 +361,7 @@ AUTHORS = {
     ),
 )
 def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, published, env_id):
-    found = {
-        field.name: field.value for field in fields_of(recipes.resolve("sac_diayn", preset, env_id))
-    }
+    found = {f.name: f.value for f in fields_of(recipes.resolve("sac_diayn", preset, env_id))}
     published = {**TOLD_APART, **published}
     assert {setting: found[setting] for setting in published} == published
     assert found["goals"] == ("zero" if env_id == PICK else "environment")

@@ -80,9 +80,7 @@ def test_contexts_are_of_the_same_tasks_and_of_their_latest_visit_alone():
     assert tags.shape == (50, 2, 2, 40)
     np.testing.assert_array_equal(tags[..., 0] // 100, rows[..., 0] // 100)
     assert (tags % 100 == 21).all()
-    np.testing.assert_array_equal(
-        contexts.next_observation[..., 0], contexts.observation[..., 0] + 1.0
-    )
+    np.testing.assert_equal(contexts.next_observation[..., 0], contexts.observation[..., 0] + 1.0)
     # steps count alike: three of four are of the longer of two episodes
     assert np.mean(contexts.observation[..., 0] >= 100.0) == pytest.approx(0.25, abs=0.02)
 

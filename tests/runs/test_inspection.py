@@ -168,9 +168,7 @@ def test_what_music_pays_and_bounds_stands_beside_random_actions(tmp_path, capsy
         assert {"music/paid_heldout", "music/bound_heldout", "eval/information"} <= set(row)
     assert found["ours"]["music/bound_heldout"] != found["random"]["music/bound_heldout"]
     shown = capsys.readouterr().out
-    assert (
-        "the run learns if these rise:\n  co-motion  path of the object with the gripper\n" in shown
-    )
+    assert "learns if these rise:\n  co-motion  path of the object with the gripper\n" in shown
     assert "\n  pay        a step, 0 to 4\n  bound      nats\n" in shown
 
 

@@ -338,9 +338,7 @@ def test_each_skill_is_measured_by_what_it_does_to_the_object():
     displacements = [row["metrics"]["eval/object_displacement_m"] for row in (fast, slow)]
     assert displacements[0] > displacements[1] > 0.1
     played = where.play(pushes, 6, 1)
-    places = [
-        path[[0, steps], 3:6] for path, steps in zip(played.observation, played.length, strict=True)
-    ]
+    places = [p[[0, n], 3:6] for p, n in zip(played.observation, played.length, strict=True)]
     expected_shift = np.mean([end - start for start, end in places], axis=0)
     np.testing.assert_allclose(fast["shift_m"], expected_shift, atol=1e-6)
     assert np.abs(expected_shift).max() > 0.05

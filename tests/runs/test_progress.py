@@ -109,9 +109,7 @@ def test_off_a_terminal_a_line_has_room_for_all_that_tells(monkeypatch):
     bar = Progress(MUSIC, file=file)
     bar.start(60, 0)
     bar.epoch({"time/env_steps": 8000.0, "time/fps": 99.0, **TOLD})
-    assert [
-        one for one in ("co-motion", "I(dx; dy)", "pay", "bound") if one not in file.getvalue()
-    ] == []
+    assert [x for x in ("co-motion", "I(dx; dy)", "pay", "bound") if x not in file.getvalue()] == []
 
 
 def test_a_bar_stays_on_one_line_of_a_terminal(monkeypatch):
@@ -180,9 +178,7 @@ def test_the_table_sets_policies_side_by_side_and_leaves_the_unknown_blank():
         "scripted": {"eval/success_rate": 1.0},
     }
     Progress(file=file).policies(rows, "behaviour")
-    lines = [
-        [cell.strip() for cell in line.split("│")[1:-1]] for line in file.getvalue().split("\n")
-    ]
+    lines = [[c.strip() for c in line.split("│")[1:-1]] for line in file.getvalue().split("\n")]
     assert ["eval/object_comotion_m", "0.457", "0.010", ""] in lines
     assert ["eval/success_rate", "", "0.000", "1.000"] in lines
     assert "scripted" in file.getvalue()

@@ -129,9 +129,7 @@ def state_of(path):
     """All that a checkpoint holds, but for the seconds that training took."""
     restored = Checkpoints(path / "checkpoints", Communicator()).restore(["worker_0000"])
     rows = restored.shards["worker_0000"]
-    replay = {
-        name: [row for save in rows for row in save[name]] for name in rows[0] if rows[0][name].ndim
-    }
+    replay = {n: [row for save in rows for row in save[n]] for n in rows[0] if rows[0][n].ndim}
     replay |= {name: last for name, last in rows[-1].items() if not last.ndim}
     counters = restored.meta.pop("counters")
     restored.meta["log"].pop("seconds")

@@ -128,9 +128,7 @@ def test_a_run_writes_them_when_its_world_changes_and_at_its_end(straight):
 
 def test_a_change_at_the_very_end_is_measured_once_as_what_would_come(tmp_path):
     run(tmp_path / "run", epochs=2)
-    found = [
-        (row["stage"], row["next_stage"], row["learned_in"]) for row in rows_of(tmp_path / "run")
-    ]
+    found = [(r["stage"], r["next_stage"], r["learned_in"]) for r in rows_of(tmp_path / "run")]
     assert found == [("0", "1", "0")] * 4  # two skills in two worlds
 
 
@@ -211,9 +209,7 @@ def test_a_run_is_measured_in_a_stage_from_python_too(straight):
 def test_what_is_measured_changes_no_training(straight, tmp_path):
     more = dataclasses.replace(CONFIG.evaluation, world_episodes=1)
     assert run(tmp_path / "run", evaluation=more) != straight[1]
-    found, expected = (
-        load_weights(path / "checkpoints")[0] for path in (tmp_path / "run", straight[0])
-    )
+    found, expected = (load_weights(p / "checkpoints")[0] for p in (tmp_path / "run", straight[0]))
     np.testing.assert_equal(found, expected)
 
 

@@ -90,9 +90,7 @@ def repeated(saved):
     """Returns the filled slots of a worker's replay, after repeating what was saved, in order."""
     arrays, size, cursor = {}, 0, 0
     if saved and "slots" not in saved[0]:  # a ring of steps, behind which all is added
-        return {
-            name: np.concatenate([np.atleast_1d(one[name]) for one in saved]) for name in saved[0]
-        }
+        return {n: np.concatenate([np.atleast_1d(one[n]) for one in saved]) for n in saved[0]}
     for shard in saved:
         fields = dict(shard)
         slots, size, cursor = (fields.pop(name) for name in ("slots", "size", "cursor"))

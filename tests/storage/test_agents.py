@@ -57,9 +57,7 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
     found = json.loads((tmp_path / f"runs/{name}_skills.json").read_text())
     diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
     assert found["skills"] == len(diverse)
-    few = {
-        metric: [one[metric] for one in found["each"]] for metric in ("diversity_return", "return")
-    }
+    few = {m: [one[m] for one in found["each"]] for m in ("diversity_return", "return")}
     assert fmean(few["diversity_return"]) == pytest.approx(fmean(diverse[:5]), rel=0.3)
     assert fmean(few["return"]) == pytest.approx(fmean(paid[:5]), rel=0.3)
     assert np.corrcoef(few["return"], paid[:5])[0, 1] > 0.6  # single ones differ much

@@ -81,9 +81,7 @@ def test_a_run_without_a_task_acts_under_zero_goals_whatever_the_environment_wan
     given = {"observation": OBSERVATION, "desired_goal": GOAL}
     for observation in (OBSERVATION, given):
         np.testing.assert_array_equal(policy.act(observation), expected)
-    with pytest.raises(
-        ValueError, match=r"goal: ddpg_music was trained without goals and .* leave"
-    ):
+    with pytest.raises(ValueError, match=r"goal: ddpg_music was trained without goals and .*leave"):
         policy.act(given, GOAL)
 
 

@@ -459,9 +459,7 @@ def test_a_model_of_changes_in_other_columns_is_refused(tmp_path, part):
     save_checkpoint(tmp_path, trainer_of(DENSE))
     assert try_heritage(DENSE, tmp_path / "checkpoints", (part,)).arrays
     other = with_fields(DENSE, {"distance.modelled": (1, 2)})
-    with pytest.raises(
-        UsageError, match=rf"(?s){part}: has other inputs.*\[1, 2\].*found.*\[0, 1\]"
-    ):
+    with pytest.raises(UsageError, match=rf"(?s){part}: has other .*\[1, 2\].*found.*\[0, 1\]"):
         try_heritage(other, tmp_path / "checkpoints", (part,))
 
 

@@ -159,9 +159,7 @@ def test_each_run_has_a_line_whatever_its_name(tmp_path):
     paths = [tmp_path / "a" / "seed0.csv", tmp_path / "b" / "seed0.csv", tmp_path / "b" / "x.csv"]
     runs = [load(write(path)) for path in paths]
     names = [f"seed0 ({tmp_path / 'a'})", f"seed0 ({tmp_path / 'b'})", "x"]
-    assert in_groups(runs, each=True) == {
-        name: [run] for name, run in zip(names, runs, strict=True)
-    }
+    assert in_groups(runs, each=True) == {n: [run] for n, run in zip(names, runs, strict=True)}
 
 
 def test_a_preset_comes_first_and_alone_makes_no_line():

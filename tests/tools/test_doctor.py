@@ -233,9 +233,7 @@ def test_a_command_that_is_not_there_is_a_failed_probe():
 
 def test_the_first_backend_that_draws_is_chosen(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
-    monkeypatch.setattr(
-        doctor, "probe_backend", lambda name: FINE if name == "osmesa" else broken("")
-    )
+    monkeypatch.setattr(doctor, "probe_backend", lambda n: FINE if n == "osmesa" else broken(""))
     assert doctor.working_backend() == "osmesa"
     monkeypatch.setattr(doctor, "probe_backend", lambda name: broken(""))
     assert doctor.working_backend() is None

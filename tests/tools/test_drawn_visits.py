@@ -74,9 +74,7 @@ def test_a_picture_marks_the_goal_of_each_row_in_each_of_its_columns():
 def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
     loaded = load_run(run, environments=2)
     returns = loaded.adaptation.first_visits(loaded.agent, 3).reward.sum(axis=1).reshape(3, 3)
-    np.testing.assert_array_equal(
-        returns, loaded.adaptation.play(loaded.agent, "test", 1).returns[:, 0]
-    )
+    np.testing.assert_equal(returns, loaded.adaptation.play(loaded.agent, "test", 1).returns[:, 0])
     loaded.envs.close()
 
 

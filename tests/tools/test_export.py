@@ -134,9 +134,7 @@ def test_without_minari_the_cure_is_named_before_anything_is_played(monkeypatch,
 
 def test_a_dataset_that_cannot_be_written_costs_no_evaluation(tmp_path, stand_in):
     save_run(tmp_path)
-    with pytest.raises(
-        EnvironmentFault, match=r"push/music-v0 cannot be written \(ValueError: a data"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"push/music-v0 cannot be written \(ValueError"):
         evaluate_run(load_run(tmp_path), 1, export=exporter(None, "push/music-v0"))
     assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 1
 

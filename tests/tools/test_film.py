@@ -171,9 +171,7 @@ def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
 def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeypatch, tmp_path):
     loaded, played = load_run(runs / "continuous", environments=2), []
     wanted = loaded.evaluation.play(loaded.policy, 3).skill[1:]
-    monkeypatch.setattr(
-        film, "rewards_along", lambda loaded, episodes: played.append(episodes) or []
-    )
+    monkeypatch.setattr(film, "rewards_along", lambda _, episodes: played.append(episodes) or [])
     list(film.film(loaded, [Shot(1, None), Shot(2, None)], every_step))
     np.testing.assert_array_equal(played[0].skill, wanted)
     with pytest.raises(UsageError, match=r"--skill: expected none, .* gaussian conditions.*got 1"):

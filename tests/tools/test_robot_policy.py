@@ -237,9 +237,7 @@ def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
 def test_an_actor_for_each_skill_acts_where_its_skill_is_asked_for(runs, tmp_path):
     policy = music_tf.load_policy(runs / "skills")
     own_of_each = tuple(
-        policy.snapshot._replace(
-            weights={n: one * scale for n, one in policy.snapshot.weights.items()}
-        )
+        policy.snapshot._replace(weights={n: w * scale for n, w in policy.snapshot.weights.items()})
         for scale in (1.0, -0.5, 2.0)
     )
     policy.snapshot = SkillSnapshots(own_of_each)

@@ -68,6 +68,4 @@ def test_a_damaged_table_costs_no_run(tmp_path):
     (tmp_path / "metrics.csv").write_text("nothing")
     alone = skills_in_training(tmp_path, make_episodes(0, 3, skills=2))
     (tmp_path / "metrics.csv").unlink()
-    np.testing.assert_array_equal(
-        skills_in_training(tmp_path, make_episodes(0, 3, skills=2)), alone
-    )
+    np.testing.assert_equal(skills_in_training(tmp_path, make_episodes(0, 3, skills=2)), alone)

@@ -112,7 +112,5 @@ def test_a_run_that_is_stopped_before_and_after_a_change_goes_on_to_the_same_bit
     with stop_asked(looks), pytest.raises(Stopped):
         run(tmp_path / "run")
     assert run(tmp_path / "run", resume=True) == straight
-    found, expected = (
-        load_weights(tmp_path / name / "checkpoints")[0] for name in ("run", "straight")
-    )
+    found, expected = (load_weights(tmp_path / n / "checkpoints")[0] for n in ("run", "straight"))
     np.testing.assert_equal(found, expected)

@@ -249,9 +249,7 @@ def elsewhere():
 def test_a_reward_in_python_keeps_replay_on_the_host_and_says_so(elsewhere):
     trainer = trainer_of(HER, env_id=elsewhere)
     said = trainer.copy_replay()
-    assert said == (
-        "replay stays on the host: compute_reward is Python, which a device cannot call"
-    )
+    assert said == "replay stays on the host: compute_reward is Python, which a device cannot call"
     trainer.run_cycle()
     assert trainer.device is None
 

@@ -59,9 +59,7 @@ def test_ranks_of_one_host_share_its_memory(monkeypatch):
     def allgather(value):
         return [value, ["elsewhere", 50, 50, 99.0], ["elsewhere", 0, 1, 101.0]]
 
-    monkeypatch.setattr(
-        "music_tf.distributed.Communicator.allgather", lambda comm, value: allgather(value)
-    )
+    monkeypatch.setattr("music_tf.distributed.Communicator.allgather", lambda _, n: allgather(n))
     assert "on elsewhere, which has" in refusal(epochs=1)[0]
 
 

@@ -122,9 +122,7 @@ def test_what_differs_in_few_steps_is_told_and_refuses_nothing(rarely):
 
 
 def test_training_is_refused_before_anything_is_written(points, tmp_path):
-    with pytest.raises(
-        EnvironmentFault, match=r"(?s)points:Lies-v0: step 1 paid .*cure: .*check-env"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"(?s)Lies-v0: step 1 paid .*cure: .*check-env"):
         music_tf.train(
             "ddpg_her",
             **{**OPTIONS, "env_id": "tests.kit.points:Lies-v0"},
@@ -229,9 +227,7 @@ def test_such_an_observation_is_refused_in_hindsight_alone(points, relabel_k, re
 @cases(("env_id", "kwargs"), ("Onwards-v0", "{}"), ("PointMaze_UMaze-v3", '{"reset_target": true}'))
 def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
     config = dataclasses.replace(HER, env_id=env_id, env=EnvConfig(kwargs=kwargs))
-    with pytest.raises(
-        EnvironmentFault, match="the goal moves at step 2 of an episode that meets it"
-    ):
+    with pytest.raises(EnvironmentFault, match="goal moves at step 2 of an episode that meets it"):
         rehearse(config)
 
 
@@ -473,9 +469,7 @@ def test_a_robot_of_which_no_action_moves_anything_is_refused():
     groups = EnvConfig(kwargs=json.dumps({"groups": ["goal", "disc", "point"]}))
     world = World(agent=(0, 1), surrounding=(2, 3))
     still = dataclasses.replace(MUSIC, env_id=LAYOUT, env=groups, world=world)
-    with pytest.raises(
-        EnvironmentFault, match=rf"(?s)that actions move, got 0, 1, .*check-env {LAYOUT}"
-    ):
+    with pytest.raises(EnvironmentFault, match=rf"(?s)actions move, got 0, 1,.*check-env {LAYOUT}"):
         rehearse(still)
     robot = dataclasses.replace(still, world=World(agent=(4, 5), surrounding=(2, 3)))
     assert rehearse(robot).warnings == ()

@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -58,9 +56,7 @@ def test_without_relabelling_nothing_is_drawn():
 
 def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled():
     with pytest.raises(UsageError, match=r"(?s)condition.relabel: expected .*relabel 0"):
-        with_fields(
-            dataclasses.replace(SAC, skills=3), {"pinned_skill": 1, "condition.relabel": 0.5}
-        )
+        with_fields(SAC, {"skills": 3, "pinned_skill": 1, "condition.relabel": 0.5})
 
 
 def test_a_density_learns_early_while_actions_are_random_and_nothing_else_does():

@@ -102,9 +102,7 @@ def by_hand(trainer, given):
             discount=moved.discount,
             truncated=moved.truncated,
         )
-        losses = trainer.update.learner.losses(
-            weights, targets, batch, now.noise, schedules.entropy
-        )
+        losses = update.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
         total = (tf.reduce_sum(losses.total) + learned) / trainer.config.workers
     gradient = tape.gradient(total, flat)
     moved, rate = tf.Variable(flat), tf.constant(update.layout.learning_rates())

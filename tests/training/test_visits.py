@@ -95,9 +95,7 @@ def test_posterior_rounds_act_on_what_the_visit_has_shown(monkeypatch, first):
     )
     contexts = []
     infer = Encoder.__call__
-    monkeypatch.setattr(
-        Encoder, "__call__", lambda self, rows: contexts.append(rows) or infer(self, rows)
-    )
+    monkeypatch.setattr(Encoder, "__call__", lambda self, x: contexts.append(x) or infer(self, x))
     collector, snapshot = collector_of(config, (0,)), snapshot_of(config)
     played = collect(collector, snapshot).played
     acted = [bool(latent.any()) for latent in played.skill]

@@ -214,9 +214,7 @@ def test_skills_and_mutual_information_are_learned_and_paid_side_by_side(tmp_pat
     assert float(row["reward/music_mean"]) >= 0.0
     assert float(row["reward/music_min"]) == 0.0 < float(row["reward/music_max"])
     assert float(row["reward/skill_min"]) < 0.0
-    first, last = (
-        np.load(tmp_path / f"run/checkpoints/epoch_00000{epoch}/state.npz") for epoch in (1, 2)
-    )
+    first, last = (np.load(tmp_path / f"run/checkpoints/epoch_00000{n}/state.npz") for n in (1, 2))
     for network in ("statistics/score", "discriminator/logits"):
         name = f"parameters/{network}/kernel"
         assert not np.array_equal(first[name], last[name])
