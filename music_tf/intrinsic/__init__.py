@@ -1,1 +1,1 @@
-"""Reward terms that need no task: one method a file."""
+"""Reward terms, one method in each file."""

@@ -44,7 +44,7 @@ class GatedTerm(RewardTerm):
         return Mixing(config.scale, clip, config.shift, config.weight)
 
     def gate(self, batch: Transition) -> tf.Tensor | None:
-        """Returns 1 where the episode's return reaches the bar, else 0, [W, B]."""
+        """Returns 1 where the episode's return reaches `target - margin`, else 0, [W, B]."""
         if self._bar == -math.inf:
             return None
         return tf.cast(batch.episode_return >= self._bar, tf.float32)

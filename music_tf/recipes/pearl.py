@@ -40,7 +40,7 @@ class PearlConfig(SacValueConfig):
     }
 
     latent_size: Annotated[int, In(1, 4096)] = 5
-    """Numbers L in a latent."""
+    """Size L of a latent."""
     deterministic_latent: bool = False
     """Takes the mean of the encoder's outputs over a context as the latent, without variance or
     KL."""
@@ -67,7 +67,8 @@ class PearlConfig(SacValueConfig):
     into earlier chunks; the latents share the steps of critics and actor. Unset: one latent, after
     all steps."""
     context_next_observation: bool = False
-    """Shows the encoder the next observation of each step, for tasks with different dynamics."""
+    """Adds the next observation of each step to the encoder's inputs, for tasks whose dynamics
+    differ."""
     context_reward: str = ""
     """Extra that is the reward in contexts, such as `sparse_reward`; empty: the environment's own
     reward, unscaled."""

@@ -55,7 +55,7 @@ PARTS = Adaptations._fields
 
 
 class MetaEvaluation(NamedTuple):
-    """Measures how an agent adapts to tasks; its methods are collective calls."""
+    """Measures how an agent adapts to tasks; `play` is a collective call."""
 
     envs: LockstepEnvs
     """Environments of this rank."""

@@ -36,7 +36,7 @@ Added: TypeAlias = Callable[[int], Array]
 
 
 class Evaluation(NamedTuple):
-    """Measures a policy on the evaluation episodes of a run; its methods are collective calls."""
+    """Measures a policy on the evaluation episodes of a run; `play` is a collective call."""
 
     envs: LockstepEnvs
     """Environments of this rank."""

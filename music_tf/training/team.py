@@ -50,7 +50,7 @@ class Team(NamedTuple):
 
     @property
     def actors(self) -> range:
-        """Ranks that act, in this group of one learner and its actors."""
+        """Ranks of the actors in `comm`."""
         return range(1, self.comm.size)
 
     def among_all(self, rank: int) -> int:
