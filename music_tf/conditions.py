@@ -47,6 +47,5 @@ def fresh_conditions(
     """
     if config.kind == "one_hot":
         p = None if chances is None else chances / chances.sum(dtype=np.float64)
-        one_hot: Array = np.eye(size, dtype=np.float32)[generator.choice(size, shape, p=p)]
-        return one_hot
+        return np.eye(size, dtype=np.float32)[generator.choice(size, shape, p=p)]
     return continuous_conditions(config, generator, math.prod(shape)).reshape(*shape, size)

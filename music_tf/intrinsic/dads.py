@@ -43,8 +43,7 @@ class RunningMoments(NamedTuple):
     @property
     def deviation(self) -> Numbers:
         """Standard deviation, [D]; the variance is clipped to [1e-6, 1e6]."""
-        deviation: Numbers = np.sqrt(np.clip(self.squares / (self.steps + 1.0), *_VARIANCES))
-        return deviation
+        return np.sqrt(np.clip(self.squares / (self.steps + 1.0), *_VARIANCES))
 
 
 class Dads(GatedTerm):

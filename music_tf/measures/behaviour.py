@@ -256,8 +256,7 @@ def _path_together(gripper: Array, place: Array, length: IntArray, info: Environ
 
 
 def _ways(place: Array, length: IntArray) -> Array:
-    ways: Array = place[np.arange(len(length)), length] - place[:, 0]
-    return ways
+    return place[np.arange(len(length)), length] - place[:, 0]
 
 
 def _places(observation: Array, indices: tuple[int, ...]) -> Array:
@@ -265,8 +264,7 @@ def _places(observation: Array, indices: tuple[int, ...]) -> Array:
 
 
 def _valid_states(place: Array, length: IntArray) -> BoolArray:
-    valid: BoolArray = np.arange(place.shape[1]) <= length[:, None]
-    return valid
+    return np.arange(place.shape[1]) <= length[:, None]
 
 
 def _above(place: Array, support: Support) -> BoolArray:

@@ -69,8 +69,7 @@ def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:
     """Returns a mask of the steps within each episode's length, [E, T]."""
-    kept: BoolArray = np.arange(steps) < length[:, None]
-    return kept
+    return np.arange(steps) < length[:, None]
 
 
 def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) -> Numbers:
@@ -100,8 +99,7 @@ def named_shares(log_likelihood: Array, length: IntArray) -> Numbers:
     """
     steps, skills = log_likelihood.shape[1:]
     named = log_likelihood.argmax(axis=-1)[kept_steps(length, steps)]
-    shares: Numbers = np.bincount(named, minlength=skills) / len(named)
-    return shares
+    return np.bincount(named, minlength=skills) / len(named)
 
 
 def end_distances(ends: Array) -> Numbers:
@@ -146,8 +144,7 @@ def end_spreads(ends: Array) -> Numbers:
 
 def evenly_picked(places: Array, most: int) -> Array:
     """Returns at most `most` of the places [N, D], evenly picked."""
-    picked: Array = places[np.linspace(0, len(places) - 1, min(len(places), most)).astype(np.int64)]
-    return picked
+    return places[np.linspace(0, len(places) - 1, min(len(places), most)).astype(np.int64)]
 
 
 def coverage(places: Array, k: int = 3) -> float:

@@ -238,8 +238,7 @@ def deterministic_action(
 ) -> Array:
     """Returns the actions [E, A] of a deterministic actor for its inputs [E, I]."""
     del noise
-    action: Array = np.tanh(mlp(weights, inputs))
-    return action
+    return np.tanh(mlp(weights, inputs))
 
 
 class Gaussian(NamedTuple):
@@ -335,14 +334,12 @@ def gru(weights: Sequence[Array], inputs: Array) -> Array:
         kept = 0.5 * (1.0 + np.tanh(0.5 * (update + old_update)))  # never overflows
         seen = 0.5 * (1.0 + np.tanh(0.5 * (reset + old_reset)))
         state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
-    outputs: Array = state @ head + head_bias
-    return outputs
+    return state @ head + head_bias
 
 
 def bounded(values: Array, config: NormalizerConfig) -> Array:
     """Clips raw values to `input_clip`, before they enter moments or are normalised."""
-    within: Array = np.clip(values, -config.input_clip, config.input_clip)
-    return within
+    return np.clip(values, -config.input_clip, config.input_clip)
 
 
 def _hidden(weights: Sequence[Array], inputs: Array, layers: int) -> Array:
@@ -354,5 +351,4 @@ def _hidden(weights: Sequence[Array], inputs: Array, layers: int) -> Array:
 
 def _dense(weights: Sequence[Array], inputs: Array, index: int) -> Array:
     """Applies the layer `index` of a network, without an activation."""
-    outputs: Array = inputs @ weights[2 * index] + weights[2 * index + 1]
-    return outputs
+    return inputs @ weights[2 * index] + weights[2 * index + 1]

@@ -118,5 +118,4 @@ def _of_spectral_norm_one(weight: Array) -> Array:
     """Returns a kernel divided by its largest singular value; a bias is unchanged."""
     if weight.ndim == 1:
         return weight
-    scaled: Array = weight / np.linalg.norm(weight, 2)
-    return scaled
+    return weight / np.linalg.norm(weight, 2)

@@ -40,8 +40,7 @@ def choose_goals(
 
 def dense_ranks(values: Array) -> IntArray:
     """Returns dense ranks [N] of values [N], from 0; equal values share a rank."""
-    ranks: IntArray = np.unique(values, return_inverse=True)[1].astype(np.int64)
-    return ranks
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:

@@ -210,8 +210,7 @@ class EpisodeFormat:
     def _taken(self, name: str, length: np.ndarray) -> BoolArray:
         """Returns a mask of the rows of an array that are not padding."""
         if name.startswith(_STATES):
-            taken: BoolArray = np.arange(self._steps + 1) <= length[:, None]
-            return taken
+            return np.arange(self._steps + 1) <= length[:, None]
         if name in _STEPS:
             return np.arange(self._steps) < length[:, None]
         return np.ones(len(length), np.bool_)
