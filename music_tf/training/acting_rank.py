@@ -39,11 +39,7 @@ class ActingRank:
     """A rank that plays what the learner orders; an actor has no state that is saved."""
 
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
-        """Makes the environments of this rank's workers; a collective call of all ranks.
-
-        Raises:
-            MusicError: As `make_environments`.
-        """
+        """Makes the environments of this rank's workers, as `make_environments`."""
         self._config = config
         self._team = team = Team.of(config, comm, learners)
         self._workers = team.workers(team.comm.rank)

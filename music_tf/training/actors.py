@@ -121,11 +121,7 @@ class Actors:
         return self._team.learning
 
     def make_environment(self) -> LockstepEnvs:
-        """Makes the learner's environment while the actors make theirs.
-
-        Raises:
-            MusicError: As `make_environments`.
-        """
+        """Makes the learner's environment while the actors make theirs; as `make_environments`."""
         stores = self._config.workers // self._team.learners
         self.envs = make_environments(self._config, self._all, Share(1, stores))
         self._whole = self._team.format(self.envs.spec)
@@ -181,11 +177,10 @@ class Actors:
     def evaluate(self, snapshot: Snapshot, episodes: int, world: int) -> dict[str, np.ndarray]:
         """Lets the actors play this learner's share of evaluation episodes in a stage of the world.
 
+        Raises as `collect`.
+
         Returns:
             Arrays by name with a row for every episode; rows of other learners are zeros.
-
-        Raises:
-            MusicError: As `collect`.
         """
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # the watchdog of each actor checks every step
@@ -203,11 +198,10 @@ class Actors:
     def adapt(self, snapshot: Snapshot, part: str, visits: int) -> Adaptation:
         """Lets the actors play this learner's share of `visits` visits to each evaluation task.
 
+        Raises as `collect`.
+
         Returns:
             Arrays with a row for every visit; rows of other learners are zeros.
-
-        Raises:
-            MusicError: As `collect`.
         """
         self._tell(OrderHeader(ADAPT, episodes=visits, part=TaskSets._fields.index(part)), snapshot)
         count = getattr(self._config.tasks, part) * visits

@@ -114,11 +114,7 @@ def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets
 def make_collector(
     config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
 ) -> Collector:
-    """Makes the collector of this rank's workers, for one task or for a family of tasks.
-
-    Raises:
-        UsageError: As `task_sets`.
-    """
+    """Makes the collector for one task, or for a family of tasks; raises as `task_sets`."""
     kind = Collector if config.agent.inference is None else TaskCollector
     return kind(config, envs, workers, comm)
 
@@ -165,11 +161,7 @@ class TaskCollector(Collector):
     def __init__(
         self, config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
     ) -> None:
-        """Draws the tasks, and takes `config.rollouts` environments for each worker of this rank.
-
-        Raises:
-            UsageError: As `task_sets`.
-        """
+        """Draws the tasks, and takes environments as `Collector`; raises as `task_sets`."""
         super().__init__(config, envs, workers, comm)
         sets, inference = task_sets(config, envs), config.agent.inference
         if sets is None or inference is None:
