@@ -95,14 +95,14 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         ),
         "sac": Method(
             ("eval/return", "eval/success_rate"),
-            {**_SHARED, "agent.polyak": Choices((0.98, 0.99, 0.995))},
+            {**_SHARED, "agent.polyak": Choices((0.95, 0.98, 0.99, 0.995))},
         ),
         "sac_diayn": Method(
             ("skill/accuracy_heldout",),
             {
                 **_SHARED,
                 "skill.learning_rate": Numbers(1e-4, 3e-3, log=True),
-                "agent.temperature": Numbers(0.01, 0.5, log=True),
+                "agent.temperature": Numbers(0.01, 1.0, log=True),
             },
         ),
     }
