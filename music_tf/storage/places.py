@@ -12,6 +12,8 @@ from music_tf.reading.stored import CONFIG_NAME, LATEST, named_run, runs_root
 
 AGENTS = Path(__file__).resolve().parents[1] / "weights"
 """Agents of the package: a folder for each, with weights, settings and `agent.json`."""
+TRIALS = "tune"
+"""Folder in the root with the runs of `music-tf tune`."""
 
 
 def folder_name(env_id: str) -> str:

@@ -19,7 +19,7 @@ from music_tf.files import remove_drafts, replace_file
 from music_tf.reading.stored import CONFIG_NAME, LATEST, read_record, refuse_changes, runs_root
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.logs import LogFile, RateLimitedWarning, Terminal, log_path
-from music_tf.storage.places import behind_link, folder_name
+from music_tf.storage.places import TRIALS, behind_link, folder_name
 from music_tf.storage.provenance import provenance
 
 if TYPE_CHECKING:
@@ -95,10 +95,10 @@ def remove_empty(folders: Sequence[Path]) -> None:
 
 
 def link_latest(directory: Path, root: Path | None = None) -> None:
-    """Points ROOT/latest at a run in the root; ignores faults of the disk."""
+    """Points ROOT/latest at a run in the root that is no trial; ignores faults of the disk."""
     root = (root or runs_root()).resolve()
     target = directory.resolve()
-    if root not in target.parents:
+    if root not in target.parents or root / TRIALS in target.parents:
         return
     draft = root / f".{LATEST}-{os.getpid()}"
     with contextlib.suppress(OSError):

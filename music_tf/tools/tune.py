@@ -38,7 +38,7 @@ from music_tf.process.children import check_extra
 from music_tf.reading.command import TrainCommand, as_typed, parse_train
 from music_tf.reading.stored import runs_root
 from music_tf.storage.metrics import CSV_NAME
-from music_tf.storage.places import folder_name
+from music_tf.storage.places import TRIALS, folder_name
 from music_tf.storage.provenance import versions
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import SUMMARY_NAME
@@ -90,7 +90,7 @@ class Search:
     @property
     def folder(self) -> Path:
         """Where all of it lies, in full."""
-        return runs_root().absolute() / "tune" / f"{folder_name(self.env_id)}_{self.recipe}"
+        return runs_root().absolute() / TRIALS / f"{folder_name(self.env_id)}_{self.recipe}"
 
     @property
     def storage(self) -> Path:

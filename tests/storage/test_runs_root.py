@@ -107,6 +107,12 @@ def test_latest_does_not_leave_the_root_and_a_folder_of_that_name_is_left_alone(
     assert sorted(entry.name for entry in root.iterdir()) == ["FetchPush-v4", "latest"]
 
 
+def test_a_trial_of_a_search_is_not_the_latest_run(root):
+    run = begun("sac")
+    begun("ddpg", "--run-dir", str(root / "tune/FetchPush-v4_ddpg/trial_0000"))
+    assert (root / "latest").resolve() == run.resolve()
+
+
 @pytest.mark.parametrize("place", ["file/run", "x" * 300, "x" * 300 + "/run", "a/" * 3000])
 def test_a_place_that_the_system_refuses_is_a_fault_of_the_environment(tmp_path, place):
     (tmp_path / "file").touch()
