@@ -77,6 +77,14 @@ class Shot(NamedTuple):
     the number of an evaluation task, the episodes of whose visit are counted."""
 
 
+class Frame(NamedTuple):
+    """A picture of a film."""
+
+    image: Image.Image
+    times: int = 1
+    """How long it stands, in frames of the film."""
+
+
 Page = tuple[Sequence[Shot], int]
 """Shots that are shown together, and in how many columns."""
 
@@ -167,7 +175,7 @@ def play(
             say(_announcement(sheets, steps, pace))
             aim = skills if isinstance(skills, Aim) else None
             frames = frames_of(loaded, sheets, draft.suffix, pace, aim)
-            most = len(sheets) * (pace.most_frames(steps) + _frames_at_the_end(pace))
+            most = len(sheets) * pace.most_pictures(steps)
             if console.is_terminal:
                 shown = track(frames, "filming", most, console=console, transient=True)
             else:
@@ -329,8 +337,8 @@ def visit_episodes(config: Config) -> list[int]:
 
 def frames_of(
     loaded: LoadedRun, sheets: Sequence[Page], suffix: str, pace: Pace, aim: Aim | None = None
-) -> Iterator[Image.Image]:
-    """Yields the frames of a film: sheet after sheet, with the last of each for a moment longer.
+) -> Iterator[Frame]:
+    """Yields the pictures of a film: sheet after sheet, the last of each for a moment longer.
 
     All have the size that the largest sheet needs, as the frames of a film must. The suffix of the
     file decides how large that may be. There must be an environment for each shot of a sheet.
@@ -344,6 +352,7 @@ def frames_of(
     def thinned(lengths: Steps) -> Steps:
         return pace.shown(int(lengths.max()))
 
+    at_the_end = 1 + round(_LAST_STATE_SECONDS * pace.frames_per_second)
     for shots, columns in sheets:
         for views in film(loaded, shots, thinned, aim):
             tiles = []
@@ -355,13 +364,9 @@ def frames_of(
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
             title = line(describe(loaded), sheet.width, _TITLE)
-            frame = stacked([title, Image.new("RGB", (sheet.width, GAP), BETWEEN), sheet])
-            yield frame
-        yield from [frame] * _frames_at_the_end(pace)
-
-
-def _frames_at_the_end(pace: Pace) -> int:
-    return round(_LAST_STATE_SECONDS * pace.frames_per_second)
+            over = all(view.step == view.last for view in views)
+            between = Image.new("RGB", (sheet.width, GAP), BETWEEN)
+            yield Frame(stacked([title, between, sheet]), at_the_end if over else 1)
 
 
 def film(
@@ -553,11 +558,12 @@ def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image
     return image.resize(size, Image.Resampling.LANCZOS)
 
 
-def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: float) -> int:
-    """Writes an .mp4 (H.264) or a .gif and returns its number of frames, which is at least one.
+def write_film(path: Path, frames: Iterable[Frame], frames_per_second: float) -> int:
+    """Writes an .mp4 (H.264) or a .gif and returns how many frames it has, at least one.
 
-    The frames have one size, with even width and height. A gif has the same few colours in all of
-    them, which keeps the file small and steady; small things such as a goal keep theirs.
+    The pictures have one size, with even width and height. A gif has the same few colours in all of
+    them, which keeps the file small and steady; small things such as a goal keep theirs. Where
+    nothing changes it has one frame that stands longer.
     """
     if path.suffix == ".mp4":
         count = 0
@@ -565,22 +571,28 @@ def write_film(path: Path, frames: Iterable[Image.Image], frames_per_second: flo
         options |= {"fps": frames_per_second, "macro_block_size": 2, "ffmpeg_log_level": "error"}
         with contextlib.closing(imageio.get_writer(path, "FFMPEG", **options)) as writer:
             for frame in frames:
-                writer.append_data(np.asarray(frame))
-                count += 1
+                for _ in range(frame.times):
+                    writer.append_data(np.asarray(frame.image))
+                count += frame.times
         return count
     following = iter(frames)
     beginning = list(itertools.islice(following, _PALETTE_FRAMES))
-    samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
+    samples = [frame.image for frame in (*beginning[:: _PALETTE_FRAMES // 8], beginning[-1])]
     palette = grid(samples, len(samples)).quantize(64, method=Image.Quantize.FASTOCTREE)
-    first, *others = (
-        frame.quantize(palette=palette, dither=Image.Dither.NONE)
-        for frame in itertools.chain(beginning, following)
+    images, milliseconds = [], []
+    for frame in itertools.chain(beginning, following):
+        images.append(frame.image.quantize(palette=palette, dither=Image.Dither.NONE))
+        milliseconds.append(10 * round(100 / frames_per_second) * frame.times)
+    images[0].save(
+        path,
+        save_all=True,
+        append_images=images[1:],
+        duration=milliseconds,
+        loop=0,
+        optimize=True,
     )
-    milliseconds = 10 * round(100 / frames_per_second)
-    first.save(
-        path, save_all=True, append_images=others, duration=milliseconds, loop=0, optimize=True
-    )
-    return 1 + len(others)
+    with Image.open(path) as written:
+        return int(getattr(written, "n_frames", 1))
 
 
 def _named(loaded: LoadedRun, shot: Shot) -> str:

@@ -16,7 +16,7 @@ _MOST_FRAMES_PER_SECOND = 30
 _LONGEST = 20.0
 """Seconds that a film gives an episode at most."""
 _TIMED = 4
-"""Frames after which the rest is estimated; the first of them takes longest."""
+"""Pictures after which the rest is estimated; the first of them takes longest."""
 _SECONDS_BETWEEN_LINES = 10.0
 _MINUTE, _LONG = 60.0, 100.0
 
@@ -33,8 +33,8 @@ class Pace(NamedTuple):
         every = self.every * max(1, math.ceil(steps / self.every / self._room))
         return np.append(np.arange(0, steps, every), steps)
 
-    def most_frames(self, steps: int) -> int:
-        """Returns how many frames an episode of at most so many steps has at most."""
+    def most_pictures(self, steps: int) -> int:
+        """Returns how many states of an episode of at most so many steps are shown at most."""
         return 1 + min(math.ceil(steps / self.every), self._room)
 
     @property
@@ -49,29 +49,29 @@ def pace_of(steps_per_second: float) -> Pace:
 
 
 def reported(
-    frames: Iterable[Item],
+    pictures: Iterable[Item],
     most: int,
     say: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Item]:
-    """Yields frames; says soon how long all of them take, then every ten seconds what is left.
+    """Yields pictures; says soon how long all of them take, then every ten seconds what is left.
 
     Args:
-        frames: Drawn one after the other, each after the one before has been written.
+        pictures: Drawn one after the other, each after the one before has been written.
         most: How many there are at most.
         say: Takes a line.
         clock: Tells seconds.
     """
     first = spoken = math.nan
-    for done, frame in enumerate(frames):
+    for done, picture in enumerate(pictures):
         now = clock()
         if done == 0:
             first = now
         elif done == _TIMED or now - spoken >= _SECONDS_BETWEEN_LINES:
             left = duration((now - first) / done * max(0, most - done))
-            say(f"{done} of at most {most} frames are drawn, about {left} left")
+            say(f"{done} of at most {most} pictures are drawn, about {left} left")
             spoken = now
-        yield frame
+        yield picture
 
 
 def duration(seconds: float) -> str:

@@ -26,6 +26,7 @@ from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (
     Aim,
+    Frame,
     Shot,
     ShownMoments,
     View,
@@ -160,7 +161,7 @@ def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        line = next(text for text in process.stdout if "frames are drawn" in text)
+        line = next(text for text in process.stdout if "pictures are drawn" in text)
         assert list(made.iterdir())
         process.terminate()
         assert process.wait(timeout=60) == EXIT_STOPPED
@@ -206,17 +207,28 @@ def test_a_picture_says_run_skill_episode_and_step(runs, written):
 
 
 def test_a_gif_has_the_colours_of_its_last_frame_too(tmp_path):
-    frames = [Image.new("RGB", (16, 8), colour) for colour in ((20, 0, 0), (0, 200, 0))]
-    assert film.write_film(tmp_path / "film.gif", frames, 10) == 2
+    images = [Image.new("RGB", (16, 8), colour) for colour in ((20, 0, 0), (0, 200, 0))]
+    assert film.write_film(tmp_path / "film.gif", map(Frame, images), 10) == 2
     assert tuple(gif(tmp_path / "film.gif")[3][5, 5]) == (0, 200, 0)
+
+
+def test_as_many_frames_are_counted_as_the_file_has(tmp_path):
+    images = [Image.new("RGB", (16, 8), colour) for colour in ((20, 0, 0), (0, 200, 0))]
+    frames = [Frame(images[0]), Frame(images[0]), Frame(images[1], 3)]
+    assert film.write_film(tmp_path / "film.gif", frames, 10) == 2  # nothing changes in the first
+    with Image.open(tmp_path / "film.gif") as shown:
+        assert shown.n_frames == 2
+    assert gif(tmp_path / "film.gif")[1] == 500
+    assert film.write_film(tmp_path / "film.mp4", frames, 10) == 5
+    assert imageio.get_reader(tmp_path / "film.mp4").count_frames() == 5
 
 
 def test_a_gif_keeps_the_colour_of_a_small_goal(tmp_path):
     shades = np.random.default_rng(0).integers(0, 256, (320, 320, 1), np.uint8)
     pixels = shades * np.array([0.4, 1.0, 0.6]) + [20.0, 0.0, 0.0]
     pixels[100:106, 200:206] = 230.0, 10.0, 10.0
-    frames = [Image.fromarray(pixels.astype(np.uint8))] * 2
-    assert film.write_film(tmp_path / "film.gif", frames, 10) == 2
+    frame = Frame(Image.fromarray(pixels.astype(np.uint8)), 2)
+    assert film.write_film(tmp_path / "film.gif", [frame], 10) == 1
     red, green, blue = (int(part) for part in gif(tmp_path / "film.gif")[3][103, 203])
     assert red > 190
     assert max(green, blue) < 60

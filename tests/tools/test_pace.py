@@ -37,11 +37,11 @@ def test_long_episodes_are_thinned_to_twenty_seconds(steps_per_second, steps, ev
     assert len(shown) <= 1 + 20.0 * pace.frames_per_second
 
 
-def test_no_episode_has_more_frames_than_are_announced():
+def test_no_episode_has_more_pictures_than_are_announced():
     for rate, most in itertools.product((1, 7, 25, 125), (1, 30, 999, 5000)):
         pace = pace_of(rate)
-        assert max(len(pace.shown(steps)) for steps in range(most + 1)) <= pace.most_frames(most)
-    assert pace_of(125).most_frames(1000) == 201
+        assert max(len(pace.shown(steps)) for steps in range(most + 1)) <= pace.most_pictures(most)
+    assert pace_of(125).most_pictures(1000) == 201
 
 
 def test_what_is_left_is_said_soon_and_then_every_ten_seconds():
@@ -51,9 +51,9 @@ def test_what_is_left_is_said_soon_and_then_every_ten_seconds():
     assert frames == list("abcdefghijklm")
     # 3 s a frame: after four of them 16 are left, which take 48 s.
     assert said == [
-        "4 of at most 20 frames are drawn, about 50 s left",
-        "8 of at most 20 frames are drawn, about 40 s left",
-        "12 of at most 20 frames are drawn, about 25 s left",
+        "4 of at most 20 pictures are drawn, about 50 s left",
+        "8 of at most 20 pictures are drawn, about 40 s left",
+        "12 of at most 20 pictures are drawn, about 25 s left",
     ]
 
 
