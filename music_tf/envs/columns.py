@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.envs.kinds import ANSWER, MOVED, ColumnFacts, Kind, compared, correlations, deviations
+from music_tf.envs.kinds import (
+    ANSWER,
+    MOVED,
+    ColumnFacts,
+    Kind,
+    compared,
+    correlations,
+    deviations,
+    one_sided,
+)
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Columns, Player, Rows, given
 from music_tf.errors import UsageError
@@ -148,101 +157,80 @@ def repeated(player: Player) -> Rows:
     return twice
 
 
-def windows(columns: Sequence[int], size: int, last: Sequence[int] = ()) -> Iterator[Columns]:
-    """Yields neighbours among columns; the third of three may be one of others."""
+def windows(columns: Sequence[int], size: int) -> Iterator[Columns]:
+    """Yields neighbours among columns."""
     for first in columns:
         window = tuple(range(first, first + size))
-        spare = last if size == _WAYS else ()
-        if set(window[:-1]) <= set(columns) and (window[-1] in columns or window[-1] in spare):
+        if set(window) <= set(columns):
             yield window
 
 
 def drive_around(player: Player, seen: ColumnFacts) -> None:
     """Drives what could be a gripper to what could be an object, until one is moved by it."""
     rows = np.concatenate([one.rows for one in player.branches])
-    low, high, middle = rows.min(axis=0), rows.max(axis=0), np.median(rows, axis=0)
-    span = high - low
+    middle, span = np.median(rows, axis=0), np.ptp(rows, axis=0)
     rest = seen.of(Kind.REST, Kind.SETTLE, Kind.OBJECT, Kind.PULSE, Kind.CONSTANT)
     pairs: list[tuple[int, int, int, float, Columns, Columns]] = []
     for size in (3, 2) if player.size > 1 else (1,):
         for own, target in itertools.product(windows(seen.places, size), windows(rest, size)):
-            robot, aim = list(own), middle[list(target)]
-            margin = 0.5 * span[robot]
-            inside = (aim > low[robot] - margin) & (aim < high[robot] + margin)
-            if inside.all() and span[robot].all():
-                known = sum(_related(seen.sums, t, r) for t, r in zip(target, own, strict=True))
-                fixed = [seen.kinds[t] for t in target].count(Kind.CONSTANT)
-                apart = float((np.abs(middle[robot] - aim) / span[robot]).max())
+            off = np.abs(middle[list(own)] - middle[list(target)])
+            apart = float((off / np.maximum(span[list(own)], 1e-300)).max())
+            known = sum(pair in seen.differences for pair in zip(target, own, strict=True))
+            fixed = [seen.kinds[t] for t in target].count(Kind.CONSTANT)
+            if apart <= 1.0:
                 pairs.append((fixed, -known, -size, apart, own, target))
     some = [pair for pair in sorted(pairs) if not pair[0]] or sorted(pairs)[: _PAIRS // 4]
     for *_, own, target in some[:_PAIRS]:
-        most = MOVED * seen.answers.tolerance[list(target)]
         tries = player.drive(own, target, seen.places, range(_TRIES))
-        hits = sum((np.abs(one.apart()[:, list(target)]) > most).any() for one in tries)
+        hits = sum(first_touch(one, target, seen.tolerance) is not None for one in tries)
         if 2 * hits > _TRIES:
             player.drive(own, target, seen.places, range(_TRIES, _TRIES + _AGAIN))
             break
 
 
-def _related(sums: Iterable[tuple[int, int, int]], thing: int, robot: int) -> bool:
-    return any(thing == a and robot in (b, c) for a, b, c in sums)
-
-
-def touches(
-    branches: Iterable[Branch], thing: Columns, tolerance: Rows
-) -> tuple[list[Rows], list[Rows]]:
-    """Returns states in which a thing was first touched, one for each branch that touched it.
-
-    And changes [N, O] of all columns in steps of these branches that moved it.
-    """
-    own, states, changes = list(thing), [], []
-    most = MOVED * tolerance[own]
-    for one in branches:
-        touched = (np.abs(one.apart()[:, own]) > most).any(axis=1)
-        if touched.any():
-            states.append(one.rows[one.at + 1 + int(touched.argmax())])
-            step = np.diff(one.rows, axis=0)
-            changes.append(step[(np.abs(step[:, own]) > most).any(axis=1)])
-    return states, changes
+def first_touch(one: Branch, thing: Columns, tolerance: Rows) -> int | None:
+    """Returns the step of a branch after which a thing was first touched; None if it never was."""
+    own = list(thing)
+    touched = (np.abs(one.apart()[:, own]) > MOVED * tolerance[own]).any(axis=1)
+    return one.at + 1 + int(touched.argmax()) if touched.any() else None
 
 
 def matched(seen: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
     """Returns what speaks for a gripper that moves a thing; None where nothing does."""
-    g, o, tolerance = list(grip), list(thing), seen.answers.tolerance
-    if set(g) & set(o):
+    g, o, least = list(grip), list(thing), MOVED * seen.tolerance[list(thing)]
+    steps = [(one, first_touch(one, thing, seen.tolerance)) for one in seen.branches]
+    touched = [(one, one.rows[step]) for one, step in steps if step is not None]
+    if not touched:
         return None
-    at, changes = touches(seen.branches, thing, tolerance)
-    if not at:
-        return None
-    chance = [one for one in seen.branches if one.at_random]
-    free, _ = touches(chance, thing, tolerance)
-    mine = [one for one in seen.branches if _drives(one, grip, thing)]
-    hits = len(touches(mine, thing, tolerance)[0])
-    states = np.concatenate([one.rows for one in seen.branches])
-    touched = np.array(free if len(free) > _TOUCHES // 2 else at)
-    usual = np.median(np.abs(states[:, o] - states[:, g]), axis=0)
-    off = np.median(np.abs(touched[:, o] - touched[:, g]), axis=0)
-    near_at_last = off[-1] < min(_NEAR * usual[-1], 2.0 * off[:-1].max(initial=0.0))
-    if len(o) == _WAYS and not _is_height(seen, g[-1], o, near_at_last):
-        return None
-    moving = np.concatenate(changes)
-    pairs, related = list(zip(o, g, strict=True)), set(seen.relative.values())
-    along = float(np.mean([_alike(moving[:, a], moving[:, b]) for a, b in pairs[:2]]))
+    driven = sum(_drives(one, grip, thing) for one in seen.branches)
+    hits = sum(_drives(one, grip, thing) for one, _ in touched)
+    chance = sum(one.at_random for one in seen.branches)
+    free = [row for one, row in touched if one.at_random]
+    ends = np.array(free if len(free) > _TOUCHES // 2 else [row for _, row in touched])
+    rows = np.concatenate([one.rows for one in seen.branches])
+    usual, off = (np.median(np.abs(r[:, o] - r[:, g]), axis=0) for r in (rows, ends))
+    related = [pair in seen.differences for pair in zip(thing, grip, strict=True)]
+    is_goal = set(thing) <= set(seen.goal)
+    near = off[-1] < min(_NEAR * usual[-1], 2.0 * off[:2].max())
+    if len(thing) == _WAYS and not (near or related[-1] or is_goal):
+        return None  # the third is a stranger
+    changes = np.concatenate([np.diff(one.rows, axis=0) for one, _ in touched])
+    moving = changes[(np.abs(changes[:, o]) > least).any(axis=1)]
+    alike = np.abs(np.diag(correlations(moving[:, o], moving[:, g])))[:2]
+    along = float(alike.mean()) if len(moving) > _FEW else 0.0
     close = float(np.linalg.norm(off) / np.maximum(np.linalg.norm(usual), 1e-12))
-    reached = hits / max(len(mine), 1)
-    shared = sum(pair in related for pair in pairs) / len(o)
-    by_chance = f"at random in {len(free)} of {len(chance)}"
+    reached, shared = hits / max(driven, 1), sum(related) / len(thing)
+    by_chance = f"at random in {len(free)} of {chance}"
     evidence = {
         f"when it begins to move they are {close:.2f} times as far apart as usual": close < _NEAR,
         f"it moves along with them (correlation {along:.2f})": along > _ALONG,
-        f"driven there they moved it in {hits} of {len(mine)} tries, {by_chance}": hits
-        > _TOUCHES // 2
-        and reached > max(_SELDOM, 2.0 * len(free) / len(chance)),
+        f"driven there they moved it in {hits} of {driven} tries, {by_chance}": hits > _TOUCHES // 2
+        and reached > max(_SELDOM, 2.0 * len(free) / chance),
         "other columns are their difference": shared > _SELDOM,
     }
     why = [text for text, holds in evidence.items() if holds]
     score = shared + along + (1.0 - min(close, 1.0)) + 0.2 * len(o) + reached
-    if why and set(o) <= set(seen.goal):
+    if why and is_goal:
         why.append("it is the achieved goal")
         score += 1.0
     return Match(grip, thing, score, len(free) + hits, tuple(why)) if why else None
@@ -253,62 +241,32 @@ def _drives(one: Branch, grip: Columns, thing: Columns) -> bool:
     return bool(one.driven and set(one.driven[0]) & set(grip) and set(one.driven[1]) & set(thing))
 
 
-def _is_height(seen: ColumnFacts, robot: int, thing: Sequence[int], near: bool) -> bool:
-    """Whether the third column of a thing belongs to it: it may be a stranger beside two."""
-    last = thing[-1]
-    if (last, robot) in seen.relative.values() or set(thing) <= set(seen.goal):
-        return True
-    touched = seen.kinds[last] in (Kind.OBJECT, Kind.PULSE)
-    return near and touched and seen.kinds[robot] == Kind.ROBOT
-
-
-def _alike(a: Rows, b: Rows) -> float:
-    if len(a) <= _FEW:
-        return 0.0
-    return abs(float(correlations(a[:, None], b[:, None])[0, 0]))
-
-
 def matches(seen: ColumnFacts) -> list[Match]:
     """Returns all pairs of groups that something relates, the likeliest first."""
     things = [c for c in seen.of(Kind.OBJECT) if c not in seen.turned]
-    spare = seen.of(Kind.PULSE, Kind.MOVER, Kind.SETTLE, Kind.REST, Kind.CONSTANT)
     flat = seen.branches[0].actions.shape[1] > 1 and len(seen.places) > 1
-    found = []
-    for size in (3, 2) if flat else (1,):
-        grips, groups = windows(seen.places, size, spare), windows(things, size, spare)
-        found += [matched(seen, *pair) for pair in itertools.product(grips, groups)]
+    found = [
+        matched(seen, grip, thing)
+        for size in ((3, 2) if flat else (1,))
+        for grip, thing in itertools.product(windows(seen.places, size), windows(things, size))
+    ]
     return sorted(filter(None, found), key=lambda one: one.score, reverse=True)
-
-
-def whole(seen: ColumnFacts, best: Match) -> Match:
-    """Returns a match with a neighbour on either side that is related as the others are."""
-    grip, thing, related = best.grip, best.thing, set(seen.relative.values())
-    after = (thing[-1] + 1, grip[-1] + 1)
-    if len(seen.goal) == _WAYS and after[0] in seen.goal and after[1] in seen.places:
-        related.add(after)
-    if len(grip) == 2:  # noqa: PLR2004
-        if (thing[0] - 1, grip[0] - 1) in related:
-            grip, thing = (grip[0] - 1, *grip), (thing[0] - 1, *thing)
-        elif after in related:
-            grip, thing = (*grip, after[1]), (*thing, after[0])
-    return best._replace(grip=grip, thing=thing)
 
 
 def proposed(seen: ColumnFacts) -> Found:
     """Says which columns to name, or that nothing shows it."""
-    relations = {**seen.derived, **seen.turned}
-    relations |= {c: f"{thing} minus {own}" for c, (thing, own) in seen.relative.items()}
     ranked = matches(seen)
     found = pushed(seen, ranked) if ranked else held(seen) or nothing_pushed(seen)
-    return found._replace(relations=relations)
+    return found._replace(relations={**seen.derived, **seen.turned, **found.relations})
 
 
 def pushed(seen: ColumnFacts, ranked: Sequence[Match]) -> Found:
     """Proposes the likeliest pair of groups."""
-    best = whole(seen, ranked[0])
+    best = ranked[0]
     others: list[Columns] = []
     for one in ranked[1:]:
-        if not any(set(one.thing) & set(had) for had in (best.thing, *others)):
+        apart = not any(set(one.thing) & set(had) for had in (best.thing, *others))
+        if one.grip == best.grip and apart:
             others.append(one.thing)
     agent = f"{listed(best.grip)} answer the action at once"
     thing = f"{listed(best.thing)} rest until touched ({best.touches} times)"
@@ -321,15 +279,18 @@ def pushed(seen: ColumnFacts, ranked: Sequence[Match]) -> Found:
     }
     enough = len(best.why) > 1 and best.touches >= _TOUCHES
     verdict = Certainty.SURE if enough else Certainty.LIKELY
-    return Found(seen.kinds, {}, verdict, "", reasons, others)
+    pairs = [pair for pair in zip(best.thing, best.grip, strict=True) if pair in seen.differences]
+    relations = {seen.differences[pair]: "difference of {} and {}".format(*pair) for pair in pairs}
+    return Found(seen.kinds, relations, verdict, "", reasons, others)
 
 
 def held(seen: ColumnFacts) -> Found | None:
     """Proposes the achieved goal as an object that lies in a hand, where it answers one-sidedly."""
-    goal, joints = seen.goal, [c for c in seen.joints if c not in seen.goal]
-    if not joints or any(c not in seen.of(Kind.ROBOT) for c in goal) or not goal:
+    goal, robots = seen.goal, seen.of(Kind.ROBOT)
+    joints = [c for c in robots if c not in goal]
+    if not joints or not goal or not set(goal) <= set(robots):
         return None
-    sided = seen.answers.one_sided
+    sided = one_sided(seen.branches)
     if np.median(sided[list(goal)]) <= max(_ONE_SIDED, 2.0 * np.median(sided[joints])):
         return None
     why = f"{listed(goal)} are the achieved goal, and an action and its opposite push it alike"
@@ -345,13 +306,12 @@ def held(seen: ColumnFacts) -> Found | None:
 def nothing_pushed(seen: ColumnFacts) -> Found:
     """Says why no object is proposed, and what skills can be told apart by all the same."""
     kinds, goal, verdict = seen.kinds, seen.goal, Certainty.CANNOT_TELL
-    rest = [c for c in seen.of(Kind.REST) if c not in goal]
-    things = seen.of(Kind.OBJECT)
     if Kind.ROBOT not in kinds:
-        why = "no column answers an action"
+        why = "no column answers an action at once"
         if Kind.NOISE in kinds:
             why = "one seed gives different episodes: reset and step draw only from self.np_random"
         return Found(kinds, {}, verdict, why, {})
+    things, rest = seen.of(Kind.OBJECT), [c for c in seen.of(Kind.REST) if c not in goal]
     if things:
         why = f"{listed(things)} move now and then, and nothing shows with what of the robot"
     elif rest:
@@ -359,12 +319,11 @@ def nothing_pushed(seen: ColumnFacts) -> Found:
     else:
         verdict = Certainty.NO_OBJECT
         why = "nothing rests until it is touched: there is no object, or it is seen with others"
-    few = 0 < len(seen.places) <= _WAYS and not seen.turned and not things
-    reason = "skills differ by all that is observed"
     columns: tuple[int | str, ...] = ("observation",)
+    reason = "skills differ by all that is observed"
     if seen.branches[0].goals.shape[1]:
         columns, reason = goal or ("achieved_goal",), "skills differ by what they achieve"
-    elif few:
+    elif 0 < len(seen.places) <= _WAYS and not seen.turned and not things:
         columns = tuple(seen.places)
         reason = f"{listed(columns)} are the places that answer the action"
     return Found(kinds, {}, verdict, why, {"descriptor": Proposal(columns, reason)})

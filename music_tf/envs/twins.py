@@ -42,6 +42,11 @@ class Branch(NamedTuple):
     """What was driven to what; None where actions were random."""
 
     @property
+    def still(self) -> bool:
+        """Whether nothing is done in it from its first step on."""
+        return self.twin is None and self.at == 0
+
+    @property
     def at_random(self) -> bool:
         """Whether a random action parts it from its twin."""
         return self.twin is not None and self.driven is None

@@ -7,7 +7,7 @@ import pytest
 
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.columns import Certainty, look
-from music_tf.envs.kinds import Kind, leaning, velocities
+from music_tf.envs.kinds import Kind, differences, velocities
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.twins import Branch, Player
 from music_tf.errors import UsageError
@@ -52,11 +52,10 @@ def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
     (["disc", "clock", "speed", "disc_speed", "action", "point"], {}),
     (BESIDE, {}),
     (["point", "disc"], {"apart": 0.9}),
-    (["point", "disc"], {"late": 3}),
     (["point", "disc", "noise"], {}),
     (["point", "disc", "fresh_noise"], {}),
     (["point", "constant", "disc", "mover"], {}),
-    ids=["object first", "second disc", "seldom touched", "late", "noise", "fresh noise", "mover"],
+    ids=["object first", "second disc", "seldom touched", "noise", "fresh noise", "mover"],
 )
 def test_an_object_is_found(groups, habits):
     found = found_in(LAYOUT, groups=groups, **habits)
@@ -83,6 +82,7 @@ def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
     (["mixed"], {}, Certainty.CANNOT_TELL),
     (["point", "far_unit"], {}, Certainty.CANNOT_TELL),
     (["point", "goal"], {}, Certainty.CANNOT_TELL),
+    (["point", "disc"], {"late": 3}, Certainty.CANNOT_TELL),
     (["point", "disc"], {"unseeded": True}, Certainty.CANNOT_TELL),
     (["constant", "goal"], {}, Certainty.CANNOT_TELL),
     (["point", "difference"], {}, Certainty.NO_OBJECT),
@@ -90,7 +90,7 @@ def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
     (["point", "lamp"], {}, Certainty.NO_OBJECT),
     (["point", "disc"], {"grasped": True}, Certainty.NO_OBJECT),
     ids=[
-        *("one by one", "other unit", "goal alone", "no seed", "nothing answers"),
+        *("one by one", "other unit", "goal alone", "late", "no seed", "nothing answers"),
         *("relative alone", "egocentric", "lamp", "grasped"),
     ],
 )
@@ -107,6 +107,13 @@ def test_what_is_observed_again_or_a_step_later_is_no_place_of_its_own():
     assert split_of(found) == (columns(groups, "point"), columns(groups, "disc"))
     said = {columns(groups, "point_before")[0]: "6 a step before", 8: "6 again", 9: "7 again"}
     assert said.items() <= found.relations.items()
+
+
+def test_of_a_stack_of_frames_no_old_place_of_the_robot_is_an_object():
+    groups = ["point_long_before", "point_before", "point", "disc"]
+    found = found_in(LAYOUT, groups=groups)
+    assert split_of(found) == (columns(groups, "point"), columns(groups, "disc"))
+    assert found.others == []
 
 
 def test_what_an_action_and_its_opposite_push_alike_is_held():
@@ -176,14 +183,22 @@ def branch(*series):
 def test_a_velocity_goes_along_with_the_change_of_a_place():
     place = np.array([0.0, 1.0, 3.0, 2.0, 2.0, 5.0, 4.0, 4.0, 6.0])
     speed = np.diff(place, prepend=0.0)  # 0 1 2 -1 0 3 -1 0 2
-    assert velocities([branch(place, speed)]) == {1: 0}
+    assert velocities([branch(place, speed)]) == {1: "velocities"}
 
 
-def test_of_two_columns_the_relative_one_moves_with_the_thing():
-    thing, robot = np.random.default_rng(0).normal(size=(2, 40)).cumsum(axis=1)
-    leans = leaning([branch(thing, robot, thing - robot)], 0, 1, 2)
-    assert leans[0] < 0.5
-    assert leans[1] > 0.9
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_difference_is_known_by_the_thing_and_the_place(sign):
+    thing, place, other = np.random.default_rng(0).normal(size=(3, 40))
+    states = np.stack([thing, place, other, sign * (thing - place)], axis=1)
+    kinds = [Kind.OBJECT, Kind.ROBOT, Kind.ROBOT, Kind.ROBOT]
+    found = differences(states, kinds, states.std(axis=0))
+    # thing = place + (thing - place): either of the two may be the place
+    assert found == {(0, 1): 3} | ({(0, 3): 1} if sign > 0.0 else {})
+
+
+def test_a_difference_from_the_gripper_is_told():
+    found = found_in("music_tf/PointPush-v0")
+    assert found.relations == {6: "difference of 3 and 0", 7: "difference of 4 and 1"}
 
 
 def test_episodes_that_are_too_short_are_refused_with_what_came_or_broke(odd):
@@ -194,7 +209,7 @@ def test_episodes_that_are_too_short_are_refused_with_what_came_or_broke(odd):
         found_in(ODD)
 
 
-@pytest.mark.parametrize(("env_id", "kind"), [(COUNTING, Kind.CLOCK), (FORGETFUL, Kind.NOISE)])
+@pytest.mark.parametrize(("env_id", "kind"), [(COUNTING, Kind.MOVER), (FORGETFUL, Kind.NOISE)])
 def test_what_no_action_moves_is_said(env_id, kind):
     found = found_in(env_id)
     assert kind in found.kinds

@@ -16,7 +16,7 @@ SIZES = {
     **{"speed": 2, "disc_speed": 2, "action": 2, "clock": 1, "constant": 1, "mover": 2},
     **{"noise": 2, "fresh_noise": 2, "contact": 1, "lamp": 1, "yaw": 2, "far_unit": 2},
     **{"egocentric": 2, "slider": 1, "block": 1, "mixed": 4},
-    **{"point_before": 2, "disc_before": 2, "point_again": 2},
+    **{"point_before": 2, "disc_before": 2, "point_again": 2, "point_long_before": 2},
 }
 """Columns of each group."""
 OTHERS = (
@@ -68,14 +68,15 @@ class Layout(gymnasium.Env[Any, Any]):
         self.disc = self.point + far * np.array([np.cos(angle), np.sin(angle)])
         if self.axes == 1:
             self.point[1] = self.disc[1] = 0.0
-        self.before, self.disc_before, self.action = self.point, self.disc, np.zeros(2)
+        self.long_before = self.before = self.point
+        self.disc_before, self.action = self.disc, np.zeros(2)
         return self.observe(), {}
 
     def step(self, action):
         self.steps += 1
         self.waiting.append(np.resize(action, 2) * (np.arange(2) < self.axes))
         self.action = self.waiting.pop(0)
-        self.before, self.disc_before = self.point, self.disc
+        self.long_before, self.before, self.disc_before = self.before, self.point, self.disc
         self.point = np.clip(self.point + STEP * self.action, -1.5, 1.5)
         self.disc, self.second = self.pushed(self.disc), self.pushed(self.second)
         if "grasped" in self.habits:
@@ -123,6 +124,7 @@ WAYS = {
     "slider": lambda world: world.point[0],
     "block": lambda world: world.disc[0],
     "point_before": lambda world: world.before,
+    "point_long_before": lambda world: world.long_before,
     "disc_before": lambda world: world.disc_before,
     "point_again": lambda world: world.point,
     "mixed": lambda world: np.stack([world.point, world.disc], axis=1),
