@@ -1,4 +1,4 @@
-"""Does an environment repeat itself under one seed? Only then is a run on it exact."""
+"""Does an environment step, and repeat itself under one seed? Only then is a run on it exact."""
 
 import itertools
 import math
@@ -12,6 +12,8 @@ from music_tf.errors import EnvironmentFault
 from music_tf.types import Array
 
 _STEPS = 30
+_EPISODES = 4
+"""Of which one must get beyond its first step."""
 _SECONDS = 0.3
 """What the first of three episodes may take where a run waits for the answer."""
 
@@ -42,6 +44,22 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | Non
         if not np.array_equal(*pair):
             return step
     return None
+
+
+def check_steps(envs: LockstepEnvs) -> None:
+    """Checks that an episode gets beyond its first step, in the first of the environments.
+
+    Raises:
+        EnvironmentFault: None of a few does.
+    """
+    still, fault = np.zeros((1, envs.spec.action_dim), np.float32), ""
+    for seed in range(_EPISODES):
+        envs.reset([0], [seed])
+        fault = envs.step(still, [0]).faults[0] or ""
+        if not fault:
+            return
+    episodes = f"{_EPISODES} episodes failed in their first step"
+    raise EnvironmentFault(f"{episodes}, the last with\n{fault}")
 
 
 def repeats_itself(envs: LockstepEnvs) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from music_tf.config.start import other_source
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.envs.repeating import repeats_itself
+from music_tf.envs.repeating import check_steps, repeats_itself
 from music_tf.errors import FROM_USERS, EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.gate import success_rate
 from music_tf.process.launcher import launch_words
@@ -242,9 +242,10 @@ class Session:
                     envs.close()
 
     def _try_environment(self) -> None:
-        """Resets once before anything is stored; reports an environment that does not repeat."""
+        """Tries a step before anything is stored; reports an environment that does not repeat."""
         config, envs = self._config, self._trainer.envs
         envs.reset([0], [0])
+        fail_together(lambda: check_steps(envs) if self._comm.is_root else None, self._comm)
         if self._comm.is_root and not (config.env.remake or repeats_itself(envs)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])

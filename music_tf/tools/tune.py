@@ -21,7 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -30,8 +30,10 @@ import numpy as np
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
 from music_tf.config.terms import PaidConfig
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import with_registered_world
 from music_tf.envs.registry import lookup, no_split
+from music_tf.envs.repeating import check_steps
 from music_tf.errors import EXIT_DONE, EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.hints import hints_of
 from music_tf.process.children import check_extra
@@ -187,13 +189,16 @@ def check_task(search: Search) -> None:
 
     Raises:
         UsageError: The environment is unknown, or a reward needs surroundings that nobody names.
-        EnvironmentFault: A package that it needs is missing.
+        EnvironmentFault: A package that it needs is missing, or it does not reset or step.
     """
     config = with_registered_world(parse_train(search.typed({})).config)
     info = lookup(search.env_id)
     controls = any(isinstance(term, PaidConfig) for term in config.rewards.values())
     if controls and not config.world.agent and info.split is None:
         raise no_split(search.env_id, info)
+    with closing(LockstepEnvs(search.env_id, 1, config.env, world=config.world)) as envs:
+        envs.hush()
+        check_steps(envs)
 
 
 class Tuner:
@@ -656,7 +661,8 @@ def _inside(value: Any, dimension: Any) -> bool:
 def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]) -> list[str]:
     """Returns what a search has found, in lines; the last one trains with it."""
     best, lines = tuner.best, []
-    counts = f"{tuner.ended} trials, best score {tuner.study.best_value:.4g}"
+    trials = f"{tuner.ended} trial{'s' * (tuner.ended != 1)}"
+    counts = f"{trials}, best score {tuner.study.best_value:.4g}"
     lines.append(f"{counts} ({' or '.join(search.metrics)}, mean of the last {_LAST})")
     for name, values in checked.items():
         if values:

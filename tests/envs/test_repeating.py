@@ -5,7 +5,8 @@ import pytest
 
 from music_tf.envs import repeating
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.repeating import first_difference, repeats_itself
+from music_tf.envs.repeating import check_steps, first_difference, repeats_itself
+from music_tf.errors import EnvironmentFault
 from tests.kit.odd import ODD
 
 
@@ -25,6 +26,16 @@ def test_what_breaks_is_left_to_training(odd, fault):
     envs = LockstepEnvs(ODD, 1)
     odd.fault = fault
     assert repeats_itself(envs)
+
+
+def test_an_environment_that_never_steps_is_refused_and_one_that_breaks_later_is_not(odd):
+    envs = LockstepEnvs(ODD, 1)
+    check_steps(envs)
+    odd.fault = "exception"  # at a later step
+    check_steps(envs)
+    odd.fault = "four"
+    with pytest.raises(EnvironmentFault, match=r"4 episodes failed .* first step.*\n.*step 1:"):
+        check_steps(envs)
 
 
 def test_a_slow_environment_is_not_played_to_the_end(odd, monkeypatch):

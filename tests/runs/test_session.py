@@ -17,6 +17,7 @@ from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
 from music_tf.envs.member import PlainMember
+from music_tf.envs.toys import PointReach
 from music_tf.errors import EnvironmentFault, NumbersFault, Stopped, UsageError
 from music_tf.process import signals, watchdog
 from music_tf.process.signals import since_launch
@@ -560,6 +561,11 @@ def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(PlainMember, "reset", lambda *given: 1 / 0)
         with pytest.raises(EnvironmentFault, match="reset with seed 0 fails twice"):
+            run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+    with monkeypatch.context() as broken:
+        broken.setattr(PointReach, "step", lambda *given: 1 / 0)
+        with pytest.raises(EnvironmentFault, match="episodes failed in their first step"):
             run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
     monkeypatch.setattr(gymnasium, "make", lambda *given, **options: 1 / 0)

@@ -17,6 +17,7 @@ from music_tf.tools import tune
 from music_tf.tools.spaces import METHODS, Choices, Method, Numbers, method_of, read_space
 from tests.kit.arm import ARM
 from tests.kit.cases import cases
+from tests.kit.odd import ODD
 
 optuna = pytest.importorskip("optuna")
 
@@ -146,6 +147,13 @@ def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, t
 def test_a_search_of_which_every_trial_would_fail_is_refused_at_once(root, env_id, text):
     with pytest.raises(UsageError, match=text):
         run_verb(["tune", env_id])
+    assert not root.exists()
+
+
+def test_an_environment_that_never_steps_is_refused_before_a_study_is_written(root, odd):
+    odd.fault = "four"
+    with pytest.raises(EnvironmentFault, match="4 episodes failed in their first step"):
+        run_verb(["tune", f"tests.kit.odd:{ODD}", "--method", "ddpg_her"])
     assert not root.exists()
 
 
