@@ -17,7 +17,7 @@ STUDY = Study(
     conditions=(Condition(name="disk", label="MUSIC, then four skills", recipe="sac_disk_music"),),
     shown={
         "control/skill_variance": "variance of ends by skill",
-        "control/skill_variance_chance": "by chance",
+        "coverage/displacement_cells": "kept displacement cells",
         "skill/hausdorff_mean": "mean Hausdorff distance (m)",
     },
 )
