@@ -217,10 +217,7 @@ def test_what_is_measured_changes_no_training(straight, tmp_path):
 def test_a_stage_that_a_run_does_not_have_is_refused(straight, stage, capsys):
     words = ["skills", str(straight[0]), f"--stage={stage}"]
     assert guarded(lambda: run_verb(words)) == 2
-    assert (
-        f"--stage: expected now, learned or a stage from 0 to 1, got '{stage}'"
-        in capsys.readouterr().err
-    )
+    assert f"expected now, learned or a stage from 0 to 1, got '{stage}'" in capsys.readouterr().err
 
 
 def test_every_column_is_explained_where_changing_worlds_are():

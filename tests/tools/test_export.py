@@ -231,9 +231,7 @@ def test_what_lies_outside_its_space_leaves_nothing(tmp_path, minari, monkeypatc
         importlib.import_module("minari.namespace").create_namespace(name)
     monkeypatch.setattr(counting, "LOWEST", 1.0)
     save_run(tmp_path / "run", env_id=COUNTING)
-    with pytest.raises(
-        EnvironmentFault, match=r"episode 0: the observation of step 0 is not in .*: \[\d+\. +0\.\]"
-    ):
+    with pytest.raises(EnvironmentFault, match=r"0: the observation of step 0 .*: \[\d+\. +0\.\]"):
         evaluate_run(load_run(tmp_path / "run", COUNTING), 2, export=exporter(None, "push/out-v0"))
     assert (tmp_path / "minari" / "push").exists() == there
     assert not (tmp_path / "minari" / "push" / "out-v0").exists()

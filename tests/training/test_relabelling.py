@@ -73,7 +73,5 @@ def test_a_density_learns_early_while_actions_are_random_and_nothing_else_does()
     trainer.run_cycle()
     trainer.envs.close()
     assert trainer.counters.updates == config.updates
-    assert (
-        trainer.update.shared()["parameters/phi/point/kernel"]
-        != before["parameters/phi/point/kernel"]
-    ).any()
+    kernel = "parameters/phi/point/kernel"
+    assert (trainer.update.shared()[kernel] != before[kernel]).any()
