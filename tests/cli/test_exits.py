@@ -10,6 +10,8 @@ from tests.kit.cases import cases
 from tests.kit.saved_run import write_config
 from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
 
+MPI = functools.partial(pytest.param, marks=pytest.mark.distributed)
+
 
 def raising(error):
     def action():
@@ -103,9 +105,6 @@ def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
     assert (code, output) == (2, "")
     assert errors.count("already holds a run") == 1
     assert len(errors.splitlines()) == 2
-
-
-MPI = functools.partial(pytest.param, marks=pytest.mark.distributed)
 
 
 @cases(

@@ -12,6 +12,7 @@ from tests.kit.cases import cases
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
 NEEDY = [name for name in recipes.names() if recipes.source(name)]
+TRANSFER = Start("run", ("statistics",), None, "FetchPickAndPlace-v4")
 
 
 def refusal(*arguments):
@@ -73,9 +74,6 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
 )
 def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
     assert parse_train(words.split()).start == start
-
-
-TRANSFER = Start("run", ("statistics",), None, "FetchPickAndPlace-v4")
 
 
 @cases(

@@ -19,6 +19,7 @@ from tests.kit.odd import ODD
 
 DRAWN = 30
 BESIDE = [*OTHERS[:4], "disc", "speed", "disc_speed", "action", "point"]
+FETCH = ((0, 1, 2), (3, 4, 5))
 
 
 def found_in(env_id, **arguments):
@@ -135,9 +136,6 @@ def test_no_object_is_proposed_where_there_is_none(env_id, descriptor):
     found = found_in(env_id)
     assert found.verdict == Certainty.NO_OBJECT
     assert {name: one.columns for name, one in found.proposed.items()} == {"descriptor": descriptor}
-
-
-FETCH = ((0, 1, 2), (3, 4, 5))
 
 
 @cases(

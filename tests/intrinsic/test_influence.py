@@ -23,6 +23,7 @@ from tests.kit.terms import context, gradient_of_reward, made_transition, train,
 
 NEAR, PLACE, NOISE = 1, 2, 3
 """Columns: whether the robot is near, where the object is, and what moves by itself."""
+RUN = paying(MUSIC, InfluenceConfig(samples=4, hidden_sizes=(8,)))
 
 
 def influence_term(scale=None, columns=(PLACE,), **config):
@@ -227,9 +228,6 @@ def test_numpy_and_tensorflow_agree_on_which_action_decides_most():
     foretold = term._foretold(layout.split(tf.constant(flat)), alike, tf.constant(actions))
     expected = influence_of_actions(*foretold)
     np.testing.assert_allclose(influences(arrays, states, actions), expected, rtol=1e-3, atol=1e-4)
-
-
-RUN = paying(MUSIC, InfluenceConfig(samples=4, hidden_sizes=(8,)))
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -6,6 +6,8 @@ import pytest
 from music_tf.measures.information import Information, mutual_information, paired_information
 from tests.kit.cases import cases
 
+COIN = np.repeat([0.0, 1.0], 200)[:, None]
+
 
 def column(*values):
     return np.array(values, float)[:, None]
@@ -70,9 +72,6 @@ def rest_of_both():
     generator = np.random.default_rng(0)
     moves = np.repeat([0.0, 1.0], 500)[:, None]
     return [moves * generator.normal(9.0, 1.0, (1000, 2)) for _ in range(2)]
-
-
-COIN = np.repeat([0.0, 1.0], 200)[:, None]
 
 
 @cases(

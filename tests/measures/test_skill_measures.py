@@ -17,6 +17,7 @@ LOGITS = np.array([2.0, 0.0, -1.0])
 LOG_Q = LOGITS - np.log(np.exp(LOGITS).sum())
 """(-0.169846, -2.169846, -3.169846): of three skills the first is by far the likeliest."""
 TWO = np.stack([[LOG_Q, LOG_Q], [LOG_Q, LOG_Q[::-1]]])  # [E, T, K]
+LINE = np.float32([[0, 0], [1, 0], [2, 0]])
 
 
 def test_a_diversity_return_subtracts_the_prior_and_ends_with_its_episode():
@@ -46,9 +47,6 @@ def test_a_row_of_the_matrix_counts_what_each_skill_was_named_until_the_first_en
 def test_ends_are_apart_by_the_distance_of_their_means():
     ends = np.array([[[0.0, 0.0], [2.0, 0.0]], [[1.0, 4.0], [1.0, 4.0]]])
     assert end_distances(ends).tolist() == [[0.0, 4.0], [4.0, 0.0]]
-
-
-LINE = np.float32([[0, 0], [1, 0], [2, 0]])
 
 
 def test_hausdorff_is_the_furthest_that_a_place_is_from_the_other_skill():

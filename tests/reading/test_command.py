@@ -21,6 +21,7 @@ from tests.kit.cases import cases
 from tests.kit.typos import typos
 
 FIELDS = {f.name: f for name in recipes.names() for f in fields_of(recipes.resolve(name))}
+BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symmetric, auto, got"
 
 
 def refusal(*arguments):
@@ -177,9 +178,6 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     stored = run_to_json(StoredRun("ddpg", "laptop", (), command.config))
     again, missing = config_from_json(json.loads(json.dumps(stored["config"])), "ddpg")
     assert (again, missing) == (command.config, ())
-
-
-BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symmetric, auto, got"
 
 
 @cases(

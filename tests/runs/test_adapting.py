@@ -26,6 +26,7 @@ from tests.kit.sessions import command_of, run_session
 from tests.kit.cases import cases
 
 WORDS = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
+OWN = f"{encoders.HERE}:pooled"
 
 
 def trained(path, **changes):
@@ -324,7 +325,6 @@ def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path, change
     assert not (tmp_path / "run").exists()
 
 
-OWN = f"{encoders.HERE}:pooled"
 
 
 @cases("changes", 

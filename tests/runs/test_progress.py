@@ -12,6 +12,8 @@ from music_tf.runs import progress
 from music_tf.runs.progress import Progress
 from tests.kit.cases import cases
 
+SUCCESS = Telling("eval/success_rate", "success")
+
 
 class Terminal(io.StringIO):
     def isatty(self):
@@ -26,7 +28,6 @@ def nobody_launched_us(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-SUCCESS = Telling("eval/success_rate", "success")
 
 
 def shown(file, **options):

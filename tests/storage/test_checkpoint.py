@@ -20,6 +20,7 @@ from tests.kit.forged import archived, reseal, saved_array
 from tests.kit.saved_run import load_weights
 
 WORKERS = ["worker_0000", "worker_0001"]
+CALLS = ["fsync", "rename", "mkdir", "unlink", "rmdir"]
 
 
 @pytest.fixture(autouse=True)
@@ -395,8 +396,6 @@ def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog
 
 
 # --- crashes and failing disks --------------------------------------------------------------
-
-CALLS = ["fsync", "rename", "mkdir", "unlink", "rmdir"]
 
 
 class Unsynced:  # files that were opened to be written and not synced: a power cut may empty them

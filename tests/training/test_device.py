@@ -61,6 +61,7 @@ INPUTS = NetworkInputs(
     NormalizerConfig(),
     condition=2,
 )
+TWICE = dataclasses.replace(DADS, every=2, times=2)
 
 
 def trainers(config, **changes):
@@ -168,9 +169,6 @@ def test_a_full_store_is_sent_in_parts(monkeypatch):
     host, device = trainers(HER)
     play(host, device, cycles=4)
     assert_same_feed(host, device)
-
-
-TWICE = dataclasses.replace(DADS, every=2, times=2)
 
 
 @cases(

@@ -31,6 +31,7 @@ WRONG = {
     "Together": "compute_reward is wrong for many goals at once",
     "KnowsGoal": "compute_reward reads from the environment itself what other episodes change",
 }
+KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
 
 
 def rewards(env_id, settings=None):
@@ -255,9 +256,6 @@ def test_clipped_inputs_of_networks_are_reported(points):
         r"columns 0, 1 of the observation reach 0\.727616, and networks see them clipped", text
     )
     assert rehearse(config) == Rehearsed()
-
-
-KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
 
 
 @cases(

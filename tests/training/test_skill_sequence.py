@@ -21,6 +21,8 @@ from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.small import go_on
 
+EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
+
 
 def trained(trainer, epochs=None):
     """The metrics of each epoch up to one, or to the last."""
@@ -138,9 +140,6 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
         world = open_world if past == "refresh" else closed
         places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
         np.testing.assert_array_equal(trainer.terms[0].shared()["disk/past"][skill, :20], places)
-
-
-EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
 
 
 @cases(

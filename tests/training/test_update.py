@@ -37,6 +37,8 @@ from tests.kit.small import (
     trainer_of,
 )
 
+STATE = {"a": np.zeros([2, 3], np.float32), "b": np.array([1.0, 2.0]), "step": np.int64(7)}
+
 
 def same(answer):
     return answer
@@ -208,9 +210,6 @@ def test_ranks_are_compared_every_hundred_updates():
 
 def digested(arrays):
     return {n: hashlib.blake2b(a.tobytes(), digest_size=16).hexdigest() for n, a in arrays.items()}
-
-
-STATE = {"a": np.zeros([2, 3], np.float32), "b": np.array([1.0, 2.0]), "step": np.int64(7)}
 
 
 @pytest.mark.parametrize("comm", [Communicator(), Beside(lambda digests: digested(STATE))])
