@@ -64,8 +64,7 @@ def heard():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, heard):
-    """A run of two epochs, of which a callback heard."""
+def whole(tmp_path_factory, heard):  # a run of two epochs, of which a callback heard
     place = tmp_path_factory.mktemp("whole") / "run"
     return music_tf.train("ddpg_her", run_dir=place, epochs=2, callbacks=[heard], **OPTIONS)
 

@@ -26,8 +26,7 @@ from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_o
 STEPS = CollectConfig(steps=10)
 
 
-def drawn(config, count, seed=0):
-    """Conditions of many episodes of one worker."""
+def drawn(config, count, seed=0):  # conditions of many episodes of one worker
     return ConditionSampler(config, 3).begin_episodes(np.random.default_rng(seed), np.arange(count))
 
 

@@ -41,8 +41,7 @@ PAGES = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOC
 
 
 @pytest.fixture
-def pushing(tmp_path, monkeypatch):
-    """A folder with a small run of FetchPush as the latest one."""
+def pushing(tmp_path, monkeypatch):  # a folder with a small run of FetchPush as the latest one
     monkeypatch.chdir(tmp_path)
     for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # evaluate would leave them set
         monkeypatch.setenv(variable, "1")
@@ -183,13 +182,11 @@ def test_a_cell_shows_what_it_prints_its_last_value_and_its_figures(monkeypatch,
     assert (nothing, kinds(picture)) == ([], ["image/png"])
 
 
-def kinds(outputs):
-    """What a cell shows: `stdout`, or types of media."""
+def kinds(outputs):  # what a cell shows: `stdout`, or types of media
     return [kind for one in outputs for kind in (*one.get("data", ()), one.get("name")) if kind]
 
 
-def lines_of(outputs):
-    """The lines of all texts that a cell shows."""
+def lines_of(outputs):  # the lines of all texts that a cell shows
     texts = [one.get("text") or one["data"].get("text/plain", ()) for one in outputs]
     return [line for text in texts for line in text]
 
@@ -209,8 +206,7 @@ def test_every_function_that_a_page_names_is_there(page):
     assert [(path, name) for path, name in named if not _defines(sources[path], name)] == []
 
 
-def _defines(source, name):
-    """Whether a module defines a function, a class, or a method of a class."""
+def _defines(source, name):  # whether a module defines a function, a class, or a method of a class
     owner, _, method = name.rpartition(".")
     scope = ast.parse(source).body
     if owner:
@@ -219,8 +215,7 @@ def _defines(source, name):
 
 
 @pytest.fixture(scope="module")
-def settings():
-    """The names of all settings as they are typed, such as `agent.hidden-sizes`."""
+def settings():  # the names of all settings as they are typed, such as `agent.hidden-sizes`
     names = [field.name for field in fields_of(Config())]
     kinds = [*(("agent", kind) for kind in recipes.agents()), *recipes.terms().items()]
     names += [f"{group}.{f.name}" for group, kind in kinds for f in dataclasses.fields(kind)]
@@ -264,7 +259,6 @@ def test_every_page_stands_in_the_navigation_of_the_site():
     assert {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - set(listed) == set()
 
 
-def _anchors(page):
-    """The names under which a page's headings are linked."""
+def _anchors(page):  # the names under which a page's headings are linked
     headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -23,8 +23,7 @@ from tests.kit.terms import context
 SEED = 11
 
 
-def digest(*arrays):
-    """Returns a hash of the bits and shapes of arrays."""
+def digest(*arrays):  # a hash of the bits and shapes of arrays
     total = hashlib.sha256()
     for array in arrays:
         values = np.ascontiguousarray(array)
@@ -33,8 +32,7 @@ def digest(*arrays):
     return total.hexdigest()[:16]
 
 
-def replay(**config):
-    """Returns a full store of two workers, after more episodes than it has room for."""
+def replay(**config):  # a full store of two workers, after more episodes than it has room for
     settings = ReplayConfig(**{"capacity": 30, "batch_size": 16, "relabel_k": 4.0, **config})
     shards = {worker: Shard(SPEC, 2, settings, [0, 3]) for worker in (0, 3)}
     store = ReplayBuffer(shards, settings, goal_reward, 0.98, SEED)
@@ -49,8 +47,7 @@ def replay(**config):
     return store
 
 
-def contents(store):
-    """Returns which made-up episodes lie in the slots of each worker."""
+def contents(store):  # which made-up episodes lie in the slots of each worker
     return [shard.arrays["desired_goal"][: shard.size, 0] for shard in store.shards.values()]
 
 

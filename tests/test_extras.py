@@ -71,8 +71,7 @@ def descriptor(observation):
 
 
 @pytest.fixture
-def described(monkeypatch):
-    """The class behind `Described-v0`, of which all extras are known."""
+def described(monkeypatch):  # the class behind `Described-v0`, of which all extras are known
     gymnasium.register(id=DESCRIBED, entry_point=Described, max_episode_steps=EPISODE_STEPS)
     declare(monkeypatch, EXTRAS)
     monkeypatch.setattr(Described, "fault", "")
@@ -255,8 +254,7 @@ def test_a_stride_is_the_way_over_the_last_steps_or_since_the_start(descriptor):
     assert stride(envs.step(right[:1], [1])) == [[1.0, 0.5]]
 
 
-def read_point(environment):
-    """Where the point of Square is."""
+def read_point(environment):  # where the point of Square is
     return environment._point
 
 

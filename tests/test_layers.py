@@ -38,8 +38,7 @@ def named(path):
     return str(path.relative_to(ROOT))
 
 
-def stage_of(dotted):
-    """Returns the stage of a name inside the package, or None for another package's."""
+def stage_of(dotted):  # the stage of a name inside the package, or None for another package's
     first, *inner = dotted.split(".")
     if first != "music_tf":
         return None

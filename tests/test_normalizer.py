@@ -16,8 +16,7 @@ def normalizer(size=1, config=WIDE):
     return Normalizer(size, config, Communicator())
 
 
-def rows(*values):
-    """One component, workers by rows."""
+def rows(*values):  # one component, workers by rows
     return np.float32(values)[..., None]
 
 

@@ -54,8 +54,7 @@ def requirements(metadata):
     }
 
 
-def commands(target, *variables):
-    """Returns what `make target` would run, without running it."""
+def commands(target, *variables):  # what `make target` would run, without running it
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = ended("make", "--no-print-directory", "--dry-run", target, *variables, env=clean)
     assert done.returncode == 0, done.stderr
@@ -76,16 +75,14 @@ def test_every_package_is_shipped_and_typed(metadata):
     assert {f"music_tf/weights/push/{name}" for name in AGENT} <= set(shipped)
 
 
-def run(*words, cwd=ROOT, **options):
-    """Runs a program; what it writes is shown where it fails."""
+def run(*words, cwd=ROOT, **options):  # runs a program; what it writes is shown where it fails
     done = ended(*map(str, words), cwd=cwd, timeout=250, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel that is built from the sdist, outside the repository."""
+def wheel(tmp_path_factory):  # the wheel that is built from the sdist, outside the repository
     folder = tmp_path_factory.mktemp("built")
     source = folder / "source"
     shutil.copytree(
@@ -136,8 +133,7 @@ def bare(wheel, requirements, tmp_path_factory):
 
 
 @pytest.fixture
-def inside(bare, tmp_path):
-    """Runs a program of the bare environment in an empty folder."""
+def inside(bare, tmp_path):  # runs a program of the bare environment in an empty folder
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 

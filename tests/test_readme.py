@@ -97,14 +97,12 @@ def test_a_recipe_stands_in_the_file_that_the_readme_names():
             assert getattr(module, name).__module__ == module.__name__
 
 
-def results_of(name):
-    """Returns the stored runs of a condition, by seed."""
+def results_of(name):  # the stored runs of a condition, by seed
     files = sorted((ROOT / "experiments" / "results").glob(f"{name}_seed*.csv"))
     return {int(file.stem.partition("_seed")[2]): read_result(file) for file in files}
 
 
-def finals_of(name, metric, policy="ours"):
-    """Returns a measure at the end of each seed."""
+def finals_of(name, metric, policy="ours"):  # a measure at the end of each seed
     group = "zero_shot" if metric == REACHED else "final_100_episodes"
     finals = [result.details[group] for result in results_of(name).values()]
     return [final[policy][metric] for final in finals]
@@ -116,8 +114,7 @@ def controls(result):
     return bool(np.any(moved & (result.columns["eval/object_on_support_rate"] >= 0.8)))
 
 
-def shown_for(values, metric):
-    """Returns a result as the table shows it, with its 95 % interval."""
+def shown_for(values, metric):  # a result as the table shows it, with its 95 % interval
     if metric == LIFT:  # a share of seeds, with the exact interval of Clopper and Pearson
         count, seen = sum(value >= 0.5 for value in values), len(values)
         low = stats.beta.ppf(0.025, count, seen - count + 1)

@@ -21,8 +21,7 @@ BROKEN = """
 """
 
 
-def build(folder, site):
-    """Builds the site of a folder; returns the exit status and what was said."""
+def build(folder, site):  # builds the site of a folder; returns the exit status and what was said
     program = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(

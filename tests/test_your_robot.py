@@ -24,8 +24,7 @@ SMALL = (
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder of a user's with the page's module in it."""
+def folder(tmp_path, monkeypatch):  # a folder of a user's with the page's module in it
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "arm.py").write_text(MODULE, encoding="utf-8")
@@ -34,8 +33,7 @@ def folder(tmp_path, monkeypatch):
     gymnasium.registry.pop("ArmPush-v0", None)
 
 
-def of_clocks(text):
-    """A text without the seconds that something took."""
+def of_clocks(text):  # a text without the seconds that something took
     return re.sub(r"in \d+ s", "in S s", text)
 
 

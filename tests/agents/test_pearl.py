@@ -37,8 +37,7 @@ class PearlCase(Case):
             "belief": random(WORKERS, WORKERS * TASKS, LATENT, seed=21),
         }
 
-    def learner_draws(self):
-        """Noise as the learner draws it for one update."""
+    def learner_draws(self):  # noise as the learner draws it for one update
         generators = [np.random.default_rng(worker) for worker in range(WORKERS)]
         return {n: tf.constant(v[0]) for n, v in self.learner.draws(generators, 1, ROWS).items()}
 
@@ -54,8 +53,7 @@ def parts(case, **alone):
     return case.gradients()[0]
 
 
-def gradients_of(case, metric):
-    """Gradients by network of what a metric of the losses says."""
+def gradients_of(case, metric):  # gradients by network of what a metric of the losses says
     return case.gradient_of(
         lambda weights: case.learner.losses(
             weights, case.targets, case.batch, case.noise, tf.constant(0.0)

@@ -36,8 +36,7 @@ def state_value(case, weights, inputs):
     )
 
 
-def parts_of(case):
-    """Temperature, TD target, and target of the state value, from the Keras models."""
+def parts_of(case):  # temperature, TD target, and target of the state value, from the Keras models
     alpha = math.exp(float(case.weights["log_temperature"][0]))
     batch, chosen = case.batch, drawn(case, case.weights)
     y_q = batch.reward + batch.discount * state_value(case, case.targets, batch.next_inputs)

@@ -36,8 +36,7 @@ def launching(stub):
     )
 
 
-def launched(stub=STUB):
-    """Returns a process that launches a job, once that is ready."""
+def launched(stub=STUB):  # a process that launches a job, once that is ready
     process = subprocess.Popen(
         [sys.executable, "-c", launching(stub)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )

@@ -175,8 +175,7 @@ def test_one_rank_takes_all_cores_several_one_each_and_a_learner_what_no_actor_t
 
 
 @pytest.fixture
-def two_gpus(monkeypatch):
-    """A TensorFlow that sees two GPUs, and what it was told of them."""
+def two_gpus(monkeypatch):  # a TensorFlow that sees two GPUs, and what it was told of them
     told = []
     gpus = [types.SimpleNamespace(name=name) for name in ("first", "second")]
     config = types.SimpleNamespace(

@@ -44,8 +44,7 @@ LEARNED_PRIOR = (
 )
 
 
-def learner(actors):
-    """How a learner and some actors are started; 0: one process that does both."""
+def learner(actors):  # how a learner and some actors are started; 0: one process that does both
     return {"ranks": 1 + actors} if actors else {"how": "alone"}
 
 
@@ -53,8 +52,7 @@ def words(path, actors, *more):
     return train(path, *more, *(("--learners", 1) if actors else ()))
 
 
-def computed(path):
-    """All that a run has computed, without what only actors and clocks say."""
+def computed(path):  # all that a run has computed, without what only actors and clocks say
     own = {f"metrics/{name}" for name in OF_ACTORS}
     return {name: array for name, array in read_run(path).items() if name not in own}
 
@@ -68,8 +66,7 @@ def assert_same_bits(one, other):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """Runs of one process, by what is asked for."""
+def alone(tmp_path_factory):  # runs of one process, by what is asked for
     made, folder = {}, tmp_path_factory.mktemp("alone")
 
     def run_of(*more):

@@ -30,25 +30,21 @@ def results(tmp_path_factory):
 
 
 @pytest.fixture(params=RANKS[1:])
-def several(request, results):
-    """What ranks of one job end with, an entry a rank."""
+def several(request, results):  # what ranks of one job end with, an entry a rank
     return results[request.param]
 
 
 @pytest.fixture
-def alone(results):
-    """What one rank ends with."""
+def alone(results):  # what one rank ends with
     return results[1]
 
 
-def shared(arrays):
-    """What every rank holds alike: all but the replay of its own workers."""
+def shared(arrays):  # what every rank holds alike: all but the replay of its own workers
     own = ("touching/", "reaching_")
     return {name: array for name, array in arrays.items() if not name.startswith(own)}
 
 
-def replay(ranks, part):
-    """The replay rows of all workers, wherever they live."""
+def replay(ranks, part):  # the replay rows of all workers, wherever they live
     return {
         name: array
         for arrays, _ in ranks

@@ -24,8 +24,7 @@ MADE = {
 }
 
 
-def trained_by(made):
-    """Returns what gives the words that train in a folder."""
+def trained_by(made):  # what gives the words that train in a folder
     recipe, *options = MADE[made].split()
     words = [*WORDS.format(recipe=recipe).split(), *options]
     return lambda path, *more: [*words, *more, "--run-dir", str(path)]

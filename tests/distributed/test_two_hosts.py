@@ -24,8 +24,7 @@ def hosts():
         yield made
 
 
-def again(hosts, path):
-    """The line that goes on with a run of these tests on the same hosts."""
+def again(hosts, path):  # the line that goes on with a run of these tests on the same hosts
     return f"music-tf launch {' '.join(hosts.listed)} train --run-dir {path} --resume --learners 1"
 
 

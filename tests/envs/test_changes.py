@@ -29,8 +29,7 @@ OTHER = {
 BACK = json.dumps([{}, OTHER])
 
 
-def arrays_of(model):
-    """Copies of every array of a model and of its options."""
+def arrays_of(model):  # copies of every array of a model and of its options
     found = {}
     for prefix, owner in (("", model), ("opt.", model.opt), ("stat.", model.stat)):
         for name in (name for name in dir(owner) if not name.startswith("_")):
@@ -108,8 +107,7 @@ def test_a_body_of_the_world_stands_where_a_stage_places_it():
     assert different(before, arrays_of(model)) == set()
 
 
-def ends(envs, index=0):
-    """Where full steps to the right lead from the middle of the square."""
+def ends(envs, index=0):  # where full steps to the right lead from the middle of the square
     envs.reset([index], [0])
     for _ in range(4):
         taken = envs.step(np.ones([1, 2], np.float32), [index])

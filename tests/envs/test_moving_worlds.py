@@ -19,8 +19,7 @@ SECOND = {CROWD: [8, 9], CONVEYOR: [26]}
 """Columns of what moves by itself."""
 
 
-def played(environment, seed, actions):
-    """Observations [T + 1, O] of an episode."""
+def played(environment, seed, actions):  # observations [T + 1, O] of an episode
     first = environment.reset(seed=seed)[0]["observation"]
     return np.array([first, *(environment.step(one)[0]["observation"] for one in actions)])
 

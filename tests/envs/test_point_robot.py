@@ -13,8 +13,7 @@ from tests.kit.cases import cases
 POINT = "music_tf/PointRobot-v0"
 
 
-def played(robot, seed=3, steps=4):
-    """States, rewards and infos under one held action."""
+def played(robot, seed=3, steps=4):  # states, rewards and infos under one held action
     states, paid, infos = [robot.reset(seed=seed)[0]], [], []
     for _ in range(steps):
         state, reward, terminated, truncated, info = robot.step(np.float32([1.0, -0.5]))

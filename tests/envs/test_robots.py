@@ -66,8 +66,7 @@ def test_a_joint_that_is_not_there_is_refused():
             )
 
 
-def touches(environment, radius, angle):
-    """Whether an ant that is put there touches a block."""
+def touches(environment, radius, angle):  # whether an ant that is put there touches a block
     unwrapped, model = environment.unwrapped, environment.unwrapped.model
     environment.reset(seed=0)
     place = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.75])

@@ -23,8 +23,7 @@ WORLDS = (
 VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "python": "3"}
 
 
-def study(arguments):
-    """Returns the exit code of `music-tf study`, with this program for training."""
+def study(arguments):  # the exit code of `music-tf study`, with this program for training
     from music_tf.cli.exits import guarded
     from music_tf.tools.pool import train_missing
 
@@ -65,8 +64,7 @@ def train(words):
     return 0
 
 
-def start(words):
-    """Returns what is noted of the run that one starts from; all there have two epochs."""
+def start(words):  # what is noted of the run that one starts from; all there have two epochs
     if "--init-from" not in words:
         return None
     return {"before": {"time/env_steps": 200.0, "time/elapsed_s": 120.0}}

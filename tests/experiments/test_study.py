@@ -52,8 +52,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def keeps_handlers():
-    """A study in this very process leaves the handlers of signals behind."""
+def keeps_handlers():  # a study in this very process leaves the handlers of signals behind
     handlers = {number: signal.getsignal(number) for number in STOP}
     yield
     for number, handler in handlers.items():
@@ -69,8 +68,7 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
-def going(folder):
-    """A study whose first run has come to a checkpoint and has long to go."""
+def going(folder):  # a study whose first run has come to a checkpoint and has long to go
     write(folder)
     process = start(folder, epochs=10**6)
     wait_for((place(folder, "music") / "checkpoints/epoch_000001").exists, process)
@@ -122,8 +120,7 @@ def place(folder, condition, seed=4):
     return folder / f"runs/studies/tiny/{condition}/music_tf_PointPush-v0/seed{seed}"
 
 
-def starts(folder, condition, seed=4):
-    """Returns the command lines that a run was started with, and when."""
+def starts(folder, condition, seed=4):  # the command lines that a run was started with, and when
     lines = (place(folder, condition, seed) / "words.json").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
@@ -322,8 +319,7 @@ def test_a_run_without_a_checkpoint_begins_anew(folder):
     assert "left over" not in stored(folder, "music").read_text()
 
 
-def run_here(folder):
-    """Runs a study of stand-ins in this process."""
+def run_here(folder):  # runs a study of stand-ins in this process
     everything = (stand_in.RESULTS, 1, math.inf, stand_in.TRAINER)
     return pools.train_missing(folder / "tiny.py", *everything)
 

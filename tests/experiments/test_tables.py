@@ -38,8 +38,7 @@ MADE = "commit 0123456789012345678901234567890123456789, tensorflow 2, 2 cores o
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with the study `mine`, and where its results lie."""
+def place(tmp_path, monkeypatch):  # a folder with the study `mine`, and where its results lie
     monkeypatch.setattr(stored, "STUDIES", tmp_path)
     monkeypatch.setattr(study_pictures, "STUDIES", tmp_path)
     (tmp_path / "mine.py").write_text(STUDY)

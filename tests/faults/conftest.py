@@ -10,14 +10,12 @@ def mpirun_is_there():
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory):
-    """A run on two ranks that nothing disturbed."""
+def whole(tmp_path_factory):  # a run on two ranks that nothing disturbed
     return undisturbed(tmp_path_factory.mktemp("whole") / "run")
 
 
 @pytest.fixture(scope="session")
-def whole_alone(tmp_path_factory):
-    """The same in one process, which sums in another order."""
+def whole_alone(tmp_path_factory):  # the same in one process, which sums in another order
     return undisturbed(tmp_path_factory.mktemp("alone") / "run", how="alone")
 
 

@@ -96,8 +96,7 @@ def stored_run(recipe="sac_her"):
     return run_to_json(StoredRun(recipe, "laptop", (recipe,), recipes.resolve(recipe)))
 
 
-def places(tree, path=()):
-    """Every place in a JSON document, the outermost first."""
+def places(tree, path=()):  # every place in a JSON document, the outermost first
     yield path
     if isinstance(tree, dict | list):
         entries = tree.items() if isinstance(tree, dict) else enumerate(tree)

@@ -143,8 +143,7 @@ def headers(forger):
     forger.replace_array(npy(text, bytes(forger.pick(0, 16, 4096)), forger.pick(1, 1, 2, 3, 9)))
 
 
-def numbers(forger):
-    """Arrays of numbers that no run holds."""
+def numbers(forger):  # arrays of numbers that no run holds
     shape = forger.pick((), (1,), (4, 4), (10_000,), (0, 3))
     value = forger.pick(math.nan, math.inf, -1.0, 1e30)
     forger.replace_array(saved_array(np.full(shape, value, forger.pick(np.float32, np.float64))))
@@ -176,15 +175,13 @@ def loaded(data):
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-def rows(forger):
-    """Replay rows that lie elsewhere than the replay."""
+def rows(forger):  # replay rows that lie elsewhere than the replay
     name = forger.pick("slots", "size", "cursor", "length")
     value = forger.pick(-1, 10**6, 2**62, -(2**63))
     forger.replace_array(lambda old: saved_array(np.full_like(loaded(old), value)), name)
 
 
-def paths(forger):
-    """Manifests that point out of the checkpoint."""
+def paths(forger):  # manifests that point out of the checkpoint
     secret = forger.outside / "secret.npz"
     data = secret.read_bytes()
     forger.change_entry(
@@ -194,8 +191,7 @@ def paths(forger):
     )  # fmt: skip
 
 
-def listed(forger):
-    """Manifests with values that none has."""
+def listed(forger):  # manifests with values that none has
     if forger.random.random() < 0.3:
         return forger.change_entry(size=forger.pick(-1, True, 2**60, 1.5, [], "9"))
     content = forger.content()
@@ -204,8 +200,7 @@ def listed(forger):
     return forger.seal(content)
 
 
-def documents(forger):
-    """JSON that is deep, huge, or none, in place of any of our documents."""
+def documents(forger):  # JSON that is deep, huge, or none, in place of any of our documents
     file = forger.pick(
         forger.checkpoint / "manifest.json", forger.run / "config.json", forger.run / "lock.json"
     )
@@ -216,8 +211,7 @@ def documents(forger):
     )  # fmt: skip
 
 
-def meta(forger):
-    """Counters and logs that no run has."""
+def meta(forger):  # counters and logs that no run has
     bad = forger.pick(
         None, -1, math.nan, math.inf, 10**400, "x", [], [[]], {"a": 1}, True, [[1, 2, 3]]
     )
@@ -230,8 +224,7 @@ def meta(forger):
     forger.replace_meta(change)
 
 
-def configurations(forger):
-    """Configurations that ask for code, or for what does not exist."""
+def configurations(forger):  # configurations that ask for code, or for what does not exist
     name = forger.marker.name
     forger.outside.with_name("evil.py").write_text(f"open({str(forger.marker)!r}, 'w')")
 
@@ -251,8 +244,7 @@ def configurations(forger):
     forger.change_config(change)
 
 
-def links(forger):
-    """Links and pipes in place of what we read and write."""
+def links(forger):  # links and pipes in place of what we read and write
     name = forger.pick(
         "metrics.csv", "logs", "checkpoints", "videos", "lock.json", "config.json",
         "checkpoints/replay", f"checkpoints/{LABEL}", f"checkpoints/{LABEL}/meta.json",
@@ -267,8 +259,7 @@ def links(forger):
         path.symlink_to(forger.pick(forger.outside, forger.outside / "diary.txt", "/dev/zero"))
 
 
-def tables(forger):
-    """Tables of metrics that no run writes."""
+def tables(forger):  # tables of metrics that no run writes
     start = forger.pick(b"epoch,time/epoch,time/env_steps\n", b"", b"\xff\xfe\n")
     row = forger.pick(
         b"9" * 9000, b"1,1,inf\n", b"1,1,1e300\n", b"\0,\0\n", b"," * 10**6, b'"' * 10**6
@@ -284,8 +275,7 @@ MUST_FAIL = {objects, paths, links}
 """The others may by chance leave something that a run could have written."""
 
 
-def made(folder):
-    """A run with replay, and a trainer for its configuration to load others into."""
+def made(folder):  # a run with replay, and a trainer for its configuration to load others into
     path = folder / "run"
     config = small_config(rollouts=1)
     write_config(path, config)
@@ -337,8 +327,7 @@ def take(run, trainer):
     return codes
 
 
-def timed(run, trainer):
-    """Seconds of computing, and what `take` returns."""
+def timed(run, trainer):  # seconds of computing, and what `take` returns
     start, started = time.process_time(), time.monotonic()
     codes = take(run, trainer)
     assert time.monotonic() - started <= PATIENCE

@@ -54,8 +54,7 @@ def first(feed):
     return tf.nest.map_structure(lambda array: tf.constant(array[0]), dict(feed))
 
 
-def batch_of(episodes, count=8):
-    """The first steps of some episodes, [1, B]."""
+def batch_of(episodes, count=8):  # the first steps of some episodes, [1, B]
     return made_transition(
         observation=tf.constant(episodes.observation[None, :count, 0]),
         next_observation=tf.constant(episodes.observation[None, :count, 1]),

@@ -64,8 +64,7 @@ def replay(episodes):
     return ReplayBuffer({0: shard}, ReplayConfig(batch_size=64), goal_reward, 0.9, seed=1)
 
 
-def states_of(episodes, count=8):
-    """The first states of some episodes, [1, B]."""
+def states_of(episodes, count=8):  # the first states of some episodes, [1, B]
     return made_transition(observation=tf.constant(episodes.observation[None, :count, 0]))
 
 

@@ -17,8 +17,7 @@ SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
 RUN = paying(MUSIC, JointMotionConfig())
 
 
-def rewards_of(steps, **settings):
-    """Mixed rewards of steps [B, 6] in metres, gripper then object."""
+def rewards_of(steps, **settings):  # mixed rewards of steps [B, 6] in metres, gripper then object
     term = JointMotion(JointMotionConfig(**settings), context(SPLIT))
     before = np.full([1, len(steps), 25], 0.5, np.float32)
     after = before.copy()

@@ -296,8 +296,7 @@ def test_the_gradient_of_the_loss_agrees_with_finite_differences():
 
 
 @pytest.fixture(scope="module")
-def trained():
-    """Weights and bounds of 400 updates on walks that carry the object from half time on."""
+def trained():  # weights and bounds of 400 updates on walks that carry the object from half time on
     weights, losses = train(music(), replay_of(1.0, count=1000), 400)
     return weights, -losses
 

@@ -27,8 +27,7 @@ def steps(moving, count):
     return transitions(before, after)
 
 
-def after_one(term, batch):
-    """Gain of a term that has seen a minibatch, and what it pays there then."""
+def after_one(term, batch):  # gain of a term that has seen a minibatch, and what it pays there then
     feed = term.steady_feed(2)
     measured = term.measures(term.reward({}, batch, feed), batch, feed)
     term.adapt({name: float(tf.reduce_mean(value)) for name, value in measured.items()}, 40)

@@ -32,8 +32,7 @@ def replay(workers=2, episodes=None):
     return ReplayBuffer(shards, ReplayConfig(batch_size=16), goal_reward, 0.9, seed=1)
 
 
-def constant_logits(*logits):
-    """Weights with which the discriminator says the same of every state."""
+def constant_logits(*logits):  # weights with which the discriminator says the same of every state
     *rest, bias = weights_of(skill())["discriminator"]
     assert bias.shape == (SKILLS,)
     return {"discriminator": [tf.zeros_like(part) for part in rest] + [tf.constant(logits)]}

@@ -83,8 +83,7 @@ def test_time_is_embedded_as_a_rotated_plane_and_skills_go_where_they_are_sent(d
     assert cosine(states, conditions) > least
 
 
-def paces(recipe, slow):
-    """How far a step at full speed leads in the embedding along each axis, [2]."""
+def paces(recipe, slow):  # how far a step at full speed leads in the embedding along each axis, [2]
     states, _, points = learned(recipe, raw=True, slow=slow)
     linear = np.linalg.lstsq(states.reshape(-1, 2), points.reshape(-1, 2), rcond=None)[0]
     return np.linalg.norm(linear, axis=-1) * [1.0, slow]

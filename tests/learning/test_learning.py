@@ -12,8 +12,7 @@ from tests.kit.started import music_tf
 pytestmark = pytest.mark.slow
 
 
-def trained(run, recipe, words):
-    """The rows of metrics of a run of one thread."""
+def trained(run, recipe, words):  # the rows of metrics of a run of one thread
     options = [*words.split(), "--seed", "0", "--threads", "1", "--run-dir", str(run)]
     code, _, errors = music_tf("train", recipe, *options, seconds=280)
     assert code == 0, errors
@@ -46,8 +45,7 @@ BOX = "--env-id music_tf/UnitBox-v0"
 """Lines of its tests are those of docs/results/skills.md, which three seeds of three hold."""
 
 
-def told_apart(run, recipe, words):
-    """The last held-out log q and what else was found in the box."""
+def told_apart(run, recipe, words):  # the last held-out log q and what else was found in the box
     last = trained(run, recipe, f"{BOX} {words}")[-1]
     return float(last["skill/log_likelihood_heldout"]), last
 

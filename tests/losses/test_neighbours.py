@@ -8,8 +8,7 @@ from tests.kit.cases import cases
 PLACES = np.float32([[0, 0], [1, 0], [0, 2], [3, 0], [0, 4]])
 
 
-def distance(query, rows, k):
-    """Of one query among rows."""
+def distance(query, rows, k):  # of one query among rows
     return float(kth_nearest(tf.constant([[query]], tf.float32), tf.constant([rows]), k)[0, 0])
 
 

@@ -17,8 +17,7 @@ MEANS = np.float32([[0.0, 1.0], [2.0, -1.0], [4.0, 0.0]])
 VARIANCES = np.float32([[1.0, 0.5], [1.0, 2.0], [0.5, 1.0]])
 
 
-def raw(variances):
-    """What softplus makes these variances of."""
+def raw(variances):  # what softplus makes these variances of
     return np.log(np.expm1(variances)).astype(np.float32)
 
 

@@ -26,8 +26,7 @@ REST = 0.4
 AWAY = (0.0, 0.0, 0.9)
 
 
-def episode(gripper, places):
-    """One episode [1, T + 1, 6]; one gripper position stands for all."""
+def episode(gripper, places):  # one episode [1, T + 1, 6]; one gripper position stands for all
     gripper = np.broadcast_to(np.asarray(gripper, np.float32), (len(places), 3))
     return np.concatenate([gripper, np.asarray(places, np.float32)], axis=1)[None]
 

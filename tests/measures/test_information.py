@@ -60,8 +60,7 @@ def test_neither_scale_nor_order_matter():
     assert mutual_information(x[order], y[order]) == pytest.approx(mutual_information(x, y))
 
 
-def number_and_place():
-    """X of 0..4 and Y uniform in [X, X + 2]."""
+def number_and_place():  # X of 0..4 and Y uniform in [X, X + 2]
     generator = np.random.default_rng(0)
     x = generator.integers(5, size=(2000, 1)).astype(float)
     return x, x + generator.uniform(0, 2, (2000, 1))

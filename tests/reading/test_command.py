@@ -83,8 +83,7 @@ OTHERS = {
 }
 
 
-def changed(field):
-    """Returns a valid value that is not the field's own."""
+def changed(field):  # a valid value that is not the field's own
     if field.name in OTHERS:
         return OTHERS[field.name]
     if choices_of(field.hint):

@@ -101,8 +101,7 @@ CANNOT_BE_READ = {
 
 
 @pytest.fixture
-def own_recipe(tmp_path, monkeypatch):
-    """Writes modules of a user's, and returns the recipe of one."""
+def own_recipe(tmp_path, monkeypatch):  # writes modules of a user's, and returns the recipe of one
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
 

@@ -35,8 +35,7 @@ POLICY = ("actor", "critic", "targets")
 PRESETS = pytest.mark.parametrize("preset", recipes.PRESETS)
 
 
-def released(name, env_id=""):
-    """What the release of MUSIC has under this name."""
+def released(name, env_id=""):  # what the release of MUSIC has under this name
     return recipes.resolve(name, "music" if name == "sac_diayn" else "paper", env_id)
 
 

@@ -23,8 +23,7 @@ def shard_of(episodes, columns=(), **config):
     return Shard(SPEC, 1, ReplayConfig(capacity=episodes * STEPS, **config), columns)
 
 
-def numbers_in(shard):
-    """Which made-up episodes the filled part holds."""
+def numbers_in(shard):  # which made-up episodes the filled part holds
     return (-shard.arrays["desired_goal"][: shard.size, 0]).astype(int).tolist()
 
 

@@ -18,8 +18,7 @@ def near(achieved, goal, extras):
     return np.where(np.linalg.norm(achieved - goal, axis=-1) <= 0.5, 0.0, -1.0)
 
 
-def drawn(achieved, paid, own):
-    """Steps that achieved places on a line, of which the goal lies at 0."""
+def drawn(achieved, paid, own):  # steps that achieved places on a line, of which the goal lies at 0
     after = np.zeros(len(achieved), packed(achieved_goal=1))
     after["achieved_goal"][:, 0] = achieved
     nothing = np.zeros(len(achieved), np.float32)

@@ -39,8 +39,7 @@ def run(tmp_path_factory):
     return trained(tmp_path_factory.mktemp("adapting") / "run")
 
 
-def exit_code(words):
-    """What a command line ends with."""
+def exit_code(words):  # what a command line ends with
     with pytest.raises(SystemExit) as end:
         main(words)
     return end.value.code
@@ -141,8 +140,7 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
     assert rows["mean"]["random"] == found["test"]["random"][2]
 
 
-def evaluated(run, words):
-    """What `evaluate` writes."""
+def evaluated(run, words):  # what `evaluate` writes
     assert exit_code(["evaluate", str(run), "--episodes", "1", *words.split()]) == 0
     return json.loads((run / "evaluation.json").read_text())
 

@@ -15,8 +15,7 @@ from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config,
 from tests.kit.cases import cases
 
 
-def acts(policy, skills=1):
-    """The actions of a policy in five fixed states."""
+def acts(policy, skills=1):  # the actions of a policy in five fixed states
     observation = np.random.default_rng(0).uniform(-1, 1, (5, 8)).astype(np.float32)
     skill = np.eye(skills, dtype=np.float32)[np.zeros(5, int)]
     return policy(observation, np.zeros((5, 3), np.float32), skill, np.zeros((5, 3), np.float32))

@@ -14,8 +14,7 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 from tests.kit.cases import cases
 
 
-def learned(trainer):
-    """The rewards of a trainer by themselves, at its weights."""
+def learned(trainer):  # the rewards of a trainer by themselves, at its weights
     return Learned(
         trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
     )
@@ -31,8 +30,7 @@ def carries(observation, goal, skill, noise):
     return np.concatenate([moves, np.where(far, -1.0, 1.0)], axis=1).astype(np.float32)
 
 
-def rests(observation, goal, skill, noise):
-    """Touches nothing."""
+def rests(observation, goal, skill, noise):  # touches nothing
     return np.zeros([len(observation), 3], np.float32)
 
 

@@ -37,8 +37,7 @@ CONFIG = with_fields(
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A run of two skills, and one that stopped between them."""
+def runs(tmp_path_factory):  # a run of two skills, and one that stopped between them
     folder = tmp_path_factory.mktemp("runs")
     for name, config in (("whole", CONFIG), ("half", with_fields(CONFIG, {"max_minutes": 1e-9}))):
         run_session(command_of(config, folder / name, recipe="sac_disk"))

@@ -31,8 +31,7 @@ class Ends:  # a callback that ends a run after an epoch
             raise KeyError("enough")
 
 
-def train(path, *more, until=None):
-    """A run, perhaps ended after an epoch."""
+def train(path, *more, until=None):  # a run, perhaps ended after an epoch
     words = ["sac_disk", *OPTIONS.split(), *more, "--run-dir", str(path)]
     if "--resume" in more:
         words = [*more, "--run-dir", str(path)]

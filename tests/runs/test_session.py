@@ -61,8 +61,7 @@ def stop_after(monkeypatch):
 
 
 @pytest.fixture
-def failing_disk(monkeypatch):
-    """Lets so many checkpoints fail, from the next one on."""
+def failing_disk(monkeypatch):  # lets so many checkpoints fail, from the next one on
     commit = Checkpoints._commit
 
     def fail(times):
@@ -119,15 +118,13 @@ def summary_of(path):
     return json.loads((path / "summary.json").read_text())
 
 
-def shown_of(path):
-    """The events of a run; pictures of object paths by environment steps."""
+def shown_of(path):  # the events of a run; pictures of object paths by environment steps
     events = EventAccumulator(str(path), size_guidance={"images": 0}).Reload()
     found = events.Images(PATHS_TAG) if PATHS_TAG in events.Tags()["images"] else []
     return events, {image.step: image.encoded_image_string for image in found}
 
 
-def state_of(path):
-    """All that a checkpoint holds, but for the seconds that training took."""
+def state_of(path):  # all that a checkpoint holds, but for the seconds that training took
     restored = Checkpoints(path / "checkpoints", Communicator()).restore(["worker_0000"])
     rows = restored.shards["worker_0000"]
     replay = {n: [row for save in rows for row in save[n]] for n in rows[0] if rows[0][n].ndim}

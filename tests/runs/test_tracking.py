@@ -74,8 +74,7 @@ class Mlflow(types.ModuleType):
 
 
 @pytest.fixture
-def standing_in(monkeypatch):
-    """Puts a module in the place of a package."""
+def standing_in(monkeypatch):  # puts a module in the place of a package
     compare = session.compare
     monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
     monkeypatch.delenv("WANDB_PROJECT", raising=False)

@@ -99,8 +99,7 @@ def test_one_policy_has_no_number_and_many_columns_no_ends():
     ] * 2
 
 
-def four(environment):
-    """A descriptor of four numbers."""
+def four(environment):  # a descriptor of four numbers
     del environment
     return np.zeros(4)
 

@@ -38,8 +38,7 @@ class Made:
         self.rows = [rows([0, 1], 2), rows([0], 2, scale=2.0)]
         self.table = "time/epoch,time/fps,train/mean_q\n1,100,0.5\n2,120,\n"
 
-    def say(self, old, new):
-        """Changes the table of metrics."""
+    def say(self, old, new):  # changes the table of metrics
         self.table = self.table.replace(old, new)
 
     def write(self, directory, packed):

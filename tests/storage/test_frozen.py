@@ -30,8 +30,7 @@ NO_GOALS = np.zeros([5, 0], np.float32)
 ACTING = ("actor", "normalizer")
 
 
-def saved(path, epochs):
-    """A run of three skills in turn after some epochs, two of each skill."""
+def saved(path, epochs):  # a run of three skills in turn after some epochs, two of each skill
     trainer = trainer_of()
     for _ in range(epochs):
         trainer.run_epoch(small.go_on)
@@ -60,8 +59,7 @@ def held_to(skill, skills=3):
 
 
 @contextlib.contextmanager
-def started(skill, path, parts=ACTING):
-    """A trainer that has taken over parts of a run."""
+def started(skill, path, parts=ACTING):  # a trainer that has taken over parts of a run
     heritage = try_heritage(held_to(skill), path, parts)
     trainer = small.trainer_of(held_to(skill), seed=7)
     trainer.start_from(heritage.arrays)
@@ -139,8 +137,7 @@ def test_finished_skills_are_tried_at_a_task_each_by_its_own_actor(source, monke
     assert best == int(np.argmax(expected))
 
 
-def _walked(policy, skill):
-    """The sum of x on the way of a skill."""
+def _walked(policy, skill):  # the sum of x on the way of a skill
     point = gymnasium.make("music_tf/Square-v0")
     seen, _ = point.reset()
     total = 0.0

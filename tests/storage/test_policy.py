@@ -19,8 +19,7 @@ OBSERVATION = np.linspace(-1.0, 1.0, 8)
 GOAL = np.array([0.3, -0.2, 0.0])
 
 
-def saved(path, recipe="ddpg", **changes):
-    """A run whose normalisers have seen something."""
+def saved(path, recipe="ddpg", **changes):  # a run whose normalisers have seen something
     trainer = save_run(path, recipe, **changes)
     generator = np.random.default_rng(0)
     trainer.inputs.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)

@@ -55,8 +55,7 @@ def test_a_file_about_one_run_goes_into_it_and_one_about_several_under_the_root(
         assert place_of("curves.png", runs) == root / "curves.png"
 
 
-def begun(*words):
-    """The directory of a run that nothing has refused."""
+def begun(*words):  # the directory of a run that nothing has refused
     directory = prepare_directory(parse_train(list(words)))
     link_latest(directory)
     return directory

@@ -56,8 +56,7 @@ def task_run(tmp_path_factory):
     return path / "checkpoints", trained(path, HER)
 
 
-def started(config, source, parts):
-    """A trainer of another seed that starts from parts of a source."""
+def started(config, source, parts):  # a trainer of another seed that starts from parts of a source
     heritage = try_heritage(dataclasses.replace(config, seed=9), source, parts)
     trainer = trainer_of(config, seed=9)
     trainer.start_from(heritage.arrays)
@@ -86,8 +85,7 @@ def test_targets_that_are_not_taken_over_follow_their_networks(music_run):
         np.testing.assert_array_equal(target, after.shared()[name.replace("targets", "parameters")])
 
 
-def normalized_goals(trainer):
-    """What the networks of a trainer make of goals of the environment."""
+def normalized_goals(trainer):  # what the networks of a trainer make of goals of the environment
     goals = trainer.envs.reset([0, 1], [3, 4]).desired_goal
     observation = np.zeros([len(goals), trainer.envs.spec.observation_dim], np.float32)
     inputs = trainer.inputs.now(observation, goals, np.zeros([len(goals), 1], np.float32))

@@ -153,8 +153,7 @@ def told_of(env_id):
     return {check.name: check for check in check_environment(env_id)}
 
 
-def commands(check):
-    """What is to be pasted, by recipe."""
+def commands(check):  # what is to be pasted, by recipe
     lines = [line.split() for line in check.detail.splitlines() if "music-tf train" in line]
     return {words[2]: words[2:] for words in lines}
 

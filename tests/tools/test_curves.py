@@ -38,18 +38,15 @@ def run_directory(path, *words, start=None):
     return write_run(path, "ddpg_her", *words, start=start)
 
 
-def without(run, metric):
-    """The run as it would be without a metric."""
+def without(run, metric):  # the run as it would be without a metric
     return run._replace(columns={n: v for n, v in run.columns.items() if n != metric})
 
 
-def of(**settings):
-    """A run of a group `g` with some settings."""
+def of(**settings):  # a run of a group `g` with some settings
     return RunCurves("run", "g", {}, settings)
 
 
-def line(name, seed, epochs, **more):
-    """A run of a group `g` with a seed and a number of epochs."""
+def line(name, seed, epochs, **more):  # a run of a group `g` with a seed and a number of epochs
     return RunCurves(name, "g", {"time/env_steps": np.zeros(epochs)}, seed=seed, **more)
 
 
@@ -188,8 +185,7 @@ def test_other_settings_always_make_another_label():
 # What is drawn of them.
 
 
-def summary(*ups):
-    """Middle, low and high of curves from 0 to 1 with these heights at both ends."""
+def summary(*ups):  # middle, low and high of curves from 0 to 1 with these heights at both ends
     middle, low, high = curves.summary_of([Curve(np.arange(2.0), np.full(2, up)) for up in ups])
     return middle.up[0], low[0], high[0]
 
@@ -276,8 +272,7 @@ def test_runs_without_any_of_the_metrics_are_named(tmp_path):
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    """The figures that are saved, in order."""
+def drawn(monkeypatch):  # the figures that are saved, in order
     figures, save = [], Figure.savefig
 
     def saved(figure, *arguments, **named):

@@ -34,8 +34,7 @@ def played(run):
 
 
 @pytest.fixture(scope="module")
-def found(run, tmp_path_factory):
-    """The archive of six episodes."""
+def found(run, tmp_path_factory):  # the archive of six episodes
     path = tmp_path_factory.mktemp("archive") / "episodes.npz"
     evaluate_run(load_run(run), 6, export=exporter(path, None))
     with np.load(path, allow_pickle=False) as archive:

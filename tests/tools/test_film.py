@@ -84,8 +84,7 @@ def runs(tmp_path_factory):
 
 
 @pytest.fixture
-def written(monkeypatch):
-    """The lines of text that are drawn, in order."""
+def written(monkeypatch):  # the lines of text that are drawn, in order
     texts, line = [], film.line
 
     def noted(text, *arguments, **named):
@@ -96,8 +95,7 @@ def written(monkeypatch):
     return texts
 
 
-def gif(path):
-    """The size of a gif, how many milliseconds it lasts, and its first and last picture."""
+def gif(path):  # the size of a gif, how many milliseconds it lasts, and its first and last picture
     with Image.open(path) as shown:
         first, milliseconds = np.asarray(shown.convert("RGB")), 0
         for number in range(shown.n_frames):
@@ -538,8 +536,7 @@ def columns(values, step, lowest=0.0, highest=1.0):
     return [drawn[:, at] for at in STEP_CENTRES]
 
 
-def coloured(column):
-    """How many pixels are neither paper nor the grey of base line and cursor."""
+def coloured(column):  # how many pixels are neither paper nor the grey of base line and cursor
     return int((np.ptp(column, axis=-1) > 30).sum())
 
 

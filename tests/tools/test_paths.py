@@ -103,8 +103,7 @@ def picture_of(skills, count=None):
     return paths_from_above(episodes([[[0.1, y], [0.7, y]] for y in height], skills), INFO)
 
 
-def corner(skill, columns):
-    """Row and column of a panel's first pixel below its title."""
+def corner(skill, columns):  # row and column of a panel's first pixel below its title
     row, column = divmod(skill, columns)
     return row * (TITLE + HEIGHT + GAP) + TITLE, column * (WIDTH + GAP)
 

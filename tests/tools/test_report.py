@@ -48,8 +48,7 @@ class Page:  # a page as its reader sees it; it is well-formed XML
         names = {"src", "href", "{http://www.w3.org/1999/xlink}href"}
         return [e.attrib[name] for e in self.root.iter() for name in names & e.attrib.keys()]
 
-    def missing(self):
-        """What the page says could be added, which it does in one line at most."""
+    def missing(self):  # what the page says could be added, which it does in one line at most
         lines = self.texts("p[@class='quiet missing']")
         assert len(lines) <= 1
         return "".join(lines).removeprefix("Not here yet: ")
@@ -83,8 +82,7 @@ def make_run(path, *words, epochs=3, recipe="ddpg_music", pictures=False):
     return path
 
 
-def change(path, **changes):
-    """Lets the configuration of a run say something else."""
+def change(path, **changes):  # lets the configuration of a run say something else
     stored = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps(stored | changes))
 
@@ -105,8 +103,7 @@ def evaluate(path, epoch, **more):
     (path / "evaluation.json").write_text(json.dumps(evaluation | more))
 
 
-def save(path):
-    """Leaves a checkpoint behind, of which a page looks at the name alone."""
+def save(path):  # leaves a checkpoint behind, of which a page looks at the name alone
     (path / "checkpoints" / "epoch_000003").mkdir(parents=True)
     return path
 
@@ -136,8 +133,7 @@ WAYS = [[0.0, 0.2, -0.1], [0.01, 0.0, 0.0], ["x", 0, 1]]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The page of a run with all that there can be."""
+def whole(tmp_path_factory):  # the page of a run with all that there can be
     folder = tmp_path_factory.mktemp("whole")
     words = ("--seed", "7", "--skills", "3", "--music.gain", "42")
     run = finish(save(make_run(folder / "run", *words, pictures=True)))

@@ -66,8 +66,7 @@ def arguments(policy, count=7, seed=0):
     return given
 
 
-def renamed(given, policy):
-    """The same as the exported file calls it."""
+def renamed(given, policy):  # the same as the exported file calls it
     latent = policy.condition != "one_hot"
     return {("latent" if latent and name == "skill" else name): v for name, v in given.items()}
 
@@ -118,8 +117,7 @@ def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, t
     np.testing.assert_array_equal(own(tmp_path / "robot").act(**one), policy.act(**one))
 
 
-def own(folder):
-    """The exported policy in this process."""
+def own(folder):  # the exported policy in this process
     from music_tf.tools.robot_policy import Policy
 
     return Policy(folder / "policy.npz")

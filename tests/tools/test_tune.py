@@ -374,8 +374,7 @@ def test_a_trial_is_held_until_the_study_knows_its_score(root, trainer):
     assert not tuner._locks
 
 
-def locked(*_, **__):
-    """Fails as a full disk does."""
+def locked(*_, **__):  # fails as a full disk does
     from sqlalchemy.exc import OperationalError
 
     raise OperationalError("INSERT", {}, OSError("database or disk is full"))

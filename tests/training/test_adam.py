@@ -6,8 +6,7 @@ import tensorflow as tf
 from music_tf.training.adam import AdamState, adam_step
 
 
-def run(gradients, rates, start=None):
-    """Returns the parameters after each of the gradients [U, P]."""
+def run(gradients, rates, start=None):  # the parameters after each of the gradients [U, P]
     parameters = tf.Variable(tf.zeros([gradients.shape[1]]) if start is None else start)
     state = AdamState.zeros(parameters.numpy())
     found = []

@@ -38,8 +38,7 @@ CONFIG = with_fields(
 )
 
 
-def seen_by_epoch(trainer, epochs):
-    """The stage and the largest x of what is played in each epoch."""
+def seen_by_epoch(trainer, epochs):  # the stage and the largest x of what is played in each epoch
     found, add = [], trainer.replay.add
 
     def added(kept, cycle, priorities=None):

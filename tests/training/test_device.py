@@ -64,8 +64,7 @@ INPUTS = NetworkInputs(
 TWICE = dataclasses.replace(DADS, every=2, times=2)
 
 
-def trainers(config, **changes):
-    """Two alike but for where updates look up replay."""
+def trainers(config, **changes):  # two alike but for where updates look up replay
     host, device = (trainer_of(config, **changes) for _ in range(2))
     assert device.copy_replay() == "replay has a copy on the device, 0.00 GiB"
     return host, device

@@ -33,8 +33,7 @@ STEPS = replace(
 )
 
 
-def watched(trainer):
-    """What a trainer orders and what it knows after each cycle, from now on."""
+def watched(trainer):  # what a trainer orders and what it knows after each cycle, from now on
     ordered, after, order = [], [arrays_of(trainer.snapshot())], trainer.collector.order
 
     def noted(given):

@@ -38,8 +38,7 @@ SPEC = EnvSpec(
 )
 
 
-def played(spec, skills, steps, lengths, seed=0):
-    """Padded episodes of any numbers."""
+def played(spec, skills, steps, lengths, seed=0):  # padded episodes of any numbers
     random, count = np.random.default_rng(seed), len(lengths)
     empty = blank(spec, np.zeros([count, skills], np.float32), steps).named()
     filled = {

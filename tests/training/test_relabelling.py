@@ -15,8 +15,7 @@ FAR = paying(
 )
 
 
-def fed(share, **changes):
-    """What updates are fed after a cycle, and what conditions replay holds."""
+def fed(share, **changes):  # what updates are fed after a cycle, and what conditions replay holds
     trainer = trainer_of(with_fields(FAR, {"condition.relabel": share, **changes}))
     trainer.collect()
     shards = trainer.replay.shards.values()
@@ -26,8 +25,7 @@ def fed(share, **changes):
     return feed, acted
 
 
-def acting(conditions, acted):
-    """Which conditions [..., K] are among those that acted [E, K]."""
+def acting(conditions, acted):  # which conditions [..., K] are among those that acted [E, K]
     return np.abs(conditions[..., None, :] - acted).max(axis=-1).min(axis=-1) < 1e-6
 
 

@@ -24,8 +24,7 @@ from tests.kit.small import go_on
 EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
 
 
-def trained(trainer, epochs=None):
-    """The metrics of each epoch up to one, or to the last."""
+def trained(trainer, epochs=None):  # the metrics of each epoch up to one, or to the last
     rows = []
     while trainer.counters.epoch < (epochs or trainer.config.epochs):
         rows.append(trainer.run_epoch(go_on))
@@ -36,8 +35,7 @@ def copied(snapshot):
     return {name: array.copy() for name, array in arrays_of(snapshot).items() if name != "prior"}
 
 
-def own_numbers(trainer, kind):
-    """Of the learner's networks, flat."""
+def own_numbers(trainer, kind):  # of the learner's networks, flat
     names = [n for n in trainer.shared() if n.startswith(f"{kind}/")]
     return np.concatenate([np.ravel(trainer.shared()[name]) for name in names])
 
@@ -240,8 +238,7 @@ class Cut:  # what a run has saved at the end of each epoch, as its session keep
             shared = {name: array.copy() for name, array in trainer.shared().items()}
             self.at[trainer.counters.epoch] = shared, trainer.meta(), list(self.chain)
 
-    def resumed(self, epoch, config):
-        """A trainer that goes on from there."""
+    def resumed(self, epoch, config):  # a trainer that goes on from there
         trainer = build_trainer(config, Communicator(alone=True))
         shared, meta, chain = self.at[epoch]
         trainer.load(shared, meta)

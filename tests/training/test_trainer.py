@@ -40,8 +40,7 @@ from tests.kit.small import (
 STEPS = 30
 
 
-def saved(trainer):
-    """What a checkpoint of it holds, after the way through JSON."""
+def saved(trainer):  # what a checkpoint of it holds, after the way through JSON
     rows = {
         worker: {name: np.copy(array) for name, array in new.items()}
         for worker, new in trainer.replay.unsaved().items()
@@ -65,8 +64,7 @@ def without_times(row):
 
 
 @pytest.fixture(scope="module")
-def trained():
-    """Every configuration after two epochs, its metrics, and what the first epoch left."""
+def trained():  # every configuration after two epochs, its metrics, and what the first epoch left
     runs = {}
     for name, config in ALL.items():
         trainer = trainer_of(config)

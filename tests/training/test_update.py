@@ -57,8 +57,7 @@ class Given(NamedTuple):
     feed: Feed
     schedules: Schedules
 
-    def change(self, **fields):
-        """The same with other transitions."""
+    def change(self, **fields):  # the same with other transitions
         moved = self.feed.transitions._replace(**fields)
         return self._replace(feed=self.feed._replace(transitions=moved))
 
@@ -67,8 +66,7 @@ def run(trainer, given):
     return trainer.update.run(*given)
 
 
-def update_of(trainer, learner, terms=None):
-    """An update like the trainer's with another learner."""
+def update_of(trainer, learner, terms=None):  # an update like the trainer's with another learner
     terms = trainer.terms if terms is None else terms
     return Update(learner, terms, trainer.config.agent, 0.9, Communicator(), 2)
 
@@ -727,8 +725,7 @@ def test_a_tensor_keeps_the_memory_that_it_shares():
     assert (float(tf.reduce_max(tensor)), len(others)) == (3.0, 20)
 
 
-def learner_arrays(shared, *kinds):
-    """What belongs to actor, critic and temperature, by name."""
+def learner_arrays(shared, *kinds):  # what belongs to actor, critic and temperature, by name
     own = ("actor", "critic", "log_temperature")
     names = [f"{kind}/{one}" for kind in kinds for one in own]
     return {name: array for name, array in shared.items() if name.startswith(tuple(names))}
@@ -801,8 +798,7 @@ class Ahead(RewardTerm):
         return loss * tf.ones([2]), {"ahead/model": model * tf.ones([2])}
 
 
-def ahead(trainer, given, **settings):
-    """An update with this term alone, and what it is given."""
+def ahead(trainer, given, **settings):  # an update with this term alone, and what it is given
     terms = {"ahead": {"none": np.zeros([len(given.feed.inputs), 2, 1], np.float32)}}
     schedules = given.schedules._replace(terms={"ahead": tf.constant(1.0)})
     update = update_of(trainer, trainer.update.learner, [Ahead(**settings)])

@@ -32,8 +32,7 @@ CONTROLS = {
 """Recipes, and what each is paid."""
 
 
-def small(recipe):
-    """Options that make a run of this recipe short."""
+def small(recipe):  # options that make a run of this recipe short
     paid = recipes.resolve(recipe).rewards
     return [*WORDS.split(), *(word for term in paid for word in OF_TERMS.get(term, ()))]
 
@@ -51,8 +50,7 @@ def train(path, recipe, *words):
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory):
-    """A run and its weights for each recipe that others start from."""
+def sources(tmp_path_factory):  # a run and its weights for each recipe that others start from
     folder = tmp_path_factory.mktemp("sources")
     found = {}
     for recipe in {recipes.source(name).recipe for name in STARTED}:
