@@ -93,7 +93,7 @@ def test_all_that_is_offered_is_there():
         _ = music_tf.trian
 
 
-def test_a_run_shows_its_table_and_a_policy_that_acts(whole):
+def test_a_run_shows_its_table_a_policy_that_acts_and_a_command_line_that_means_it(whole):
     assert list(whole.metrics["epoch"]) == [1.0, 2.0]
     written = [float(row["train/critic_loss"]) for row in rows_of(whole.path)]
     np.testing.assert_array_equal(whole.metrics["train/critic_loss"], written)
@@ -102,9 +102,6 @@ def test_a_run_shows_its_table_and_a_policy_that_acts(whole):
     assert (policy.recipe, policy.epoch) == ("ddpg_her", 2)
     action = policy.act(np.zeros(policy.observation_dim), goal=np.zeros(policy.goal_dim))
     assert action.shape == (policy.action_dim,)
-
-
-def test_its_options_are_stored_as_a_command_line_that_means_the_same(whole):
     again = parse_train(json.loads((whole.path / "config.json").read_text())["arguments"])
     assert again.config.agent.hidden_sizes == (16, 16)
     assert (again.run_dir, again.config.epochs) == (whole.path, 2)

@@ -22,7 +22,7 @@ from tests.kit.sources import ROOT
 INFINITY = {"inf": math.inf}
 
 
-def test_a_hint_tells_its_kinds_its_words_and_its_notes():
+def test_a_hint_tells_its_kinds_words_and_notes_and_those_of_parameters_too():
     hint = Annotated[Literal["auto"] | float | None, "a note"]
     assert notes_of(hint) == ("a note",)
     assert is_optional(hint)
@@ -34,8 +34,6 @@ def test_a_hint_tells_its_kinds_its_words_and_its_notes():
     assert is_mapping(Mapping[str, int])
     assert not is_mapping(Sequence[int])
 
-
-def test_hints_are_those_of_parameters_too():
     def recipe(preset: Literal["small"], env_id: str) -> None: ...
 
     assert choices_of(hints_of(recipe)["preset"]) == ("small",)

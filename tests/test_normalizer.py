@@ -45,7 +45,7 @@ def test_moments_by_hand(config, values, mean, variance):
     np.testing.assert_allclose(one.moments.deviation, [np.sqrt(variance)], rtol=1e-6)
 
 
-def test_updates_add_up():
+def test_updates_add_up_to_the_moments_of_the_data():
     parts, whole = normalizer(2), normalizer(2)
     values = np.random.default_rng(0).normal(3.0, 2.0, (2, 10, 2)).astype(np.float32)
     parts.update(values[:, :4], workers=2)
@@ -53,9 +53,6 @@ def test_updates_add_up():
     whole.update(values, workers=2)
     np.testing.assert_allclose(parts.state, whole.state, rtol=1e-12)
     np.testing.assert_allclose(parts.moments.mean, whole.moments.mean, rtol=1e-6)
-
-
-def test_with_many_rows_the_moments_are_those_of_the_data():
     values = np.random.default_rng(0).normal(3.0, 2.0, (1, 100_000, 1)).astype(np.float32)
     many = normalizer()
     many.update(values, workers=1)

@@ -61,12 +61,9 @@ def commands(target, *variables):  # what `make target` would run, without runni
     return " ".join(done.stdout.split())
 
 
-def test_the_version_is_said_once_and_the_console_script_leads_to_the_command_line(metadata):
+def test_the_version_is_said_once_the_script_leads_here_and_all_is_shipped_and_typed(metadata):
     assert f"\nVersion: {music_tf.__version__}\n" in (metadata / "PKG-INFO").read_text()
     assert "music-tf = music_tf.cli:main" in (metadata / "entry_points.txt").read_text()
-
-
-def test_every_package_is_shipped_and_typed(metadata):
     shipped = (metadata / "SOURCES.txt").read_text().splitlines()
     sources = {str(path.relative_to(ROOT)) for path in (ROOT / "music_tf").rglob("*.py")}
     assert sources - set(shipped) == set()

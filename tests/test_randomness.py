@@ -23,11 +23,8 @@ def test_any_difference_gives_other_numbers(change):
     assert not set(draw(**change)) & set(draw())
 
 
-def test_worker_and_counter_are_not_interchangeable():
+def test_neither_swapped_nor_neighbouring_workers_and_counters_share_numbers():
     assert not set(draw(worker=5, counter=2)) & set(draw())
-
-
-def test_neighbouring_counters_do_not_overlap_even_after_many_draws():
     here = stream(1, "noise", 0, 0).integers(2**63, size=100_000)
     for worker, counter in ((0, 1), (1, 0)):
         there = stream(1, "noise", worker, counter).integers(2**63, size=100_000)

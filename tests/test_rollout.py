@@ -163,7 +163,7 @@ def test_goals_that_were_given_survive_a_retry_and_four_failures_end_the_run():
     play(Faulty(2, {1: 3}), constant(0, 0, 0), conditions(2), None)
 
 
-def test_exploration_adds_noise_clips_and_replaces_whole_actions():
+def test_exploration_adds_noise_of_its_size_clips_and_replaces_whole_actions():
     explore = Perturbation(
         gaussian=np.float32([[[0.3, -0.2], [0.3, -0.2]]]),
         replaced=np.array([[False, True]]),
@@ -173,9 +173,6 @@ def test_exploration_adds_noise_clips_and_replaces_whole_actions():
     # (0.9 + 0.3 -> 1, 0.1 - 0.2 = -0.1) is kept, the other row is replaced altogether
     found = explore(np.float32([[0.9, 0.1], [0.9, 0.1]]), 0, np.zeros([2, 1]))
     np.testing.assert_allclose(found, [[1.0, -0.1], [-0.7, 0.9]], rtol=1e-6)
-
-
-def test_exploration_has_the_configured_size():
     drawn = exploration(500, noise=0.2, random_probability=0.3)
     assert drawn.gaussian.std() == pytest.approx(0.2, rel=0.02)
     assert drawn.replaced.mean() == pytest.approx(0.3, abs=0.02)
@@ -205,7 +202,7 @@ def test_each_worker_explores_from_its_own_generator():
     assert (both.gaussian[:, :2] != both.gaussian[:, 2:]).any()
 
 
-def test_a_random_action_is_held_and_as_many_steps_are_random_as_without():
+def test_a_random_action_is_held_but_not_where_steps_are_collected():
     drawn = exploration(4000, random_probability=0.3, random_hold=5.0)
     assert (drawn.uniform != exploration(4000, random_hold=1.0).uniform).any()
     again = (drawn.uniform[1:] == drawn.uniform[:-1]).all(axis=-1)
@@ -214,9 +211,6 @@ def test_a_random_action_is_held_and_as_many_steps_are_random_as_without():
     np.testing.assert_allclose(share, 0.3, atol=0.03)  # 0.0072 is one deviation
     # Of the steps after a random one, 4 in 5 hold it.
     assert again[drawn.replaced[:-1]].mean() == pytest.approx(0.8, abs=0.02)
-
-
-def test_holding_random_actions_is_refused_where_steps_are_collected():
     collect, held = CollectConfig(steps=10), ExplorationConfig(random_hold=4.0)
     with pytest.raises(UsageError, match=r"random_hold: .* whole episodes, got collect\.steps 10"):
         Config(collect=collect, replay=ReplayConfig(draw="steps"), exploration=held)

@@ -57,15 +57,12 @@ def test_a_dead_link_an_unknown_heading_and_an_unknown_name_fail_the_build(copie
         assert fault in said
 
 
-def test_the_first_page_is_the_readme_with_its_film_and_links_into_the_site(site):
+def test_pages_begin_with_the_readme_and_hold_settings_of_every_learner_and_reward(site):
     page = (site / "index.html").read_text(encoding="utf-8")
     assert 'src="images/push.gif"' in page
     assert 'href="music.html"' in page
     assert 'href="docs/' not in page
     assert (site / "CITATION.cff").read_bytes() == (ROOT / "CITATION.cff").read_bytes()
-
-
-def test_settings_of_every_learner_and_reward_are_in_the_site(site):
     page = (site / "settings.html").read_text(encoding="utf-8")
     headings = set(re.findall(r"<h3[^>]*><code>(\w+)</code>", page))
     assert headings == {*recipes.terms(), *(kind.__name__ for kind in recipes.agents())}
@@ -84,13 +81,10 @@ def test_the_site_is_searched_and_no_page_loads_anything_from_elsewhere(site):
         assert [source for source in loaded if source.startswith(("http", "//"))] == []
 
 
-def test_the_form_for_bugs_asks_for_what_doctor_says():
+def test_the_form_for_bugs_asks_for_doctor_and_the_citation_names_program_and_paper():
     form = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/bug.yml").read_text(encoding="utf-8"))
     (asked,) = [part for part in form["body"] if "music-tf doctor" in part["attributes"]["label"]]
     assert asked["validations"] == {"required": True}
-
-
-def test_the_citation_names_the_program_and_the_paper():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (cited["cff-version"], cited["title"], cited["license"]) == ("1.2.0", "music_tf", "MIT")
     (paper,) = cited["references"]

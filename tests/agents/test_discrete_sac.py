@@ -18,9 +18,11 @@ VALUE = 0.25 * (1.0 + 0.1386294) + 0.75 * (1.5 + 0.0287682)
 """Of the lower of two critics, (1, 1.5), with log pi (-1.386294, -0.287682) at alpha 0.1."""
 
 
-def test_the_value_is_an_exact_expectation_over_the_choices():
+def test_the_value_is_an_exact_expectation_and_the_entropy_of_three_to_one_is_known():
     assert pytest.approx(1.4312335) == VALUE
     np.testing.assert_allclose(soft_value(Q, LOG_POLICY, ALPHA), [[VALUE]], rtol=1e-6)
+    np.testing.assert_allclose(choice_entropy(LOG_POLICY), [[0.5623351]], rtol=1e-6)
+    np.testing.assert_allclose(choice_entropy(tf.math.log([[[0.25] * 4]])), [[math.log(4)]], 1e-6)
 
 
 def test_the_policy_loss_is_minus_the_value_and_leaves_the_critics_alone():
@@ -31,11 +33,6 @@ def test_the_policy_loss_is_minus_the_value_and_leaves_the_critics_alone():
     # d/dx sum e^x (alpha x - q) = e^x (alpha x - q + alpha)
     expected = [0.25 * (-0.1386294 - 1.0 + 0.1), 0.75 * (-0.0287682 - 1.5 + 0.1)]
     np.testing.assert_allclose(by_policy[0, 0], expected, rtol=1e-5)
-
-
-def test_the_entropy_of_three_to_one():
-    np.testing.assert_allclose(choice_entropy(LOG_POLICY), [[0.5623351]], rtol=1e-6)
-    np.testing.assert_allclose(choice_entropy(tf.math.log([[[0.25] * 4]])), [[math.log(4)]], 1e-6)
 
 
 def case_of(**config):
@@ -69,15 +66,12 @@ def test_the_critics_learn_the_value_of_the_largest_number_of_an_action():
     np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
 
 
-def test_the_loss_of_critics_has_the_form_that_is_asked_for():
+def test_losses_phases_and_first_weights_are_those_that_are_asked_for():
     summed = case_of().losses().metrics["train/critic_loss"]
     halved = case_of(critic_loss="half_mean").losses().metrics["train/critic_loss"]
     np.testing.assert_allclose(halved, summed / 4, rtol=1e-6)  # of two critics, and half of it
     masked = case_of(truncated="masked").losses().metrics["train/critic_loss"]
     assert (masked.numpy() < summed.numpy()).all()  # a step of each worker is left out
-
-
-def test_phases_and_first_weights_are_those_that_are_asked_for():
     order = [phase.networks for phase in case_of(update_order="sequential").learner.phases]
     assert order == [("critic_0", "critic_1"), ("actor",), ("log_temperature",)]
     plain, other = (case_of(initializer=name).layout.initial() for name in ("glorot", "orthogonal"))

@@ -72,18 +72,14 @@ def test_ranks_of_one_role_meet_by_themselves(results, ranks, expected):
     assert [one["root"] for one in found] == [rank == 0 for rank, _, _ in expected]
 
 
-def test_the_same_weights_play_the_same_episodes_to_the_last_bit(alone, several):
+def test_the_same_weights_play_the_same_episodes_and_priorities_differ_by_rounding(alone, several):
     alone, several = (replay(job, "touching/") for job in (alone, several))
     assert alone.keys() == several.keys()
     played = [name for name in alone if not name.endswith("/priority")]
     assert len(played) == 4 * 10  # workers, arrays
     for name in played:
         np.testing.assert_array_equal(several[name], alone[name], err_msg=name)
-
-
-def test_priorities_differ_by_the_rounding_of_a_score_alone(alone, several):
     # scores are near 0.1, where neighbouring float32 numbers are 1.5e-8 apart
-    alone, several = (replay(job, "touching/") for job in (alone, several))
     names = [name for name in alone if name.endswith("/priority")]
     assert len(names) == 4
     for name in names:

@@ -56,14 +56,11 @@ def test_forces_left_behind_in_the_simulator_do_not_outlive_a_reset():
     np.testing.assert_equal(play(envs, seed=5, steps=5), first)
 
 
-def test_spec_says_sizes_split_and_length():
+def test_spec_says_sizes_split_and_length_and_a_split_beyond_them_is_refused():
     spec = LockstepEnvs("FetchPush-v4", 1).spec
     assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (25, 3, 4)
     assert spec.max_episode_steps == 50
     assert spec.split == SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
-
-
-def test_a_split_beyond_the_observation_is_refused():
     environment = make_environment("FetchReach-v4")
     info = lookup("FetchPush-v4")  # whose table has a block, and so columns up to 5
     assert describe("FetchReach-v4", environment, info).split is info.split

@@ -85,16 +85,13 @@ def test_each_environment_of_a_batch_is_the_task_that_its_reset_asks_for():
     np.testing.assert_array_equal(rewards(envs, [0, 1], None), both[::-1])
 
 
-def test_an_environment_that_is_made_anew_gets_its_task_again():
+def test_what_is_made_anew_gets_its_task_again_and_what_has_none_is_refused():
     plain, remade = LockstepEnvs(POINT, 1), LockstepEnvs(POINT, 1, EnvConfig(remake=True))
     tasks = np.array([[0.9, -0.9]])
     for _ in range(2):
         members = remade._members[0]
         np.testing.assert_array_equal(rewards(remade, [0], tasks), rewards(plain, [0], tasks))
     assert remade._members[0] is not members
-
-
-def test_an_environment_without_tasks_is_refused_with_one_that_has_some():
     envs = LockstepEnvs("music_tf/UnitBox-v0", 1)
     with pytest.raises(UsageError, match=r"family of tasks.*UnitBox(.|\n)*PointRobot-v0"):
         envs.sample_tasks(3, np.random.default_rng(0))

@@ -13,7 +13,7 @@ def act(shove, states, actions=4):
     return shove(states, None, None, np.zeros((len(states), actions), np.float32))
 
 
-def test_shove_goes_above_behind_the_object_first():
+def test_a_shove_goes_above_behind_the_object_lowers_and_drives_through_blindly():
     # The object is 0.2 m ahead in x, so the gripper goes to 0.1 m before it and 0.06 m above:
     # an offset of (0.1, 0, 0.06), and ten times that stays within the bounds.
     start = state((1.0, 0.7, 0.4), (1.2, 0.7, 0.4))
@@ -26,9 +26,6 @@ def test_shove_goes_above_behind_the_object_first():
     # by other numbers of the action: z, x, the fingers, y
     action = act(StraightShove(arm=(1, 3, 0)), start)
     np.testing.assert_allclose(action, [[0.6, 1.0, -1.0, 0.0]], atol=1e-5)
-
-
-def test_shove_lowers_and_then_drives_through_without_looking_at_the_object():
     shove = StraightShove()
     act(shove, state((1.0, 0.7, 0.4), (1.2, 0.7, 0.4)))
     lower = act(shove, state((1.1, 0.7, 0.46), (5.0, 5.0, 5.0)))

@@ -18,12 +18,9 @@ def has_command_and_commit(path):
     return bool(COMMAND.match(result.command) and COMMIT.match(result.made_with))
 
 
-def test_every_stored_result_has_its_command_and_commit():
+def test_every_result_has_command_and_commit_and_every_recipe_results_or_is_named():
     without = [path for path in RESULTS.rglob("*.csv") if not has_command_and_commit(path)]
     assert [str(path.relative_to(RESULTS)) for path in without] == []
-
-
-def test_every_recipe_has_stored_results_or_is_named_as_not_measured_yet():
     commands = [read_result(path).command for path in sorted(RESULTS.rglob("*.csv"))]
     used = {word for command in commands for word in command.split() if word in recipes.names()}
     page = (ROOT / "docs/results/not_measured.md").read_text(encoding="utf-8")

@@ -55,16 +55,13 @@ def test_networks_of_sac_cannot_start_from_those_of_ddpg(recipe):
         inherited(recipe, "FetchPush-v4", "push")
 
 
-def test_a_task_starts_from_an_agent_with_skills_and_takes_as_many():
+def test_agents_start_runs_with_skills_and_of_another_task_that_are_told_of_it():
     command = parse_train(
         ["sac_finetune_skill", "--env-id", "music_tf/Ant-v0", "--init-from", "ant"]
     )
     config = dataclasses.replace(command.config, skills=5)  # as the run itself does
     found = try_heritage(config, find_source(command.start.path), command.start.parts)
     assert found.record["parts"] == WHOLE
-
-
-def test_transfer_starts_from_the_other_task_and_tells_of_its_own():
     start = parse_train(["ddpg_music_transfer", "--init-from", "weights"]).start
     for folder, told in (("pick", 0), ("push", 1)):
         record = inherited("ddpg_music_transfer", "FetchPush-v4", folder).record

@@ -81,7 +81,7 @@ def test_a_right_answer_is_handed_on_as_it_is():
     assert heldout_of(Height({"height/top": np.float32(2.0)}), {}, None) == {"height/top": 2.0}
 
 
-def test_a_shape_that_nobody_knows_beforehand_is_asserted():
+def test_a_shape_that_nobody_knows_or_the_one_of_several_that_fits_is_asserted():
     @tf.function
     def paid(rows):
         found = tf.numpy_function(lambda values: values, [rows], tf.float32)
@@ -91,8 +91,6 @@ def test_a_shape_that_nobody_knows_beforehand_is_asserted():
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[1,32\]"):
         paid(PAID[..., None])
 
-
-def test_of_several_shapes_the_one_that_fits_is_asserted():
     @tf.function(input_signature=[tf.TensorSpec([None])])
     def lost(values):
         return loss_of(Height((values, {})), {}, {}, 2)[0]

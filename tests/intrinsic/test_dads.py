@@ -49,7 +49,7 @@ def test_the_reward_has_its_known_values():
         assert float(found) == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_reward_is_zero_where_skills_predict_alike_and_never_above_log_k():
+def test_the_reward_is_zero_where_skills_predict_alike_never_above_log_k_and_finite():
     generator = np.random.default_rng(0)
     skill = tf.one_hot(generator.integers(SKILLS, size=50), SKILLS)
     np.testing.assert_allclose(skill_dynamics_reward(tf.fill([50, 3], -7.0), skill), 0.0, atol=1e-6)
@@ -57,9 +57,6 @@ def test_the_reward_is_zero_where_skills_predict_alike_and_never_above_log_k():
     found = skill_dynamics_reward(tf.constant(densities), skill).numpy()
     assert found.max() <= math.log(3) + 1e-6
     assert found.min() < -10.0
-
-
-def test_the_reward_stays_finite_for_any_difference():
     apart = tf.constant([[0.0, -1e4, 1e4]])
     for number in range(3):
         assert np.isfinite(skill_dynamics_reward(apart, tf.one_hot([number], 3))).all()

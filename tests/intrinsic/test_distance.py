@@ -262,16 +262,13 @@ def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_go
     assert "distance/aligned" not in made.heldout(weights, episodes)
 
 
-def test_an_embedding_that_does_not_learn_pays_all_the_same():
+def test_an_embedding_at_rest_pays_all_the_same_and_a_lost_object_what_its_setting_says():
     term, episodes = distance(train=False), following(8)
     assert {network.learning_rate for network in term.networks} == {0.0}
     assert term.feed(replay(episodes), 3, 0) == {}
     loss, metrics = term.loss(weights_of(term), {})
     assert (float(loss), metrics) == (0.0, {})
     assert np.abs(term.reward(weights_of(term), batch_of(episodes), {})).max() > 0.0
-
-
-def test_a_lost_object_pays_what_its_setting_says():
     term = distance(lost_pays=-3.0)
     assert float(term.mixing.lowest(tf.constant(2.0))) == -6.0
     assert term.mixing.bounds == (-math.inf, math.inf)

@@ -183,7 +183,7 @@ def test_states_are_seen_in_units_of_random_play():
     )
 
 
-def test_it_looks_at_the_object_and_else_at_the_surroundings():
+def test_it_looks_at_the_object_else_at_the_surroundings_and_compares_no_choices():
     config = InfluenceConfig(normalize_inputs=False, hidden_sizes=(4,))
     split = SplitSpec(agent=(0, 1), surrounding=(5, 6))
     of_object = Influence(config, context(split, object=(7, 8, 9)))
@@ -193,9 +193,6 @@ def test_it_looks_at_the_object_and_else_at_the_surroundings():
         Influence(config, context())
     with pytest.raises(UsageError, match=r"influence.columns: expected .* 0 to 3, got 25"):
         influence_term(columns=(25,))
-
-
-def test_choices_have_no_random_actions_to_compare():
     with pytest.raises(UsageError, match="influence: compares random actions of a box"):
         paying(recipes.resolve("skills_controller"), InfluenceConfig())
 

@@ -24,7 +24,7 @@ def test_a_term_is_scaled_clipped_shifted_and_weighted_in_this_order():
     np.testing.assert_allclose(mixed(MUSIC, [-0.1, 1e-4, 0.3], 0.5), [-0.5, -0.25, 0.0], atol=1e-6)
 
 
-def test_a_logarithm_goes_on_rising_where_a_clip_pays_no_more():
+def test_a_logarithm_goes_on_rising_where_a_clip_does_not_and_keeps_the_order_of_steps():
     rising = Mixing(3000.0, (0.0, 4.0), 0.0, ((0.0, 1.0),), "log")
     # log(1 + 3000 m): 0 below 0, log 4 at a millinat, log 16 at five, log 61 = 4.1 -> 4 at twenty
     raw = [-0.5, 0.0, 0.001, 0.005, 0.02]
@@ -34,9 +34,6 @@ def test_a_logarithm_goes_on_rising_where_a_clip_pays_no_more():
     low = rising._replace(clip=(0.0, 1.0), shift=-1.0)
     np.testing.assert_allclose(mixed(low, [0.001, 0.0], 2.0), [0.0, -2.0], atol=1e-6)
     assert (rising.bounds, low.bounds) == ((0.0, 4.0), (-1.0, 0.0))
-
-
-def test_a_logarithm_keeps_the_order_of_steps():
     raw = np.sort(np.random.default_rng(0).normal(size=200)).astype(np.float32)
     paid = paid_for(tf.constant(raw), "log", (0.0, math.inf)).numpy()
     assert (np.diff(paid[raw > 0]) > 0).all()
@@ -63,7 +60,7 @@ def test_the_skill_term_of_the_release_pays_between_minus_one_and_zero():
     )
 
 
-def test_bounds_are_the_least_and_the_most_that_a_term_can_pay_at_any_time():
+def test_bounds_are_what_a_term_can_pay_at_any_time_and_the_lowest_value_what_it_can_now():
     assert MUSIC.bounds == (-1.0, 0.0)
     # weights 0.2 and 1 times (clip + shift) = (-1, 0)
     assert MUSIC._replace(weight=PUBLISHED).bounds == (-1.0, 0.0)
@@ -74,9 +71,6 @@ def test_bounds_are_the_least_and_the_most_that_a_term_can_pay_at_any_time():
     # costs of 1 to 2, and nothing at all before epoch 5
     assert Mixing(1.0, (-1.0, 0.0), -1.0, ((5.0, 0.0), (8.0, 1.0))).bounds == (-2.0, 0.0)
     assert Mixing(1.0, (-math.inf, math.inf), 0.0, ((0.0, 0.0),)).bounds == (0.0, 0.0)
-
-
-def test_the_lowest_value_is_that_of_the_present_weight():
     assert float(MUSIC.lowest(tf.constant(0.5))) == -0.5
     turned = MUSIC._replace(weight=((0.0, 1.0), (9.0, -2.0)))  # pays from 2 down to 0 then
     assert float(turned.lowest(tf.constant(-2.0))) == 0.0

@@ -34,15 +34,12 @@ def after_one(term, batch):  # gain of a term that has seen a minibatch, and wha
     return term.gain, term.reward({}, batch, term.steady_feed(2)).numpy()
 
 
-def test_the_gain_makes_the_mean_what_was_asked_for():
+def test_the_gain_makes_the_mean_what_was_asked_for_and_is_kept_and_taken_over():
     # 1 of 4 steps moves: 0.3 / 0.25 = 1.2, of which a quarter is 0.3
     gain, scaled = after_one(joint_motion(mean=0.3), steps(1, 4))
     assert gain == pytest.approx(1.2)
     assert scaled.mean() == pytest.approx(0.3)
     assert after_one(joint_motion(mean=0.3), steps(2, 40))[0] == pytest.approx(6.0)
-
-
-def test_the_gain_of_any_term_is_kept_and_taken_over():
     term, other = joint_motion(), joint_motion()
     after_one(term, steps(1, 4))
     assert set(term.shared()) == {"scales/joint_motion"}

@@ -4,7 +4,7 @@ import pytest
 from music_tf.intrinsic.running import RunningAverage
 
 
-def test_it_begins_with_the_first_episode_and_keeps_99_of_100_parts_after_each():
+def test_it_keeps_99_of_100_parts_after_each_episode_and_goes_on_from_its_state():
     average = RunningAverage()
     assert average.follow(-3.0, 0) is None
     assert average.follow(-1.0, 4) == -2.0  # the mean over the updates by then
@@ -12,9 +12,6 @@ def test_it_begins_with_the_first_episode_and_keeps_99_of_100_parts_after_each()
     assert average.follow(5.0, 5) == pytest.approx(-1.99)
     found = average.follow(1.0, 7)  # two more episodes, with (5 + 1) / 2 each
     assert found == pytest.approx(0.99**2 * -1.99 + (1 - 0.99**2) * 3.0)
-
-
-def test_one_that_takes_over_its_state_goes_on():
     one, other = RunningAverage(), RunningAverage()
     one.follow(-3.0, 1)
     one.follow(-2.0, 1)

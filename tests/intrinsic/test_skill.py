@@ -125,14 +125,11 @@ def test_a_frozen_discriminator_has_no_loss_and_no_rate():
     assert term.networks[0].learning_rate == 0.0
 
 
-def test_the_reward_over_the_prior_has_its_known_values():
+def test_the_reward_over_the_prior_is_known_zero_for_a_guess_and_fair_on_average():
     # log softmax(2, 0, -1) = (-0.169846, -2.169846, -3.169846), and log 3 = 1.098612
     rewards = rewards_of_each_skill(constant_logits(2.0, 0.0, -1.0), subtract_prior=True)
     for found, expected in zip(rewards, (0.928766, -1.071234, -2.071234), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_the_reward_of_a_guess_is_zero_and_on_average_no_skill_pays_more_than_another_costs():
     for found in rewards_of_each_skill(constant_logits(0.7, 0.7, 0.7), subtract_prior=True):
         np.testing.assert_allclose(found, 0.0, atol=1e-6)
     rewards = list(rewards_of_each_skill(weights_of(skill()), subtract_prior=True))
@@ -184,7 +181,7 @@ def test_normalised_inputs_are_centred_and_divided():
     assert np.abs(found - term.reward(weights_of(term), batch, {})).max() > 1.0
 
 
-def test_skills_that_lie_apart_are_soon_told_apart():
+def test_skills_that_lie_apart_are_soon_told_apart_and_those_without_a_trace_guessed():
     generator = np.random.default_rng(0)
     term = skill(state="next", learning_rate=1e-2)
     weights, losses = train(term, replay(1, separated(60, generator)), 300)
@@ -192,9 +189,6 @@ def test_skills_that_lie_apart_are_soon_told_apart():
     seen = term.heldout(weights, separated(60, generator))
     assert seen["skill/accuracy_heldout"] > 0.98
     assert seen["skill/log_likelihood_heldout"] > -0.05
-
-
-def test_skills_that_leave_no_trace_are_guessed():
     generator = np.random.default_rng(0)
     term = skill(learning_rate=1e-2)
     weights, _ = train(term, replay(1, separated(300, generator, shuffled=True)), 300)
@@ -315,7 +309,7 @@ def test_the_share_of_steps_on_which_the_gate_is_open_is_logged():
     assert "skill/gate_open" in SkillConfig.metrics
 
 
-def test_the_running_log_likelihood_goes_by_episodes_and_is_saved():
+def test_the_running_log_likelihood_goes_by_episodes_where_a_gate_has_a_target():
     term = skill()
     assert "skill/log_likelihood_running" not in term.adapt({"skill/log_likelihood": -2.0}, 9, 0)
     more = term.adapt({"skill/log_likelihood": -1.0}, 9, 3)
@@ -325,9 +319,6 @@ def test_the_running_log_likelihood_goes_by_episodes_and_is_saved():
     for one in (term, again):
         more = one.adapt({"skill/log_likelihood": -0.5}, 9, 4)
         assert more["skill/log_likelihood_running"] == pytest.approx(0.99 * -1.5 - 0.005)
-
-
-def test_a_gate_without_a_target_or_with_none_to_reach_is_no_gate():
     for config in ({}, {"target": -math.inf, "margin": 1.0}):
         batch = first_update(replay().sample_transitions(1, 0))
         assert skill(**config).gate(batch) is None

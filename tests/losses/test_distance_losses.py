@@ -60,16 +60,12 @@ def test_weights_have_known_values_and_a_column_that_never_changes_has_nearly_al
     np.testing.assert_allclose(found, [16.223, -5.408, -7.408, -3.408], atol=1e-3)
 
 
-def test_weights_multiply_to_one_and_ignore_a_common_scale_of_deviations():
+def test_weights_multiply_to_one_and_no_unit_of_a_column_matters_to_steps_in_proportion():
     mean, log_deviation, change = drawn(3, 7, 5)
     assert np.abs(tf.reduce_sum(controllability_log_weights(log_deviation), -1)).max() < 1e-5
     found = squared_controllability_distance(mean, log_deviation, change)
     larger = squared_controllability_distance(mean, log_deviation + 2.5, change)
     np.testing.assert_allclose(found, larger, rtol=1e-5)
-
-
-def test_another_unit_of_a_column_changes_distances_by_a_common_factor():
-    mean, log_deviation, change = drawn(3, 7, 5)
     unit = np.float32([1.0, 1.0, 20.0, 1.0, 1.0])
     before = squared_controllability_distance(mean, log_deviation, change)
     after = squared_controllability_distance(
@@ -109,7 +105,7 @@ def test_what_a_step_is_worth_in_time(step, reward, mean, total):
     assert float(slack(step, one, mean=False, most=1e-3)) == pytest.approx(total, abs=1e-6)
 
 
-def test_codes_of_skills_sum_to_zero_and_lie_apart():
+def test_codes_of_skills_sum_to_zero_and_lie_apart_and_vectors_are_their_own():
     codes = direction(tf.eye(4), one_hot=True).numpy()
     np.testing.assert_allclose(codes[0], [1.0, -1 / 3, -1 / 3, -1 / 3], atol=1e-6)
     np.testing.assert_allclose(codes.sum(axis=-1), 0.0, atol=1e-6)
@@ -118,9 +114,6 @@ def test_codes_of_skills_sum_to_zero_and_lie_apart():
     assert (products[~np.eye(4, dtype=bool)] < 0.0).all()
     paid = inner_product_reward(tf.constant([0.2, 0.1, 0.0, -0.3]), tf.constant(codes[0]))
     assert float(paid) == pytest.approx(0.2666667, abs=1e-6)
-
-
-def test_vectors_are_their_own_direction_and_one_skill_has_none():
     vector = tf.constant([[0.6, -0.8]])
     np.testing.assert_array_equal(direction(vector, one_hot=False), vector)
     with pytest.raises(ValueError, match="one skill alone"):

@@ -65,7 +65,7 @@ def test_influence_is_none_for_equal_predictions_and_at_most_the_log_of_their_nu
     np.testing.assert_allclose(influence_of_actions(*apart), expected, atol=1e-5)
 
 
-def test_the_order_of_actions_changes_nothing():
+def test_neither_the_order_of_actions_nor_the_unit_of_what_is_foretold_matters():
     mean, variance = drawn(20, 8, 3)
     order = np.random.default_rng(1).permutation(8)
     shuffled = [tf.gather(each, order, axis=1) for each in (mean, variance)]
@@ -75,10 +75,6 @@ def test_the_order_of_actions_changes_nothing():
         tf.gather(influence_of_actions(mean, variance), order, axis=1),
         atol=1e-5,
     )
-
-
-def test_the_unit_of_what_is_foretold_changes_nothing():
-    mean, variance = drawn(20, 8, 3)
     found = influence(50.0 * mean, 2500.0 * variance)
     np.testing.assert_allclose(found, influence(mean, variance), atol=1e-4)
 

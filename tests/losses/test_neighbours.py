@@ -53,13 +53,10 @@ def test_of_any_order_of_near_and_far_rows_the_kth_is_found(count):
         np.testing.assert_array_equal(found[:, 0], np.sort(rows, axis=-1)[:, k - 1])
 
 
-def test_far_from_the_origin_a_centimetre_still_is_one():
+def test_far_off_a_centimetre_is_one_and_missing_rows_are_no_neighbours_yet():
     rows = np.float32([60.0, 40.0]) + np.float32([[0.0, 0.0], [0.01, 0.0], [0.0, 0.03]])
     for k, expected in ((1, 0.0), (2, 0.01), (3, 0.03)):
         assert distance(rows[0], rows, k) == pytest.approx(expected, abs=1e-5)
-
-
-def test_missing_rows_are_no_neighbours_while_enough_rows_exist():
     padded = np.full([1, 9, 2], FAR, np.float32)
     padded[0, :5] = PLACES
     for k in (1, 3, 5):

@@ -21,16 +21,12 @@ def raw(variances):  # what softplus makes these variances of
     return np.log(np.expm1(variances)).astype(np.float32)
 
 
-def test_a_product_adds_up_precisions_and_weighs_means_by_them():
+def test_a_product_adds_up_precisions_and_is_proportional_to_the_densities_of_factors():
     mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
     # 1 / (1 + 1 + 2), and (0 + 2 + 8) / 4; 1 / (2 + .5 + 1), and (2 - .5) / 3.5
     np.testing.assert_allclose(variance, [0.25, 1.0 / 3.5], rtol=1e-5)
     np.testing.assert_allclose(mean, [2.5, 1.5 / 3.5], rtol=1e-5)
-
-
-def test_a_product_is_proportional_to_the_densities_of_its_factors():
     library = _library().distributions
-    mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
     places = np.linspace(-2.0, 3.0, 7, dtype=np.float32)[:, None]
     product = library.Normal(mean, tf.sqrt(variance)).log_prob(places)
     factors = library.Normal(MEANS, np.sqrt(VARIANCES)).log_prob(places[:, None])
@@ -48,7 +44,7 @@ def test_a_belief_ignores_order_and_twice_the_rows_halve_its_variance():
     np.testing.assert_allclose(alone, [MEANS[0], VARIANCES[0]], rtol=1e-5)
 
 
-def test_rows_that_are_not_counted_are_as_good_as_absent():
+def test_rows_that_are_not_counted_are_absent_and_factors_without_variance_finite():
     both = [np.stack([values, values]) for values in (MEANS, raw(VARIANCES))]
     masked = product_of_gaussians(*both, np.float32([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
     without = product_of_gaussians(MEANS[[0, 2]], raw(VARIANCES[[0, 2]]))
@@ -57,9 +53,6 @@ def test_rows_that_are_not_counted_are_as_good_as_absent():
     ):
         np.testing.assert_allclose(part[0], own, rtol=1e-5)
         np.testing.assert_allclose(part[1], whole, rtol=1e-5)
-
-
-def test_factors_without_variance_stay_finite():
     mean, variance = product_of_gaussians(np.float32([[3.0], [3.0]]), np.float32([[-200.0]] * 2))
     np.testing.assert_allclose(variance, [5e-8], rtol=1e-3)
     np.testing.assert_allclose(mean, [3.0], rtol=1e-5)
@@ -112,7 +105,7 @@ def test_sure_observations_intersect_where_diagonal_factors_only_average():
     np.testing.assert_allclose(mean, [2.0, 1.0], rtol=1e-3)
 
 
-def test_the_divergence_of_a_full_covariance_is_that_of_tensorflow_probability():
+def test_a_full_divergence_is_that_of_tensorflow_probability_and_0_if_nothing_is_seen():
     library = _library().distributions
     mean, root = product_of_observations(DIRECTIONS, VALUES)
     covariance = np.linalg.inv(np.float64([[3.0, 1.0], [1.0, 6.0]])).astype(np.float32)
@@ -122,9 +115,6 @@ def test_the_divergence_of_a_full_covariance_is_that_of_tensorflow_probability()
     # half of (6 + 3) / 17 + (19^2 + 11^2) / 17^2 - 2 + log 17
     expected = 0.5 * (9 / 17 + (361 + 121) / 289 - 2.0 + math.log(17.0))
     assert float(kl_of_root(mean, root)) == pytest.approx(expected, rel=1e-4)
-
-
-def test_nothing_observed_leaves_the_prior():
     mean, root = product_of_observations(tf.zeros([4, 3]), tf.ones([4]))
     np.testing.assert_array_equal(mean, np.zeros(3))
     np.testing.assert_array_equal(root, np.eye(3))

@@ -21,14 +21,11 @@ def gaussian(samples, correlation, dimensions=1, seed=0):
     return x, correlation * x + math.sqrt(1.0 - correlation**2) * noise
 
 
-def test_four_equal_pairs_by_hand():
+def test_four_pairs_by_hand():
     # The nearest neighbour is as far in x as in y, so nothing is nearer: n_x = n_y = 0.
     # I = psi(1) + psi(4) - 2 psi(1) = psi(4) - psi(1) = 1 + 1/2 + 1/3.
     line = column(0, 1, 3, 7)
     assert mutual_information(line, line, 1) == pytest.approx(11 / 6)
-
-
-def test_four_pairs_by_hand():
     # x 0 1 3 7 with y 0 5 1 6; distances in both: 0-1 5, 0-2 3, 0-3 7, 1-2 4, 1-3 6, 2-3 5.
     # sample 0: reach 3, nearer in x: 1 (of 1, 3, 7), in y: 1 (of 5, 1, 6): n = 1, 1
     # sample 1: reach 4, in x: 1, 2 -> 2 (of 1, 2, 6), in y: 1 (of 5, 4, 1): n = 2, 1
@@ -128,7 +125,7 @@ def test_an_episode_is_never_its_own_partner():
     assert found.null.max() < 0.5
 
 
-def test_steps_after_the_end_do_not_count():
+def test_steps_after_the_end_do_not_count_and_equal_lengths_have_one_estimate():
     x, y, length, _ = movements(1.0, episodes=12)
     length = length - np.arange(12)
     spoiled = y.copy()
@@ -137,9 +134,6 @@ def test_steps_after_the_end_do_not_count():
     second = paired_information(x, spoiled, length, np.random.default_rng(0))
     np.testing.assert_array_equal(first.null, second.null)
     assert first.nats == second.nats
-
-
-def test_equally_long_episodes_have_one_estimate_from_all_their_steps():
     x, y, length, generator = movements(1.0, episodes=12)
     found = paired_information(x, y, length, generator)
     assert len(found.same) == 1

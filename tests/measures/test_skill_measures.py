@@ -20,7 +20,7 @@ TWO = np.stack([[LOG_Q, LOG_Q], [LOG_Q, LOG_Q[::-1]]])  # [E, T, K]
 LINE = np.float32([[0, 0], [1, 0], [2, 0]])
 
 
-def test_a_diversity_return_subtracts_the_prior_and_ends_with_its_episode():
+def test_a_diversity_return_subtracts_the_prior_up_to_the_logarithm_of_the_skills():
     one, other = 0.928766, -2.071234
     for skill, length, expected in (
         ((0, 0), (2, 2), (2 * one, one + other)),
@@ -29,9 +29,6 @@ def test_a_diversity_return_subtracts_the_prior_and_ends_with_its_episode():
     ):
         found = diversity_returns(TWO, np.array(skill), np.array(length))
         np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_no_step_is_worth_more_than_the_logarithm_of_the_number_of_skills():
     certain = np.log(np.array([[[1.0, 1e-30, 1e-30, 1e-30]] * 5]))
     assert diversity_returns(certain, np.array([0]), np.array([5])) == pytest.approx(5 * np.log(4))
     guess = np.full([1, 5, 4], -np.log(4))
@@ -49,15 +46,12 @@ def test_ends_are_apart_by_the_distance_of_their_means():
     assert end_distances(ends).tolist() == [[0.0, 4.0], [4.0, 0.0]]
 
 
-def test_hausdorff_is_the_furthest_that_a_place_is_from_the_other_skill():
+def test_hausdorff_is_the_furthest_place_from_the_other_skill_however_it_is_computed(monkeypatch):
     # (2, 0) is 2 from (0, 0) and sqrt(4 + 9) from (0, 3); (0, 3) is 3 from the line
     corner = np.float32([[0, 0], [0, 3]])
     found = hausdorff_distances([LINE, corner, LINE[::-1]])
     np.testing.assert_allclose(found, [[0, 3, 0], [3, 0, 3], [0, 3, 0]])
     np.testing.assert_allclose(hausdorff_distances([np.float32([[0, 0], [7, 0]]), corner])[0, 1], 7)
-
-
-def test_hausdorff_is_the_same_however_many_distances_are_in_memory(monkeypatch):
     random = np.random.default_rng(0)
     paths = [random.standard_normal([size, 3]).astype(np.float32) for size in (30, 17, 50)]
     expected, covered = hausdorff_distances(paths), coverage(paths[2])
@@ -81,16 +75,13 @@ def test_skills_are_apart_by_all_that_counts_of_their_episodes():
     assert found.coverage == pytest.approx(np.log(np.mean([2, 2, 2, 3, 2, 3])))
 
 
-def test_three_skills_have_a_nearest_one_each_and_a_mean_over_pairs():
+def test_three_skills_have_a_nearest_one_each_and_a_single_one_is_apart_from_nothing():
     found = separation([RIGHT, LEFT, np.float32([[[0], [10], [11]]] * 2)], (*ENDS, ENDS[1]))
     np.testing.assert_array_equal(found.nearest, [3, 3, 8])
     told = found.metrics()
     assert told["skill/hausdorff_mean"] == pytest.approx((3 + 8 + 11) / 3)
     assert (told["skill/hausdorff_min"], told["skill/spread"]) == (3.0, pytest.approx(1 / 3))
     assert told["disk/coverage"] == found.coverage
-
-
-def test_a_single_skill_is_apart_from_nothing():
     assert sorted(separation([LEFT], ENDS[1:]).metrics()) == ["disk/coverage", "skill/spread"]
 
 

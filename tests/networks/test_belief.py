@@ -57,14 +57,11 @@ def test_shapes_are_those_of_the_keras_model_in_its_order(encoder, kind):
     assert list(shapes.items()) == list(zip(network.weight_names, network.shapes, strict=True))
 
 
-def test_without_a_context_the_prior_is_believed():
+def test_without_a_context_the_prior_is_believed_and_a_latent_has_its_deviation():
     for deterministic, variance in ((False, [1.0, 1.0]), (True, [0.0, 0.0])):
         case = PearlCase(deterministic_latent=deterministic)
         prior = Encoder(weights_of(case), case.config.inference).prior
         assert (prior.mean.tolist(), prior.variance.tolist()) == ([0.0, 0.0], variance)
-
-
-def test_a_latent_is_the_mean_and_as_much_noise_as_there_is_deviation():
     belief = Belief(np.float32([1.0, -1.0]), np.float32([4.0, 0.0]))
     np.testing.assert_array_equal(belief.draw(np.float32([0.5, 9.0])), [2.0, -1.0])
 

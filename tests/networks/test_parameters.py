@@ -64,7 +64,7 @@ def test_a_network_applies_the_weights_handed_in_and_not_its_own(networks, layou
     np.testing.assert_array_equal(zeros, [[0.0]])
 
 
-def test_splitting_gives_back_each_weight_in_its_shape(networks, layout):
+def test_splitting_gives_back_each_weight_and_rate_in_its_shape(networks, layout):
     weights = layout.split(tf.constant(layout.initial()))
     for network in (networks[0], networks[1], networks[3]):
         for piece, variable in zip(weights[network.name], network.model.weights, strict=True):
@@ -72,23 +72,17 @@ def test_splitting_gives_back_each_weight_in_its_shape(networks, layout):
     assert weights["log_temperature"][0].shape == ()
     assert float(weights["log_temperature"][0]) == -1.5
     assert layout.size == len(layout.initial()) == sum(network.size for network in networks)
-
-
-def test_every_weight_has_the_learning_rate_of_its_network(networks, layout):
     rates = layout.split(tf.constant(layout.learning_rates()))
     for network in networks:
         found = np.concatenate([np.ravel(piece) for piece in rates[network.name]])
         np.testing.assert_array_equal(found, np.full(network.size, network.learning_rate, "f4"))
 
 
-def test_arrays_by_name_survive_a_round_trip(layout):
+def test_arrays_by_name_survive_a_round_trip_and_two_of_one_name_are_refused(layout, networks):
     flat = np.random.default_rng(1).normal(size=layout.size).astype(np.float32)
     arrays = layout.name_arrays(flat)
     shuffled = {name: arrays[name] for name in sorted(arrays)}
     np.testing.assert_array_equal(layout.flatten(shuffled), flat)
     assert layout.expected == expected_of(arrays)
-
-
-def test_two_networks_of_one_name_are_refused(networks):
     with pytest.raises(ValueError, match="share a name"):
         Layout([networks[1], networks[1]])

@@ -148,9 +148,11 @@ def own(preset, env_id):
     assert parse_train([recipe]).config.agent.depth == 4
 
 
-def test_a_recipe_of_the_program_that_is_started_is_refused():
+def test_a_recipe_of_the_started_program_or_with_settings_of_another_agent_is_refused():
     with pytest.raises(UsageError, match="another process can import, got __main__"):
         parse_train(["__main__:own"])
+    with pytest.raises(UsageError, match=r"unknown setting 'agent\."):
+        config_from_json(stored("sac"), "ddpg")
 
 
 def test_a_controller_of_an_older_version_asks_for_its_discount_no_more():
@@ -245,11 +247,6 @@ def written(directory, config):
     return directory
 
 
-def test_the_settings_of_another_agent_do_not_fit():
-    with pytest.raises(UsageError, match=r"unknown setting 'agent\."):
-        config_from_json(stored("sac"), "ddpg")
-
-
 def test_a_file_cannot_name_a_module_but_the_user_can():
     data = config_to_json(recipes.resolve("ddpg", env_id="mine:Task-v0"))
     with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
@@ -307,15 +304,12 @@ def test_a_damaged_file_is_refused_with_its_path(tmp_path, text):
         read_run(tmp_path)
 
 
-def test_nan_is_no_value(tmp_path):
+def test_nan_is_no_value_and_every_field_is_written(tmp_path):
     run = StoredRun("sac", "paper", (), recipes.resolve("sac", "paper"))
     text = json.dumps(run_to_json(run)).replace('"polyak": 0.95', '"polyak": NaN')
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(UsageError, match="NaN"):
         read_run(tmp_path)
-
-
-def test_every_field_is_written():
     config = recipes.resolve("sac")
     names = [field.name for field in dataclasses.fields(config) if field.name != "start"]
     assert list(config_to_json(config)) == names

@@ -95,7 +95,7 @@ def test_the_oldest_give_way_in_a_ring():
     assert numbers_in(straddling) == [4, 5, 2, 3]
 
 
-def test_what_is_stored_does_not_follow_its_source():
+def test_what_is_stored_or_saved_does_not_follow_its_source():
     shard, episodes = shard_of(2, columns=[0]), make_episodes(1)
     kept = {name: np.copy(getattr(episodes, name)) for name in shard.arrays}
     shard.add(episodes, rng())
@@ -104,9 +104,6 @@ def test_what_is_stored_does_not_follow_its_source():
         source[...] = 1 if source.dtype == np.bool_ else 77
         np.testing.assert_array_equal(shard.arrays[name][:1], array)
     np.testing.assert_array_equal(shard.tracks[0, :, 0], kept["observation"][0, :, 0])
-
-
-def test_saved_rows_do_not_follow_the_store():
     shard = filled(2)
     rows = shard.rows(np.array([0]))
     shard.add(make_episodes(8, 2), rng())

@@ -96,15 +96,12 @@ def test_a_visit_clears_the_context_and_keeps_the_rows():
     assert set(np.unique(others).astype(int)) == {21}
 
 
-def test_a_purge_drops_half_of_each_task_that_has_been_visited():
+def test_tasks_share_the_capacity_evenly_and_a_purge_drops_half_of_each_visited():
     store = store_of()
     for task, count in ((0, 4), (2, 8)):
         add(store, episodes(task, 1, True, (5,) * count))
     store.purge(np.random.default_rng(0))
     assert store.size == 5 * (2 + 4)
-
-
-def test_each_task_has_an_even_share_of_the_capacity():
     replay = dataclasses.replace(CONFIG.replay, capacity=3 * 12)
     store = store_of(0, dataclasses.replace(CONFIG, replay=replay))
     for visit in range(6):

@@ -124,13 +124,10 @@ def test_a_reward_that_is_rarely_wrong_is_warned_of_once(turning, caplog):
     assert "the run goes on as long as they are few" in told[0]
 
 
-def test_rewards_are_watched_where_the_task_is_paid_under_its_goal():
+def test_rewards_are_watched_where_the_task_is_paid_under_its_goal_and_change_no_number():
     assert trainer_of(HER).replay.watch is not None
     assert trainer_of(HER, goals="zero").replay.watch is None
     assert trainer_of(MUSIC, goals="environment").replay.watch is None
-
-
-def test_watching_rewards_changes_no_number():
     watched, alone = trainer_of(HER), trainer_of(HER)
     alone.replay.watch = None
     for trainer in (watched, alone):

@@ -73,7 +73,7 @@ def test_the_spread_is_the_distance_from_the_mean_of_the_same_start():
     assert end_spread(ends) == pytest.approx(1.0)
 
 
-def test_skills_explain_what_lies_between_their_means():
+def test_skills_explain_what_lies_between_their_means_and_dealt_out_ones_by_chance():
     # x: skill 0 ends at 0 and 2, skill 1 at 4 and 6; means 1 and 5, over all 3.
     # Between 2 * (4 + 4) = 16, total 9 + 1 + 1 + 9 = 20.
     ends = np.zeros((2, 2, 3), np.float32)
@@ -82,9 +82,6 @@ def test_skills_explain_what_lies_between_their_means():
     assert variance_explained(ends[:, ::-1]) == pytest.approx(0.8)
     assert variance_explained(np.full((3, 2, 3), 0.1, np.float32)) == 0.0
     assert variance_explained(ends.transpose(1, 0, 2)) == pytest.approx(0.2)
-
-
-def test_skills_dealt_out_at_random_explain_as_much_as_chance_says():
     ends = np.random.default_rng(0).standard_normal((400, 3, 5, 3)).astype(np.float32)
     mean = np.mean([variance_explained(one) for one in ends])
     assert mean == pytest.approx((3 - 1) / (3 * 5 - 1), abs=0.01)
@@ -192,9 +189,11 @@ def test_control_of_ours_stands_beside_that_of_the_random_policy():
     assert ours["control/information_p"] == pytest.approx(1 / 21)
 
 
-def test_two_judgements_are_the_same():
+def test_two_judgements_are_the_same_and_without_an_object_there_is_nothing_to_judge():
     once = evaluation()
     assert judge(once, carry, 5) == judge(once, carry, 5)
+    found = judge(evaluation("music_tf/PointReach-v0"), lambda *given: 0 * given[3], 3)
+    assert found == {"ours": {}, "random": {}}
 
 
 def test_skills_that_lead_elsewhere_explain_more_than_chance_and_one_start_says_nothing():
@@ -232,11 +231,6 @@ def test_a_linear_map_explains_what_skills_do_and_what_follows_a_direction():
     assert linearly_explained(towards, turned + noise) == pytest.approx(8.25 / 11.25, abs=0.04)
     assert linearly_explained(towards, noise) < 0.03
     assert linearly_explained(towards, np.ones([500, 3])) == 0.0
-
-
-def test_without_an_object_there_is_nothing_to_judge():
-    found = judge(evaluation("music_tf/PointReach-v0"), lambda *given: 0 * given[3], 3)
-    assert found == {"ours": {}, "random": {}}
 
 
 def test_what_was_covered_and_kept_by_ours_stands_beside_that_of_the_random_policy():

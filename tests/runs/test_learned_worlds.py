@@ -64,7 +64,7 @@ def test_each_skill_stays_in_the_table_as_it_was_and_says_where_it_was_learned(r
     assert [row["moved"] for row in rows if row["skill"] == "0"] == ["0.0"] * 4
 
 
-def test_skills_are_played_in_the_worlds_that_they_were_learned_in(runs):
+def test_skills_are_played_in_worlds_they_learned_in_and_between_two_in_the_next(runs):
     found = {}
     for stage in (LEARNED, NOW, "0"):
         loaded = load_run(runs / "whole", stage=stage)
@@ -73,9 +73,6 @@ def test_skills_are_played_in_the_worlds_that_they_were_learned_in(runs):
         assert loaded.evaluation.play(right, 4).observation[:, -1, 0].tolist() == found[stage] * 2
         loaded.envs.close()
     assert found == {LEARNED: [0.0, 10.0], NOW: [10.0, 10.0], "0": [0.0, 0.0]}
-
-
-def test_between_two_skills_the_world_is_already_that_of_the_next(runs):
     loaded = load_run(runs / "half")
     assert (loaded.saved.skills, loaded.saved.worlds, loaded.evaluation.world) == (1, (0,), 1)
     loaded.envs.close()

@@ -157,12 +157,9 @@ def test_skills_that_cannot_be_learned_so_are_refused(words, said):
     assert said in str(told.value)
 
 
-def test_a_reward_for_skills_one_by_one_needs_their_epochs():
+def test_epochs_follow_from_those_of_the_skills_which_one_by_one_must_be_said():
     with pytest.raises(UsageError, match=r"expected epochs of each, got none\n.* 4"):
         parse_train(["sac_diayn", "--rewards", "disk"])
-
-
-def test_epochs_follow_from_those_of_the_skills():
     def asked(*words):
         config = parse_train(["sac_disk", *words]).config
         return config.skills, config.epochs

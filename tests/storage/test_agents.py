@@ -218,17 +218,11 @@ def test_a_page_lists_them_with_what_they_do():
     assert table.splitlines()[2:] == rows
 
 
-def test_agents_together_are_small():
+def test_agents_are_small_and_loaded_by_name_and_each_of_their_skills_acts_by_itself():
     assert sum(path.stat().st_size for path in AGENTS.rglob("*")) < 25e6
-
-
-def test_each_skill_of_a_policy_loaded_by_name_acts_by_itself():
     policy = music_tf.load_policy("cheetah")
     acted = np.array([policy.act(np.zeros(17), skill=skill) for skill in range(policy.skills)])
     assert (acted.shape, len(np.unique(acted.round(3), axis=0))) == ((4, 6), 4)
-
-
-def test_a_policy_is_loaded_by_its_name():
     policy = music_tf.load_policy("pick")
     assert (policy.recipe, policy.env_id) == ("ddpg_music", "FetchPickAndPlace-v4")
     assert (policy.env_steps, policy.observation_dim, policy.goal_dim) == (160_000, 25, 3)

@@ -15,7 +15,7 @@ def path(tmp_path):
     return tmp_path / "music_seed3.csv"
 
 
-def test_what_a_header_says_is_read_again(path):
+def test_what_a_header_says_is_read_again_but_for_how_a_run_was_resumed(path):
     details = {"wall_s": 7.5, "before": {"time/env_steps": 500.0}}
     path.write_text(header("music-tf train ddpg", "commit 1, tensorflow 2", details) + METRICS)
     result = read_result(path)
@@ -24,9 +24,6 @@ def test_what_a_header_says_is_read_again(path):
     np.testing.assert_array_equal(result.columns["eval/success_rate"], [np.nan, 0.5])
     assert result.in_all("time/env_steps").tolist() == [1500.0, 2500.0]
     assert result.in_all("epoch").tolist() == [1.0, 2.0]  # not counted before
-
-
-def test_how_a_run_was_resumed_is_no_part_of_what_it_was_made_with(path):
     resumed = "music-tf train ddpg\n# then music-tf train --run-dir ... --resume\n# then again"
     path.write_text(header(resumed, "commit 1", {"wall_s": 7.5}) + METRICS)
     result = read_result(path)

@@ -67,7 +67,7 @@ def group(trainer, *prefixes):
     return {name: a for name, a in trainer.shared().items() if name.startswith(prefixes)}
 
 
-def test_the_parts_that_are_asked_for_are_those_of_the_source_to_the_bit(music_run):
+def test_parts_asked_for_are_those_of_the_source_and_targets_follow_their_networks(music_run):
     source, before = music_run
     after = started(FROZEN, source, ("actor", "statistics"))
     taken = ("parameters/actor/", "parameters/statistics/")
@@ -77,9 +77,6 @@ def test_the_parts_that_are_asked_for_are_those_of_the_source_to_the_bit(music_r
     assert (after.counters.epoch, after.counters.env_steps) == (0, 0)
     targets, main = (group(before, prefix) for prefix in ("targets/actor", "parameters/actor"))
     assert any((a != b).any() for a, b in zip(targets.values(), main.values(), strict=True))
-
-
-def test_targets_that_are_not_taken_over_follow_their_networks(music_run):
     after = started(HER, music_run[0], ("actor", "critic"))
     for name, target in group(after, "targets/").items():
         np.testing.assert_array_equal(target, after.shared()[name.replace("targets", "parameters")])

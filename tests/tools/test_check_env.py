@@ -180,13 +180,10 @@ def test_hindsight_needs_no_flag_for_an_arm_with_goals_and_has_no_line_without()
     assert list(commands(told_of(ARM)["next"])) == ["ddpg_music", "sac_diayn"]
 
 
-def test_what_is_known_is_compared_with_what_playing_shows():
+def test_a_known_world_is_compared_with_play_and_may_have_nothing_that_moves():
     found = told_of("music_tf/PointPush-v0")["world"].detail.splitlines()
     assert found[0] == "sure"
     assert found[-1] == "known: robot 0 1 2, surroundings 3 4 5; playing agrees"
-
-
-def test_check_env_says_that_nothing_can_be_moved():
     checks = told_of("FetchReach-v4")
     assert checks["world"].ok
     assert checks["world"].detail.startswith("no object seen: ")
@@ -194,13 +191,10 @@ def test_check_env_says_that_nothing_can_be_moved():
     assert list(commands(checks["next"])) == ["ddpg_her", "sac_diayn"]
 
 
-def test_an_observation_that_no_action_moves_fails():
+def test_what_no_action_moves_and_short_episodes_fail_with_what_came():
     check = told_of(COUNTING)["columns"]
     assert not check.ok
     assert check.cure.startswith("observe what the actions move")
-
-
-def test_short_episodes_fail_with_what_came():
     kwargs = EnvConfig(kwargs='{"groups": ["point", "disc"], "ends": 3}')
     *_, check = check_environment(LAYOUT, kwargs)
     assert (check.name, check.ok) == ("columns", False)

@@ -159,15 +159,12 @@ def test_each_run_has_a_line_whatever_its_name(tmp_path):
     assert in_groups(runs, each=True) == {n: [run] for n, run in zip(names, runs, strict=True)}
 
 
-def test_a_preset_comes_first_and_alone_makes_no_line():
+def test_a_preset_comes_first_and_alone_makes_no_line_then_the_most_telling_settings():
     laptop, paper = of(preset="laptop", polyak="0.98"), of(preset="paper", polyak="0.9")
     assert labels(laptop, paper) == ["g, preset laptop, polyak 0.98", "g, preset paper, polyak 0.9"]
     assert labels(laptop, of(preset="paper", polyak="0.98")) == ["g", "g"]
     three = [of(preset=preset, a=a) for preset, a in (("x", "0"), ("x", "1"), ("y", "2"))]
     assert labels(*three) == ["g, preset x, a 0", "g, preset x, a 1", "g, preset y, a 2"]
-
-
-def test_a_label_has_few_settings_and_the_most_telling_first():
     usual = dict.fromkeys("abcde", "0")
     runs = [of(**usual), of(**usual | {"c": "1"}), of(**usual | {"e": "2"})]
     alike = of(**{name: "1" for name in "abcde"})
@@ -190,9 +187,14 @@ def summary(*ups):  # middle, low and high of curves from 0 to 1 with these heig
     return middle.up[0], low[0], high[0]
 
 
-def test_the_interquartile_mean_cuts_a_quarter_at_each_end():
+def test_the_middle_cuts_a_quarter_at_each_end_over_the_range_of_all_seeds():
     assert summary(9, 1, 2, 3, 4, 100, 5, -50)[0] == pytest.approx(3.5)  # of 2, 3, 4, 5
     assert summary(9, 1, 2)[0] == pytest.approx(4.0)  # nothing is cut
+    long = Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
+    (across, up), *_ = curves.summary_of([long, Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))])
+    assert (across[0], across[-1]) == (2.0, 6.0)
+    # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
+    assert up[[0, -1]] == pytest.approx([0.3, 0.7])
 
 
 def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
@@ -203,14 +205,6 @@ def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_i
     _, low, high = summary(*range(5))
     assert (0.0 < low < 1.0, 3.0 < high < 4.0) == (True, True)
     assert summary(*[0.25] * 5) == pytest.approx((0.25, 0.25, 0.25))
-
-
-def test_the_middle_covers_the_range_that_all_seeds_have():
-    long = Curve(np.array([0.0, 10.0]), np.array([0.0, 1.0]))
-    (across, up), *_ = curves.summary_of([long, Curve(np.array([2.0, 6.0]), np.array([0.4, 0.8]))])
-    assert (across[0], across[-1]) == (2.0, 6.0)
-    # at 2: mean of 0.2 and 0.4; at 6: of 0.6 and 0.8
-    assert up[[0, -1]] == pytest.approx([0.3, 0.7])
 
 
 def test_epochs_without_the_metric_are_left_out(tmp_path):

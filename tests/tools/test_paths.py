@@ -124,7 +124,7 @@ def test_each_skill_has_a_panel_with_its_own_path_alone(skills, columns, rows):
             assert (np.abs(panel - ImageColor.getrgb(other)).max(axis=-1) > 12).all()
 
 
-def test_every_panel_shows_the_same_part_of_the_plane():
+def test_every_panel_shows_the_same_part_of_the_plane_below_its_title():
     # The second object goes far to the right, which moves the paths of neither panel.
     places = [[[0.1, 0.3], [0.7, 0.3]], [[0.1, 0.3], [9.0, 0.3]]]
     picture = paths_from_above(episodes(places, 2), INFO)
@@ -134,9 +134,6 @@ def test_every_panel_shows_the_same_part_of_the_plane():
     assert supports[0][30, 20:150].all()
     assert not supports[0][30, :15].any()
     np.testing.assert_array_equal(supports[0][:60], supports[1][:60])
-
-
-def test_a_title_stands_above_each_panel_and_there_are_none_for_one_skill():
     titles = picture_of(5)[:TITLE]
     for skill in range(5):
         assert (titles[:, skill * (WIDTH + GAP) :][:, :WIDTH] < 100).any()
@@ -146,16 +143,13 @@ def test_a_title_stands_above_each_panel_and_there_are_none_for_one_skill():
     assert (picture_of(1, count=3)[:TITLE] == 255).all()
 
 
-def test_a_pinned_skill_has_the_whole_picture_under_its_number():
+def test_a_pinned_skill_has_the_whole_picture_and_many_have_smaller_panels():
     played = episodes([[[0.1, 0.3], [0.7, 0.3]]] * 2, 3)
     played = played._replace(skill=np.eye(3, dtype=np.float32)[[2, 2]])
     picture = paths_from_above(played, INFO)
     assert picture.shape == (TITLE + 336 + LEGEND, 420, 3)
     assert (picture[:TITLE] < 100).any()
     assert crosses(picture, TITLE + 168, 168, COLOURS[2])
-
-
-def test_many_skills_have_smaller_panels_in_longer_rows():
     assert picture_of(21).shape[1] == 7 * (WIDTH * 5 // 7 + GAP) - GAP  # three rows of 7
     assert picture_of(4096, count=300).shape[1] == 10 * (84 + GAP) - GAP  # those of 100 episodes
 

@@ -148,7 +148,7 @@ def whole(tmp_path_factory):  # the page of a run with all that there can be
     return page_of(folder, run)
 
 
-def test_a_page_says_what_was_run_how_far_it_came_and_with_what(whole):
+def test_a_page_says_what_was_run_and_how_far_it_came_with_a_curve_for_each_metric(whole):
     (title,) = whole.texts("h1")
     assert title == "ddpg_music on music_tf/PointPush-v0, seed 7"
     assert whole.texts("p[@class='quiet']")[0] == "finished, 3 epochs"
@@ -160,9 +160,6 @@ def test_a_page_says_what_was_run_how_far_it_came_and_with_what(whole):
         "environment steps": "300",
         "training": "3.0 min",
     }
-
-
-def test_each_metric_beside_times_has_a_curve(whole):
     assert whole.texts("figcaption")[0].startswith("eval/object_comotion_m path of the object")
     assert (len(whole.all("{*}svg")), "1 more curve" in whole.text) == (2, True)
 
@@ -188,7 +185,7 @@ def test_a_return_that_nothing_pays_has_no_curve_and_what_is_paid_comes_first(tm
         assert page.table("Behaviour")[""] == ["policy", *heads, "information"]
 
 
-def test_behaviour_stands_beside_simple_policies_with_bars(whole):
+def test_behaviour_stands_beside_simple_policies_and_skills_beside_the_random_one(whole):
     assert whole.table("Behaviour") == {
         "": ["policy", "object moved rate", "object comotion m"],
         "ours": ["0.500", "0.105"],
@@ -196,9 +193,6 @@ def test_behaviour_stands_beside_simple_policies_with_bars(whole):
     }
     bars = [cell.attrib["style"] for cell in whole.all("td") if "style" in cell.attrib]
     assert bars[:4] == ["--share:100%", "--share:100%", "--share:100%", "--share:67%"]
-
-
-def test_skills_and_the_random_policy_are_a_table(whole):
     assert "20 episodes with the checkpoint of epoch 3. Each skill plays" in whole.text
     assert whole.table("Skills") == {
         "": ["skill", "object moved rate", "object comotion m", "dx m", "dy m", "dz m"],
@@ -222,7 +216,7 @@ def test_what_skills_do_in_a_changing_world_is_a_table(tmp_path):
     assert found["policy in stage 1, epoch 3"] == ["7", "-"]
 
 
-def test_control_stands_beside_chance(whole):
+def test_control_stands_beside_chance_and_coverage_says_of_how_many_episodes_it_is(whole):
     rows = whole.table("Control")
     assert rows.pop("") == ["measure", "ours", "random", "meaning"]
     assert {name: cells[:2] for name, cells in rows.items()} == {
@@ -230,9 +224,6 @@ def test_control_stands_beside_chance(whole):
         "skill variance": ["0.500 (chance 0.040)", "-"],
         "information": ["0.750 (chance 0.125 ± 0.010, p = 0.048)", "-"],
     }
-
-
-def test_coverage_says_of_how_many_episodes_it_is(whole):
     rows = whole.table("Coverage")
     assert rows[""] == ["measure", "ours", "random", "meaning"]
     assert rows["kept rate"][:2] == ["0.875", "1"]

@@ -44,7 +44,7 @@ def test_a_hundred_steps_agree_with_keras(scale):
     np.testing.assert_allclose(run(gradients, [1e-3] * 40), expected, rtol=1e-5, atol=1e-8)
 
 
-def test_each_parameter_has_its_own_rate_and_without_rate_or_gradient_stays_bit_identical():
+def test_each_parameter_has_its_own_rate_and_the_scale_of_gradients_hardly_matters():
     start = np.random.default_rng(1).normal(size=40).astype(np.float32)
     rates, gradients = np.repeat([1e-3, 0.0, 1e-2, 0.0], 10), some_gradients()
     gradients[:, 5:9] = 0.0
@@ -54,8 +54,5 @@ def test_each_parameter_has_its_own_rate_and_without_rate_or_gradient_stays_bit_
     assert (found[-1, :5] != start[:5]).all()
     alone = run(gradients[:, 20:30], [1e-2] * 10, start[20:30])
     np.testing.assert_array_equal(found[:, 20:30], alone)
-
-
-def test_the_scale_of_gradients_hardly_matters():
     summed, averaged = run(some_gradients(), [1e-3] * 40), run(some_gradients() / 4, [1e-3] * 40)
     np.testing.assert_allclose(summed, averaged, atol=1e-6)

@@ -96,14 +96,11 @@ def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     assert build_learner(config, envs.spec, terms).networks[0].name == "actor"
 
 
-def test_networks_see_observation_skill_and_goal(envs):
+def test_networks_see_observation_skill_and_goal_and_an_agent_needs_a_learner(envs):
     # observation 8 + skill 3 + goal 3 = 14 inputs, 3 actions
     learner = build_learner(EVERYTHING, envs.spec, build_terms(EVERYTHING, envs))
     shapes = {network.name: network.shapes[0] for network in learner.networks[:2]}
     assert shapes == {"actor": (14, 16), "critic_0": (17, 16)}
-
-
-def test_an_agent_without_a_learner_is_a_bug(envs):
     with pytest.raises(AttributeError, match=r"'AgentConfig' .* no attribute 'learner'"):
         build_learner(dataclasses.replace(BASE, agent=AgentConfig()), envs.spec, [])
 
@@ -117,16 +114,13 @@ def test_initial_weights_follow_from_the_seed_alone(envs):
     assert (initial(SAC) != initial(dataclasses.replace(SAC, seed=1))).any()
 
 
-def test_the_gain_is_the_environments_own_unless_given(envs):
+def test_the_gain_is_given_or_the_environments_own_and_else_follows_the_bound(envs):
     (term,) = build_terms(MUSIC, envs)
     assert term.mixing.scale == 300.0
     assert build_terms(paying(MUSIC, MusicConfig(gain=7.0)), envs)[0].mixing.scale == 7.0
     fetch = LockstepEnvs("FetchPush-v4", 1)
     assert build_terms(MUSIC, fetch)[0].mixing.scale == 5000.0
     assert [set(term.shared()) for term in build_terms(MUSIC, fetch)] == [set()]
-
-
-def test_an_environment_without_a_gain_of_its_own_gets_one_that_follows_the_bound():
     split = World(agent=(0, 1), surrounding=(2,))
     config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0", world=split)
     (term,) = build_terms(config, LockstepEnvs(config.env_id, 1, world=split))
@@ -136,14 +130,11 @@ def test_an_environment_without_a_gain_of_its_own_gets_one_that_follows_the_boun
     assert term.gain == pytest.approx(0.2 / 0.004)
 
 
-def test_a_split_given_replaces_that_of_the_environment():
+def test_a_split_given_replaces_the_environments_and_without_any_music_is_refused():
     given = World(agent=(0, 1), surrounding=(3, 4, 6))
     envs = LockstepEnvs(PUSH, 1, world=given)
     (term,) = build_terms(paying(MUSIC, MusicConfig(), world=given), envs)
     assert term.networks[0].shapes[:4:2] == [(2, 128), (3, 128)]
-
-
-def test_music_without_surroundings_is_refused_with_the_way_out():
     reach = LockstepEnvs("music_tf/PointReach-v0", 1)
     config = dataclasses.replace(MUSIC, env_id="music_tf/PointReach-v0")
     with pytest.raises(UsageError, match="no object"):

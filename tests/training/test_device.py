@@ -243,20 +243,14 @@ def elsewhere():
     del gymnasium.registry["Elsewhere-v0"]
 
 
-def test_a_reward_in_python_keeps_replay_on_the_host_and_says_so(elsewhere):
+def test_replay_stays_on_the_host_for_a_reward_in_python_that_counts_or_a_ring_of_steps(elsewhere):
     trainer = trainer_of(HER, env_id=elsewhere)
     said = trainer.copy_replay()
     assert said == "replay stays on the host: compute_reward is Python, which a device cannot call"
     trainer.run_cycle()
     assert trainer.device is None
-
-
-def test_a_reward_that_does_not_count_may_be_python(elsewhere):
     config = paying(BASE, SMALL_SKILL, skills=2, env_id=elsewhere)
     assert trainer_of(config).copy_replay().startswith("replay has a copy")
-
-
-def test_a_ring_of_steps_stays_on_the_host():
     trainer = trainer_of(BASE, replay=ReplayConfig(draw="steps", **BATCHES))
     assert trainer.copy_replay() == "replay stays on the host: it is a ring of steps"
 

@@ -127,7 +127,7 @@ def carries(observation, goal, skill, noise):
     return np.concatenate([moves, np.where(far, -1.0, 1.0)], axis=1).astype(np.float32)
 
 
-def test_moves_of_a_carrier_and_its_object_share_information_and_random_moves_do_not():
+def test_moves_of_a_carrier_share_information_measured_where_rewards_are_about_them():
     evaluation = Evaluation(LockstepEnvs(PUSH, 4), MUSIC, Communicator())
     evaluation = evaluation._replace(config=with_fields(MUSIC, {"evaluation.episodes": 12}))
     ours = evaluation.judged(evaluation.play(carries, 12))["eval/information"]
@@ -137,9 +137,6 @@ def test_moves_of_a_carrier_and_its_object_share_information_and_random_moves_do
     assert ours == evaluation.behaviour(evaluation.play(carries, 12))["eval/information"]
     one = evaluation.behaviour(evaluation.play(carries, 1))
     assert "eval/information" not in one  # which needs another episode to be compared with
-
-
-def test_moves_are_not_measured_where_no_reward_is_about_them():
     evaluation = Evaluation(LockstepEnvs(PUSH, 4), HER, Communicator())
     assert "eval/information" not in evaluation.behaviour(evaluation.play(carries, 3))
 

@@ -22,7 +22,7 @@ def trained():
     return trainer, trainer.weights(), trainer.run_epoch(go_on)
 
 
-def test_both_rewards_pay_and_the_statistics_network_learns(trained):
+def test_both_rewards_pay_and_a_context_holds_that_of_the_environment_alone(trained):
     trainer, before, metrics = trained
     assert {"reward/task_mean", "reward/music_mean", "music/bound", "pearl/kl"} <= set(metrics)
     assert metrics["reward/task_mean"] < 0.0 <= metrics["reward/music_min"]
@@ -30,9 +30,6 @@ def test_both_rewards_pay_and_the_statistics_network_learns(trained):
     for layer in ("actor/hidden_0", "encoder/hidden_0", "statistics/agent"):
         name = f"parameters/{layer}/kernel"
         assert np.abs(after[name] - before[name]).max() > 1e-6
-
-
-def test_a_context_holds_the_reward_of_the_environment_alone(trained):
     trainer, *_ = trained
     rows = trainer.feed().noise["context"].reshape(-1, 2 * OBSERVED + ACTIONS + 1)
     paid, after = rows[:, OBSERVED + ACTIONS], rows[:, -GOAL:]  # what is achieved comes last

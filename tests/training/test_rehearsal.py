@@ -56,12 +56,9 @@ def test_a_reward_that_replay_gets_right_passes(points, name):
     assert rewards(f"{name}-v0") == (f"replay computes what {STEPS} steps paid", "", False)
 
 
-def test_a_reward_that_reads_a_word_is_refused(points):
+def test_a_word_that_rewards_read_is_refused_and_two_numbers_that_differ_are_said(points):
     with pytest.raises(UsageError, match=r"info\['phase'\], which its rewards read: .*got str"):
         rewards("Chatty-v0")
-
-
-def test_both_numbers_the_step_and_how_many_differ_are_said(points):
     found = rewards("Moves-v0").detail
     assert found.startswith(
         "step 11 paid -1.56666, and replay computes -1.36031 under the same goal (10 of 20 steps "
@@ -122,7 +119,7 @@ def test_what_differs_in_few_steps_is_told_and_refuses_nothing(rarely):
     assert "(1 of 200 steps differ)" in text
 
 
-def test_training_is_refused_before_anything_is_written(points, tmp_path):
+def test_training_is_refused_before_anything_is_written_as_check_env_says(points, tmp_path):
     with pytest.raises(EnvironmentFault, match=r"(?s)Lies-v0: step 1 paid .*cure: .*check-env"):
         music_tf.train(
             "ddpg_her",
@@ -130,9 +127,6 @@ def test_training_is_refused_before_anything_is_written(points, tmp_path):
             run_dir=tmp_path / "run",
         )
     assert not (tmp_path / "run").exists()
-
-
-def test_check_env_says_the_same(points):
     found = {finding.name: finding for finding in check_environment("Moves-v0")}
     assert not found["reward"].ok
     assert found["reward"].detail == rewards("Moves-v0").detail

@@ -29,11 +29,14 @@ def acting(conditions, acted):  # which conditions [..., K] are among those that
     return np.abs(conditions[..., None, :] - acted).max(axis=-1).min(axis=-1) < 1e-6
 
 
-def test_a_share_of_steps_is_seen_under_fresh_conditions_of_the_same_kind():
+def test_a_share_of_steps_is_seen_under_fresh_conditions_and_else_nothing_is_drawn():
     feed, acted = fed(0.5)
     seen = feed.transitions.skill
     np.testing.assert_allclose(np.linalg.norm(seen, axis=-1), 1.0, rtol=1e-5)
     assert acting(seen, acted).mean() == pytest.approx(0.5, abs=0.15)
+    feed, acted = fed(0.0)
+    assert acting(feed.transitions.skill, acted).all()
+    assert not {"fresh_condition", "relabelled"} & set(feed.noise)
 
 
 def test_actor_critics_and_rewards_see_the_same_condition_and_the_embedding_the_one_that_acted():
@@ -44,12 +47,6 @@ def test_actor_critics_and_rewards_see_the_same_condition_and_the_embedding_the_
     for inputs in (feed.inputs, feed.next_inputs):
         np.testing.assert_array_equal(inputs[..., columns : columns + 2], seen)
     assert acting(feed.terms["distance"]["condition"], acted).all()
-
-
-def test_without_relabelling_nothing_is_drawn():
-    feed, acted = fed(0.0)
-    assert acting(feed.transitions.skill, acted).all()
-    assert not {"fresh_condition", "relabelled"} & set(feed.noise)
 
 
 def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled():

@@ -411,7 +411,7 @@ def test_mujoco_tasks_go_on_bit_equal_too(env_id):
     assert_same_state(straight, second)
 
 
-def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
+def test_a_term_whose_weight_stays_zero_is_not_fed_nor_measured_even_if_it_is_alone():
     music = dataclasses.replace(SMALL_MUSIC, weight=((0.0, 1.0), (1.0, 0.0)))
     handed_over = paying(HER, TaskConfig(weight=((0.0, 0.0), (1.0, 1.0))), music)
     trainer = trainer_of(handed_over)
@@ -425,9 +425,6 @@ def test_a_term_whose_weight_stays_zero_is_no_longer_fed_nor_measured():
     again = restored(handed_over, state)
     again.run_epoch(go_on)
     assert_same_state(trainer, again)
-
-
-def test_a_run_whose_only_term_has_no_weight_goes_on_without_reward():
     metrics = trainer_of(with_fields(BASE, {"task.weight": ((0.0, 0.0),)})).run_epoch(go_on)
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
 

@@ -138,14 +138,11 @@ def test_the_influence_of_actions_is_part_of_one_program_too(times):
     np.testing.assert_allclose(xla.update.parameters, plain.update.parameters, atol=1e-5)
 
 
-def test_ranks_that_meet_within_the_loop_cannot_use_it():
+def test_ranks_that_meet_within_the_loop_and_a_gpu_that_is_not_there_are_refused():
     trainer = trainer_of(HER)
     trainer.update._comm = Beside(lambda value: value)
     with pytest.raises(ValueError, match="meet between updates"):
         trainer.update.use_xla()
-
-
-def test_a_gpu_that_is_not_there_is_refused_only_where_it_is_needed():
     assert claim_gpu(needed=False) is None
     with pytest.raises(EnvironmentFault, match="--device gpu: TensorFlow sees no GPU") as fault:
         claim_gpu(needed=True)
