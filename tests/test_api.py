@@ -321,8 +321,7 @@ def test_a_fault_on_the_way_leaves_the_process_as_it_was(monkeypatch, tmp_path):
     before = [signal.getsignal(one) for one in HANDLERS]
     with pytest.raises(music_tf.EnvironmentFault, match="no disk") as caught:
         music_tf.train("ddpg_her", run_dir=tmp_path / "run", **OPTIONS)
-    assert caught.value.exit_code == 3
-    assert [signal.getsignal(one) for one in HANDLERS] == before
+    assert (caught.value.exit_code, [signal.getsignal(one) for one in HANDLERS]) == (3, before)
 
 
 def test_a_run_that_hangs_is_interrupted_and_the_process_lives():

@@ -27,8 +27,7 @@ def test_a_hint_tells_its_kinds_words_and_notes_and_those_of_parameters_too():
     assert notes_of(hint) == ("a note",)
     assert is_optional(hint)
     assert kinds_of(hint) == (float, Literal["auto"])  # words come last
-    assert choices_of(hint) == ("auto",)
-    assert choices_of(tuple[Literal["a", "b"], ...]) == ("a", "b")
+    assert (choices_of(hint), choices_of(tuple[Literal["a", "b"], ...])) == (("auto",), ("a", "b"))
     assert not is_optional(float)
     assert choices_of(str) == ()
     assert is_mapping(Mapping[str, int])

@@ -55,9 +55,7 @@ def test_an_episode_goes_on_in_the_next_call_from_its_last_state():
     ]
     seeds = [part.observation[0, 0, 0] for parts, _ in calls for part in parts[0]]
     assert seeds == [1, 1, 2, 2, 2, 3]
-    assert [int(part.skill[0].argmax()) for parts, _ in calls for part in parts[0]] == [
-        *(1, 1, 2, 2, 2, 0)
-    ]
+    assert [int(p.skill[0].argmax()) for parts, _ in calls for p in parts[0]] == [1, 1, 2, 2, 2, 0]
     assert [len(succeeded) for _, succeeded in calls] == [0, 1, 0, 1]
 
 

@@ -40,8 +40,7 @@ def trained(**options):
 
 def test_a_run_lies_in_one_folder(elsewhere, tmp_path):
     path = trained(run_dir="mine")
-    assert os.getcwd() == str(elsewhere)
-    assert path == tmp_path / "here/mine"
+    assert (os.getcwd(), path) == (str(elsewhere), tmp_path / "here/mine")
     assert {"config.json", "metrics.csv", "checkpoints", "summary.json"} <= set(os.listdir(path))
     assert not os.listdir(elsewhere)
 

@@ -81,14 +81,11 @@ def test_a_command_of_the_readme_is_one_that_exists(words):
         assert parse_train([word for word in words[2:] if word != "N"]).recipe == words[2]
 
 
-def test_every_recipe_is_in_the_page_that_the_readme_names():
+def test_every_recipe_is_in_the_page_and_the_file_that_the_readme_names():
     assert "(docs/recipes.md)" in README
     page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
     listed = " ".join(re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE))
     assert [name for name in recipes.names() if f"`{name}`" not in listed] == []
-
-
-def test_a_recipe_stands_in_the_file_that_the_readme_names():
     rows = re.findall(r"^\| (`.*?`) \| .* \| `(\w+)\.py` \|$", README, re.MULTILINE)
     assert len(rows) >= 7
     for names, file in rows:
@@ -161,11 +158,8 @@ def test_what_is_said_below_the_table_is_stored_too():
     assert f"{film[MOTION]:.2f} m together here (seed 200)" in README
 
 
-def test_it_can_be_read_in_five_minutes():
+def test_it_can_be_read_in_five_minutes_and_its_film_is_small_moves_and_travels():
     assert len(README.split()) <= 900
-
-
-def test_the_film_is_small_moves_and_travels_with_the_repository():
     assert f"]({FILM.relative_to(ROOT)})" in README
     assert FILM.stat().st_size <= 2_000_000
     with Image.open(FILM) as film:

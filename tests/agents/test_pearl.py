@@ -212,8 +212,7 @@ def test_a_recurrent_encoder_infers_after_each_chunk_without_a_gradient_in_earli
         tape.watch(context)
         latents, divergence = case.learner.infer(case.weights, context, noise)
         early, late = latents[:, ::2], latents[:, 1::2]
-    assert latents.shape == (WORKERS, 2 * TASKS, LATENT)
-    assert divergence.shape == (WORKERS, 2 * TASKS)
+    assert (latents.shape, divergence.shape) == ((WORKERS, 2 * TASKS, LATENT), (WORKERS, 2 * TASKS))
     case.learner._config = dataclasses.replace(case.config, context_rows=3)
     alone, _ = case.learner.infer(case.weights, context[:, :, :3], noise)
     case.learner._config = case.config

@@ -124,16 +124,13 @@ def test_the_temperature_follows_the_gap_to_the_entropy_wanted():
     np.testing.assert_allclose(metrics["train/entropy"], -drawn.log_density.numpy().mean(1), 1e-5)
 
 
-def test_a_fixed_temperature_gets_no_gradient_and_no_step():
+def test_a_temperature_starts_as_configured_without_a_target_and_if_fixed_stays_there():
     case = case_of(**{**PAPER, "learn_temperature": False})
     assert case.gradients()[0]["log_temperature"].tolist() == [0.0]
     assert case.network("log_temperature").learning_rate == 0.0
     assert case_of(**PAPER, temperature_learning_rate=0.01).network(
         "log_temperature"
     ).learning_rate == pytest.approx(0.01)
-
-
-def test_the_temperature_starts_as_configured_and_has_no_target_network():
     network = case_of(temperature=0.4).network("log_temperature")
     np.testing.assert_allclose(network.initial, [math.log(0.4)], rtol=1e-6)
     learner = case_of(critics=2).learner

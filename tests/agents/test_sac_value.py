@@ -136,14 +136,11 @@ def test_the_state_value_alone_has_a_slow_copy_and_the_sizes_of_the_critics():
     assert learner.networks[3].shapes[0] == (INPUTS, 5)
 
 
-def test_the_td_target_is_bounded_as_asked():
+def test_the_td_target_is_bounded_as_asked_but_not_by_the_rewards():
     case = case_of(bounds=(0.1, 0.2))
     _, y_q, _ = parts_of(case)
     expected = case.critic_loss(tf.clip_by_value(y_q, 0.1, 0.2))
     np.testing.assert_allclose(case.losses().metrics["train/critic_loss"], expected, rtol=1e-4)
-
-
-def test_bounds_from_the_rewards_are_refused_and_sampling_is_not():
     with pytest.raises(UsageError, match=r"agent\.return_clip: .auto. follows from the rewards"):
         SacValueConfig(return_clip="auto")
     Config(agent=SacValueConfig(), exploration=ExplorationConfig(sample=True))

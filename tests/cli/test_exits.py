@@ -32,14 +32,11 @@ def test_a_fault_is_told_once_and_keeps_its_code_and_ctrl_c_is_no_bug(error, cod
     assert capsys.readouterr() == ("", told)
 
 
-def test_a_bug_shows_its_traceback(capsys):
+def test_a_bug_shows_its_traceback_and_any_fault_is_reported_in_ten_lines(capsys):
     assert guarded(raising(KeyError("lost"))) == 1
     errors = capsys.readouterr().err
     assert errors.startswith("Traceback")
     assert errors.count("KeyError: 'lost'") == 1
-
-
-def test_a_report_is_short_whatever_the_fault_says(capsys):
     report(UsageError("\n".join("x" * 10_000 for _ in range(50))))
     errors = capsys.readouterr().err
     assert len(errors.splitlines()) == 10

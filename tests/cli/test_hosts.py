@@ -113,8 +113,7 @@ def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first
     again = f"music-tf launch -n 2 train --run-dir {tmp_path} --resume"
     with pytest.raises(HostLost, match=f"a host was lost: .*\n{again}$"):
         launch.run_job(["true"], {}, proof, again)
-    assert HostLost.exit_code == 86
-    assert launch.run_job(["sh", "-c", "exit 75"], {}, proof) == 75
+    assert (HostLost.exit_code, launch.run_job(["sh", "-c", "exit 75"], {}, proof)) == (86, 75)
 
 
 def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, monkeypatch):

@@ -281,5 +281,4 @@ def test_no_rank_outlives_launcher_or_mpirun(victim):
 @pytest.mark.parametrize("words", [("ddpg", "--seed", "x"), ("ddgp",)])
 def test_scripts_take_the_arguments_of_the_verb(words):
     done = ended(sys.executable, "experiments/train.py", *words, env=environment("fine"))
-    assert done.returncode == 2
-    assert done.stderr == music_tf("train", *words)[2]
+    assert (done.returncode, done.stderr) == (2, music_tf("train", *words)[2])

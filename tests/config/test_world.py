@@ -65,8 +65,7 @@ def test_a_world_is_stored_as_numbers_and_names():
     config = dataclasses.replace(recipes.resolve("ddpg_music"), world=given)
     text = json.dumps(config_to_json(config))
     stored = json.loads(text)["world"]
-    assert stored["object"] == [2, 3, 4]
-    assert stored["descriptor"] == ["tests.kit.tidying:disc"]
+    assert (stored["object"], stored["descriptor"]) == ([2, 3, 4], ["tests.kit.tidying:disc"])
     assert config_from_json(json.loads(text), "ddpg_music") == (config, ())
     columns = dataclasses.replace(config, world=World(descriptor=(3, 4)))
     stored = json.loads(json.dumps(config_to_json(columns)))

@@ -122,13 +122,10 @@ def test_a_hidden_goal_leaves_split_object_and_support_as_they_are(task):
     np.testing.assert_array_equal(state[3:6], state[-3:])  # the block is what achieves a goal
 
 
-def test_episodes_are_as_long_as_where_the_goal_is_shown():
+def test_episodes_are_as_long_as_where_the_goal_is_shown_and_rewards_may_be_sparse():
     for hidden, shown in HIDDEN_GOALS.items():
         steps = gymnasium.spec(shown).max_episode_steps
         assert gymnasium.spec(hidden).max_episode_steps == EPISODE_STEPS[hidden] == steps
-
-
-def test_its_rewards_may_be_sparse():
     envs = LockstepEnvs(PUSH, 1, EnvConfig(kwargs='{"reward_type": "sparse"}'))
     envs.reset([0], [0], tasks=np.array([[1.3, 0.7, 0.9]]))
     assert envs.step(np.zeros((1, 4), np.float32), [0]).reward[0] == -1.0

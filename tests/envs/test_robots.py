@@ -79,8 +79,7 @@ def touches(environment, radius, angle):  # whether an ant that is put there tou
 def test_a_ring_of_blocks_holds_the_ant_and_opens_quarter_by_quarter():
     environment = gymnasium.make("music_tf/AntBlocks-v0")
     unwrapped = environment.unwrapped
-    assert environment.spec.max_episode_steps == 200
-    assert environment.reset(seed=1)[0].shape == (29,)
+    assert (environment.spec.max_episode_steps, environment.reset(seed=1)[0].shape) == (200, (29,))
     around = 0.07 + np.arange(40) * np.pi / 20
     assert {touches(environment, 8.0, angle) for angle in around} == {True}
     assert {touches(environment, 5.5, angle) for angle in around} == {False}

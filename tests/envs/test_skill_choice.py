@@ -68,8 +68,7 @@ def line(monkeypatch):
 def test_a_choice_pays_the_discounted_sum_and_says_how_far_it_looks(line):
     state, reward, terminated, _, info = line.step(np.float32([0.3, 0.2]))  # 2, 4 and 6
     assert (state.tolist(), terminated) == ([6.0], False)
-    assert reward == 2.0 + 0.5 * 4.0 + 0.25 * 6.0
-    assert info[DISCOUNT] == 0.5**2
+    assert (reward, info[DISCOUNT]) == (2.0 + 0.5 * 4.0 + 0.25 * 6.0, 0.5**2)
 
 
 def test_an_end_cuts_a_choice_short_and_its_true_length_counts(line):

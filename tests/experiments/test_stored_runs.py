@@ -89,8 +89,7 @@ def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(tmp_p
     assert [group.found(name) for name in (MOTION, SUPPORT, LIFT)] == [[0.9], [1.0], [None]]
     assert group.measured[0]["control/information"] == 2.0
     assert group.measured[0]["adapt/return_last"] == -9.0
-    assert group.beside("random") == [{MOTION: 0.1}]
-    assert stored.policies_beside([run]) == ["random"]
+    assert (group.beside("random"), stored.policies_beside([run])) == ([{MOTION: 0.1}], ["random"])
 
 
 def test_measures_of_skills_are_mean_least_and_most_where_each_skill_has_them(tmp_path):

@@ -285,9 +285,7 @@ def test_columns_that_do_not_exist_are_refused(config, text):
 
 
 def test_a_density_of_what_never_changes_is_refused():
-    with pytest.raises(
-        UsageError, match=r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1.* 8 11"
-    ):
+    with pytest.raises(UsageError, match=r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1.*8 11"):
         distance(distance="density", modelled=(9, 10), same=(9, 10))
     distance(distance="density", modelled=(8, 9), same=(9, 10))
 

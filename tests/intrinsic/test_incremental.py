@@ -161,8 +161,7 @@ def test_the_own_past_is_that_of_the_last_episodes_and_of_this_skill():
     own = term.of_worker(0)["own"][:, 0]
     np.testing.assert_array_equal(own, [101, 102, 103, 104, 201, 202, 203, 204])
     term.begin_skill(1)
-    assert term.of_worker(0)["own"].shape == (0, 2)
-    assert term.of_worker(0)["own_times"].shape == (0,)
+    assert (term.of_worker(0)["own"].shape, term.of_worker(0)["own_times"].shape) == ((0, 2), (0,))
 
 
 def test_of_very_many_steps_of_an_earlier_skill_some_are_remembered(monkeypatch):

@@ -151,16 +151,13 @@ def test_each_state_meets_all_actions_of_its_minibatch_and_each_update_others():
     np.testing.assert_allclose(term.reward(weights, batch, some), np.concatenate(alone, 1), 1e-4)
 
 
-def test_the_model_takes_several_steps_an_update_each_on_states_of_its_own():
+def test_the_model_takes_several_steps_an_update_or_none_and_pays_all_the_same():
     term = influence_term(times=3)
     feed = term.feed(replay(pushed(8)), 6, 0)
     assert {array.shape[0] for array in feed.values()} == {6}
     assert len(np.unique(feed["state"][:, 0, :, 0], axis=0)) <= 6
     assert (feed["action"][0] != feed["action"][1]).any()
     assert (term.every, term.times) == (1, 3)
-
-
-def test_a_model_that_does_not_learn_pays_all_the_same():
     term, episodes = influence_term(train=False), pushed(8)
     assert term.networks[0].learning_rate == 0.0
     feed = term.feed(replay(episodes), 1, 0)

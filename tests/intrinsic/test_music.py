@@ -461,9 +461,7 @@ def test_what_the_automatic_gain_follows_is_kept_and_taken_over():
     term, other = automatic(), automatic()
     term.adapt({"music/pair_bound": 0.002}, 40)
     kept = term.shared()
-    assert {name: (array.shape, array.dtype) for name, array in kept.items()} == {
-        "scales/music": ((2,), np.float64)
-    }
+    assert {n: (a.shape, a.dtype) for n, a in kept.items()} == {"scales/music": ((2,), np.float64)}
     other.load(kept)
     for each in (term, other):
         each.adapt({"music/pair_bound": 0.004}, 40)

@@ -64,13 +64,10 @@ def test_far_off_a_centimetre_is_one_and_missing_rows_are_no_neighbours_yet():
     assert FAR < distance((0.5, 0.0), padded[0], 6) < 2 * FAR
 
 
-def test_each_worker_is_compared_with_its_own_rows():
+def test_each_worker_is_compared_with_its_own_rows_and_with_those_of_its_time_if_asked():
     rows = tf.constant(np.stack([PLACES, PLACES + 10.0]))
     query = tf.constant([[[0.5, 0.0]], [[10.5, 10.0]]])
     np.testing.assert_allclose(kth_nearest(query, rows, 3), [[2.061553]] * 2, rtol=1e-5)
-
-
-def test_only_rows_of_the_own_time_count_where_times_are_equal():
     table = np.full([1, 2, 3, 2], FAR, np.float32)
     table[0, 0] = [[0, 0], [0, 1], [0, 3]]
     table[0, 1] = [[5, 0], [7, 0], [9, 0]]

@@ -69,8 +69,7 @@ def test_splitting_gives_back_each_weight_and_rate_in_its_shape(networks, layout
     for network in (networks[0], networks[1], networks[3]):
         for piece, variable in zip(weights[network.name], network.model.weights, strict=True):
             np.testing.assert_array_equal(piece, variable.numpy())
-    assert weights["log_temperature"][0].shape == ()
-    assert float(weights["log_temperature"][0]) == -1.5
+    assert (weights["log_temperature"][0].shape, float(weights["log_temperature"][0])) == ((), -1.5)
     assert layout.size == len(layout.initial()) == sum(network.size for network in networks)
     rates = layout.split(tf.constant(layout.learning_rates()))
     for network in networks:

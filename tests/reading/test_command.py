@@ -269,8 +269,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())
-    assert capfd.readouterr() == ("", "")
-    assert [part for part in parts if part not in text] == []
+    assert (capfd.readouterr(), [part for part in parts if part not in text]) == (("", ""), [])
 
 
 def write(directory, *words):

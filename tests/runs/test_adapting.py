@@ -87,8 +87,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
     for name in set(one) - set(timed):
         assert one[name] == other[name], name
     (adapted,) = heard.adapted  # callbacks hear how it adapts, and change nothing
-    assert adapted.test.returns.shape == (3, 2, 3)
-    assert adapted.train.returns.shape == (6, 2, 3)
+    assert (adapted.test.returns.shape, adapted.train.returns.shape) == ((3, 2, 3), (6, 2, 3))
     assert adapted.test.returns[..., -1].mean() == other["adapt/return_last"]
 
 

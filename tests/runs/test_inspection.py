@@ -113,8 +113,7 @@ def test_success_has_its_interval_and_a_random_policy_beside_it_always_the_same(
     assert success["successes"] == round(6 * result["policies"]["ours"]["eval/success_rate"])
     assert success["interval_95"] == list(wilson_interval(success["successes"], 6))
     assert result["policies"]["random"]["eval/object_on_support_rate"] > 0
-    assert result["episodes"] == 6
-    assert result["checkpoint"] == {"epoch": 1, "env_steps": 100}
+    assert (result["episodes"], result["checkpoint"]) == (6, {"epoch": 1, "env_steps": 100})
     assert result["versions"]["music_tf"]
     assert result["skills"] == []  # one skill needs no table
     evaluation(tmp_path, 6)

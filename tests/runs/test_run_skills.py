@@ -89,8 +89,7 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
         ways.append(float((ends - played.observation[:, 0, 0]).mean()))
     loaded.envs.close()
     assert [one["return"] for one in found["each"]] == pytest.approx(ways, abs=1e-5)
-    assert found["best"] == int(np.argmax(ways))
-    assert found["reward"] == "my_rewards:to_the_right"
+    assert (found["best"], found["reward"]) == (int(np.argmax(ways)), "my_rewards:to_the_right")
     assert f"best by my_rewards:to_the_right: skill {found['best']}" in capsys.readouterr().out
     assert not (run / "skills.json").exists()
 

@@ -399,8 +399,7 @@ def test_bad_numbers_cost_an_epoch_and_halve_steps_once(tmp_path, bad_numbers, s
     assert epochs_of(path) == [1, 2, 3]
     assert [row["time/env_steps"] for row in rows_of(path)] == ["120", "240", "360"]
     meta = meta_of(path)
-    assert meta["step_scale"] == 0.5
-    assert meta["counters"]["cycle"] == session.OTHER_CYCLES + 6
+    assert (meta["step_scale"], meta["counters"]["cycle"]) == (0.5, session.OTHER_CYCLES + 6)
     evidence = np.load(path / "logs/rank_0000.bad_numbers.npz", allow_pickle=False)
     assert np.isnan(evidence["transitions.reward"][0, 0, 0])
 
@@ -474,8 +473,7 @@ def test_a_run_that_starts_from_another_needs_it_once(whole, tmp_path, heritage,
     assert_same_end(path, straight)
     record = json.loads((path / "config.json").read_text())["init_from"]
     assert record == heritage.record
-    assert record["run"] == str(whole / "checkpoints")
-    assert record["checkpoint"] == "epoch_000003"
+    assert (record["run"], record["checkpoint"]) == (str(whole / "checkpoints"), "epoch_000003")
 
 
 def test_a_source_of_other_epochs_than_the_published_one_is_told_of(tmp_path, heritage, caplog):
@@ -522,8 +520,7 @@ def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, heritage, c
     capsys.readouterr()
     train(path, replace(HER_RUN, epochs=2), resume=True)
     assert ", checkpoint epoch_000003: actor, critic, " in capsys.readouterr().out
-    assert meta_of(path)["before"] == {}
-    assert len(rows_of(path)) == 2
+    assert (meta_of(path)["before"], len(rows_of(path))) == ({}, 2)
 
 
 def test_bad_numbers_before_a_save_return_a_warm_start_to_its_start(tmp_path, bad_numbers, heritage):
@@ -546,8 +543,7 @@ def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heri
 def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
     train(tmp_path / "push", replace(HER_RUN, evaluation=replace(HER_RUN.evaluation, every=2)))
     train(tmp_path / "reach", replace(HER_RUN, env_id="music_tf/PointReach-v0"))
-    assert list(shown_of(tmp_path / "push")[1]) == [240]
-    assert shown_of(tmp_path / "reach")[1] == {}
+    assert (list(shown_of(tmp_path / "push")[1]), shown_of(tmp_path / "reach")[1]) == ([240], {})
 
 
 def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -99,8 +99,7 @@ def test_wandb_gets_settings_rows_pictures_and_the_end(tmp_path, standing_in):
     assert (began["project"], began["id"]) == ("music_tf", None)
     assert began["name"] == "ddpg_her-music_tf/PointPush-v0-run"
     assert began["config"]["replay.relabel_k"] == 4.0
-    assert began["config"]["recipe"] == "ddpg_her"
-    assert wandb.defined[-1] == ("*", "time/env_steps")
+    assert (began["config"]["recipe"], wandb.defined[-1]) == ("ddpg_her", ("*", "time/env_steps"))
     rows = [values for values in wandb.logged if "train/critic_loss" in values]
     assert [row["time/epoch"] for row in rows] == [1.0, 2.0]
     pictures = [values["videos/paths"][1] for values in wandb.logged if "videos/paths" in values]

@@ -94,9 +94,7 @@ def test_one_policy_has_no_number_and_many_columns_no_ends():
     assert "hausdorff" not in row
     assert row["end_0"] == 10.0
     rows = measured(dataclasses.replace(config, world=World(descriptor=four)), opposite, [0])
-    assert [("end_0" in row, row["hausdorff"], row["length"]) for row in rows] == [
-        (False, 0.0, 10.0)
-    ] * 2
+    assert [("end_0" in r, r["hausdorff"], r["length"]) for r in rows] == [(False, 0.0, 10.0)] * 2
 
 
 def four(environment):  # a descriptor of four numbers

@@ -232,8 +232,7 @@ def test_scalars_texts_images_and_histograms_reach_tensorboard_at_environment_st
     assert (image.step, image.width, image.height) == (7, 5, 3)
     assert not (tmp_path / "videos").exists()
     (event,) = accumulator.Tensors("music/reward")
-    assert event.step == 7
-    assert tensor_util.make_ndarray(event.tensor_proto)[:, 2].sum() == 3.0
+    assert (event.step, tensor_util.make_ndarray(event.tensor_proto)[:, 2].sum()) == (7, 3.0)
 
 
 def test_pictures_with_a_file_lie_in_the_run_until_a_resume_drops_later_ones(tmp_path):

@@ -53,8 +53,7 @@ def test_one_observation_gives_one_action_and_a_batch_one_for_each(tmp_path):
     saved(tmp_path)
     policy = load_policy(tmp_path)
     one = policy.act(OBSERVATION, GOAL)
-    assert one.shape == (3,)
-    assert policy.act([OBSERVATION, -OBSERVATION], GOAL).shape == (2, 3)
+    assert (one.shape, policy.act([OBSERVATION, -OBSERVATION], GOAL).shape) == ((3,), (2, 3))
     np.testing.assert_allclose(
         policy.act([OBSERVATION, -OBSERVATION], [GOAL, GOAL])[0], one, atol=1e-6
     )

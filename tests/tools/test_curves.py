@@ -312,8 +312,7 @@ def test_the_mean_of_five_seeds_has_a_band_and_the_seeds_between(tmp_path, drawn
     assert all(line.get_alpha() >= 0.5 and line.get_linewidth() == 1.0 for line in thin)
     assert all(line.get_linewidth() > 1.0 for line in means)
     order = [artist.zorder for some in (panel.collections, thin, means) for artist in some]
-    assert order == sorted(order)
-    assert len(set(order)) == 3
+    assert (order, len(set(order))) == (sorted(order), 3)
 
 
 @pytest.mark.parametrize("name", ["short", ", ".join(["agent.polyak 0.9"] * 9)])

@@ -26,8 +26,7 @@ def test_a_grid_has_even_sides_leaves_nothing_out_and_is_blank_where_it_has_more
     whole = grid(plain(1, 2, 3), 2)
     assert whole.size == (2 * 11 + 4, 2 * 7 + 4)
     assert [whole.getpixel(at)[0] for at in ((0, 0), (15, 0), (0, 11), (15, 11))] == [1, 2, 3, 255]
-    assert grid(plain(1), 1).size == (12, 8)
-    assert grid(plain(1, 2), 2, gap=2).size == (2 * 11 + 2, 8)
+    assert (grid(plain(1), 1).size, grid(plain(1, 2), 2, gap=2).size) == ((12, 8), (2 * 11 + 2, 8))
     whole = grid(plain(1, 2), 1, (2, 3))
     assert whole.size == (2 * 11 + 4, 3 * 7 + 2 * 4 + 1)
     column, right = ([whole.getpixel((x, y))[0] for y in (0, 11, 22)] for x in (0, 15))

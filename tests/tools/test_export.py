@@ -84,7 +84,7 @@ def test_continuous_conditions_are_handed_out_as_they_are(tmp_path):
     assert said["protocol"]["skills"] == "box conditions, fixed by episode index"
 
 
-def test_a_seed_and_the_actions_give_the_same_episode_again(run, found):
+def test_a_seed_and_the_actions_give_an_unspoiled_episode_again(run, found, played, tmp_path):
     envs = load_run(run).envs
     first = envs.reset([0], [int(found["seed"][2])])
     np.testing.assert_array_equal(first.observation[0], found["observation"][2, 0])
@@ -93,9 +93,6 @@ def test_a_seed_and_the_actions_give_the_same_episode_again(run, found):
         taken = envs.step(found["action"][2, step : step + 1], [0])
         np.testing.assert_array_equal(taken.observation[0], found["observation"][2, step + 1])
         assert taken.reward[0] == found["reward"][2, step]
-
-
-def test_the_seed_is_that_of_the_try_that_was_not_spoiled(played, tmp_path):
     export.export_npz(tmp_path / "episodes.npz", played._replace(seed=np.arange(6) + 7), {})
     with np.load(tmp_path / "episodes.npz", allow_pickle=False) as archive:
         assert archive["seed"].tolist() == [7, 8, 9, 10, 11, 12]

@@ -295,9 +295,7 @@ def test_states_between_the_ones_that_are_shown_are_played_and_not_drawn(runs, m
 
     drawn = []
     render = LockstepEnvs.render
-    monkeypatch.setattr(
-        LockstepEnvs, "render", lambda envs, index: drawn.append(index) or render(envs, index)
-    )
+    monkeypatch.setattr(LockstepEnvs, "render", lambda e, i: drawn.append(i) or render(e, i))
     _, views = replayed(runs / "plain", monkeypatch, shortened, lambda lengths: np.int64([0, 4, 8]))
     shown = list(views)
     assert [[view.step for view in both] for both in shown] == [[0, 0], [3, 4], [3, 8]]

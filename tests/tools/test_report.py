@@ -232,9 +232,7 @@ def test_control_stands_beside_chance_and_coverage_says_of_how_many_episodes_it_
 
 def test_object_paths_and_films_are_inside(whole):
     pictures = [one.attrib["src"] for one in whole.all("img")]
-    assert [picture.partition(";")[0] for picture in pictures] == 3 * ["data:image/png"] + [
-        "data:image/gif"
-    ]
+    assert [p.partition(";")[0] for p in pictures] == 3 * ["data:image/png"] + ["data:image/gif"]
     assert base64.b64decode(pictures[0].partition(",")[2]).startswith(b"\x89PNG")
     (video,) = whole.all("video")
     assert video.attrib["src"].startswith("data:video/mp4;base64,eHh4")
@@ -246,8 +244,7 @@ def test_object_paths_and_films_are_inside(whole):
 def test_settings_that_differ_from_the_recipe_come_first_and_all_are_folded(whole, tmp_path):
     changed = whole.table("Settings")
     assert changed.pop("") == ["setting", "here", "recipe", "meaning"]
-    assert changed["music.gain"][0] == "42"
-    assert set(changed) == {"seed", "skills", "music.gain"}
+    assert (changed["music.gain"][0], set(changed)) == ("42", {"seed", "skills", "music.gain"})
     assert {"music.clip", "music.gain"} <= set(whole.texts("th[@scope='row']"))
     usual = page_of(tmp_path, make_run(tmp_path / "usual"))
     assert f"All are those of ddpg_music (laptop) on {TOY}." in usual.text
@@ -285,8 +282,7 @@ def test_whatever_a_run_says_is_shown_as_text(tmp_path):
     (run / "videos").mkdir()
     (run / "videos" / f"{HOSTILE.replace('/', '_')}.gif").write_bytes(b"GIF89a")
     page = page_of(tmp_path, run, make_run(tmp_path / "other"))
-    assert page.all("{*}script") == []
-    assert len(page.all("{*}style")) == 1 + len(page.all("{*}svg"))
+    assert (page.all("{*}script"), len(page.all("{*}style"))) == ([], 1 + len(page.all("{*}svg")))
     # commit, host, a package and its version, a policy in two tables, a skill, control
     assert page.text.count(HOSTILE) == 8
 

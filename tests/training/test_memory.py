@@ -38,12 +38,9 @@ def test_more_environments_than_memory_holds_are_refused_before_they_are_made(fr
     assert f"--rollouts (now {changes.get('rollouts', 2)})" in environments
 
 
-def test_as_many_as_it_holds_are_made(free):
+def test_as_many_as_memory_holds_are_made_and_replay_counts_as_far_as_it_fills(free):
     free(40)
     assert len(trainer_of(FETCH, epochs=1).envs) == 4
-
-
-def test_replay_counts_as_far_as_the_run_fills_it(free):
     replay = dataclasses.replace(BASE.replay, capacity=10**7)
     free(10)
     trainer_of(epochs=1, replay=replay)

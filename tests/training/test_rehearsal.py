@@ -443,12 +443,9 @@ def test_surroundings_that_always_move_are_questioned(env_id, world, share):
         assert f"move in {share} of random steps; is that split right?" in text
 
 
-def test_surroundings_that_no_reward_uses_are_not_questioned(points):
+def test_surroundings_that_no_reward_uses_are_not_questioned_and_no_stream_moves(points):
     world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
     assert rehearse(dataclasses.replace(HER, env_id=ARM_WITH_GOALS, world=world)).warnings == ()
-
-
-def test_questioning_the_surroundings_leaves_shared_random_streams_alone():
     np.random.seed(7)  # noqa: NPY002 - code of users may draw from it
     world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
     rehearse(dataclasses.replace(MUSIC, env_id=ARM, world=world))

@@ -97,8 +97,7 @@ def test_each_skill_warms_up_and_counts_its_updates_from_its_own_start():
     trainer.collector.order = lambda one: orders.append(one.at_random) or order(one)
     updates = [row["time/updates"] for row in trained(trainer)]
     # of 80 steps of a skill 40 are random; each two of the others bring an update
-    assert orders == [True, True, False, False] * 3
-    assert updates == [0, 20, 20, 40, 40, 60]
+    assert (orders, updates) == ([True, True, False, False] * 3, [0, 20, 20, 40, 40, 60])
 
 
 def test_earlier_skills_are_played_anew_before_each_skill_and_the_newest_is_among_them():
@@ -329,8 +328,7 @@ def test_a_finished_run_learns_more_skills_behind_those_that_it_has():
     more = with_fields(config, {"skills": 5, "epochs": 10})
     again = cut.resumed(6, more)
     rows = trained(again)
-    assert [row["disk/skill"] for row in rows] == [3, 3, 4, 4]
-    assert len(again.sequence.learned) == 5
+    assert ([row["disk/skill"] for row in rows], len(again.sequence.learned)) == ([3, 3, 4, 4], 5)
     for one, other in zip(again.sequence.learned, whole.sequence.learned, strict=False):
         np.testing.assert_equal(copied(one), copied(other))
     straight = build_trainer(more, Communicator(alone=True))

@@ -124,8 +124,7 @@ def test_evaluation_can_go_by_episodes(tmp_path):
 def test_an_epoch_of_whole_episodes_cuts_none(tmp_path):
     steps = replace(CONFIG.collect, steps=4)
     rows = run(tmp_path / "run", collect=steps, cycles=4, rollouts=3, epochs=2)
-    assert column(rows, "time/episodes") == [6, 12]
-    assert column(rows, "time/episodes_cut") == [0, 0]
+    assert (column(rows, "time/episodes"), column(rows, "time/episodes_cut")) == ([6, 12], [0, 0])
 
 
 def test_an_epoch_that_no_episode_survives_is_refused_before_anything_is_kept(tmp_path):
@@ -162,8 +161,7 @@ def test_published_presets_finish_episodes_of_robots(tmp_path, preset, finished,
 
 def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     rows = run(tmp_path / "run", collect=CollectConfig(), epochs=1)
-    assert column(rows, "time/env_steps") == [3 * 8]
-    assert column(rows, "time/updates") == [3 * 4]
+    assert (column(rows, "time/env_steps"), column(rows, "time/updates")) == ([3 * 8], [3 * 4])
     assert "time/episodes_cut" not in rows[-1]  # nothing could be cut
 
 
