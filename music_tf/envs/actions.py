@@ -1,4 +1,4 @@
-"""From the actions of a learner, in [-1, 1], to those of an environment."""
+"""Maps the actions of a policy, in [-1, 1], to those of an environment."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from music_tf.types import Array, all_finite
 
 
 def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Array, Array]:
-    """Lowest and highest action [A] of an environment.
+    """Returns the lowest and highest action [A] of an environment.
 
     Raises:
         UsageError: Actions are no vector with finite bounds.
@@ -30,8 +30,8 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
 def in_space(space: Any, actions: Array) -> np.ndarray:
     """Maps actions [..., A] in [-1, 1] to the bounds and the type of their space.
 
-    They are scaled in single precision. No rounding leaves a space of another type: its own bounds
-    count last, and of whole numbers the nearest.
+    They are scaled in single precision, rounded if the space has integers, and finally clipped to
+    the bounds in its own type.
     """
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
     scaled = np.clip(low + 0.5 * (actions + 1.0) * (high - low), low, high)

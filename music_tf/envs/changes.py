@@ -1,4 +1,4 @@
-"""Brings an environment from one stage of a changing world to another, between two episodes."""
+"""Applies the stages of a changing world to an environment, between two episodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -22,24 +22,24 @@ _KINDS = {
 """For each change: the kind of element it names and the arrays of MuJoCo's model it writes."""
 _COUNTS = {"body": "nbody", "geom": "ngeom", "joint": "njnt", "actuator": "nu"}
 _FREE = 0
-"""How MuJoCo calls the joint of a body that nothing holds."""
+"""MuJoCo's type of a free joint."""
 _JOINTS = (0, 1)
-"""How it calls actuators that move a joint."""
+"""MuJoCo's types of actuators that move a joint."""
 
 
 class Changes:
-    """The stages of one environment: each is applied from its defaults, whatever was before.
+    """The stages of one environment, each relative to the defaults and not to the stage before.
 
-    A stage gives the same numbers in a fresh environment and in one that has been changed. Default
-    values are those that the environment has when it is handed over.
+    A stage gives the same numbers in a fresh environment and in one that has been changed. The
+    defaults are the values when this object is made.
     """
 
     def __init__(self, environment: gymnasium.Env[Any, Any], stages: Sequence[Stage]) -> None:
-        """Remembers what the stages change, and makes sure that all of it is there.
+        """Stores the defaults of all that the stages change, and checks that it exists.
 
         Raises:
-            UsageError: The environment has no such body, geom, joint, actuator or attribute, or
-                cannot be changed in that way; the text names the nearest that it has.
+            UsageError: The environment has no such body, geom, joint, actuator or attribute, or it
+                cannot be changed; the text names the nearest one.
         """
         self._env_id = "the environment" if environment.spec is None else environment.spec.id
         self._unwrapped: Any = environment.unwrapped
@@ -65,7 +65,7 @@ class Changes:
         self._attributes = {name: getattr(self._unwrapped, name) for name in attributes}
 
     def apply(self, number: int) -> None:
-        """Makes the world that of a stage. The next reset starts in it; do not step before."""
+        """Changes the world to that of a stage; reset the environment before the next step."""
         if number == self._applied:
             return
         stage, model = self._stages[number], self._model
@@ -98,7 +98,7 @@ class Changes:
     def _names(self, thing: str) -> list[str]:
         """Returns the names of all bodies, geoms, joints or actuators, empty without one.
 
-        An actuator without a name is called as the joint that it moves.
+        An actuator without a name has that of the joint that it moves.
         """
         model, named = self._model, getattr(self._model, thing)
         names = [named(number).name for number in range(getattr(model, _COUNTS[thing]))]
@@ -111,7 +111,7 @@ class Changes:
         ]
 
     def _check_factors(self, number: int, kind: str, factors: Mapping[str, float]) -> None:
-        """Refuses factors on what is not there, or on what is 0 by default."""
+        """Refuses factors on unknown names, or on values that are 0 by default."""
         thing, arrays = _KINDS[kind]
         for name in factors:
             self._check_name(number, kind, thing, name, (*self._names(thing), EVERY))
@@ -120,7 +120,7 @@ class Changes:
                 self._refuse(number, f"{kind}: {name}", "is 0 by default: no factor changes that")
 
     def _check_places(self, number: int, stage: Stage) -> None:
-        """Refuses places of bodies that belong to others, or that each episode places anew."""
+        """Refuses places of bodies that are parts of others, or that each episode places anew."""
         for name in stage.place:
             self._check_name(number, "place", "body", name, self._names("body")[1:])
             body = self._model.body(name)
@@ -144,14 +144,14 @@ class Changes:
                 self._refuse(number, f"set: {name}", text)
             try:
                 setattr(self._unwrapped, name, value)
-            except FROM_USERS as error:  # whatever its setter throws
+            except FROM_USERS as error:
                 self._refuse(number, f"set: {name}", f"{type(error).__name__}: {error}"[:200])
             setattr(self._unwrapped, name, default)
 
     def _check_name(
         self, number: int, where: str, thing: str, name: str, known: Sequence[str]
     ) -> None:
-        """Refuses a name that is none of those known."""
+        """Refuses an unknown name, with the nearest known one."""
         named = [one for one in known if one]
         if name not in named:
             has = f"it has {few(named)}" if named else "it has none with a name"
@@ -163,7 +163,7 @@ class Changes:
 
 
 def _asked(stage: Stage) -> Iterator[str]:
-    """Yields what a stage changes of the simulator."""
+    """Yields the quantities of the simulator that a stage changes."""
     yield from stage.factors
     if stage.place:
         yield "place"

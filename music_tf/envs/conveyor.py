@@ -1,4 +1,4 @@
-"""FetchPush beside a conveyor: surroundings that move by themselves, on MuJoCo."""
+"""FetchPush with a second block on a conveyor, in MuJoCo."""
 
 import math
 from typing import Any
@@ -12,29 +12,29 @@ import_robotics()
 from gymnasium_robotics.envs.fetch.push import MujocoFetchPushEnv  # noqa: E402  (without notices)
 
 _PLACE = (1.533, 0.75, 0.427)
-"""Metres; the middle of the conveyor, 2 mm over the far edge of the table."""
+"""Middle of the conveyor in metres, 2 mm over the far edge of the table."""
 _HALF_SIZES = (0.015, 0.025, 0.025)
 _REACH = 0.15
-"""Metres that the middle of its way may lie from the middle of the table."""
+"""Largest distance in metres of the middle of its path from the middle of the table."""
 _SWING = 0.1
-"""Metres that the second block goes to either side of that."""
+"""Amplitude of the second block in metres."""
 _TURN_STEPS = 15
-"""Steps from one side to the other and back."""
+"""Period of its motion in steps."""
 _SHAKE = 0.03
-"""Metres that it is shaken to either side instead."""
+"""Amplitude in metres if it is shaken."""
 _NEAR = 0.06
-"""Metres from the gripper at which the first block begins if it is near; they do not touch."""
+"""Initial distance in metres of the first block from the gripper if `near`; they do not touch."""
 
 
 class FetchPushConveyor(MujocoFetchPushEnv):
     """FetchPush with a second block that a conveyor carries to and fro along the far edge.
 
     Observation: the 25 columns of FetchPush; x, y and z of the second block; metres that it moves
-    along y in a step. Where it begins follows from the seed. It is a body of the simulator, driven
-    by its speed, so what it meets it pushes; blocks and goals lie out of its way.
+    along y in a step. The seed determines where it begins. It is a body of the simulator with a
+    prescribed velocity, so it pushes whatever it meets; blocks and goals are out of its way.
 
-    A robot can follow what goes to and fro. `shakes` throws the second block to a random place
-    within 3 cm in every step, which nothing can follow. `near` places the first block beside the
+    A robot can follow the periodic motion. With `shakes`, the second block moves in every step to a
+    random place within 3 cm, which a robot cannot follow. `near` places the first block beside the
     gripper, so that random actions often move it.
     """
 
@@ -47,7 +47,7 @@ class FetchPushConveyor(MujocoFetchPushEnv):
         super().__init__(**options)
 
     def _initialize_simulation(self) -> None:
-        """Adds the second block to the model of FetchPush, then does what that does."""
+        """Adds the second block to the model of FetchPush, then initialises as FetchPush does."""
         spec = mujoco.MjSpec.from_file(self.fullpath)
         block = spec.worldbody.add_body(name="object1", pos=_PLACE)
         block.add_joint(name="object1:joint", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=(0, 1, 0))
@@ -63,7 +63,7 @@ class FetchPushConveyor(MujocoFetchPushEnv):
         self.initial_qpos, self.initial_qvel = self.data.qpos.copy(), self.data.qvel.copy()
 
     def _reset_sim(self) -> bool:
-        """Places the block as FetchPush does, then the second one somewhere on its way."""
+        """Places the first block as FetchPush does, then the second one at a random phase."""
         placed: bool = super()._reset_sim()
         middle, turn = self.np_random.uniform(-1.0, 1.0, 2).tolist()
         self._middle, self._angle = _REACH * middle, math.pi * turn
@@ -78,7 +78,7 @@ class FetchPushConveyor(MujocoFetchPushEnv):
         return placed
 
     def _mujoco_step(self, action: Any) -> None:
-        """Gives the second block the speed that takes it where its way leads next."""
+        """Gives the second block the velocity that leads to its next place."""
         if self._shakes:
             self._angle = math.asin(float(self.np_random.uniform(-1.0, 1.0)))
         else:

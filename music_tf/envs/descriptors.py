@@ -1,4 +1,4 @@
-"""What skills may be told apart by beside columns: read from robots of Gymnasium on MuJoCo."""
+"""Descriptors of skills that are read from Gymnasium's MuJoCo robots."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from music_tf.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
 _FREE, _SLIDE = 0, 2
-"""How MuJoCo calls the joint of a body that nothing holds, and one that lets it slide."""
+"""MuJoCo's types of a free joint and of a slide joint."""
 
 
 def xy(environment: Any) -> Floats:
-    """Returns x and y of a robot that walks where it will, such as Ant and Humanoid, in metres.
+    """Returns x and y in metres of a robot that moves freely, such as Ant and Humanoid.
 
     Raises:
-        UsageError: The robot is held to a line, or is none of MuJoCo's.
+        UsageError: The robot is held to a line, or is not simulated by MuJoCo.
     """
     model = getattr(environment, "model", None)
     if model is None or not model.njnt or model.jnt_type[0] != _FREE:
@@ -26,14 +26,15 @@ def xy(environment: Any) -> Floats:
 
 
 def plane(environment: Any) -> Floats:
-    """Returns where a robot is in the plane that it is held to, such as HalfCheetah, in metres.
+    """Returns the position in metres of a robot in the plane to which it is held.
 
-    That is x and z of one that runs along a line. Of one that swims it is x and y of its centre of
-    mass, since its front swings from side to side. One that moves freely is where `xy` says.
+    For a robot that runs along a line, such as HalfCheetah, it is x and z. For a swimmer it is x
+    and y of the centre of mass, since its front swings from side to side. For a robot that moves
+    freely it is `xy`.
 
     Raises:
-        UsageError: Nothing of the robot slides along x and one more axis, or it is none of
-            MuJoCo's.
+        UsageError: The robot has no slide joints along x and another axis, or is not simulated by
+            MuJoCo.
     """
     model = getattr(environment, "model", None)
     if model is not None and model.njnt > 1 and (model.jnt_type[:2] == _SLIDE).all():
@@ -55,7 +56,7 @@ def plane(environment: Any) -> Floats:
 def foot_contacts(environment: Any) -> Floats:
     """Returns for each foot whether it touches the floor, 1 or 0.
 
-    Feet are the shapes that the model calls feet, or ankles where it knows no feet.
+    Feet are geoms with `foot` in their names, or else with `ankle`.
 
     Raises:
         UsageError: There is no floor, or no foot.

@@ -1,4 +1,4 @@
-"""Task rewards that say only whether a goal is near, which a device can compute too."""
+"""Sparse task rewards of the distance to the goal, which a GPU can compute too."""
 
 from typing import Any, NamedTuple
 
@@ -9,14 +9,13 @@ from music_tf.types import Array
 
 
 class DistanceReward(NamedTuple):
-    """What each step pays for the distance |achieved - desired| of its goals."""
+    """Reward of a step: `near` if |achieved - desired| is at most `threshold`, else `far`."""
 
     threshold: float
-    """Largest distance that counts as near."""
     near: float
     far: float
     ends: bool = False
-    """Whether an episode ends where the goal is near."""
+    """Whether an episode ends if the goal is near."""
 
     def __call__(self, achieved: Array, desired: Array) -> Array:
         """Returns rewards [N] of goals [N, G]."""
@@ -30,7 +29,7 @@ _TOYS = "music_tf.envs.toys:PointReach"
 
 
 def written_in(unwrapped: Any, name: str) -> str:
-    """Returns where a method was written, as `module:Class.method`; empty where there is none."""
+    """Returns where a method is defined, as `module:Class.method`; empty without one."""
     method = getattr(unwrapped, name, None)
     function = getattr(method, "__func__", method)
     where = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
@@ -38,10 +37,7 @@ def written_in(unwrapped: Any, name: str) -> str:
 
 
 def distance_reward(environment: gymnasium.Env[Any, Any]) -> DistanceReward | None:
-    """Returns the reward that an environment has under any goal; None where nobody knows it.
-
-    What counts is where its `compute_reward` was written.
-    """
+    """Returns the reward of an environment, if its `compute_reward` is a known method."""
     unwrapped: Any = environment.unwrapped
     sparse = getattr(unwrapped, "reward_type", "sparse") == "sparse"
     threshold: Any = getattr(unwrapped, "distance_threshold", None)
@@ -50,5 +46,5 @@ def distance_reward(environment: gymnasium.Env[Any, Any]) -> DistanceReward | No
         f"{_MAZE}.compute_reward": DistanceReward(0.45, 1.0, 0.0),
         f"{_TOYS}.compute_reward": DistanceReward(0.1, 0.0, -1.0),
     }.get(written_in(unwrapped, "compute_reward"))
-    # a threshold of another type would be compared in another precision
+    # the comparison has the precision of the threshold's type
     return known if known and sparse and type(known.threshold) is float else None

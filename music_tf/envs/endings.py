@@ -1,4 +1,4 @@
-"""Which episodes end at their goal: `compute_terminated` of Gymnasium's goal environments."""
+"""`compute_terminated` of Gymnasium's goal environments: which episodes end at their goal."""
 
 from typing import Any
 
@@ -10,16 +10,13 @@ from music_tf.errors import FROM_USERS
 
 _ROBOTS = "gymnasium_robotics.envs.robot_env:BaseRobotEnv.compute_terminated"
 _TRIED = 64
-"""Pairs of goals on which a method is tried."""
+"""Number of pairs of goals on which a method is tried."""
 _LEAST, _MOST = -3.0, 3.0
 """Decimal logarithms of their smallest and largest distance."""
 
 
 def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
-    """Whether `compute_terminated` of an environment can end an episode.
-
-    Some have none, or one that says so of no goal, whatever happens.
-    """
+    """Whether an environment has a `compute_terminated` that can end an episode."""
     unwrapped: Any = environment.unwrapped
     written = written_in(unwrapped, "compute_terminated")
     if not written or written == _ROBOTS or written.endswith(":GoalEnv.compute_terminated"):
@@ -32,9 +29,9 @@ def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
 
 
 def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
-    """Whether `compute_terminated` says of many goals at once what it says of single ones.
+    """Whether `compute_terminated` gives the same results for many goals at once as one by one.
 
-    It is tried on pairs at all distances from a thousandth to a thousand.
+    It is tried on pairs of goals at distances from 0.001 to 1000.
     """
     generator = np.random.default_rng(0)
     achieved, way = generator.standard_normal((2, _TRIED, goal_dim))
@@ -46,6 +43,6 @@ def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
         with np.errstate(all="ignore"):
             single = [bool(method(*pair, {})) for pair in zip(achieved, desired, strict=True)]
             many = np.asarray(method(achieved.copy(), desired.copy(), {}))
-    except FROM_USERS:  # whatever it throws: then it is called one by one, and throws there
+    except FROM_USERS:  # a fault of single goals appears later, when they are used one by one
         return False
     return many.shape == (_TRIED,) and many.astype(np.bool_).tolist() == single

@@ -1,7 +1,7 @@
-"""Named columns beside an observation: entries of `info`, and what functions of the user's read.
+"""Extras: named columns beside an observation, from `info` or from the user's functions.
 
-How long each is, and which entries `compute_reward` and `compute_terminated` ask for, is found out
-once, when the first environment has been made.
+Their sizes, and the entries of `info` that `compute_reward` and `compute_terminated` read, are
+determined once, on the first environment.
 """
 
 import contextlib
@@ -24,28 +24,25 @@ from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
 from music_tf.types import EnvSpec, all_finite
 
 Reader: TypeAlias = Callable[[Any], Any]
-"""What a function of the user's reads from an unwrapped environment: a number, or several [D]."""
-
-
+"""A user's function that reads a number, or several [D], from an unwrapped environment."""
 _STEPS = 100
 """Most steps of the episode in which entries of `info` are looked for."""
 
 
 class InfoEntry(NamedTuple):
-    """An entry of `info` that is kept because rewards or ends read it, and how it comes back."""
+    """An entry of `info` that is stored as numbers because `compute_reward` or ends read it."""
 
     like: Any
-    """The first one that came: later ones have its type and shape."""
+    """Its first value; later values have the same type and shape."""
     always: bool = True
-    """Whether each step has it; else one number more says so."""
+    """Whether each step has it; else a further number says whether the step has it."""
 
     @property
     def size(self) -> int:
-        """How many numbers are kept."""
         return np.size(self.like) + (not self.always)
 
     def numbers(self, info: Mapping[str, Any], name: str) -> Any:
-        """Returns what is kept of an `info`, [size]; None where it is always there, but not now."""
+        """Returns the numbers of an entry, [size]; None if an entry that is always there lacks."""
         value = info.get(name)
         if self.always:
             return value if value is None else np.reshape(value, -1)
@@ -54,7 +51,7 @@ class InfoEntry(NamedTuple):
         return np.append(np.reshape(value, -1), 1.0)
 
     def value(self, kept: npt.NDArray[Any]) -> Any:
-        """Returns what numbers [size] stand for, of the type that it had."""
+        """Returns the entry of numbers [size], with its original type."""
         like, size = np.asarray(self.like), np.size(self.like)
         value = kept[:size].astype(like.dtype).reshape(like.shape)
         if isinstance(self.like, np.ndarray):
@@ -65,25 +62,25 @@ class InfoEntry(NamedTuple):
         return tuple(plain) if isinstance(self.like, tuple) else plain
 
     def there(self, kept: npt.NDArray[Any]) -> bool:
-        """Whether the step had it whose numbers [size] these are."""
+        """Whether the step with the numbers [size] had the entry."""
         return self.always or bool(kept[-1])
 
 
 class Extras(NamedTuple):
-    """What is kept beside each state."""
+    """The extras of an environment."""
 
     sizes: Mapping[str, int] = {}
-    """Numbers of each extra, in the order in which they are kept."""
+    """Size of each extra, in the order of their columns."""
     readers: Mapping[str, Reader | InfoEntry | None] = {}
-    """What members read, so neither achieved goals nor times; None for an entry of `info`."""
+    """How members read each, except achieved goals and times; None for an entry of `info`."""
     asked: Mapping[str, InfoEntry] = {}
     """Entries of `info` that `compute_reward` or `compute_terminated` reads."""
     played: bool = False
-    """Whether the environment took steps to find that out."""
+    """Whether the environment took steps to determine them."""
 
 
 class Asked(dict[str, Any]):
-    """An `info` that remembers which of its entries somebody asked for."""
+    """An `info` that records which of its entries are read."""
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
         super().__init__(entries)
@@ -91,71 +88,58 @@ class Asked(dict[str, Any]):
         self.all_asked = False
 
     def __getitem__(self, name: str) -> Any:
-        """Returns an entry."""
-        self.names[name] = None
-        return super().__getitem__(name)
+        return super().__getitem__(self._noted(name))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns an entry, or what counts where there is none."""
-        self.names[name] = None
-        return super().get(name, default)
+        return super().get(self._noted(name), default)
 
     def pop(self, name: str, *default: Any) -> Any:
-        """Takes an entry out."""
-        self.names[name] = None
-        return super().pop(name, *default)
+        return super().pop(self._noted(name), *default)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """Returns an entry, or enters what counts where there is none."""
-        self.names[name] = None
-        return super().setdefault(name, default)
+        return super().setdefault(self._noted(name), default)
 
     def __or__(self, other: dict[str, Any]) -> Any:  # type: ignore[override]
-        """Returns another one with all entries, and those of the other."""
         return self.copy() | other
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such an entry."""
-        self.names[str(name)] = None
+        self._noted(str(name))
         return super().__contains__(name)
 
     def __iter__(self) -> Iterator[str]:
-        """Goes through all names, so that all have been asked for."""
-        self._ask_for_all()
-        return super().__iter__()
+        return self._with_all_noted(super().__iter__())
 
     def keys(self) -> Any:
-        """Returns all names."""
-        self._ask_for_all()
-        return super().keys()
+        return self._with_all_noted(super().keys())
 
     def values(self) -> Any:
-        """Returns all entries."""
-        self._ask_for_all()
-        return super().values()
+        return self._with_all_noted(super().values())
 
     def items(self) -> Any:
-        """Returns all entries with their names."""
-        self._ask_for_all()
-        return super().items()
+        return self._with_all_noted(super().items())
 
     def copy(self) -> dict[str, Any]:
         return dict(self.items())
 
-    def _ask_for_all(self) -> None:
+    def _noted(self, name: str) -> str:
+        self.names[name] = None
+        return name
+
+    def _with_all_noted(self, found: Any) -> Any:
         self.all_asked = True
         self.names |= dict.fromkeys(super().keys())
+        return found
 
 
 def find_extras(
     env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo, spec: EnvSpec
 ) -> Extras:
-    """Returns what is kept beside each state of an environment; it may take a step for that.
+    """Determines the extras of an environment, for which that may play an episode.
 
-    Of the specification only what is known without extras counts.
+    Of `spec` only the parts without extras are used.
 
     Raises:
-        UsageError: The environment gives no such entry, or a function no numbers of one axis.
+        UsageError: `info` has no such entry, or a function returns no numbers of one axis.
         EnvironmentFault: The environment does not step.
     """
     asked, more = asked_of_info(environment, {})
@@ -173,14 +157,14 @@ def find_extras(
     for name, source in info.extras.items():
         option = "world.descriptor" if name == DESCRIPTOR and source != INFO else "world.extras"
         if source == GOAL:
-            sizes[name] = len(_no_goal(environment))
+            sizes[name] = len(_zero_goal(environment))
             if not sizes[name]:
                 raise UsageError(
                     f"{option}: {GOAL} needs goals, and {env_id} has none\n"
                     "for example: --world.descriptor observation"
                 )
         elif is_counted(source):
-            sizes[name] = 1  # of the time; strides follow
+            sizes[name] = 1  # the size of a stride is set below
         elif source == INFO:
             if name not in entries:
                 raise UsageError(
@@ -191,19 +175,19 @@ def find_extras(
             sizes[name] = math.prod(_shape(f"{option}: info[{name!r}]", entries[name]))
         else:
             reader = readers[name] = load_function(source, option)
-            sizes[name] = _size(reader, environment, f"{option}: {_called(source)}", env_id)
+            sizes[name] = _size(reader, environment, f"{option}: {_source_name(source)}", env_id)
     columns, extra = descriptor_of(info, spec)
     strides = [name for name, source in info.extras.items() if STRIDE.fullmatch(source)]
     sizes |= dict.fromkeys(strides, sizes.get(extra, len(columns)))
-    kept = _kept(env_id, infos, asked, info)
+    kept = _stored_entries(env_id, infos, asked, info)
     sizes |= {name: entry.size for name, entry in kept.items()}
     return Extras(sizes, {**readers, **kept}, kept, played)
 
 
-def _kept(
+def _stored_entries(
     env_id: str, infos: Sequence[Mapping[str, Any]], asked: Iterable[str], info: EnvironmentInfo
 ) -> dict[str, InfoEntry]:
-    """Returns those entries of `info` that were asked for and are there in some step.
+    """Returns the entries of `info` that rewards or ends read and that some step has.
 
     Raises:
         UsageError: One is no number, or has the name of another extra.
@@ -223,22 +207,22 @@ def _kept(
 
 
 def is_counted(source: str) -> bool:
-    """Whether an extra follows from the steps of its episode, and no environment is asked."""
+    """Whether an extra follows from the steps of its episode, without reading the environment."""
     return source == TIME or STRIDE.fullmatch(source) is not None
 
 
 class Strides:
-    """How far a descriptor [D] has moved over the last steps, in each environment of a batch."""
+    """Mean change per step of a descriptor [D] over the last steps, in each environment."""
 
     def __init__(self, count: int, size: int, steps: int) -> None:
-        """Takes how many environments there are, D, and over how many steps a stride is."""
+        """Takes the number of environments, D, and the number of steps of a stride."""
         self._places = np.zeros([count, steps + 1, size])
         self._steps = steps
 
     def __call__(
         self, index: int, elapsed: int, place: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """Returns the way since so many steps before, or since the start, over as many steps.
+        """Returns the change since `steps` steps ago, or since the start, divided by `steps`.
 
         So it is zero at the start of an episode, and small soon after.
         """
@@ -250,18 +234,17 @@ class Strides:
         return stride
 
 
-def _called(source: str) -> str:
-    """Returns how a user knows a function that reads the environment."""
+def _source_name(source: str) -> str:
+    """Returns the name of a descriptor of the package, or the `module:function` of the user."""
     return next((word for word, function in READ.items() if function == source), source)
 
 
 def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_id: str) -> int:
-    """Returns how many numbers a function reads from an environment."""
     try:
         value = reader(environment.unwrapped)
     except UsageError as error:
         raise UsageError(f"{what} on {env_id}: {error}") from error
-    except FROM_USERS as error:  # whatever a function of the user's raises
+    except FROM_USERS as error:
         text = f"{type(error).__name__}: {str(error)[:200]}"
         raise UsageError(f"{what} fails on {env_id}: {text}") from error
     return math.prod(_shape(f"{what} on {env_id}", value))
@@ -270,14 +253,14 @@ def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_i
 def asked_of_info(
     environment: gymnasium.Env[Any, Any], entries: Mapping[str, Any]
 ) -> tuple[list[str], bool]:
-    """Returns what `compute_reward` and `compute_terminated` ask `info` for, and if it may be more.
+    """Returns the entries that `compute_reward` and `compute_terminated` read, and if more may be.
 
-    It may where one of them fails, or goes through all that there is. They are called for a goal
-    that is met and for one that is missed; with entries as they are, and with all that are true or
-    false set, then unset: one may be read only where another is true.
+    More may be read if one of the methods fails or iterates over all entries. They are called for a
+    reached and for a missed goal, and with all flags as they are, set, and unset, since an entry
+    may be read only if a flag is true.
     """
     names: dict[str, None] = {}
-    goal, more = _no_goal(environment), False
+    goal, more = _zero_goal(environment), False
     unwrapped: Any = environment.unwrapped
     methods = [unwrapped.compute_reward] if len(goal) else []
     if methods and ends_at_goals(environment):
@@ -292,17 +275,17 @@ def asked_of_info(
         try:
             with np.errstate(all="ignore"):
                 method(goal.copy(), desired.copy(), info)
-        except FROM_USERS:  # whatever it throws is told where its rewards count
+        except FROM_USERS:  # reported later, when rewards are computed
             more = True
-        if info.all_asked:  # a copy too reads what it does not need, words for example
+        if info.all_asked:  # copying reads entries that are not needed, such as texts
             info.names = {n: None for n in info.names if _can_be_kept(variant.get(n))}
         names |= info.names
         more |= info.all_asked
     return list(names), more
 
 
-def _no_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
-    """Returns a goal of zeros, of size 0 where there are no goals."""
+def _zero_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
+    """Returns a goal of zeros, of size 0 without goals."""
     space = environment.observation_space
     if not isinstance(space, gymnasium.spaces.Dict):
         return np.zeros(0)
@@ -312,7 +295,7 @@ def _no_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
 def _infos_of_an_episode(
     env_id: str, environment: gymnasium.Env[Any, Any], steps: int
 ) -> list[Mapping[str, Any]]:
-    """Returns the `info` of each step of an episode, or of the first ones.
+    """Returns the `info` of each step of an episode, up to `steps`.
 
     The first action is the middle of its bounds, the others are random.
     """
@@ -329,7 +312,7 @@ def _infos_of_an_episode(
             if terminated or truncated:
                 break
             action = generator.uniform(space.low, space.high)
-    except FROM_USERS as error:  # whatever the environment throws
+    except FROM_USERS as error:
         if not infos:
             raise EnvironmentFault(
                 f"{env_id}: reset or step fails ({type(error).__name__}: {str(error)[:200]})\n"
@@ -340,14 +323,14 @@ def _infos_of_an_episode(
 
 
 def _can_be_kept(value: Any) -> bool:
-    """Whether a value is a finite number, or several in a row."""
+    """Whether a value is a finite number, or several of one axis."""
     with contextlib.suppress(UsageError):
         return bool(_shape("", value) is not None)
     return False
 
 
 def _shape(what: str, value: Any) -> tuple[int, ...]:
-    """Returns the shape of one number or several in a row, and refuses anything else."""
+    """Returns the shape of a number, or of several of one axis, and refuses anything else."""
     came = type(value).__name__
     with contextlib.suppress(TypeError, ValueError):
         numbers = np.asarray(value, np.float64)

@@ -1,8 +1,8 @@
 """Families of tasks for the robots of Gymnasium on MuJoCo: speeds, directions, places, bodies.
 
 Rewards are those of PEARL's authors (arXiv:1903.08254, appendix A, and their code), on the robots
-and observations of Gymnasium's version 5. A task is a vector, of which the reward alone tells, or
-what a robot of another body does.
+and observations of Gymnasium's version 5. A task is a vector that is not observed: it changes the
+reward, or the body of the robot.
 """
 
 import abc
@@ -25,19 +25,19 @@ Floats = npt.NDArray[np.float64]
 Robot: TypeAlias = gymnasium.Env[Floats, npt.NDArray[np.float32]]
 
 _CHEETAH_EFFORT = 0.05
-"""Cost of the squared action of a cheetah, half of what Gymnasium takes."""
+"""Cost of the squared action of a cheetah, half of Gymnasium's."""
 _GOAL_EFFORT, _GOAL_RADIUS = 0.1, 3.0
-"""The same of an ant that looks for a place; and metres within which places lie."""
+"""The same cost of an ant that looks for a place, and the largest distance of places in metres."""
 _LARGEST_EXPONENT = 3.0
 
 
 class Family(
     gymnasium.Wrapper[Floats, npt.NDArray[np.float32], Floats, npt.NDArray[np.float32]], abc.ABC
 ):
-    """A robot that is paid by its task, less what effort and contact cost the robot itself."""
+    """A robot with the reward of its task, less the robot's own costs of effort and contact."""
 
     def __init__(self, robot: Robot, alive: float = 0.0) -> None:
-        """Takes the robot, and what each step pays beside, the one in which it falls included."""
+        """Takes the robot, and a reward for each step, also for the one in which it falls."""
         super().__init__(robot)
         self._alive = alive
 
@@ -47,11 +47,11 @@ class Family(
 
     @abc.abstractmethod
     def set_task(self, task: Floats) -> None:
-        """Makes the robot's task this one, [D], from the next reset on."""
+        """Sets the task, [D], from the next reset on."""
 
     @abc.abstractmethod
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns what the task pays for a step, of which the robot says this."""
+        """Returns the task's reward of a step with this `info`."""
 
     def step(
         self, action: npt.NDArray[np.float32]
@@ -82,15 +82,14 @@ class Velocity(Family):
         self._speed = float(task[0])
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns minus the distance from the speed that is to be held."""
         return -abs(float(info["x_velocity"]) - self._speed)
 
 
 class ForwardOrBack(Family):
-    """Run forward or back. Task: 1 or -1, [1]; those of a draw take turns, so that both occur."""
+    """Run forward or back. Task: 1 or -1, [1], alternating in a draw so that both occur."""
 
     def __init__(self, robot: Robot, sign: float) -> None:
-        """Takes the robot, and its task until it is given one."""
+        """Takes the robot, and the initial task."""
         super().__init__(robot)
         if sign not in (1, -1):
             raise UsageError(f"env.kwargs: sign: expected 1 or -1, got {sign!r:.80}")
@@ -105,20 +104,19 @@ class ForwardOrBack(Family):
         self._sign = float(task[0])
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns the speed in that direction."""
         return float(self._sign * info["x_velocity"])
 
 
 class Direction(Family):
     """Walk in a direction of the plane. Task: its unit vector, [2].
 
-    With `forward_backward` the tasks are along x alone: forward, back, and so on in turns.
+    With `forward_backward` the tasks are along x alone, alternating forward and back.
     """
 
     def __init__(
         self, robot: Robot, alive: float, weight: float, forward_backward: bool = False
     ) -> None:
-        """Takes the robot, what staying up pays, and what a metre a second pays."""
+        """Takes the robot, the reward of a step, and that of a metre per second."""
         super().__init__(robot, alive)
         self._weight, self._along_x = weight, forward_backward
         self._direction = np.array([1.0, 0.0])
@@ -132,7 +130,7 @@ class Direction(Family):
         self._direction = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns what the speed in that direction pays."""
+        """Returns the weighted speed in that direction."""
         velocity = np.array([info["x_velocity"], info["y_velocity"]])
         return self._weight * float(velocity @ self._direction)
 
@@ -154,17 +152,16 @@ class Place(Family):
         self._place = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns minus the distance from the place along x and along y, added up."""
+        """Returns minus the L1 distance from the place."""
         x, y = self._place
         return -float(abs(info["x_position"] - x) + abs(info["y_position"] - y))
 
 
 class OtherBody(Family):
-    """Walk forward in a body that is not as usual.
+    """Walk forward in a modified body.
 
-    Task: an exponent u in [-3, 3] for each number of the body that is not 0 by itself, [D]. Masses,
-    moments of inertia and frictions are multiplied by 1.5^u, damping by 1.3^u, always from what
-    they were when the robot was made.
+    Task: an exponent u in [-3, 3] for each parameter of the body that is not 0 by default, [D].
+    Masses, moments of inertia and frictions are the defaults times 1.5^u, damping times 1.3^u.
     """
 
     _BASES: ClassVar[dict[str, float]] = {
@@ -184,7 +181,7 @@ class OtherBody(Family):
         return generator.uniform(-_LARGEST_EXPONENT, _LARGEST_EXPONENT, (count, self._size))
 
     def set_task(self, task: Floats) -> None:
-        """Gives the robot the body of these exponents; all 0 is the usual one, to the bit."""
+        """Sets the body of these exponents; if all are 0, it is exactly the default."""
         self._defaults.restore()
         begin = 0
         for name, changed in self._changed.items():
@@ -194,7 +191,6 @@ class OtherBody(Family):
         settle(self._model, self._data)
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns the speed forward."""
         return float(info["x_velocity"])
 
 
@@ -206,7 +202,7 @@ def half_cheetah_velocity(*, fastest: float = 3.0, **options: Any) -> Family:
 def half_cheetah_direction(*, sign: float = 1.0, **options: Any) -> Family:
     """Makes a cheetah that runs forward or back: +-v - 0.05 |a|^2.
 
-    An agent that learns one task alone has that of `sign`.
+    `sign` is the task of an agent that learns one task alone.
     """
     return ForwardOrBack(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}), sign)
 
@@ -232,8 +228,8 @@ def ant_hidden_goal(**options: Any) -> Family:
 def humanoid_direction(*, forward_backward: bool = False, **options: Any) -> Family:
     """Makes a humanoid that walks in a direction: 1.25 v.d + 5 - 0.1 |control|^2 - contact.
 
-    1.25 v is what the authors have, a quarter of a step's way over the time step of the simulator,
-    of which five are a step. Contact costs 5e-7 |force|^2, at most 10.
+    1.25 v is the authors' value: a quarter of the distance of a step, divided by the simulator's
+    time step, which is a fifth of a step. Contact costs 5e-7 |force|^2, at most 10.
     """
     return Direction(HumanoidEnv(**options), 5.0, 1.25, forward_backward)
 

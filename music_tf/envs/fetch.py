@@ -1,8 +1,8 @@
-"""A fast path for the Fetch robot: the numbers of gymnasium-robotics without its detours.
+"""A fast path for the Fetch robot, bit-equal to gymnasium-robotics.
 
 `gymnasium.make` steps through wrappers, looks names up again at every step and copies each
-observation several times, which costs as much as the physics. Here the same quantities are read
-by index in the same order of operations, so that every number is the same to the last bit.
+observation several times, which takes as long as the physics. This module reads the same quantities
+by index, in the same order of operations, so that every number is equal to the last bit.
 """
 
 import math
@@ -59,7 +59,7 @@ class FetchMember(PlainMember):
             for actuator in range(model.nu)
         ]
 
-        # Views into the simulator's arrays, which stay where they are.
+        # Views into the simulator's arrays, which never move.
         self._qpos, self._qvel, self._ctrl = data.qpos, data.qvel, data.ctrl
         mocap, body = _welded_bodies(model) or (0, 0)
         self._mocap_pos, self._mocap_quat = data.mocap_pos[mocap], data.mocap_quat[mocap]
@@ -72,7 +72,7 @@ class FetchMember(PlainMember):
         self._speeds = np.zeros((3, 3))
 
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
-        """Starts the episode of this seed, as the class does but for reading the state."""
+        """Starts the episode of this seed, as the class does, without reading the state."""
         unwrapped = self._unwrapped
         gymnasium.Env.reset(unwrapped, seed=seed)
         while not unwrapped._reset_sim():
@@ -99,8 +99,8 @@ class FetchMember(PlainMember):
         if unwrapped.block_gripper:
             self._qpos[self._finger_joints[0]] = 0.0
             self._qpos[self._finger_joints[1]] = 0.0
-            # Of a whole mj_forward, only the positions of bodies and sites are read before the next
-            # step computes everything anew.
+            # Before the next step, only the positions of bodies and sites are read, so that a whole
+            # mj_forward is not necessary.
             mujoco.mj_kinematics(self._model, self._data)
             mujoco.mj_comPos(self._model, self._data)
         self._write(row)
@@ -137,7 +137,7 @@ class FetchMember(PlainMember):
         row.desired_goal[:] = self._goal
 
     def _site_speed(self, site: int, angular: Floats | None, out: Floats) -> Floats:
-        """Metres that a site moves in a step; fills `angular` with its rotational Jacobian."""
+        """Returns metres a site moves in a step; fills `angular` with its rotational Jacobian."""
         mujoco.mj_jacSite(self._model, self._data, self._linear, angular, site)
         self._linear.dot(self._qvel, out)
         out *= self._seconds
@@ -145,7 +145,7 @@ class FetchMember(PlainMember):
 
 
 def _welded_bodies(model: Any) -> tuple[int, int] | None:
-    """Index of the one mocap body, and the body it is welded to; None for another layout."""
+    """Returns the only mocap body, and the body welded to it; None for another layout."""
     if model is None or model.nmocap != 1:
         return None
     welds = [index for index, kind in enumerate(model.eq_type) if kind == mujoco.mjtEq.mjEQ_WELD]
@@ -158,7 +158,7 @@ def _welded_bodies(model: Any) -> tuple[int, int] | None:
 
 
 def _euler(matrix: Floats) -> Floats:
-    """Euler angles [3] of a rotation matrix given as [9], by the formulas of gymnasium-robotics."""
+    """Returns Euler angles [3] of a rotation matrix [9], by the formulas of gymnasium-robotics."""
     m00, m01, m02, m10, m11, m12, _, _, m22 = matrix.tolist()
     cosine = math.sqrt(m22 * m22 + m12 * m12)
     if cosine > _UPRIGHT:

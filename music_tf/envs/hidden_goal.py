@@ -1,4 +1,4 @@
-"""Tasks of gymnasium-robotics whose goal nobody is shown: each place of the goal is a task."""
+"""Tasks of gymnasium-robotics with a hidden goal: each goal is a task of a family."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ Action = npt.NDArray[np.float32]
 
 
 class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
-    """A task with goals as a family of tasks: what has to be achieved is inferred, not observed.
+    """A goal environment as a family of tasks: the goal is inferred, not observed.
 
     Task: the goal, drawn as the environment draws it. Observation: that of the environment, then
     the achieved goal. Reward: the environment's own. `info` has `is_success`, and `sparse_reward`:
-    what the environment without `Dense` in its name pays.
+    the reward of the environment without `Dense` in its name.
     """
 
     def __init__(self, environment: gymnasium.Env[dict[str, Floats], Action]) -> None:
@@ -32,7 +32,7 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
         self._goal: Floats | None = None
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Draws goals, [count, G]; what the environment draws by itself stays as it is."""
+        """Draws goals, [count, G], without changing the environment's own random state."""
         robot, own = self._robot, self._robot.np_random
         robot.np_random = generator
         try:
@@ -47,7 +47,7 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Starts an episode; the goal is replaced once the environment has set its own."""
+        """Starts an episode, then replaces the environment's goal by the task."""
         observed, info = self.env.reset(seed=seed, options=options)
         if self._goal is not None:
             show_goal(self._robot, self._goal)
@@ -62,7 +62,7 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
         return _without_goal(observed), float(reward), terminated, truncated, info
 
     def _draw(self) -> Floats:
-        """Returns a goal from the generator that the environment has."""
+        """Returns a goal from the environment's generator."""
         robot = self._robot
         if self._in_maze:
             drawn: Floats = robot.add_xy_position_noise(robot.generate_target_goal())

@@ -1,4 +1,4 @@
-"""Several copies of one environment, stepped together in one process."""
+"""Several copies of one environment, stepped in lockstep in one process."""
 
 import contextlib
 import copy
@@ -56,7 +56,7 @@ _LOGGER = logging.getLogger(__name__)
 _RESET_ATTEMPTS = 2
 _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _COMPARED = 1000
-"""Pairs of goals on which a reward is tried."""
+"""Number of pairs of goals on which a reward is tried."""
 _USUAL_FRAMES, _MOST_FRAMES = 25, 1000
 _BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
@@ -71,7 +71,7 @@ class Observations(NamedTuple):
 
 
 class StepResults(NamedTuple):
-    """What one step of several environments brought; rows follow the given indices."""
+    """Results of one step of several environments, in the order of the given indices."""
 
     observation: Array  # [E, O]
     achieved_goal: Array  # [E, G]
@@ -81,20 +81,20 @@ class StepResults(NamedTuple):
     terminated: BoolArray  # [E], the task ended
     truncated: BoolArray  # [E], the time is over, or the environment is broken
     success: BoolArray  # [E]
-    faults: list[str | None]  # [E], what broke; such a row repeats the state before
+    faults: list[str | None]  # [E], a fault; its row repeats the state before
 
 
 class LockstepEnvs:
-    """A batch of environments without automatic resets: who steps also says when to reset.
+    """A batch of environments without automatic resets; the caller resets them.
 
-    Once the first is made, `accept` is called with its sizes and the bytes that one takes at least;
-    it may refuse the others. `world` says what its columns are, before what is known or was
-    registered of it. Where the settings describe stages of a changing world, the first one holds.
+    Once the first is made, `accept` is called with its sizes and the least bytes of one; it may
+    refuse to make the others. `world` has priority over the known or registered meaning of columns.
+    In a changing world, environments begin in the first stage.
 
     Raises:
         UsageError: Unknown id, observations that are no vector, unbounded actions, unknown episode
             length, or a world that does not fit.
-        EnvironmentFault: The environment cannot be created here.
+        EnvironmentFault: The environment cannot be created on this machine.
         Stopped: A signal asked for it before all were made.
     """
 
@@ -123,7 +123,7 @@ class LockstepEnvs:
             if more
             else ""
         )
-        """What to tell the user of it before a run begins, if anything."""
+        """A line for the user before a run begins, if any."""
         self._unit_actions = bool(unit and self._action_space.dtype == np.float32)
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
@@ -172,9 +172,9 @@ class LockstepEnvs:
         return len(self._members)
 
     def set_world(self, stage: int | Sequence[int]) -> None:
-        """Chooses a stage of a changing world, from 0; each environment takes it when it resets.
+        """Chooses the stage of a changing world, from 0, in which an environment resets next.
 
-        Several are those of the first environments.
+        Several stages are those of the first environments.
 
         Raises:
             UsageError: There is no such stage.
@@ -194,14 +194,14 @@ class LockstepEnvs:
         goals: Array | None = None,
         tasks: Floats | None = None,
     ) -> Observations:
-        """Starts an episode in each of the environments `indices`; its seed fixes it completely.
+        """Starts an episode in each of the environments `indices`, determined by its seed.
 
         `goals` [E, G] replace the environments' own. `tasks` [E, D] are set before the reset;
-        without them an environment keeps the task that it has.
+        without them an environment keeps its task.
 
         Raises:
-            UsageError: The first reset of all gives something else than it declared.
-            EnvironmentFault: An environment does not reset, not even a fresh one.
+            UsageError: The very first reset returns something else than the environment declares.
+            EnvironmentFault: A reset fails, also in a fresh environment.
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             goal = None if goals is None else goals[position].astype(np.float64)
@@ -212,8 +212,8 @@ class LockstepEnvs:
     def step(self, actions: Array, indices: Sequence[int]) -> StepResults:
         """Applies one action in [-1, 1]^A to each of the environments `indices`.
 
-        What an environment does wrong is reported in `faults`: a non-finite number, a wrong shape,
-        an exception, a warning of the simulator. It is created anew on its next reset.
+        A fault of an environment is reported in `faults`: a non-finite number, a wrong shape, an
+        exception, a warning of the simulator. The environment is created anew on its next reset.
 
         Raises:
             NumbersFault: An action is not finite.
@@ -231,7 +231,7 @@ class LockstepEnvs:
                 bad = self._bad_numbers(index)
                 if bad and self._faults[index] is None:
                     self._report(index, bad)
-                if self._faults[index] is not None:  # undone is what it wrote
+                if self._faults[index] is not None:  # restore its row
                     self._table[index] = before[position]
                     outcomes[position] = _BROKEN
             faults = [self._faults[index] for index in indices]
@@ -249,17 +249,17 @@ class LockstepEnvs:
     def goal_reward(
         self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
     ) -> Array:
-        """The environment's own reward [N] for achieved and desired goals [N, G].
+        """Returns the environment's own reward [N] for achieved and desired goals [N, G].
 
-        Where it reads entries of `info`, these come as extras [N, D] of the state achieved. It gets
-        copies of all arrays, so that it may compute in place.
+        If it reads entries of `info`, these are extras [N, D] of the achieved state. It gets copies
+        of all arrays, so that it may compute in place.
 
         Raises:
-            EnvironmentFault: `compute_reward` does not give one finite number a row, or one outside
-                the bounds that are known of it.
+            EnvironmentFault: `compute_reward` does not return one finite number per row, or one is
+                outside of its known bounds.
         """
         together, (low, high) = self.info.batched_reward, self.info.reward_bounds
-        rewards = self._said_of_goals("compute_reward", together, achieved, desired, extras)
+        rewards = self._results_for_goals("compute_reward", together, achieved, desired, extras)
         outside = (rewards < low) | (rewards > high)
         if outside.any():
             raise EnvironmentFault(
@@ -273,18 +273,18 @@ class LockstepEnvs:
     def goal_terminated(
         self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
     ) -> BoolArray:
-        """Whether steps [N] that led to achieved goals [N, G] end an episode under desired ones.
+        """Whether steps [N] to achieved goals [N, G] end an episode under desired ones.
 
         Raises:
-            EnvironmentFault: `compute_terminated` does not give one answer a row.
+            EnvironmentFault: `compute_terminated` does not return one result per row.
         """
         together = self._ends_together
-        ends = self._said_of_goals("compute_terminated", together, achieved, desired, extras)
+        ends = self._results_for_goals("compute_terminated", together, achieved, desired, extras)
         return ends.astype(np.bool_)
 
     @property
     def ends_at_goals(self) -> bool:
-        """Whether `goal_terminated` can say so of any step, and episodes end there."""
+        """Whether `goal_terminated` can be true, and episodes end there."""
         environment = self._some_member().environment
         ends = self._settings.success_ends is not False
         return ends and self.spec.goal_dim > 0 and ends_at_goals(environment)
@@ -293,7 +293,7 @@ class LockstepEnvs:
     def _ends_together(self) -> bool:
         return ends_together(self._some_member().environment, self.spec.goal_dim)
 
-    def _said_of_goals(
+    def _results_for_goals(
         self,
         name: str,
         together: bool,
@@ -301,11 +301,11 @@ class LockstepEnvs:
         desired: Array,
         extras: Mapping[str, Array],
     ) -> np.ndarray:
-        """What a method of the environment says of goals [N, G], [N]: at once or one by one."""
+        """Returns the results [N] of a method for goals [N, G], computed at once or one by one."""
         method: Any = getattr(self._some_member().environment.unwrapped, name)
         asked = self._extras.asked
         try:
-            with np.errstate(all="ignore"):  # what comes of it is checked
+            with np.errstate(all="ignore"):  # the results are checked
                 if together and not asked:
                     values = np.asarray(method(achieved.copy(), desired.copy(), {}))
                 else:
@@ -314,10 +314,10 @@ class LockstepEnvs:
                     for row, given in enumerate(zip(achieved.copy(), desired.copy(), strict=True)):
                         beside = ((name, entry, copied[name][row]) for name, entry in asked.items())
                         info = {name: e.value(its) for name, e, its in beside if e.there(its)}
-                        # its answer may be an array of its own that it fills anew
+                        # the method may return an array that it overwrites at the next call
                         single.append(np.array(method(*given, info)))
                     values = np.array(single).reshape(-1)
-        except FROM_USERS as error:  # whatever the environment throws
+        except FROM_USERS as error:
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} and infos "
                 f"{{{', '.join(asked)}}} fails: "
@@ -331,9 +331,9 @@ class LockstepEnvs:
         return values
 
     def distance_reward(self) -> DistanceReward | None:
-        """Returns `goal_reward` as a distance and a threshold; None where it is something else.
+        """Returns `goal_reward` as a threshold on a distance; None if it is another function.
 
-        What is known of it is compared with what the environment says of goals on both sides.
+        The known reward is compared with the environment's on goals on both sides of the threshold.
         """
         known = distance_reward(self._some_member().environment)
         if known is None or self._extras.asked or self._settings.exact_goals:
@@ -347,18 +347,18 @@ class LockstepEnvs:
             if self.ends_at_goals:
                 near = known(*goals) == np.float32(known.near)
                 known = known._replace(ends=np.array_equal(near, self.goal_terminated(*goals)))
-        except EnvironmentFault:  # it is told where rewards count
+        except EnvironmentFault:  # raised again when rewards are needed
             same = False
         return known if same else None
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Draws tasks of the family that the environment is, [count, D].
+        """Draws tasks of the environment's family, [count, D].
 
-        They are drawn twice, since every rank and each resume must draw the same.
+        They are drawn twice and compared, since every rank and each resume must draw the same.
 
         Raises:
-            UsageError: It is no family, its tasks are no vectors of finite numbers, or they come
-                from elsewhere than the generator.
+            UsageError: The environment is no family, its tasks are no vectors of finite numbers, or
+                they do not depend on the generator alone.
         """
         environment = self._some_member().environment
         if not all(environment.has_wrapper_attr(name) for name in ("sample_tasks", "set_task")):
@@ -374,7 +374,7 @@ class LockstepEnvs:
         )
         try:
             given = [draw(count, one) for one in (generator, same)]
-        except FROM_USERS as error:  # whatever the environment throws
+        except FROM_USERS as error:
             raise UsageError(
                 f"env_id: sample_tasks of {self._env_id} fails: {told(error)}"
             ) from error
@@ -394,17 +394,17 @@ class LockstepEnvs:
         return tasks
 
     def render(self, index: int) -> npt.NDArray[np.uint8]:
-        """Image [height, width, 3] of an environment's present state, which stays untouched.
+        """Returns an image [height, width, 3] of an environment's state, without changing it.
 
         Raises:
-            EnvironmentFault: Images cannot be drawn here.
+            EnvironmentFault: This machine cannot render.
         """
         member = self._members[index] or self._some_member()
         return self._viewer.render(member.environment)
 
     @property
     def steps_per_second(self) -> float:
-        """Steps in a second of the environment's own time, as it declares by `render_fps`."""
+        """Steps per simulated second, as the environment declares by `render_fps`."""
         declared = self._some_member().environment.metadata.get("render_fps")
         if isinstance(declared, int | float | np.integer) and 0 < declared <= _MOST_FRAMES:
             return float(declared)
@@ -418,33 +418,33 @@ class LockstepEnvs:
         self._viewer.close()
 
     def hush(self) -> None:
-        """Lets all faults go to the log, the first of them too."""
+        """Makes the first fault go to the log alone, as later ones do."""
         self._broke = True
 
     @property
     def environment(self) -> gymnasium.Env[Any, Any]:
-        """One of its environments, as it was made, for a look at it between two episodes."""
+        """One of the environments, for a look at it between two episodes."""
         return self._some_member().environment
 
     @property
     def success_ends(self) -> bool | None:
-        """Whether an episode ends where the environment ends it because of its own success."""
+        """Whether an episode ends when the environment ends it for its own success."""
         return self._settings.success_ends
 
     @property
     def asked(self) -> Collection[str]:
-        """Entries of `info` that are kept, since its rewards or ends read them."""
+        """Entries of `info` that are stored, since rewards or ends read them."""
         return self._extras.asked
 
     def scaled(self, actions: Array) -> Array:
-        """Returns actions [N, A] in [-1, 1] as its environments take them."""
+        """Maps actions [N, A] in [-1, 1] to the space of the environment."""
         return self._scale(actions, len(actions))
 
     def _make_member(self) -> PlainMember:
         return self._member_of(make_environment(self._env_id, self._settings))
 
     def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
-        """Returns what steps an environment, in the present stage of the first one's world."""
+        """Returns a member for an environment, in the present stage of the first one."""
         member = self._kind_of(environment)
         if self._stages:
             member.changes = Changes(environment, self._stages)
@@ -453,7 +453,7 @@ class LockstepEnvs:
 
     def _kind_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
         readers = self._extras.readers
-        fast = not readers and not self._settings.skills  # the fast path makes no `info`
+        fast = not readers and not self._settings.skills  # the fast path has no `info`
         if "mujoco" in sys.modules and fast:
             from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
 
@@ -478,7 +478,7 @@ class LockstepEnvs:
             remake = self._settings.remake and self._used[index]
             if member is None or self._faults[index] is not None or remake:
                 self._members[index] = None
-                with contextlib.suppress(*FROM_USERS):  # what a broken one throws does not matter
+                with contextlib.suppress(*FROM_USERS):  # closing a broken environment may fail
                     if member is not None:
                         member.environment.close()
                 member = self._members[index] = self._make_member()
@@ -492,15 +492,15 @@ class LockstepEnvs:
                 member.reset(seed, goal, self._rows[index])
                 simulator.take_warnings()
                 text = self._bad_numbers(index)
-            except UsageError:  # of a task or of ours: it says all
+            except UsageError:
                 raise
-            except FROM_USERS as error:  # whatever the environment throws
+            except FROM_USERS as error:
                 text = told(error)
                 if answers_wrongly(error) and not self._has_reset:
                     kind = UsageError
             if not text:
                 self._set_time(index, 0)
-                self._note_place(index)
+                self._update_strides(index)
                 self._has_reset = True
                 return
             self._faults[index] = text
@@ -513,7 +513,7 @@ class LockstepEnvs:
         self._set_time(index, self._elapsed[index] + 1)
         try:
             outcome = member.step(action, self._rows[index])
-        except FROM_USERS as error:  # whatever the environment throws
+        except FROM_USERS as error:
             self._report(index, told(error))
             return _BROKEN
         warnings = simulator.take_warnings()
@@ -521,7 +521,7 @@ class LockstepEnvs:
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")
         elif not finite(outcome.reward):
             self._report(index, f"reward: expected a finite number, got {outcome.reward}")
-        self._note_place(index)
+        self._update_strides(index)
         return outcome
 
     def _set_time(self, index: int, steps: int) -> None:
@@ -529,7 +529,7 @@ class LockstepEnvs:
         for column in self._times:
             self._table[index, column] = steps
 
-    def _note_place(self, index: int) -> None:
+    def _update_strides(self, index: int) -> None:
         row = self._table[index]
         for place, column, stride in self._strides:
             row[column] = stride(index, int(self._elapsed[index]), row[place])
@@ -554,7 +554,7 @@ class LockstepEnvs:
         return ""
 
     def _rounded(self, rows: Floats) -> tuple[Array, Array, Array, dict[str, Array]]:
-        """Returns rows [E, ...] of the table in single precision, split as `_split` does."""
+        """Splits rows [E, ...] of the table in single precision; rests hold the lost digits."""
         observation, achieved, desired, extras = self._split(rows.astype(np.float32))
         if ACHIEVED_REST in extras:
             _, exact, aim, _ = self._split(rows)
@@ -563,7 +563,7 @@ class LockstepEnvs:
         return observation, achieved, desired, extras
 
     def _split(self, rows: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
-        """Returns observations, achieved and desired goals, and extras of rows of the table."""
+        """Splits rows of the table into observations, achieved and desired goals, and extras."""
         observation, achieved, desired, *extras = [rows[..., part] for part in self._parts]
         return observation, achieved, desired, dict(zip(self.spec.extras, extras, strict=True))
 

@@ -1,4 +1,4 @@
-"""Finds and creates Gymnasium environments, and explains what is wrong when it cannot."""
+"""Finds and creates Gymnasium environments, and explains failures."""
 
 import contextlib
 import ctypes
@@ -30,20 +30,20 @@ GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)
 _ROBOTICS = "gymnasium_robotics"
 _EXTRAS = {"Box2D": "box2d", "panda_gym": "panda", "pybullet": "panda"}
-"""Modules that environments ask for, and the extra of ours that brings each."""
+"""Modules that environments import, and the extra of music_tf that installs each."""
 
 
 def make_environment(
     env_id: str, settings: EnvConfig | None = None, **options: Any
 ) -> gymnasium.Env[Any, Any]:
-    """Creates one environment, with goals or without, and makes sure that it can be learned from.
+    """Creates one environment, with goals or without, and checks what learning needs.
 
-    Of `module:Id` the module is imported first; options are those of `gymnasium.make`.
+    For `module:Id` the module is imported first; options are those of `gymnasium.make`.
 
     Raises:
         UsageError: Unknown id, module that cannot be imported, observations that are no vector,
-            or goals without a reward for them.
-        EnvironmentFault: The environment cannot be created here.
+            or goals without `compute_reward`.
+        EnvironmentFault: The environment cannot be created on this machine.
     """
     if settings is not None:
         options |= json.loads(settings.kwargs)
@@ -53,7 +53,7 @@ def make_environment(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
-            with _without_notes(spec):
+            with _silenced(spec):
                 environment = gymnasium.make(spec, disable_env_checker=True, **options)
         except (UsageError, EnvironmentFault):
             raise
@@ -78,7 +78,7 @@ def make_environment(
         simulator.catch_warnings()
     simulator.take_warnings()
     try:
-        chosen = _choosing(environment, settings)
+        chosen = _with_skill_choice(environment, settings)
         _require_vectors(env_id, chosen)
     except MusicError:
         environment.close()
@@ -87,24 +87,24 @@ def make_environment(
 
 
 def dropped(environment: gymnasium.Env[Any, Any]) -> list[str]:
-    """Returns what an environment with goals observes beside `GOAL_KEYS`, which nothing reads."""
+    """Returns the observations of a goal environment beside `GOAL_KEYS`, which are not used."""
     space = environment.observation_space
     keys = list(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else []
     return [str(key) for key in keys if key not in GOAL_KEYS]
 
 
-def _choosing(
+def _with_skill_choice(
     environment: gymnasium.Env[Any, Any], settings: EnvConfig | None
 ) -> gymnasium.Env[Any, Any]:
-    """Lets the skills of a run act in an environment, if the settings name one."""
+    """Wraps an environment in a choice of skills, if the settings name a run with skills."""
     if settings is None or not settings.skills:
         return environment
     return SkillChoice(environment, settings)
 
 
 @contextlib.contextmanager
-def _without_notes(spec: gymnasium.envs.registration.EnvSpec) -> Iterator[None]:
-    """Keeps off the terminal what PyBullet prints for each simulator, from C: its arguments."""
+def _silenced(spec: gymnasium.envs.registration.EnvSpec) -> Iterator[None]:
+    """Hides the lines that PyBullet prints from C for each simulator."""
     if not str(spec.entry_point).startswith("panda_gym"):
         yield
         return
@@ -143,11 +143,11 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
 
 
 def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
-    """The registered specification of an id.
+    """Returns the registered specification of an id.
 
     Raises:
         UsageError: Unknown id, with the nearest known one, or module that cannot be imported.
-        EnvironmentFault: A package is missing that the environment comes with or needs.
+        EnvironmentFault: A package that the environment needs is missing.
     """
     module, _, name = env_id.rpartition(":")
     if module or name not in gymnasium.registry:
@@ -174,10 +174,10 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
 
 
 def _refuse_without_extra(env_id: str, error: BaseException) -> None:
-    """Refuses an environment that failed for want of a package that an extra of ours brings.
+    """Refuses an environment that failed because a package of an extra is missing.
 
     Raises:
-        EnvironmentFault: It did.
+        EnvironmentFault: That was the cause.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -191,9 +191,9 @@ def _refuse_without_extra(env_id: str, error: BaseException) -> None:
 
 
 def with_registered_world(config: Config) -> Config:
-    """Returns the configuration with all that is registered of its environment's columns.
+    """Returns the configuration with the registered world of its environment.
 
-    So another process, in which nothing registers it, knows it too.
+    So another process, in which the world is not registered, has it too.
 
     Raises:
         UsageError: Unknown environment, or its module cannot be imported.
@@ -205,7 +205,7 @@ def with_registered_world(config: Config) -> Config:
 
 @functools.cache
 def import_robotics() -> None:
-    """Registers the environments of gymnasium-robotics, if installed, without its notice."""
+    """Registers the environments of gymnasium-robotics, if installed, without its warning."""
     messages = io.StringIO()
     try:
         with standard_error_to(messages), warnings.catch_warnings():
@@ -220,7 +220,7 @@ def import_robotics() -> None:
 
 
 def goal_environments() -> list[str]:
-    """Ids that are known, or can be expected, to be goal environments; sorted."""
+    """Returns the sorted ids of known and probable goal environments."""
     import_robotics()
     entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
     alive = {env_id for env_id, entry in entries.items() if "MujocoPy" not in entry}
@@ -229,7 +229,7 @@ def goal_environments() -> list[str]:
 
 
 def _of_others() -> set[str]:
-    """Returns ids that neither this package nor those that it knows have registered."""
+    """Returns ids that are not registered by this package or by known ones."""
     ours = ("gymnasium", "ale_py", "music_tf", "panda_gym")
     entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
     return {
@@ -240,7 +240,7 @@ def _of_others() -> set[str]:
 
 
 def _nearest(name: str, module: str = "") -> str:
-    """Returns words that say what to type in place of a name that a module, or nobody, has."""
+    """Returns advice for an unknown name: the nearest id, or how a module registers it."""
     others = _of_others()
     if module and not others:
         return (
@@ -255,7 +255,7 @@ def _nearest(name: str, module: str = "") -> str:
 
 
 def mujoco_version() -> tuple[int, ...]:
-    """Installed version of MuJoCo, such as (3, 10, 0); (0,) without it."""
+    """Returns the installed version of MuJoCo, such as (3, 10, 0); (0,) without it."""
     try:
         text = importlib.metadata.version("mujoco")
     except importlib.metadata.PackageNotFoundError:

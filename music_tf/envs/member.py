@@ -1,4 +1,4 @@
-"""One environment of a lockstep batch: writes what it observes into rows that it is given."""
+"""One environment of a lockstep batch, which writes its observations into given rows."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Row(NamedTuple):
-    """Where a member writes one observation: views into the batch's arrays."""
+    """The row of a member for one observation: views into the batch's arrays."""
 
     observation: Floats  # [O]
     achieved_goal: Floats  # [G]
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a step brought beside the observation."""
+    """Results of a step beside the observation."""
 
     reward: float
     terminated: bool
@@ -35,16 +35,16 @@ class Outcome(NamedTuple):
 
 
 class BadObservation(Exception):  # noqa: N818  (a report about an environment, not our error)
-    """An environment answered with something that does not fit its spaces."""
+    """An environment returned something that does not fit its spaces."""
 
 
 def answers_wrongly(error: BaseException) -> bool:
-    """Whether an environment gave something else than the interface asks for: it did not break."""
+    """Whether the fault is a wrong return value, and not an exception inside the environment."""
     return isinstance(error, BadObservation) or "values to unpack" in str(error)
 
 
 def told(error: BaseException) -> str:
-    """What an environment threw, as one line; of answers of a wrong length, what they must be."""
+    """Returns an exception of an environment as one line, with advice for a wrong return value."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     if "values to unpack" not in text:
         return text
@@ -57,8 +57,8 @@ def told(error: BaseException) -> str:
 class PlainMember:
     """Steps any Gymnasium environment through its public interface, with goals or without.
 
-    Extras are entries of `info`, or what a function reads from the unwrapped environment. What only
-    steps bring as `info`, such as a second reward, is missing at a reset and counts as zero there.
+    Extras are entries of `info`, or the results of functions of the unwrapped environment. An entry
+    that only steps have, such as a second reward, is zero at a reset.
     """
 
     def __init__(
@@ -67,9 +67,10 @@ class PlainMember:
         success_ends: bool | None = None,
         extras: Mapping[str, Reader | InfoEntry | None] = MappingProxyType({}),
     ) -> None:
-        """Takes the environment, whether its own success ends an episode, and what reads extras.
+        """Takes the environment, whether its own success ends an episode, and readers of extras.
 
-        Unset, it does unless the goal is hidden: another is shown, and the own cannot be set.
+        If unset, its success ends an episode unless the shown goal is another one, because the
+        environment's goal cannot be set.
         """
         self._readers = extras
         self._success_ends = success_ends
@@ -77,15 +78,15 @@ class PlainMember:
         self._hidden = False
         self.environment = environment
         self.changes: Changes | None = None
-        """What brings it to another stage of its world; None where its world stays as it is."""
+        """Applies stages of a changing world; None if the world does not change."""
         self._unwrapped: Any = environment.unwrapped
 
     def set_task(self, task: Floats) -> None:
-        """Makes an environment that is a family of tasks this one, from its next reset on."""
+        """Sets the task of a family, from its next reset on."""
         self.environment.get_wrapper_attr("set_task")(task.copy())
 
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
-        """Starts the episode of this seed, whatever the environment did before."""
+        """Starts the episode of this seed, independent of earlier episodes."""
         simulator.clear_state(self._unwrapped)
         observation, info = self.environment.reset(seed=seed)
         write_row(observation, row)
@@ -98,7 +99,7 @@ class PlainMember:
 
     def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
         """Applies an action and writes the next state."""
-        with np.errstate(all="ignore"):  # what comes of it is checked
+        with np.errstate(all="ignore"):  # the results are checked
             observation, reward, terminated, truncated, info = self.environment.step(action)
         write_row(observation, row)
         self._write_extras(row, info)
@@ -110,7 +111,7 @@ class PlainMember:
         return Outcome(number("reward", reward), over, bool(truncated), success)
 
     def _write_extras(self, row: Row, info: Mapping[str, Any], begins: bool = False) -> None:
-        """Copies entries of `info`, and what functions read; of size 1 it may be a number."""
+        """Copies extras from `info` and from functions; an extra of size 1 may be a number."""
         for name, reader in self._readers.items():
             target = row.extras[name]
             if begins and not callable(reader) and name not in info:
@@ -125,7 +126,7 @@ class PlainMember:
 
 
 def write_row(observation: Any, row: Row) -> None:
-    """Copies the three parts of an observation, or the vector that is all of it.
+    """Copies the three parts of an observation, or its only vector.
 
     Raises:
         BadObservation: A key is missing or a shape is not the declared one.
@@ -141,7 +142,7 @@ def number(name: str, value: Any) -> float:
     """Returns a single number.
 
     Raises:
-        BadObservation: It is something else, be it an array of one.
+        BadObservation: The value is no number, or an array of one.
     """
     shape = getattr(value, "shape", ())
     if shape:
@@ -161,9 +162,9 @@ def _write(name: str, value: Any, target: Floats) -> None:
 
 
 def show_goal(unwrapped: Any, goal: Floats) -> None:
-    """Replaces the goal of a running episode where the environment keeps it in `goal`.
+    """Replaces the goal of a running episode, if the environment has an attribute `goal`.
 
-    Elsewhere the goal is replaced in what is observed alone.
+    Other environments get another goal in their observations alone.
     """
     if not hasattr(unwrapped, "goal"):
         return

@@ -1,8 +1,7 @@
-"""A point that has to find a place that it is not shown: a family of tasks in pure numpy.
+"""A point that has to find a hidden place: a family of tasks in pure numpy.
 
-A family of tasks is an environment with two methods more. `sample_tasks(count, generator)` draws
-tasks, vectors [count, D]; `set_task(task)` makes the environment one of them from its next reset
-on.
+A family of tasks is an environment with two further methods. `sample_tasks(count, generator)` draws
+tasks, vectors [count, D]; `set_task(task)` sets one of them from the next reset on.
 """
 
 import math
@@ -16,12 +15,12 @@ Floats = npt.NDArray[np.float64]
 
 _STEP_LENGTH = 0.1
 _NEAR = 0.2
-"""Distance within which the sparse reward pays."""
+"""Distance within which the sparse reward is above 0."""
 _IMAGE_SIZE = 96
 
 
 class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
-    """A point whose task is a place in the plane; nothing but the reward tells of it.
+    """A point whose task is a place in the plane, known by the reward alone.
 
     As in PEARL (arXiv:1903.08254, section 6.3) and its code. Observation: position x, y. Action: a
     step of at most 0.1 along each axis. Reward: minus the distance to the place, after the step.
@@ -58,7 +57,7 @@ class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
         return self._radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
     def set_task(self, task: Floats) -> None:
-        """Takes the place that is to be found, [2]."""
+        """Sets the place, [2]."""
         self._place = np.array(task, np.float64)
 
     def reset(

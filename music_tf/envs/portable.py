@@ -1,4 +1,4 @@
-"""What other programs need of an environment: data that its spaces hold, and how it is made."""
+"""Facts about an environment for other programs: data inside its spaces, and how to make it."""
 
 import copy
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from music_tf.envs.making import GOAL_KEYS
 def spaces_of(
     environment: gymnasium.Env[Any, Any],
 ) -> tuple[gymnasium.Space[Any], Mapping[str, gymnasium.Space[Any]]]:
-    """Returns the space of what is observed, goals included, and those of its parts by name."""
+    """Returns the observation space, with goals, and the spaces of its parts by name."""
     space: Any = environment.observation_space
     if not isinstance(space, gymnasium.spaces.Dict):
         return space, {"observation": space}
@@ -26,10 +26,10 @@ def spaces_of(
 def held_by(space: gymnasium.Space[Any], rows: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Returns the rows [N, D] of an episode in the type of a space, each of them inside.
 
-    What only single precision has moved over a bound is moved back to it.
+    A value that single precision has rounded over a bound is set to the bound.
 
     Raises:
-        ValueError: The space does not hold one of them; the text says which.
+        ValueError: A row is outside of the space; the text says which one.
     """
     held: npt.NDArray[Any] = rows.astype(space.dtype or np.float64)
     if isinstance(space, gymnasium.spaces.Box):
@@ -45,11 +45,11 @@ def held_by(space: gymnasium.Space[Any], rows: npt.NDArray[Any], name: str) -> n
 
 
 class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Says how an environment is made in another process, as JSON can hold it."""
+    """An environment whose `spec` is JSON with which another process can make it."""
 
     @property
     def spec(self) -> Any:
-        """As registered, with a class or function by its name; None where that does not do."""
+        """The registered specification with its entry point by name; None if impossible."""
         own = copy.copy(self.env.spec)
         if own is None:
             return None

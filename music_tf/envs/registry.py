@@ -1,7 +1,7 @@
-"""What is known about environments beforehand: the split for MUSIC, the object, what carries it.
+"""Facts about known environments: split for MUSIC, object, support, bounds of rewards.
 
-The table is data. An environment that is not in it is described by a `World`, typed or registered,
-which also counts before the table.
+Other environments are described by a `World`, typed or registered, which has priority over this
+table.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from music_tf.errors import UsageError
 from music_tf.types import EnvSpec, SplitSpec
 
 INFO = "info"
-"""Source of an extra that is an entry of what a step returns as `info`."""
+"""Source of an extra that is an entry of `info`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,37 +34,37 @@ class Support:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EnvironmentInfo:
-    """What the package knows of a family of environments; indices are those of observations."""
+    """Facts about a family of environments; indices are those of observations."""
 
     family: str
     """Name of the family, for messages."""
     split: SplitSpec | None = None
-    """The robot itself and its surroundings; None where MUSIC needs one from the user."""
+    """Columns of the robot and of its surroundings; None if MUSIC needs them from the user."""
     gripper: tuple[int, ...] | None = None
-    """Where the gripper's x, y, z are; None where there is no single one."""
+    """Columns of the gripper's x, y, z; None without a single gripper."""
     arm: tuple[int, ...] | None = None
-    """Which numbers of an action move the gripper by x, y, z; None where none do."""
+    """Components of an action that move the gripper by x, y, z; None without any."""
     object: tuple[int, ...] | None = None
-    """Where the object's x, y, z are; None without an object."""
+    """Columns of the object's x, y, z; None without an object."""
     orientation: tuple[int, ...] | None = None
-    """Where its quaternion is; None where it is not observed as one."""
+    """Columns of its quaternion; None without one."""
     support: Support | None = None
-    """What carries the object; None where it is not a plane surface."""
+    """Surface that carries the object; None if it is not plane."""
     unit: str = ""
-    """`m` where positions are known to be metres; else they are in a unit of the environment's."""
+    """`m` if positions are in metres; else they are in a unit of the environment."""
     music_gain: float | None = None
     """Reward per nat of the mutual information bound that suits these positions and steps; None
-    where nobody has tried: `--music.gain auto` finds one."""
+    if unknown: `--music.gain auto` finds one."""
     reward_bounds: tuple[float, float] = (-math.inf, math.inf)
-    """Lowest and highest task reward of a step; infinite where nothing is known."""
+    """Lowest and highest task reward of a step; infinite if unknown."""
     batched_reward: bool = True
-    """False where `compute_reward` is wrong on many goals at once and is called one by one."""
+    """False if `compute_reward` is wrong for many goals at once and is called one by one."""
     descriptor: tuple[int, ...] | str = ()
     """What skills are told apart by: columns, `observation` for all of them, or the name of an
     extra; empty: the surroundings."""
     extras: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What is kept beside each state, by name, and where it is from: `INFO`, `TIME`, `STRIDE`, the
-    achieved goal, or a function that reads the environment, as `module:function`."""
+    """Source of each extra by name: `INFO`, `TIME`, `STRIDE`, the achieved goal, or a function of
+    the environment as `module:function`."""
     why_no_split: str = ""
     """Why there is no split, as one sentence for the user."""
 
@@ -110,7 +110,7 @@ _HAND = EnvironmentInfo(
 _PEN = dataclasses.replace(_HAND, family="Shadow hand with a pen", batched_reward=False)
 
 # Observations of Panda: position and velocity of the gripper, the width of its fingers if these
-# open, then the object's position. The gain is left to be found.
+# open, then the object's position.
 _PANDA_PUSH = EnvironmentInfo(
     family="Panda that pushes a block",
     split=SplitSpec(agent=_GRIPPER, surrounding=(6, 7, 8)),
@@ -200,16 +200,16 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
         _without_split("point that looks for a place", "There is no object"), descriptor=(0, 1)
     ),
 }
-"""What is known, by how ids begin; the first that fits counts."""
+"""Facts by prefix of the id; the first that fits is used."""
 _UNKNOWN = _without_split("unknown", "This environment is not in the registry")
 _PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
-"""Whose environments the table describes, by how their modules begin."""
+"""Prefixes of the modules whose environments the table describes."""
 _HARMLESS = "gymnasium.wrappers.common"
-"""Where wrappers come from that change neither rewards nor observations."""
+"""Module of wrappers that change neither rewards nor observations."""
 
 
 def lookup(env_id: str) -> EnvironmentInfo:
-    """What is known of an environment; one without a split or an object where nothing is."""
+    """Returns the facts about an environment id; without split and object if it is unknown."""
     name = without_module(env_id)
     for beginning, info in _FAMILIES.items():
         if name.startswith(beginning) and is_one_of(name, KNOWN):
@@ -224,7 +224,7 @@ def lookup(env_id: str) -> EnvironmentInfo:
 
 
 def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
-    """Returns the refusal of what needs to know which columns are the robot's surroundings."""
+    """Returns the fault of a method that needs the columns of the robot and its surroundings."""
     reason = info.why_no_split or (
         "nothing says which components of its observation are the robot and which its surroundings."
     )
@@ -236,10 +236,10 @@ def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
 
 
 def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
-    """Returns what is known by an id, as far as the environment that was made bears it out.
+    """Returns the facts about an id that hold for the environment that was made.
 
-    Nothing is known of one that others have written from scratch. The bounds of rewards hold where
-    neither a class nor a wrapper of others may change rewards, and as far as its arguments say.
+    None hold for an environment that is not derived from a known class. The bounds of rewards hold
+    only if no class or wrapper of others may change rewards, and if its arguments agree.
     """
     unwrapped, layer = environment.unwrapped, environment
     written = [kind.__module__.startswith(_PACKAGES) for kind in type(unwrapped).__mro__]
@@ -264,9 +264,9 @@ def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
 
 
 def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[int, ...], str]:
-    """Returns what skills are told apart by: columns of the observation, or the name of an extra.
+    """Returns the descriptor of skills: columns of the observation, or the name of an extra.
 
-    As the world says, else the surroundings, else the whole observation.
+    It is the world's, else the surroundings, else the whole observation.
     """
     said, everything = info.descriptor, tuple(range(observation_dim))
     if isinstance(said, str):
@@ -275,12 +275,12 @@ def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[in
 
 
 def descriptor_of(info: EnvironmentInfo, spec: EnvSpec) -> tuple[tuple[int, ...], str]:
-    """Returns the same for an environment that is there."""
+    """Returns the same with the split and the size of an environment."""
     return told_apart_by(dataclasses.replace(info, split=spec.split), spec.observation_dim)
 
 
 def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
-    """What is known of an environment that was made: what the run says, then what its id says."""
+    """Returns the facts about an environment that was made; those of the run have priority."""
     info, world = confirmed(lookup(env_id), environment), world.over(registered_world(env_id))
     said: dict[str, Any] = {}
     if world.agent:

@@ -1,4 +1,4 @@
-"""Does an environment step, and repeat itself under one seed? Only then is a run on it exact."""
+"""Checks that an environment steps, and repeats itself under one seed, so that runs are exact."""
 
 import itertools
 import math
@@ -13,25 +13,22 @@ from music_tf.types import Array
 
 _STEPS = 30
 _EPISODES = 4
-"""Of which one must get beyond its first step."""
+"""Number of episodes, of which one must get beyond its first step."""
 _SECONDS = 0.3
-"""What the first of three episodes may take where a run waits for the answer."""
+"""Time limit of the first of three episodes, at the start of a run."""
 
 
 def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | None:
     """Plays an episode of random actions, another one, and the first again.
 
-    All in the first of the environments. If it repeats itself, no later episode notices.
-
-    Args:
-        envs: Where it is played.
-        seconds: After which the first episode is cut, and the others with it.
+    It uses the first of the environments; later episodes are not affected if it repeats itself.
+    After `seconds` the first episode is cut, and the others at the same length.
 
     Returns:
-        The first step at which two episodes of one seed differ; None where none does.
+        The first step at which two episodes of one seed differ; None without a difference.
 
     Raises:
-        EnvironmentFault: It does not reset, or breaks in a step.
+        EnvironmentFault: A reset or a step fails.
     """
     start = time.monotonic()
     first: list[Array] = []
@@ -50,7 +47,7 @@ def check_steps(envs: LockstepEnvs) -> None:
     """Checks that an episode gets beyond its first step, in the first of the environments.
 
     Raises:
-        EnvironmentFault: None of a few does.
+        EnvironmentFault: Several episodes fail in their first step.
     """
     still, fault = np.zeros((1, envs.spec.action_dim), np.float32), ""
     for seed in range(_EPISODES):
@@ -63,9 +60,9 @@ def check_steps(envs: LockstepEnvs) -> None:
 
 
 def repeats_itself(envs: LockstepEnvs) -> bool:
-    """Whether nothing speaks against it: how it is registered, and a second of play at most.
+    """Whether an environment seems to repeat itself, by its registration and a short test.
 
-    What breaks meanwhile is left to training, which will meet it.
+    A fault in the test counts as yes, since training will raise it.
     """
     try:
         return not envs.nondeterministic and first_difference(envs, _SECONDS) is None
@@ -74,7 +71,7 @@ def repeats_itself(envs: LockstepEnvs) -> bool:
 
 
 def _states(envs: LockstepEnvs, seed: int, steps: int) -> Iterator[Array]:
-    """Plays an episode of random actions; yields all that is observed of each state, [O + 2G]."""
+    """Plays an episode of random actions; yields observation and goals of states, [O + 2G]."""
     random = np.random.default_rng(seed)
     yield np.concatenate([part[0] for part in envs.reset([0], [seed])[:3]])
     for _ in range(min(steps, envs.spec.max_episode_steps)):

@@ -21,10 +21,10 @@ _PLANE = {
 
 
 class BrokenJoint(gymnasium.ActionWrapper[Any, Any, Any]):
-    """Takes the force from one joint: what is asked of it becomes 0."""
+    """Sets the action of one joint to 0, as if the joint had no motor."""
 
     def __init__(self, environment: gymnasium.Env[Any, Any], joint: int) -> None:
-        """Takes the environment, and which number of an action has no effect.
+        """Takes the environment, and the component of the action.
 
         Raises:
             UsageError: There is no such joint.
@@ -39,18 +39,18 @@ class BrokenJoint(gymnasium.ActionWrapper[Any, Any, Any]):
         self._joint = joint
 
     def action(self, action: Any) -> Any:
-        """Returns the action without what is asked of the joint."""
+        """Returns the action with 0 for the joint."""
         weak = np.array(action)
         weak[self._joint] = 0.0
         return weak
 
 
 class AntGoals(AntEnv):
-    """An ant that shall walk to a place in the plane.
+    """An ant that has to walk to a place in the plane.
 
     Observation: that of `ant`, then x and y from the torso to the goal. Goals lie on a circle of
-    4 metres around the start. Reward: metres that a step has come nearer, so that the return is
-    the distance covered, at most 4; it ends when the ant falls.
+    4 metres around the start. Reward: decrease of the distance in a step, in metres, so that the
+    return is at most 4. An episode ends when the ant falls.
     """
 
     radius = 4.0
@@ -70,7 +70,7 @@ class AntGoals(AntEnv):
         return self._get_obs()
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Walks, and pays what the goal has come nearer."""
+        """Takes a step, with the decrease of the distance as the reward."""
         before = self._distance()
         observation, _, terminated, truncated, info = super().step(action)
         after = self._distance()
@@ -84,17 +84,17 @@ class AntGoals(AntEnv):
 
 
 class AntBlocks(AntEnv):
-    """An ant inside a ring of forty blocks, of which a changing world lowers one quarter by one.
+    """An ant inside a ring of forty blocks, whose quarters a changing world opens one by one.
 
-    The ring of DISk's Ant-block: spheres of 3 metres around a circle of 10, which overlap, so that
-    the ant cannot come further than some 7 metres. `opened` of its four quarters are below the
-    floor, counted from x towards y. Observation: that of `ant`. No episode ends with a fall.
+    The ring of DISk's Ant-block: overlapping spheres with a radius of 3 metres on a circle with a
+    radius of 10, so that the ant comes about 7 metres far. `opened` of its four quarters are below
+    the floor, counted from x towards y. Observation: that of `ant`. No episode ends with a fall.
     """
 
     blocks, circle, radius = 40, 10.0, 3.0
-    """How many, and where their centres lie and end, in metres."""
+    """Number of blocks, radius of their circle, and their own radius, in metres."""
     quarters, lowered = 4, -4.0
-    """Into how many parts they open, and z of the centre of one that is open."""
+    """Number of parts that can be open, and z of the centres of an open part."""
     changeable: ClassVar[tuple[str, ...]] = ("opened",)
     """Attributes that changes of the world may set between two episodes."""
 
@@ -104,7 +104,7 @@ class AntBlocks(AntEnv):
 
     @property
     def opened(self) -> int:
-        """How many quarters of the ring are open; takes effect with the next reset."""
+        """Number of open quarters of the ring; a change takes effect with the next reset."""
         return self._opened
 
     @opened.setter
@@ -117,13 +117,13 @@ class AntBlocks(AntEnv):
             self.model.body(f"block_{number}").pos[2] = height
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
-        """Adds the ring to the model of the ant, then does what that does."""
+        """Adds the ring to the model of the ant, then initialises as the ant does."""
         spec = mujoco.MjSpec.from_file(self.fullpath)
         for number in range(self.blocks):
             angle = 2.0 * math.pi * number / self.blocks
             place = (self.circle * math.cos(angle), self.circle * math.sin(angle), 0.0)
             block = spec.worldbody.add_body(name=f"block_{number}", pos=place)
-            # the ant meets only what asks for it, and that is not the default of its file
+            # geoms of the ant's file do not collide with it unless conaffinity is set
             block.add_geom(
                 type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(self.radius, 0.0, 0.0), conaffinity=1
             )
@@ -138,7 +138,7 @@ def ant_goals(broken_joint: int | None = None, **options: Any) -> gymnasium.Env[
 
 
 def ant(broken_joint: int | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
-    """Makes Ant-v5 with x and y in front of its observation and without contact forces."""
+    """Makes Ant-v5 with x and y at the start of its observation and without contact forces."""
     return _broken(AntEnv(**{**_PLANE, **options}), broken_joint)
 
 

@@ -9,20 +9,20 @@ from music_tf.types import Array
 _GAIN = 10.0
 """Action per metre of distance to the next point of the plan."""
 _BEHIND = 0.10
-"""Metres behind the object where the gripper is lowered."""
+"""Distance in metres behind the object where the gripper is lowered."""
 _CLEARANCE = 0.06
-"""Metres above the object at which the gripper travels there."""
+"""Height in metres above the object at which the gripper travels there."""
 _BEYOND = 1.0
-"""Metres beyond the object to which the shove would go."""
+"""Distance in metres beyond the object to which the shove aims."""
 _ARRIVED = 0.03
-"""Metres within which a point of the plan counts as reached."""
+"""Distance in metres within which a point of the plan counts as reached."""
 
 
 class StraightShove:
-    """Lowers the gripper behind the object and drives straight through where it first was.
+    """Lowers the gripper behind the object and drives straight through its first position.
 
-    One serves a batch of episodes. The plan is made from their first observations; what the object
-    does afterwards is never looked at. It fits arms that a full action moves by a few centimetres.
+    One object serves a batch of episodes. The plan depends on their first observations alone, not
+    on later positions of the object. It suits arms that a full action moves by a few centimetres.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class StraightShove:
         angles: Array | None = None,
         arm: Sequence[int] = (0, 1, 2),
     ) -> None:
-        """Takes the components of gripper and object, where to shove, and what moves the gripper.
+        """Takes the columns of gripper and object, the direction, and the components of actions.
 
         It shoves away from the gripper by default, else at angles [E] from the x axis. `arm` are
-        the numbers of an action that move the gripper by x, y and z; the others are -1, which
+        the components of an action that move the gripper by x, y and z; the others are -1, which
         closes it.
         """
         self._gripper, self._place, self._arm = list(gripper), list(place), list(arm)
@@ -46,7 +46,7 @@ class StraightShove:
         self._phase = np.zeros(0, np.int64)
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        """Actions [E, A] for observations [E, O]: travel, lower, then full speed ahead."""
+        """Returns actions [E, A] for observations [E, O]: travel, lower, then shove."""
         del goal, skill
         gripper, place = observation[:, self._gripper], observation[:, self._place]
         if self._start is None or self._direction is None:
@@ -54,7 +54,7 @@ class StraightShove:
             self._phase = np.zeros(len(place), np.int64)
             if self._direction is None:
                 towards = place[:, :2] - gripper[:, :2]
-                towards[~towards.any(axis=1)] = 1.0, 0.0  # right below it, any way will do
+                towards[~towards.any(axis=1)] = 1.0, 0.0  # any direction, if right below it
                 self._direction = towards / np.linalg.norm(towards, axis=-1, keepdims=True)
         start, direction = self._start, self._direction
         distance = np.linalg.norm(self._target(start, direction) - gripper, axis=-1)
@@ -66,7 +66,7 @@ class StraightShove:
         return action
 
     def _target(self, start: Array, direction: Array) -> Array:
-        """Next point of each plan: above behind the object, down behind it, far beyond it."""
+        """Returns the next point of each plan: above and behind the object, behind it, beyond."""
         along = np.choose(self._phase, [-_BEHIND, -_BEHIND, _BEYOND])
         height = np.choose(self._phase, [_CLEARANCE, 0.0, 0.0])
         flat = start[:, :2] + along[:, None] * direction

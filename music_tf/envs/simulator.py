@@ -1,4 +1,4 @@
-"""MuJoCo: what it warns of, what an episode leaves behind, and arrays of its models."""
+"""MuJoCo: its warnings, the state that an episode leaves, and arrays of its models."""
 
 import functools
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 _PLAIN = 4096
-"""Bytes of Python objects; the toys were seen to take 6 kB, Fetch tasks 1.5 MB beside tables."""
+"""Least bytes of Python objects; measured were 6 kB for toys, 1.5 MB for Fetch tasks."""
 _warnings: list[str] = []
 
 
@@ -22,7 +22,7 @@ def catch_warnings() -> None:
 
 
 def take_warnings() -> list[str]:
-    """Hands out the warnings that came since the last call; MuJoCo gives one per kind and reset."""
+    """Returns the warnings since the last call; MuJoCo gives one per kind and reset."""
     if not _warnings:
         return []
     taken = _warnings.copy()
@@ -31,14 +31,14 @@ def take_warnings() -> list[str]:
 
 
 def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:
-    """Returns the bytes that one copy of an environment takes at least, MuJoCo's included."""
+    """Returns the least bytes of one copy of an environment, with those of MuJoCo."""
     unwrapped: Any = environment.unwrapped
     tables = [getattr(unwrapped, name, None) for name in ("model", "data")]
     return _PLAIN + sum(int(getattr(table, "nbuffer", 0)) for table in tables)
 
 
 def clear_state(unwrapped: object) -> None:
-    """Forgets what an episode leaves in MuJoCo, if it runs on it: warm start, controls and all."""
+    """Resets the state that an episode leaves in MuJoCo, such as its warm start and controls."""
     model, data = getattr(unwrapped, "model", None), getattr(unwrapped, "data", None)
     if type(data).__name__ == "MjData":
         import mujoco  # noqa: PLC0415
@@ -47,23 +47,22 @@ def clear_state(unwrapped: object) -> None:
 
 
 class Defaults:
-    """Arrays of a MuJoCo model as they are when it is handed over, to the last bit."""
+    """Copies of arrays of a MuJoCo model, by name in this order."""
 
     def __init__(self, model: Any, names: Iterable[str]) -> None:
-        """Copies the arrays of these names, in this order."""
         self._model = model
         self.arrays: dict[str, npt.NDArray[np.float64]] = {
             name: getattr(model, name).copy() for name in names
         }
 
     def restore(self) -> None:
-        """Writes them back. What follows from them is as before after `settle`."""
+        """Writes the copies back; `settle` then updates what depends on them."""
         for name, values in self.arrays.items():
             getattr(self._model, name)[:] = values
 
 
 def settle(model: Any, data: Any) -> None:
-    """Computes anew what follows from the masses and places of a model. Reset before any step."""
+    """Updates what depends on masses and places of a model; reset before the next step."""
     import mujoco  # noqa: PLC0415  (toys are changed without it)
 
     mujoco.mj_setConst(model, data)

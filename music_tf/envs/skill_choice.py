@@ -1,4 +1,4 @@
-"""An environment whose action is a skill: frozen skills of an earlier run act in it."""
+"""An environment whose action chooses a frozen skill of an earlier run."""
 
 import copy
 import importlib
@@ -17,25 +17,24 @@ from music_tf.types import ACTIONS, Declared, refusal
 
 _SEEN = ("observation", "desired_goal")
 _LOADER = "music_tf.storage.loading:load_policy"
-"""What reads a run, of which this folder knows nothing."""
+"""Function that loads a run; named here, as this folder may not import it."""
 
 
 class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     r"""Plays a chosen skill for k steps as one step.
 
-    The action is a vector of K numbers, of which the largest names the skill. The reward of a step
-    is the discounted sum over those that were taken. `info[DISCOUNT]` multiplies the discount of
-    one step: what follows n of them is bootstrapped with gamma^n (options: Sutton, Precup, Singh,
-    1999):
+    The action is a vector of K numbers, whose argmax is the skill. The reward is the discounted sum
+    over the n steps that it takes. `info[DISCOUNT]` multiplies the discount of one step, so that
+    the next value is bootstrapped with gamma^n (options: Sutton, Precup, Singh, 1999):
 
     .. math:: r = \sum_{i < n} \gamma^i r_i, \quad \mathrm{discount} = \gamma^{n - 1}
 
-    n is k but at the end of an episode. Goals become the last columns of the observation, and
-    rewards are the environment's own for them; skills see the columns that they know, the first.
+    n is k except at the end of an episode. Goals become the last columns of the observation, and
+    rewards are the environment's own. Skills see the first columns, on which they were trained.
     """
 
     def __init__(self, environment: gymnasium.Env[Any, Any], settings: EnvConfig) -> None:
-        """Loads the skills, and wraps an environment in which they can act.
+        """Loads the skills of a run, and wraps an environment.
 
         Raises:
             UsageError: The run has no skills, or they do not fit the environment.
@@ -69,7 +68,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def spec(self) -> Any:
-        """As registered, with episodes as long as there are choices in them."""
+        """The registered specification, with the length of episodes in choices."""
         own = copy.copy(self.env.spec)
         if own is not None and own.max_episode_steps:
             own.max_episode_steps = math.ceil(own.max_episode_steps / self._settings.skill_steps)
@@ -86,7 +85,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(
         self, action: Any
     ) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
-        """Lets the skill with the largest number act until k steps or the episode are over."""
+        """Plays the chosen skill for k steps, or to the end of the episode."""
         gamma, total, taken = self._settings.skill_discount, 0.0, 0
         info: dict[str, Any] = {}
         terminated = truncated = False

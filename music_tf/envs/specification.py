@@ -1,4 +1,4 @@
-"""What a learner must know of an environment: sizes, bounds, and whose its columns are."""
+"""Sizes of an environment for a learner, checked against its world."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ _AXES = "xyz"
 
 
 def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> EnvSpec:
-    """Sizes and layout of an environment, but for extras; its world must fit what it observes.
+    """Returns sizes and split of an environment without extras; its world must fit them.
 
     Raises:
-        UsageError: Unknown episode length, arrays of several axes, columns that are not there, or a
+        UsageError: Unknown episode length, arrays of several axes, columns that do not exist, or a
             support without an object.
     """
     steps = environment.spec.max_episode_steps if environment.spec else None

@@ -1,4 +1,4 @@
-"""Families of tasks of the user's own: a function that makes the environment of each task."""
+"""The user's own families of tasks, from a function that makes the environment of a task."""
 
 import functools
 from collections.abc import Callable
@@ -16,17 +16,17 @@ Make: TypeAlias = Callable[[Floats], gymnasium.Env[Any, Any]]
 Draw: TypeAlias = Callable[[int, np.random.Generator], Floats]
 
 _KEPT = 8
-"""Environments that are kept at most; the one that was left longest ago goes first."""
+"""Most environments that are kept; the least recently used one is closed first."""
 
 
 class SwitchedTasks(gymnasium.Env[Any, Any]):
-    """A family of tasks each of which is an environment: a new task is another environment."""
+    """A family of tasks with an environment for each task."""
 
     def __init__(self, make: Make, draw: Draw, render_mode: str | None = None) -> None:
-        """Makes the environment of some task, whose sizes those of all others must have.
+        """Makes the environment of some task; all others must have the same spaces.
 
         Raises:
-            UsageError: `make` gives no environment.
+            UsageError: `make` returns no environment.
         """
         self._make, self._draw = make, draw
         self.render_mode = render_mode
@@ -46,7 +46,7 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         """Switches to the environment of a task, [D].
 
         Raises:
-            UsageError: It observes or acts otherwise than the first one, or is none.
+            UsageError: Its spaces differ from those of the first one, or it is no environment.
         """
         found = self._environment_of(task)
         for name in ("observation_space", "action_space"):
@@ -72,7 +72,7 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def render(self) -> Any:
-        """Draws the environment of the task."""
+        """Renders the environment of the task."""
         unwrapped = self._current.unwrapped
         unwrapped.render_mode = self.render_mode
         return unwrapped.render()
@@ -84,7 +84,7 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         self._kept.clear()
 
     def _environment_of(self, task: Floats) -> gymnasium.Env[Any, Any]:
-        """Returns the environment of a task, which becomes the one that was used last."""
+        """Returns the environment of a task, and marks it as the most recently used one."""
         key = task.tobytes()
         found = self._kept.pop(key, None)
         if found is None:
@@ -110,16 +110,17 @@ def register_tasks(
 ) -> None:
     """Registers a family of tasks with Gymnasium, for agents that adapt to tasks.
 
-    A few environments are kept, so that a task that comes back need not be made anew.
+    Up to eight environments are kept for tasks that come again.
 
     Args:
         env_id: Such as `me/Family-v0`; `module:me/Family-v0` on a command line imports the module.
-        make: Returns the environment of a task [D]. All observe and act alike.
-        draw: Returns tasks [count, D] from a count and a generator, and from nothing else.
-        max_episode_steps: Steps of an episode; unset: a run says it.
+        make: Returns the environment of a task [D]; all must have the same spaces.
+        draw: Returns tasks [count, D] that depend on a count and a generator alone.
+        max_episode_steps: Steps of an episode; unset: a run must set them.
 
     Raises:
-        UsageError: It is no such id, the id of another environment, or these are no functions.
+        UsageError: The id has another form or belongs to another environment, or `make` or `draw`
+            is no function.
     """
     for name, function in (("make", make), ("draw", draw)):
         if not callable(function):

@@ -1,7 +1,7 @@
 """Small environments in pure numpy: for tests, and as a first example for your own.
 
-A goal environment answers with three arrays in a dict: `observation`, `achieved_goal` and
-`desired_goal`. It keeps its goal in the attribute `goal`, and says `is_success` in `info`. Its
+A goal environment returns a dict of three arrays: `observation`, `achieved_goal` and
+`desired_goal`. It has its goal in the attribute `goal`, and `is_success` in `info`. Its
 `compute_reward(achieved_goal, desired_goal, info)` takes one pair of goals or many.
 """
 
@@ -19,15 +19,15 @@ EPISODE_STEPS = 30
 BOX_STEPS = 50
 SQUARE_STEPS = 10
 _EDGE = 10.0
-"""How far the edge of `Square` is from its middle."""
+"""Distance of the edge of `Square` from its middle."""
 STEP_LENGTH = 0.1
-"""How far an action of 1 moves the point."""
+"""Distance that an action of 1 moves the point."""
 TOUCH = 0.15
-"""Distance at which the point pushes the disc before it, or can hold it; over any step's length."""
+"""Distance at which the point pushes the disc, or can hold it; longer than any step."""
 REACHED = 0.1
 """Distance at which a goal counts as achieved."""
 _NEAR = TOUCH + 0.05
-"""How far from the point a disc begins that is near; they do not touch."""
+"""Initial distance of the disc from the point if `near`; they do not touch."""
 _IMAGE_SIZE = 96
 
 
@@ -73,7 +73,7 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Moves the point, and whatever it pushes or holds."""
+        """Moves the point, and the disc that it pushes or holds."""
         self._move([min(1.0, max(-1.0, float(component))) for component in action])
         observation = self._observe()
         reached = math.dist(observation["achieved_goal"], self.goal) <= REACHED
@@ -83,14 +83,14 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
     def compute_reward(
         self, achieved_goal: npt.ArrayLike, desired_goal: npt.ArrayLike, _info: object
     ) -> Any:
-        """0 where the goal is reached, else -1; one pair of goals or many [..., 3]."""
+        """Returns 0 if the goal is reached, else -1; for one pair of goals or many [..., 3]."""
         distance = np.linalg.norm(np.subtract(achieved_goal, desired_goal), axis=-1)
         return (distance <= REACHED) - 1.0
 
     def compute_terminated(
         self, achieved_goal: npt.ArrayLike, desired_goal: npt.ArrayLike, _info: object
     ) -> Any:
-        """Whether an episode is over at these goals; one pair of goals or many [..., 3]."""
+        """Whether an episode ends at these goals; for one pair of goals or many [..., 3]."""
         distance = np.linalg.norm(np.subtract(achieved_goal, desired_goal), axis=-1)
         return (distance <= REACHED) & self.terminate_when_reached
 
@@ -108,7 +108,7 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         return image
 
     def _place_others(self) -> None:
-        """Places what else there is."""
+        """Places further objects of a subclass."""
 
     def _move(self, action: list[float]) -> None:
         self._point = [
@@ -168,17 +168,17 @@ class PointPush(PointReach):
 
 
 class PointPushCrowd(PointPush):
-    """`PointPush` in surroundings that move by themselves, whatever the point does.
+    """`PointPush` in surroundings that move independently of the point.
 
     Observation: that of `PointPush`; x and y of a second disc, times `unit`; two columns of uniform
-    noise in [-1, 1]. The second disc goes round in a circle of its own and touches nothing. Where
-    circle and disc begin, and which way round, follows from the seed. `near` places the first disc
-    beside the point, so that random actions often move it.
+    noise in [-1, 1]. The second disc moves in a circle and touches nothing. The seed determines the
+    circle, the phase and the direction. `near` places the first disc beside the point, so that
+    random actions often move it.
     """
 
     observation_size = 12
     turn_steps = 10
-    """Steps that the second disc takes for a round."""
+    """Steps of the second disc per round."""
     radius = 0.3
 
     def __init__(self, *, unit: float = 1.0, near: bool = False, **options: Any) -> None:
@@ -212,11 +212,11 @@ class PointPushCrowd(PointPush):
 
 
 class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
-    """A point in the box [0, 1]^2, without goals: where skills are found within a minute.
+    """A point in the box [0, 1]^2, without goals, for learning skills within a minute.
 
     The box of the DIAYN paper (arXiv:1802.06070). Every episode starts in the middle and has
     `BOX_STEPS` steps. Observation: position x, y. Action: a step of at most `STEP_LENGTH` along
-    each axis; what would leave the box ends on its wall. Reward: 10 times the way along x.
+    each axis, up to the walls. Reward: 10 times the change of x.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
@@ -238,7 +238,7 @@ class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the point, as far as the walls let it."""
+        """Moves the point, up to the walls."""
         before = self._point
         moved = before + STEP_LENGTH * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
         self._point = np.clip(moved, 0.0, 1.0)
@@ -254,8 +254,8 @@ class Square(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     """A point in the square [-10, 10]^2, with a wall that may be opened: the toy of DISk.
 
     Every episode starts at 0 and has `SQUARE_STEPS` steps, so that an action of 1 reaches the edge.
-    While there is a `wall`, no point comes to x > 0. Observation: position x, y. Action: the step
-    along each axis; what would leave the square ends on its edge. Reward: 0.
+    A `wall` blocks x > 0. Observation: position x, y. Action: the step along each axis, up to the
+    edge. Reward: 0.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
@@ -279,7 +279,7 @@ class Square(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the point, as far as edge and wall let it."""
+        """Moves the point, up to edge and wall."""
         moved = self._point + np.clip(np.asarray(action, np.float64), -1.0, 1.0)
         self._point = np.clip(moved, -_EDGE, (0.0 if self.wall else _EDGE, _EDGE))
         return self._point.copy(), 0.0, False, False, {}
@@ -302,7 +302,7 @@ def _from_above(place: Floats) -> npt.NDArray[np.uint8]:
 
 
 def register_toys() -> None:
-    """Makes the toys known to Gymnasium as `music_tf/...-v0`."""
+    """Registers the toys with Gymnasium as `music_tf/...-v0`."""
     ends, goes_on = {"terminate_when_reached": True}, {"terminate_when_reached": False}
     toys: tuple[tuple[str, str, int, dict[str, bool]], ...] = (
         ("PointReach", "PointReach", EPISODE_STEPS, goes_on),

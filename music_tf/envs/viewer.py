@@ -1,4 +1,4 @@
-"""Images of environments, drawn so that training would not notice."""
+"""Images of environments, rendered without an effect on training."""
 
 from typing import Any
 
@@ -16,18 +16,18 @@ _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
     "Fetch": ((1.26, 0.75, 0.57), {"distance": 1.5, "azimuth": 140.0, "elevation": -28.0}),
 }
-"""Where the camera looks and from where, by how a name begins; others keep their own."""
+"""Target and position of the camera, by prefix of the name; other environments keep their own."""
 
 _SHADOW = 1024
-"""Pixels of a side of the map of shadows. MuJoCo's 4096 and its smoothing of edges take three
-quarters of the time of a picture where no graphics card draws."""
+"""Pixels per side of the shadow map. Without a graphics card, MuJoCo's 4096 and its multisampling
+take three quarters of the time of a picture."""
 
 
 class Viewer:
-    """Draws the state of environments of one id, made alike.
+    """Renders the state of environments of one id with the same settings.
 
-    For MuJoCo the state is copied to a twin environment and drawn there, because drawing moves
-    the goal marker and touches the simulator. Other environments draw themselves.
+    A MuJoCo state is copied to a twin environment and rendered there, because rendering moves the
+    goal marker and changes the simulator. Other environments render themselves.
     """
 
     def __init__(self, env_id: str, settings: EnvConfig) -> None:
@@ -36,11 +36,11 @@ class Viewer:
         self._twin: Any = None
 
     def render(self, environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.uint8]:
-        """Image [height, width, 3] of the environment's present state.
+        """Returns an image [height, width, 3] of the environment's present state.
 
         Raises:
-            UsageError: What it draws is no image.
-            EnvironmentFault: It cannot be drawn here.
+            UsageError: `render` returns no image.
+            EnvironmentFault: This machine cannot render it.
         """
         source: Any = environment.unwrapped
         cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
@@ -85,7 +85,7 @@ class Viewer:
             show_goal(twin, np.asarray(goal))
         mujoco.mj_forward(twin.model, twin.data)
         window = getattr(getattr(twin, "mujoco_renderer", None), "viewer", None)
-        if window is not None:  # another context that was freed leaves none current
+        if window is not None:  # no context is current after another one was freed
             window.make_context_current()
         return twin.render()
 
@@ -98,9 +98,9 @@ def _is_mujoco(unwrapped: Any) -> bool:
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:
-    """Makes gripper and object large, and hides the cross that drags the arm, for known robots.
+    """Moves the camera near, and hides the mocap body, for known robots.
 
-    Others are followed by the camera `track` of their model, if it has one.
+    The camera `track` of other models follows the robot, if there is one.
     """
     name = without_module(env_id).rpartition("/")[2]
     for prefix, (place, angles) in _CAMERAS.items():

@@ -54,7 +54,7 @@ def keep_autotuning(directory: Path) -> None:
     os.environ["XLA_FLAGS"] = " ".join([flags, *added]).strip()
 
 
-class _Passing:
+class _Redirected:
     """A stream to `target`, and to the present standard error once `target` is None."""
 
     def __init__(self, target: TextIO) -> None:
@@ -74,12 +74,12 @@ def standard_error_to(target: TextIO) -> Iterator[None]:
     An object that keeps the stream for longer, such as a logging handler of an imported library,
     writes to standard error afterwards.
     """
-    passing = _Passing(target)
+    redirected = _Redirected(target)
     try:
-        with contextlib.redirect_stderr(cast(TextIO, passing)):
+        with contextlib.redirect_stderr(cast(TextIO, redirected)):
             yield
     finally:
-        passing.target = None
+        redirected.target = None
 
 
 def load_tensorflow() -> None:

@@ -81,7 +81,7 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
         Metrics by policy: `ours`, `random`, and `scripted shove` where an arm can (`world.arm`).
         With several skills, the metrics of `separate` as well, for our and for random actions.
     """
-    played = _beside_simple_ones(evaluation, policy, episodes, (SHOVE,))
+    played = _beside_baselines(evaluation, policy, episodes, (SHOVE,))
     found = {name: evaluation.judged(one) for name, one in played}
     spec = evaluation.envs.spec
     found["ours"] |= separate(evaluation, policy, episodes)
@@ -128,7 +128,7 @@ def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
     info = evaluation.envs.info
     if info.object is None:
         return {}
-    played = _beside_simple_ones(evaluation, policy, COVERED, (SHOVE, RANDOM_SHOVE))
+    played = _beside_baselines(evaluation, policy, COVERED, (SHOVE, RANDOM_SHOVE))
     return {name: coverage(one.observation, one.length, info) for name, one in played}
 
 
@@ -259,7 +259,7 @@ def median_steps(steps: IntArray, length: IntArray) -> float | None:
     return median if np.isfinite(median) else None
 
 
-def _beside_simple_ones(
+def _beside_baselines(
     evaluation: Evaluation, policy: Policy, episodes: int, shoves: Sequence[str]
 ) -> Iterator[tuple[str, Episodes]]:
     """Yields name and episodes of our policy, random actions, and shoves where an arm can."""

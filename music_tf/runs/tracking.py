@@ -79,7 +79,7 @@ class Tracker:
     def on_epoch(self, row: Mapping[str, float]) -> None:
         """Logs the row, and new files among the videos."""
         self._steps = int(row["time/env_steps"])
-        with self._spared():
+        with self._tolerant():
             values = {name: value for name, value in row.items() if math.isfinite(value)}
             self._started().row(values, self._steps)
             self._hand_over_files()
@@ -89,12 +89,12 @@ class Tracker:
         if self._service is None:
             return
         summary: dict[str, float] = {}
-        with self._spared():
+        with self._tolerant():
             self._hand_over_files()
             if code == EXIT_DONE:
                 metrics = read_json(self._directory / SUMMARY_NAME, _LARGEST_FILE)["metrics"]
                 summary = {name: value for name, value in metrics.items() if value is not None}
-        with self._spared():
+        with self._tolerant():
             self._service.end(summary, code)
 
     def _started(self) -> Service:
@@ -123,7 +123,7 @@ class Tracker:
         return {path: path.stat().st_mtime_ns for path in found if path.suffix in _SHOWN}
 
     @contextlib.contextmanager
-    def _spared(self) -> Iterator[None]:
+    def _tolerant(self) -> Iterator[None]:
         """Turns faults of a tracker into one warning."""
         try:
             yield

@@ -1,4 +1,4 @@
-"""What people look at; nothing below imports it."""
+"""Curves, films, pages, studies and checks; no other folder but `cli` imports them."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def new_drawing() -> "Drawing":
-    """Returns what draws evaluations of a run that trains; loads Pillow."""
+    """Returns the drawing of evaluations during training; loads Pillow."""
     from music_tf.tools.pictures import Drawing  # noqa: PLC0415 - numpy, Pillow
 
     return Drawing()

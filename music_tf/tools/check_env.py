@@ -1,7 +1,7 @@
-"""Checks of an environment, each with what was found and how to cure it, and a world for it.
+"""Checks of an environment, each with its result and a cure, and the world to train with.
 
-Gymnasium's own `check_env` stops at the first fault, names no cure, lets whole numbers pass as
-observations, and knows nothing of goals.
+Gymnasium's own `check_env` stops at the first fault, names no cure, accepts whole numbers as
+observations, and does not check goals.
 """
 
 import contextlib
@@ -38,20 +38,20 @@ _CORNERS: Sequence[Sequence[float]] = ((-1.0,), (1.0,), (-1.0, 1.0))
 """Corners of the action space: all low, all high, and alternating."""
 
 Verdict: TypeAlias = tuple[str, str] | rehearsal.Verdict
-"""What was found, and the cure; an empty one where all is well. That of a rehearsal also says
-whether a warning is enough."""
+"""What was found, and the cure, empty without a fault. A rehearsal's verdict also says whether a
+warning is enough."""
 
 
 class Played(NamedTuple):
-    """An episode of random actions, as the environment gave it."""
+    """An episode of random actions, as the environment returned it."""
 
     env_id: str
     environment: Any
     settings: EnvConfig
     rehearsal: Callable[[], Rehearsal]
-    """The one that all checks of an episode share."""
+    """Returns the rehearsal that all checks share."""
     returned: list[Any]  # observations, one more than rewards
-    observations: list[Any]  # copies that were made at once
+    observations: list[Any]  # immediate copies of them
     rewards: list[Any]
     infos: list[dict[str, Any]]
 
@@ -62,7 +62,7 @@ class Played(NamedTuple):
         return achieved, np.stack([observation["desired_goal"] for observation in after])
 
     def reward_of(self, achieved: Any, desired: Any, info: Any) -> float:
-        """Returns what `compute_reward` says of a single pair of goals."""
+        """Returns the result of `compute_reward` for a single pair of goals."""
         unwrapped = self.environment.unwrapped
         return float(unwrapped.compute_reward(achieved.copy(), desired.copy(), info))
 
@@ -72,14 +72,14 @@ class Played(NamedTuple):
 
 
 def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Finding]:
-    """Creates an environment, plays a few short episodes, and says what fits and what does not.
+    """Creates an environment, plays a few short episodes, and checks what training needs.
 
     Args:
         env_id: Gymnasium id; `module:Id` imports the module first.
         settings: How the environment is made.
 
     Returns:
-        All checks in a fixed order; the first failures can hide later ones.
+        All checks in a fixed order; after a fault, later checks can be missing.
 
     Raises:
         UsageError: Unknown id, module that cannot be imported, or observations that are no vector.
@@ -113,9 +113,8 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
 def _played(
     env_id: str, environment: Any, settings: EnvConfig, stage: Callable[[], Rehearsal]
 ) -> list[Finding]:
-    """Plays an episode of random actions and checks what came of it."""
+    """Plays an episode of random actions and checks it."""
     space, random = environment.action_space, np.random.default_rng(0)
-
     try:
         observation, _ = environment.reset(seed=0)
         first = copy.deepcopy(observation)
@@ -130,7 +129,7 @@ def _played(
             played.infos.append(copy.deepcopy(info))
             if terminated or truncated:
                 break
-    except FROM_USERS as error:  # whatever the environment throws
+    except FROM_USERS as error:
         cure = "let reset(seed=...) and step(action) run"
         return [Finding("episode", told(error), cure=cure)]
     findings = []
@@ -139,14 +138,14 @@ def _played(
             continue
         try:
             detail, cure, *rare = check(played)
-        except FROM_USERS as error:  # whatever the environment throws
+        except FROM_USERS as error:
             detail, cure, rare = told(error), "make this run without an exception", []
         findings.append(Finding(name, detail, cure=cure, warning=any(rare)))
     return [*findings, *_columns(played)]
 
 
 def observations(played: Played) -> Verdict:
-    """Looks for observations of other shapes or kinds than declared, or not finite."""
+    """Checks that observations have the declared shapes and types and are finite."""
     space = played.environment.observation_space
     for key in GOAL_KEYS if played.has_goals else ("observation",):
         shape = (space[key] if played.has_goals else space).shape
@@ -163,7 +162,7 @@ def observations(played: Played) -> Verdict:
 
 
 def rewards(played: Played) -> Verdict:
-    """Looks for rewards that are no finite numbers."""
+    """Checks that rewards are finite numbers."""
     for step, found in enumerate(played.rewards, start=1):
         try:
             usable = np.isfinite(number("reward", found))
@@ -175,7 +174,7 @@ def rewards(played: Played) -> Verdict:
 
 
 def fresh_arrays(played: Played) -> Verdict:
-    """Looks for observations that changed after they had been returned."""
+    """Checks that a returned observation does not change later."""
     pairs = zip(played.returned, played.observations, strict=True)
     for step, (returned, copied) in enumerate(pairs):
         keys = GOAL_KEYS if played.has_goals else (None,)
@@ -190,7 +189,7 @@ def fresh_arrays(played: Played) -> Verdict:
 
 
 def constant_goal(played: Played) -> Verdict:
-    """Looks for a goal that changes within the episode."""
+    """Checks that the goal stays the same within the episode."""
     goals = np.stack([observation["desired_goal"] for observation in played.observations])
     changed = (goals != goals[0]).any(axis=1)
     if changed.any():
@@ -199,32 +198,32 @@ def constant_goal(played: Played) -> Verdict:
 
 
 def reward(played: Played) -> Verdict:
-    """Compares the rewards of steps with what replay computes from what it keeps of them."""
+    """Compares the rewards of steps with those that replay computes."""
     return _rehearsed(played, Rehearsal.rewards)
 
 
 def goal_met(played: Played) -> Verdict:
-    """Looks for a goal that moves once it has been met, and for an episode that ends there."""
+    """Checks that a reached goal stays in place, and whether the episode ends there."""
     found = _rehearsed(played, Rehearsal.goal_met)
     return found if found[1] else (f"{found[0]}; {_rehearsed(played, Rehearsal.ends)[0]}", "")
 
 
 def other_goal(played: Played) -> Verdict:
-    """Compares the rewards of steps under another goal with what replay computes of it."""
+    """Compares the rewards of steps under another goal with those that replay computes."""
     return _rehearsed(played, Rehearsal.other_goal)
 
 
 def goal_apart(played: Played) -> Verdict:
-    """Looks for columns of the observation that change with the goal."""
+    """Checks that no column of the observation depends on the goal."""
     return _rehearsed(played, Rehearsal.goal_apart)
 
 
 def _rehearsed(played: Played, look_at: Callable[[Rehearsal], rehearsal.Verdict]) -> Verdict:
-    """Returns what a rehearsal finds, as training would have it."""
+    """Returns the verdict of a rehearsal."""
     stage = played.rehearsal()
     try:
         return look_at(stage)
-    except EnvironmentFault as fault:  # other checks fail then
+    except EnvironmentFault as fault:  # another check reports it
         return f"cannot tell: {fault}".splitlines()[0], ""
 
 
@@ -251,7 +250,7 @@ def batched_reward(played: Played) -> Verdict:
 
 
 def success(played: Played) -> Verdict:
-    """Looks for a success that evaluations can count."""
+    """Checks that `info` reports success, which evaluations count."""
     if all("is_success" in info or "success" in info for info in played.infos):
         return "info tells it", ""
     return (
@@ -261,7 +260,7 @@ def success(played: Played) -> Verdict:
 
 
 def corners(played: Played) -> Verdict:
-    """Takes steps at the bounds of the actions, as training does."""
+    """Takes steps at the bounds of actions."""
     envs = LockstepEnvs(played.env_id, 1, played.settings)
     try:
         for ends in _CORNERS:
@@ -277,7 +276,7 @@ def corners(played: Played) -> Verdict:
 
 
 def reset(played: Played) -> Verdict:
-    """Plays an episode, another one, and the first again; if need be with everything made anew."""
+    """Checks that a seed repeats its episode, else whether it does in a new environment."""
     step = _differs(played.env_id, played.settings)
     if step is None:
         return "the same seed gives the same episode, bit for bit", ""
@@ -289,7 +288,7 @@ def reset(played: Played) -> Verdict:
 
 
 def _differs(env_id: str, settings: EnvConfig) -> int | None:
-    """Returns the first step at which two episodes of one seed differ; None where none does."""
+    """Returns the first step at which two episodes of one seed differ; None if they do not."""
     envs = LockstepEnvs(env_id, 1, settings)
     try:
         return first_difference(envs)
@@ -298,28 +297,28 @@ def _differs(env_id: str, settings: EnvConfig) -> int | None:
 
 
 def settable_goal(played: Played) -> Verdict:
-    """Looks whether the goal of an episode can be set."""
+    """Checks whether the goal of an episode can be set."""
     if hasattr(played.environment.unwrapped, "goal"):
         return "the attribute `goal` replaces the goal", ""
     return "no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed", ""
 
 
 def goal_set(played: Played) -> Verdict:
-    """Looks whether anybody can tell if the observation changes with the goal."""
+    """Checks that the goal can be set as `goal_apart` needs it."""
     return _rehearsed(played, Rehearsal.goal_set)
 
 
 def inputs(played: Played) -> Verdict:
-    """Looks for numbers that networks see cut off."""
+    """Checks whether `normalizer.input_clip` cuts off observations."""
     return _rehearsed(played, lambda stage: stage.inputs(NormalizerConfig.input_clip))
 
 
 def _columns(played: Played) -> list[Finding]:
-    """Says what the columns are, which to name, and what to train with that."""
+    """Returns what the columns mean, the world to declare, and commands to train with it."""
     try:
         envs = LockstepEnvs(played.env_id, 1, played.settings)
         with contextlib.closing(envs):
-            envs.hush()  # whoever checks it hears of what broke below
+            envs.hush()  # a fault is reported below
             found = look(envs)
     except FROM_USERS as error:
         detail = str(error) if isinstance(error, MusicError) else told(error)
@@ -339,7 +338,7 @@ def _columns(played: Played) -> list[Finding]:
 
 
 def _pays(played: Played, bounds: tuple[float, float]) -> tuple[str, bool]:
-    """Returns what rewards are, and whether training knows their bounds."""
+    """Describes the rewards, and returns whether training knows their bounds."""
     low, high = bounds
     if all(map(math.isfinite, bounds)):
         return f"rewards from {low:g} to {high:g} (known)", True

@@ -1,8 +1,8 @@
-"""Learning curves of one or many runs: one colour a group of seeds, with its uncertainty.
+"""Learning curves of one or many runs: one colour per group of seeds, with its uncertainty.
 
-From five seeds on the line is their interquartile mean, as Agarwal et al. recommend for few runs
-(2021, arXiv:2108.13264), the band a 95 % bootstrap interval of it, and every seed is drawn thinly
-behind. Fewer seeds are drawn each by itself.
+From five seeds on, the line is their interquartile mean, as Agarwal et al. recommend for few runs
+(2021, arXiv:2108.13264), with its 95 % bootstrap interval as a band and every seed as a thin line.
+Fewer seeds have a line each.
 """
 
 import io
@@ -43,18 +43,13 @@ AXES = {
     "minutes": ("time/elapsed_s", 1.0 / 60.0, "minutes of training"),
     "episodes": ("time/episodes", 1.0, "training episodes"),
 }
-LEADING = (
-    *("eval/success_rate", "eval/object_comotion_m", INFORMATION, "eval/return", "train/mean_q"),
-)
-"""What is drawn where no metric is asked for: the first that a run has."""
+LEADING = "eval/success_rate", "eval/object_comotion_m", INFORMATION, "eval/return", "train/mean_q"
+"""Default metrics: the first of them that a run has is drawn."""
 REPEATED = "another run of the same seed is drawn"
-"""Why a run has no line that `without_repeats` left out."""
+"""Reason for a run that `without_repeats` left out."""
 LEAST_FOR_BAND = 5
-"""Runs of a group from which on it has a mean and a band.
-
-The 95 % bootstrap interval of four goes from the lowest of them to the highest, which says nothing
-that the four curves do not.
-"""
+"""Least runs of a group for a mean with a band. For four runs, the 95 % bootstrap interval would go
+from the lowest to the highest curve."""
 _PRESET = "preset"
 _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
@@ -65,43 +60,43 @@ _TITLE_WIDTH = 68
 
 
 class RunCurves(NamedTuple):
-    """What is drawn of a run."""
+    """The metrics of a run, and how it is labelled and grouped."""
 
     name: str
     """Label of the run."""
     group: str
     """Runs of one group differ in their seed only and share a line."""
     columns: Mapping[str, Numbers]
-    """Metrics by name, a value an epoch; nan where there is none."""
+    """Metrics by name, a value per epoch; nan if missing."""
     settings: Mapping[str, str] = MappingProxyType({})
-    """What runs that share a line agree in; of a copied CSV file the name of its folder."""
+    """Settings that runs on one line share; for a copied CSV file the name of its folder."""
     folder: str = ""
-    """Where it lies, which tells it from others of its name."""
+    """Its folder, which distinguishes it from runs of the same name."""
     seed: int | None = None
-    """None where it is not known."""
+    """None if unknown."""
     source: str = ""
-    """Digest of the checkpoint that it started from; empty where it began with random weights."""
+    """Digest of the checkpoint of a warm start; empty without one."""
 
     @property
     def epochs(self) -> int:
         return max((values.size for values in self.columns.values()), default=0)
 
     def has(self, metric: str) -> bool:
-        """Tells whether there is a number of a metric in any epoch."""
+        """Whether a metric has a value in any epoch."""
         return bool(np.isfinite(self.columns.get(metric, np.zeros(0))).any())
 
 
 class Curve(NamedTuple):
-    """A metric of one run over an axis, without the epochs that lack it."""
+    """Values of an axis and of a metric of one run, without the epochs that lack either."""
 
     across: Numbers
     up: Numbers
 
 
 def load(path: Path) -> RunCurves:
-    """Reads a run directory, also of a run still going, or a copy of its `metrics.csv`.
+    """Reads a run directory, also of a running job, or a copy of its `metrics.csv`.
 
-    Steps, minutes and episodes count the runs that it started from.
+    Steps, minutes and episodes include those of the source of a warm start.
 
     Raises:
         NoEpochError: It holds no epoch yet.
@@ -112,7 +107,7 @@ def load(path: Path) -> RunCurves:
             read_record(path, "config")
             raise NoEpochError(f"{path}: holds no epoch of a run yet")
         try:
-            stored = read_run(path, stored_env_id(path))  # no module that it names is imported here
+            stored = read_run(path, stored_env_id(path))  # imports no module that it names
         except ModuleNotAllowed:
             return _unread(path)
         return as_run(path, stored, columns_of(path, stored))
@@ -123,10 +118,10 @@ def load(path: Path) -> RunCurves:
 
 
 def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
-    """Returns the metrics of a run directory; all that it counts begins with what was taken before.
+    """Returns the metrics of a run directory; counts include the source of a warm start.
 
     Raises:
-        UsageError: Its `metrics.csv` is damaged or holds no epoch, or the record of its start is.
+        UsageError: `metrics.csv` is damaged or has no epoch, or the record of the start is damaged.
     """
     return _counted(path, stored.init_from)
 
@@ -139,8 +134,8 @@ def _counted(path: Path, start: Mapping[str, Any] | None) -> dict[str, Numbers]:
 def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> RunCurves:
     """Describes a run directory for plots.
 
-    Runs share a line that agree in what they took over from another run, and in all settings. The
-    seed and what may change on resume do not count.
+    Runs share a line if they have the same warm start and the same settings, except the seed and
+    settings that may change on resume.
     """
     settings = {field.name: field.value for field in fields_of(stored.config)}
     kind = {_PRESET: stored.preset, "recipe": stored.recipe}
@@ -148,7 +143,7 @@ def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> Run
 
 
 def _unread(path: Path) -> RunCurves:
-    """Describes a run whose configuration only modules of the user's understand, as it stands."""
+    """Describes a run by its raw config.json, since reading that needs the user's modules."""
     record = read_record(path, "recipe", "config")
     start, settings = record.get("init_from"), flatten(record["config"])
     return _described(path, record, settings, start, _counted(path, start))
@@ -161,7 +156,7 @@ def _described(
     start: Mapping[str, Any] | None,
     columns: Mapping[str, Numbers],
 ) -> RunCurves:
-    """Describes a run directory by its recipe and preset (`kind`) and the values of settings."""
+    """Describes a run directory by recipe and preset (`kind`) and the values of its settings."""
     group = f"{kind['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
     settings = {
         _PRESET: str(kind.get(_PRESET)),
@@ -180,10 +175,10 @@ def _described(
 def read_each(
     paths: Iterable[Path], read: Callable[[Path], Read]
 ) -> tuple[list[Read], dict[str, UsageError]]:
-    """Returns what can be read of some runs, and by path why others cannot.
+    """Reads runs; returns the readable ones, and the faults of others by path.
 
     Raises:
-        UsageError: None can be read; the text is about the first of them.
+        UsageError: No run is readable; the text is about the first one.
     """
     found: list[Read] = []
     faults: dict[str, UsageError] = {}
@@ -198,7 +193,7 @@ def read_each(
 
 
 def load_begun(paths: Sequence[Path]) -> tuple[list[RunCurves], list[str], dict[str, UsageError]]:
-    """Returns the runs with an epoch, paths of those without one, and why others are not read."""
+    """Returns runs with an epoch, paths of runs without one, and the faults of others."""
     runs, faults = read_each(paths, load)
     early = [path for path, fault in faults.items() if isinstance(fault, NoEpochError)]
     return runs, early, {path: fault for path, fault in faults.items() if path not in early}
@@ -207,8 +202,8 @@ def load_begun(paths: Sequence[Path]) -> tuple[list[RunCurves], list[str], dict[
 def by_settings(runs: Sequence[RunCurves]) -> list[RunCurves]:
     """Returns the runs grouped so that only runs of equal settings share a line.
 
-    A group is named by what tells it from others of its recipe and environment. That is a preset of
-    its own, then the settings that it shares with the fewest of them. A preset alone makes no line.
+    A group is named by what distinguishes it from others of its recipe and environment: its preset,
+    then the settings that fewest of them share. Presets with equal settings share a line.
     """
 
     def key(run: RunCurves) -> Hashable:
@@ -237,8 +232,8 @@ def by_settings(runs: Sequence[RunCurves]) -> list[RunCurves]:
 def without_repeats(runs: Sequence[RunCurves]) -> tuple[list[RunCurves], list[str]]:
     """Returns the runs with each seed of a line once, and the labels of those left out.
 
-    Of several runs of a line with one seed and one start that counts which has most epochs, the
-    first of equals. Together they would pass for several seeds.
+    Among runs with the same line, seed and warm start, the one with most epochs is kept (the first
+    if equal), since they would otherwise count as several seeds.
     """
     longest: dict[Hashable, RunCurves] = {}
     for number, run in enumerate(runs):
@@ -252,13 +247,13 @@ def without_repeats(runs: Sequence[RunCurves]) -> tuple[list[RunCurves], list[st
 
 
 def own_labels(runs: Sequence[RunCurves]) -> list[str]:
-    """Returns a label for each run, with its folder where several have its name."""
+    """Returns a label for each run, with its folder if several have the same name."""
     namesakes = Counter(run.name for run in runs)
     return [run.name if namesakes[run.name] == 1 else f"{run.name} ({run.folder})" for run in runs]
 
 
 def in_groups(runs: Sequence[RunCurves], each: bool = False) -> dict[str, list[RunCurves]]:
-    """Returns the runs that share a line, by its label; with `each` every run by itself."""
+    """Returns the runs of each line by its label; with `each`, every run has its own line."""
     groups: dict[str, list[RunCurves]] = {}
     for own, run in zip(own_labels(runs), runs, strict=True):
         groups.setdefault(own if each else run.group, []).append(run)
@@ -266,10 +261,7 @@ def in_groups(runs: Sequence[RunCurves], each: bool = False) -> dict[str, list[R
 
 
 def with_count(label: str, runs: Sequence[RunCurves]) -> str:
-    """Returns the label of a line with the number of its runs where there are several.
-
-    They are called seeds where each is known to have its own.
-    """
+    """Returns the label of a line with the number of its runs, or seeds if all differ."""
     seeds = {run.seed for run in runs}
     kind = "seeds" if None not in seeds and len(seeds) == len(runs) else "runs"
     return label if len(runs) == 1 else f"{label} ({len(runs)} {kind})"
@@ -279,8 +271,8 @@ def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str)
     """Returns the metrics to draw, after checking that some run has each of them over the axis.
 
     Raises:
-        UsageError: One is missing everywhere; the text names the nearest that is there, or the
-            axis over which there is one.
+        UsageError: No run has one of them; the text names the nearest metric, or an axis that has
+            it.
     """
     present = dict.fromkeys(name for run in runs for name in run.columns if run.has(name))
     for name in metrics:
@@ -307,7 +299,7 @@ def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str)
 
 
 def left_out(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
-    """Returns the labels of runs that have no line, by what they lack."""
+    """Returns the labels of runs without a line, by the column that they lack."""
     found: dict[str, list[str]] = {}
     for label, run in zip(own_labels(runs), runs, strict=True):
         if not any(curve_of(run, metric, axis).up.size for metric in metrics):
@@ -318,7 +310,7 @@ def left_out(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> di
 
 
 def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
-    """Returns a metric of a run where it has one."""
+    """Returns a metric of a run over an axis; empty without one."""
     column, unit, _ = AXES[axis]
     if not {column, metric} <= run.columns.keys():
         return Curve(np.zeros(0), np.zeros(0))
@@ -328,10 +320,7 @@ def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
 
 
 def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
-    """Returns the interquartile mean of several curves, over the range that all of them cover.
-
-    After it come the ends of its 95 % interval over resampled runs.
-    """
+    """Returns the interquartile mean of curves over their common range, and its 95 % interval."""
     from scipy import stats  # noqa: PLC0415 - heavy
 
     first = max(curve.across[0] for curve in curves)
@@ -352,11 +341,10 @@ def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
 def draw_curves(
     runs: Sequence[RunCurves], metrics: Sequence[str], axis: str, out: Path, each: bool = False
 ) -> list[str]:
-    """Writes a picture with a panel a metric, and a legend below where it covers no curve.
+    """Writes a picture with a panel per metric and a legend below; returns the metrics.
 
-    Without names of metrics it shows the first of `LEADING` that a run has; it returns what it
-    shows. The axis is a key of `AXES`, the ending of the file one of `FORMATS`. With `each` every
-    run has a line of its own, without bands.
+    Without metrics it shows the first of `LEADING` that a run has. The axis is a key of `AXES`, the
+    suffix of the file one of `FORMATS`. With `each`, every run has its own line, without bands.
 
     Raises:
         UsageError: No run has one of the metrics, or none over this axis.
@@ -375,7 +363,7 @@ def draw_curves(
         panel.set_title(title, fontsize="medium")
     shown = [lines[label] for label in groups if label in lines]
     labels = [textwrap.fill(line.get_label(), 60) for line in shown]
-    named = [label.replace("$", r"\$") for label in labels]  # a file's text is no mathematics
+    named = [label.replace("$", r"\$") for label in labels]  # not to be typeset as mathematics
     place = {"fontsize": "small", "frameon": False, "loc": "outside lower center"}
     column = figure.legend(shown, named, **place)
     columns = max(1, int(figure.bbox.width / column.get_window_extent().width))
@@ -388,21 +376,14 @@ def draw_curves(
 
 
 def curves_svg(groups: Mapping[str, Sequence[RunCurves]], metric: str) -> str:
-    """Returns a panel as SVG for a page, in the page's own letters and colour of text.
-
-    Line n of the groups has colour n of `COLOURS`.
-    """
-
-    def draw(panel: Any) -> None:
-        _draw_panel(panel, groups, metric, "steps")
-
-    return svg_of(draw, metric)
+    """Returns a panel as SVG for a page; line n of the groups has colour n of `COLOURS`."""
+    return svg_of(lambda panel: _draw_panel(panel, groups, metric, "steps"), metric)
 
 
-def svg_of(draw: Callable[[Any], None], salt: str) -> str:
-    """Returns as SVG for a page what is drawn on a panel of matplotlib's.
+def svg_of(draw: Callable[[Any], object], salt: str) -> str:
+    """Returns what `draw` draws on a matplotlib panel as SVG for a page.
 
-    It has the page's own letters and colour of text; `salt` keeps its ids apart from others.
+    It has the page's own font and text colour; `salt` makes its ids unique on the page.
     """
     import matplotlib as mpl  # noqa: PLC0415 - a second to load
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
@@ -423,10 +404,7 @@ def svg_of(draw: Callable[[Any], None], salt: str) -> str:
 def _draw_panel(
     panel: Any, groups: Mapping[str, Sequence[RunCurves]], metric: str, axis: str
 ) -> dict[str, Any]:
-    """Draws a metric of all groups, without a title, and returns the line of each that has it.
-
-    From `LEAST_FOR_BAND` on the curves of a group stand thinly behind their middle and its band.
-    """
+    """Draws a metric of all groups, without a title; returns the line of each group that has it."""
     lines: dict[str, Any] = {}
     for (label, members), colour in zip(groups.items(), itertools.cycle(COLOURS), strict=False):
         having = [run for run in members if curve_of(run, metric, axis).up.size]
@@ -438,7 +416,7 @@ def _draw_panel(
             for curve in curves:
                 marker = "o" if curve.up.size == 1 else ""
                 (line,) = panel.plot(*curve, marker=marker, **named)
-                named["label"] = "_"  # which no legend shows
+                named["label"] = "_"  # matplotlib leaves it out of legends
                 lines.setdefault(label, line)
             continue
         for curve in curves:  # all behind the lines with a label

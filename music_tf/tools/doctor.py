@@ -1,8 +1,8 @@
-"""Checks the installation: one line a point, and a cause and a cure for each fault.
+"""Checks the installation: a line per check, with cause and cure of each fault.
 
-Works when anything else is missing: it imports the standard library alone, and `packaging` only to
-compare versions. Every library is tried in a process of its own, so that a broken one cannot take
-the doctor along. What must be there stands in the package's own metadata.
+It needs the standard library alone, and `packaging` only to compare versions. Every library is
+tried in a subprocess, so that a broken one cannot crash the doctor. The required packages are those
+of music_tf's own metadata.
 """
 
 import contextlib
@@ -39,12 +39,12 @@ INSTALL_ALL = f"{PIP_INSTALL} --require-hashes -r requirements.lock"
 BACKENDS = ("egl", "osmesa")
 """Values of MUJOCO_GL that need no screen, the faster first."""
 DEBIAN_PACKAGES = {"egl": "libegl1 libgl1", "osmesa": "libosmesa6"}
-"""What `apt-get install` needs for each backend; both draw on the CPU where there is no GPU."""
+"""Debian packages of each backend; both render on the CPU if there is no GPU."""
 LEAST_GB = 1.0
 RANKS = 2
 _PROBE_SECONDS, _MEETING_SECONDS = 120.0, 60.0
 _MARK = "rank of"
-"""Starts the line that each rank writes: `_MARK SIZE LIBRARY`."""
+"""Start of the line that each rank writes: `_MARK SIZE LIBRARY`."""
 _COMPUTE = """
 import tensorflow as tf, tensorflow_probability as tfp
 deviation = float(tfp.distributions.Normal(0.0, 1.0).stddev())
@@ -111,26 +111,25 @@ _MPI_FAULTS = {
         INSTALL_MPI,
     ),
 }
-"""Cause and cure by words in what a meeting of ranks wrote."""
+"""Cause and cure by words in the output of the test job."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One checked point, of the installation or of an environment."""
+    """Result of one check, of the installation or of an environment."""
 
     name: str
     detail: str
     """What was found."""
     cause: str = ""
-    """Why it is so, where the detail does not say it."""
+    """Cause of a fault, unless `detail` has it."""
     cure: str = ""
-    """What to do; empty where all is well."""
+    """What to do; empty without a fault."""
     warning: bool = False
-    """Whether training goes on as it is, and warns."""
+    """Whether training works anyway, with a warning."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing has to be done."""
         return not self.cure or self.warning
 
     @property
@@ -139,7 +138,7 @@ class Finding:
         return "FAIL" if not self.ok else "warn" if self.cure else "ok"
 
     def __str__(self) -> str:
-        """Returns a line, and one more each for cause and cure where there is a fault."""
+        """Returns a line, and one each for cause and cure of a fault."""
         lines = [f"{self.state:<4}  {self.name:<14} {self.detail}"]
         lines += [f"      cause: {self.cause}"] if self.cause else []
         lines += [f"      cure:  {self.cure}"] if self.cure else []
@@ -147,7 +146,7 @@ class Finding:
 
 
 def show(findings: Iterable[Finding]) -> int:
-    """Prints findings as they come and returns the exit code: 0, or 3 if any found a fault."""
+    """Prints findings as they come and returns the exit code: 0, or 3 after a fault."""
     all_well = True
     for finding in findings:
         sys.stdout.write(f"{finding}\n")
@@ -172,7 +171,7 @@ def main(arguments: list[str]) -> int:
 
 
 def installed(package: str) -> str | None:
-    """Returns the version in a package's record, without importing it; None if missing."""
+    """Returns the version in a package's metadata, without importing it; None if missing."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -180,7 +179,7 @@ def installed(package: str) -> str | None:
 
 
 def requirements() -> dict[str, Any]:
-    """Returns what music_tf needs, by name; Python's own range is under `python`.
+    """Returns the requirements of music_tf by package name; Python's own is `python`.
 
     Raises:
         ImportError: `packaging` is missing.
@@ -196,10 +195,9 @@ def requirements() -> dict[str, Any]:
 
 
 def unmet(names: Iterable[str] | None = None) -> dict[str, str]:
-    """Returns what is missing or out of range, as `pip` would be asked for it, by name.
+    """Returns requirements of packages that are missing or out of range, by name.
 
-    Args:
-        names: Of packages; all that are required by default.
+    `names` are those of the packages to check, by default all.
 
     Raises:
         ImportError: `packaging` is missing, or music_tf is not installed.
@@ -214,7 +212,7 @@ def unmet(names: Iterable[str] | None = None) -> dict[str, str]:
 
 
 def check_python() -> Finding:
-    """Checks the interpreter."""
+    """Checks the version of Python."""
     version = platform.python_version()
     facts = f"{version} at {sys.executable}"
     try:
@@ -229,7 +227,7 @@ def check_python() -> Finding:
 
 
 def check_packages() -> Finding:
-    """Checks the versions of the packages that we build on."""
+    """Checks the versions of required packages."""
     name = "packages"
     try:
         wrong = unmet()
@@ -246,7 +244,7 @@ def check_packages() -> Finding:
 
 
 def check_machine() -> Finding:
-    """Checks what the machine has left."""
+    """Checks free memory and disk space."""
     runs = Path(os.environ.get("MUSIC_TF_RUNS", "runs")).resolve()
     there = next(folder for folder in (runs, *runs.parents) if folder.exists())
     memory, disk = free_memory() / 10**9, shutil.disk_usage(there).free / 10**9
@@ -262,7 +260,7 @@ def check_machine() -> Finding:
 
 
 def free_memory() -> float:
-    """Returns the bytes of memory that this process may still take, container limits included."""
+    """Returns the memory in bytes that this process may still allocate, within container limits."""
     group = Path("/sys/fs/cgroup")
     try:
         limit = int((group / "memory.max").read_text(encoding="ascii"))  # or the word max
@@ -301,7 +299,7 @@ def check_simulator() -> Finding:
 
 
 def check_mpi() -> Finding:
-    """Checks whether mpirun and mpi4py belong together: two ranks try to meet."""
+    """Checks by a job of two ranks whether mpirun and mpi4py use the same MPI library."""
     mpirun = find_mpirun()
     if mpirun is None:
         return Finding("mpi", "one process only", "mpirun was not found", INSTALL_MPI)
@@ -363,25 +361,19 @@ def candidates() -> tuple[str, ...]:
 
 
 def probe_backend(backend: str) -> Probe:
-    """Draws a small picture with MUJOCO_GL set to `backend`, in a process of its own.
+    """Draws a small picture in a subprocess with MUJOCO_GL set to `backend`.
 
-    MuJoCo reads it once, when it is imported, and a backend that cannot load breaks even stepping.
+    MuJoCo reads the variable at its import, and a backend that cannot load breaks even stepping.
     """
     return run_python(_DRAW_A_BALL, seconds=60.0, environment={"MUJOCO_GL": backend})
 
 
 def working_backend() -> str | None:
-    """Returns the first value of MUJOCO_GL that draws here, or None where none does."""
+    """Returns the first value of MUJOCO_GL that can draw on this machine, or None."""
     return next((name for name in candidates() if probe_backend(name).ok), None)
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
-    check_python,
-    check_packages,
-    check_machine,
-    check_tensorflow,
-    check_simulator,
-    check_mpi,
-    check_rendering,
-    check_tensorboard,
+    *(check_python, check_packages, check_machine, check_tensorflow),
+    *(check_simulator, check_mpi, check_rendering, check_tensorboard),
 )

@@ -1,4 +1,4 @@
-"""What films, paths and plots share: lines of text, pictures put together, and their files."""
+"""Helpers of films, paths and plots: lines of text, composed pictures, and their files."""
 
 import contextlib
 import functools
@@ -19,21 +19,21 @@ _SMALLEST = 9
 
 @functools.cache
 def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Returns the font that Pillow brings along, of a size in pixels."""
+    """Returns Pillow's built-in font of a size in pixels."""
     return ImageFont.load_default(size)
 
 
 def line(
     text: str, width: int, size: int, colour: str = INK, left: int | None = None
 ) -> Image.Image:
-    """Returns a strip with a line of text, of smaller letters where it is too long for the strip.
+    """Returns a strip with a line of text, in smaller letters if it is too long for the strip.
 
     Args:
-        text: What is written.
+        text: The line.
         width: In pixels; the height follows from `size`.
-        size: Of the letters, where the text is short.
+        size: Of the letters, in pixels.
         colour: Of the letters.
-        left: Where the text begins; it is centred by default.
+        left: Left end of the text in pixels; it is centred by default.
     """
     strip = Image.new("RGB", (width, size + 8), PAPER)
     draw = ImageDraw.Draw(strip)
@@ -47,7 +47,7 @@ def line(
 
 
 def stacked(parts: Sequence[Image.Image]) -> Image.Image:
-    """Returns pictures of one width below each other."""
+    """Returns pictures of equal width below each other."""
     result = Image.new("RGB", (parts[0].width, sum(part.height for part in parts)), PAPER)
     top = 0
     for part in parts:
@@ -59,13 +59,12 @@ def stacked(parts: Sequence[Image.Image]) -> Image.Image:
 def grid(
     tiles: Sequence[Image.Image], columns: int, shape: tuple[int, int] | None = None, gap: int = GAP
 ) -> Image.Image:
-    """Returns tiles of one size in rows, with even width and height as video formats want.
+    """Returns tiles of one size in rows, with even width and height for video formats.
 
     Args:
         tiles: Row by row.
-        columns: How many tiles there are side by side.
-        shape: Columns and rows that there is room for, none fewer than the tiles have; what no
-            tile fills is blank.
+        columns: Tiles in a row.
+        shape: Columns and rows of the grid, at least those of the tiles; others are blank.
         gap: Pixels between tiles.
     """
     width, height = tiles[0].size
@@ -83,10 +82,10 @@ def grid(
 
 @contextlib.contextmanager
 def appearing(out: Path) -> Iterator[Path]:
-    """Gives a draft to write, which takes the place of `out` when it is complete.
+    """Yields a draft file that replaces `out` once it is complete.
 
-    It is made at once, before any work is done for it, and stays there when that leaves the folder
-    of the process.
+    The draft is created at once, so that a fault appears before any work. Its path stays valid if
+    the working directory changes.
 
     Raises:
         EnvironmentFault: It cannot be written.

@@ -1,4 +1,4 @@
-"""Episodes for other programs: plain arrays in a `.npz` file, or a Minari dataset."""
+"""Exports episodes for other programs: plain arrays in a `.npz` file, or a Minari dataset."""
 
 import contextlib
 import importlib
@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] | None:
-    """Returns what writes episodes as far as asked for and says where; None where nothing is.
+    """Returns a function that writes episodes and returns lines about it; None if none is asked.
 
     Raises:
         UsageError: The Minari dataset exists.
@@ -45,7 +45,7 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
         )
     if npz is None and minari is None:
         return None
-    place = None if npz is None else npz.absolute()  # an environment may leave this folder
+    place = None if npz is None else npz.absolute()  # the working directory may change
 
     def export(
         episodes: Episodes,
@@ -92,11 +92,13 @@ def export_npz(
 
         skill/return            float32 [E], the sum of `reward`
         skill/descriptor        float32 [T, E, D], what skills are told apart by, after each step
-        skill/kept              bool [T, E], which of them come before the first end
-        skill/diversity_return  float32 [E], sum of log q - log p before the end; or what DADS pays
+        skill/kept              bool [T, E], steps before the first end
+        skill/diversity_return  float32 [E], sum before the end of log q - log p, or of DADS reward
+
+    An existing file is replaced.
 
     Raises:
-        EnvironmentFault: The file cannot be written; one that is there is replaced.
+        EnvironmentFault: The file cannot be written.
     """
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
     numbers = episodes.skill_numbers()
@@ -113,16 +115,16 @@ def export_npz(
 def export_minari(
     dataset_id: str, episodes: Episodes, about: Mapping[str, Any], settings: EnvConfig | None = None
 ) -> None:
-    """Writes episodes as a new Minari dataset, in the folder that Minari keeps them in.
+    """Writes episodes as a new Minari dataset, in Minari's own folder.
 
     Observations are those of the environment, vectors or dictionaries; under the zero goals of
     training without a task their `desired_goal` is zero. Actions are scaled to the environment's
     own bounds. Both have the types of its spaces and lie in them. `about` holds `recipe` and
-    `env_id`, and what else the description shall say; `settings` say how the environment is made.
+    `env_id`, and all of it is in the description. `settings` say how the environment is made.
 
     Raises:
-        EnvironmentFault: It cannot be written, or Minari is not installed, or the environment
-            showed what is not in its own space; nothing is left behind.
+        EnvironmentFault: The dataset cannot be written, Minari is not installed, or an observation
+            was outside of the environment's own space; no file is left.
     """
     minari = _minari()
     environment = make_environment(about["env_id"], settings)
@@ -149,7 +151,7 @@ def export_minari(
             )
     except MusicError:
         raise
-    except Exception as error:  # whatever Minari and h5py raise
+    except Exception as error:  # Minari and h5py raise many classes
         text = f"{type(error).__name__}: {error}"
         raise EnvironmentFault(f"--minari: {dataset_id} cannot be written ({text})") from error
     finally:
@@ -157,10 +159,10 @@ def export_minari(
 
 
 def _buffers(episodes: Episodes, environment: Any, env_id: str) -> list[Any]:
-    """Returns episodes as Minari takes them, in the spaces of the environment.
+    """Returns episodes as Minari's buffers, in the spaces of the environment.
 
     Raises:
-        EnvironmentFault: It showed what is not in its own space.
+        EnvironmentFault: An observation or action is outside of its space.
     """
     low, high = action_bounds(env_id, environment)
     scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
@@ -200,7 +202,7 @@ def _buffers(episodes: Episodes, environment: Any, env_id: str) -> list[Any]:
 
 @contextlib.contextmanager
 def _nothing_left_behind(folder: Path) -> Iterator[None]:
-    """Removes a folder, and those around it that are new, if what writes there fails."""
+    """Removes a folder, and its new parents, if writing to it fails."""
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         yield
@@ -218,7 +220,7 @@ def _folder_of(dataset_id: str) -> Path:
 
 def _minari() -> Any:
     try:
-        importlib.import_module("h5py")  # Minari itself looks for it only when it writes
+        importlib.import_module("h5py")  # Minari itself imports it only to write
         return importlib.import_module("minari")
     except ImportError as error:
         raise EnvironmentFault(

@@ -1,8 +1,8 @@
-"""Films what a run has learned, as mp4 or gif, or as a strip of pictures.
+"""Films the policy of a run, as mp4 or gif, or as a strip of pictures.
 
-Mesa draws where there is no graphics card. It and TensorFlow each bring an LLVM of their own, and a
-process that has loaded both crashes. So this module acts with numpy and never loads
-TensorFlow: what the networks of rewards say comes from another process.
+Without a graphics card Mesa renders. Mesa and TensorFlow each contain LLVM, and a process that has
+loaded both crashes. So this module acts with numpy and never loads TensorFlow: a subprocess
+computes the learned rewards.
 """
 
 import contextlib
@@ -46,22 +46,22 @@ _GOOD, _AXIS, _CURSOR = "#007828", "#969696", "#282828"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
 """Sizes of letters."""
 _MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
-"""Columns and rows of a sheet, and tiles where there are more skills than columns; what has no room
-on it follows on another one."""
+"""Most columns and rows of a sheet, and most tiles of a sheet with more skills than columns. The
+rest follows on further sheets."""
 _MOST_OF_A_VISIT = 7
-"""Episodes of a visit that are shown side by side."""
+"""Most episodes of a visit that are shown side by side."""
 _LARGEST_TILE = {".mp4": 480, ".gif": 320}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
 _STRIP_TILE = 240
 _PALETTE_FRAMES = 64
-"""From how many of the first frames a gif takes its colours."""
+"""Number of first frames from which a gif takes its colours."""
 _LAST_STATE_SECONDS = 0.6
 _COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
 """Colours of the rewards of a run, in their order, repeated from the front."""
 _PALE = 0.22
-"""Share of its colour that a reward keeps in the part of the episode that is still to come."""
+"""Opacity of the curve of a reward in the rest of the episode."""
 _FINER = 3
-"""Curves are drawn this much larger and then reduced, which makes their edges smooth."""
+"""Factor by which curves are drawn larger and then reduced, for smooth edges."""
 _SIDE, _ABOVE, _BELOW = 6, 4, 3
 
 Item = TypeVar("Item")
@@ -73,8 +73,8 @@ class Shot(NamedTuple):
     episode: int
     """Index in the evaluation protocol, from 0."""
     skill: int | None
-    """None where conditions are continuous: episodes have those of evaluation. Of a run that adapts
-    the number of an evaluation task, the episodes of whose visit are counted."""
+    """None for continuous conditions, which are those of evaluation. For a run that adapts, the
+    number of an evaluation task; `episode` then counts episodes of a visit to it."""
 
 
 class Frame(NamedTuple):
@@ -82,24 +82,24 @@ class Frame(NamedTuple):
 
     image: Image.Image
     times: int = 1
-    """How long it stands, in frames of the film."""
+    """Its duration in frames of the film."""
 
 
 Page = tuple[Sequence[Shot], int]
-"""Shots that are shown together, and in how many columns."""
+"""Shots that are shown together, and the number of columns."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Aim:
-    """Where a film sends a run that never had a goal."""
+    """Goal of a film for a run that was trained without goals."""
 
     place: tuple[float, ...] = ()
-    """Values of what its embedding sees, or of what its skills are told apart by; empty: the
+    """Values of the columns that its embedding sees, or that tell its skills apart; empty: the
     environment's own goals, another one in each episode."""
 
     @property
     def option(self) -> str:
-        """What asks for it."""
+        """The option of `play` that asks for it."""
         return "--reach" if self.place else "--zero-shot"
 
 
@@ -111,24 +111,23 @@ class View(NamedTuple):
     success: bool
     """Whether it is over and has succeeded."""
     traces: Sequence[Trace] = ()
-    """What each learned reward pays along the whole episode: values [length]."""
+    """Each learned reward along the whole episode: values [length]."""
     last: int = 0
     """The step at which it ends."""
     note: str = ""
-    """What else is known of the episode."""
+    """Further text about the episode."""
 
 
 class ShownMoments(NamedTuple):
-    """What of a run a picture shows."""
+    """The states of an episode in a picture; by default six of the first episode."""
 
     episode: int = 1
-    """Counted from 1, as films show it."""
+    """Counted from 1."""
     frames: int = 6
-    """States of it, at least 2."""
+    """Number of states, at least 2."""
 
 
 SIX = ShownMoments()
-"""The default: six moments of the first episode."""
 
 
 def play(
@@ -141,22 +140,22 @@ def play(
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
-    Episodes are shown side by side, where there are several skills with a column for each. What is
-    filmed, how long that takes, and the path of the film are printed.
+    Episodes are shown side by side, with a column for each skill. Content, time left and the path
+    of the film are printed.
 
     Args:
         run: The run directory.
         episodes: How many, of each skill.
-        skills: Which ones; none for all, or for continuous conditions. Or where it is sent: then
-            the goals are shown, of which the policy is told by its conditions alone. It stops at
-            the distance that `evaluate --zero-shot` found best, where that was measured.
-        out: A file ending in .mp4 or .gif; it appears when it is complete.
+        skills: Which ones; none for all, or for continuous conditions. Or an aim: then goals are
+            drawn, but the policy knows them by its conditions alone. It stops at the distance that
+            `evaluate --zero-shot` found best, if that was measured.
+        out: A file ending in .mp4 or .gif, written when it is complete.
         typed_env_id: The environment that the user typed, if any.
         stage: Of a changing world: its number, `NOW`, or that in which a skill was `LEARNED`.
 
     Raises:
-        UsageError: No such run, skill or stage, or nothing leads to places.
-        EnvironmentFault: Nothing can be drawn here, or the file cannot be written.
+        UsageError: No such run, skill or stage, or an aim for a run that cannot reach goals.
+        EnvironmentFault: The machine cannot render, or the file cannot be written.
         NumbersFault: The policy gives actions that are not finite.
     """
     config = read_run(run, typed_env_id).config
@@ -186,7 +185,6 @@ def play(
 
 
 def _announcement(sheets: Sequence[Page], steps: int, pace: Pace) -> str:
-    """Returns what is about to be filmed."""
     episodes = sum(len(shots) for shots, _ in sheets)
     step = "every step" if pace.every == 1 else f"one step in {pace.every}"
     return (
@@ -205,14 +203,13 @@ def strip(
 ) -> None:
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
-    The states are evenly spaced from first to last. Below each picture stands
-    what the learned rewards pay up to there; each skill has a row, and its own last state. Of a run
-    that adapts, `episode` counts evaluation tasks, and episodes of a visit are the rows.
-    All but what is shown is as for `play`.
+    The states are evenly spaced from first to last, with the learned rewards so far below each.
+    Every skill has a row. For a run that adapts, `episode` counts evaluation tasks, and episodes of
+    a visit are the rows. Other arguments are those of `play`.
 
     Raises:
         UsageError: No such run, skill or episode, or not a file name for a picture.
-        EnvironmentFault: Nothing can be drawn here, or the file cannot be written.
+        EnvironmentFault: The machine cannot render, or the file cannot be written.
     """
     config = read_run(run, typed_env_id).config
     shots = [Shot(shown.episode - 1, one) for one in _skills(config, skills)]
@@ -249,9 +246,9 @@ def strip(
 
 
 def moments(states: Iterable[Sequence[View]], frames: int) -> list[list[View]]:
-    """Returns evenly spaced views of each episode, as many of each.
+    """Returns evenly spaced views of each episode, equally many of each.
 
-    One of fewer steps than that is shown at all of them, and at its end to fill the row.
+    A shorter episode is shown at all its steps, and its last view fills the row.
     """
     rows: list[list[View]] = []
     for views in states:
@@ -265,21 +262,21 @@ def moments(states: Iterable[Sequence[View]], frames: int) -> list[list[View]]:
 
 
 def _spaced(steps: int, count: int) -> Steps:
-    """Returns so many steps of an episode, evenly spaced from first to last, each once."""
+    """Returns `count` steps of an episode, evenly spaced from first to last, each once."""
     return np.unique(np.linspace(0, steps, count).round().astype(np.int64))
 
 
 def drawing_variables(env_id: str) -> dict[str, str]:
-    """Returns the environment variables with which an environment can be drawn here.
+    """Returns the environment variables with which this machine can render an environment.
 
-    MuJoCo reads them when it is imported: they must be set before.
+    MuJoCo reads them at its import, so they must be set before.
 
     Raises:
-        EnvironmentFault: The environment is one of MuJoCo's, no OpenGL library loads without a
-            screen, and there is none.
+        EnvironmentFault: A MuJoCo environment cannot be rendered: there is no screen, and no OpenGL
+            library loads without one.
     """
     name = without_module(env_id)
-    if name in (*TOYS, *TOYS_WITHOUT_GOALS):  # they draw themselves
+    if name in (*TOYS, *TOYS_WITHOUT_GOALS):  # which do not need OpenGL
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
@@ -295,7 +292,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
 
 
 def pages(episodes: int, skills: Sequence[int | None]) -> list[Page]:
-    """Shares out episodes to sheets: a column a skill; for one skill, or many, about a square."""
+    """Divides episodes among sheets: a column per skill; about a square for one skill or many."""
     if len(skills) == 1:
         columns = min(_MOST_ROWS, math.ceil(math.sqrt(episodes)))
         shots = [Shot(episode, skills[0]) for episode in range(episodes)]
@@ -314,9 +311,9 @@ def pages(episodes: int, skills: Sequence[int | None]) -> list[Page]:
 
 
 def sheets_of(config: Config, episodes: int, skills: Sequence[int | None]) -> list[Page]:
-    """Returns what a film of a run shows: episodes, or visits to as many evaluation tasks.
+    """Returns the sheets of a film: episodes, or visits to that many evaluation tasks.
 
-    A visit is a row: the first of its episodes, the last, and some between them.
+    A visit is a row with its first and last episode and some between them.
     """
     if config.agent.inference is None:
         return pages(episodes, skills)
@@ -329,7 +326,7 @@ def sheets_of(config: Config, episodes: int, skills: Sequence[int | None]) -> li
 
 
 def visit_episodes(config: Config) -> list[int]:
-    """Returns which episodes of a visit are shown, the first and the last among them."""
+    """Returns the episodes of a visit that are shown, with the first and the last."""
     count = config.tasks.explore + config.tasks.adapt
     few = np.linspace(0, count - 1, min(count, _MOST_OF_A_VISIT)).round()
     return [int(episode) for episode in few]
@@ -338,10 +335,10 @@ def visit_episodes(config: Config) -> list[int]:
 def frames_of(
     loaded: LoadedRun, sheets: Sequence[Page], suffix: str, pace: Pace, aim: Aim | None = None
 ) -> Iterator[Frame]:
-    """Yields the pictures of a film: sheet after sheet, the last of each for a moment longer.
+    """Yields the frames of a film, sheet after sheet; the last frame of each is held.
 
-    All have the size that the largest sheet needs, as the frames of a film must. The suffix of the
-    file decides how large that may be. There must be an environment for each shot of a sheet.
+    All frames have the size of the largest sheet, which is limited by the suffix of the file. Every
+    shot of a sheet needs its own environment.
     """
     steps = loaded.envs.spec.max_episode_steps
     across = max(columns for _, columns in sheets)
@@ -375,21 +372,21 @@ def film(
     choose: Callable[[Steps], Steps],
     aim: Aim | None = None,
 ) -> Iterator[list[View]]:
-    """Plays episodes side by side, under the goals of training, and shows some of their states.
+    """Plays episodes side by side, under the goals of training, and yields some of their states.
 
-    They are played first, since an environment may spoil an episode, and rewards are drawn over the
-    whole of it. To be drawn they are played once more, from the same seeds and actions. Episodes
-    that are over stand still, and when all of them are, the film ends.
+    Episodes are first played without rendering, since an environment may break, and since curves
+    show the rewards of the whole episode. They are then repeated with the same seeds and actions.
+    An episode that is over keeps its last picture until all are over.
 
     Args:
         loaded: The run, with an environment for each shot.
-        shots: What is played.
-        choose: Takes the lengths of the episodes and returns the steps that are shown, in order.
-        aim: Where the run is sent instead. Environments then have goals there, which they draw.
+        shots: The episodes.
+        choose: Returns the steps to show, in order, from the lengths of the episodes.
+        aim: A goal for a run without goals; environments that have goals draw it.
 
     Raises:
-        UsageError: Nothing leads there.
-        EnvironmentFault: An environment breaks, cannot be drawn, or does not repeat itself.
+        UsageError: The run cannot reach goals.
+        EnvironmentFault: An environment breaks, cannot be rendered, or does not repeat itself.
         NumbersFault: The policy gives actions that are not finite.
     """
     config, envs = loaded.config, loaded.envs
@@ -400,7 +397,7 @@ def film(
         conditions, notes = _conditions(loaded, shots)
     loaded.evaluation.set_world(conditions.skills)
     played = rollout.play(envs, policy, conditions, None)
-    # conditions that change from step to step stand nowhere, and rewards depend on them
+    # with an aim, conditions change from step to step and are not stored, but rewards need them
     paid = rewards_along(loaded, played) if aim is None else []
     traces = [
         [trace._replace(values=trace.values[episode, :steps]) for trace in paid]
@@ -436,9 +433,9 @@ def film(
 
 
 def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:
-    """Returns what episodes start from: those of evaluation, or of visits to tasks.
+    """Returns the conditions of evaluation episodes, or of visits to tasks, with a note for each.
 
-    Beside it stands how unsure each episode of a visit is of its task.
+    For a visit the note is the uncertainty of its belief.
     """
     config, adaptation = loaded.config, loaded.adaptation
     if adaptation is None:
@@ -462,7 +459,7 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
 def _aimed(
     loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
 ) -> tuple[Conditions, Reaching, list[str]]:
-    """Returns what episodes start from that go somewhere, what acts in them, and where they go."""
+    """Returns the conditions of episodes with an aim, the policy, and a note for each episode."""
     envs, snapshot, run = loaded.envs, loaded.saved.snapshot, str(loaded.path)
     leads, size = leading_to_goals(loaded, aim.option), envs.spec.goal_dim
     if aim.place and len(aim.place) != len(leads.columns):
@@ -491,7 +488,7 @@ def _aimed(
 
 
 def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
-    """Returns what each learned reward pays along episodes, as another process finds out."""
+    """Returns each learned reward along episodes, which a subprocess computes."""
     if not loaded.learned:
         return []
     prepare_tensorflow()
@@ -518,7 +515,7 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
 
 
 def tile(view: View, width: int, text: str, steps: int, colour: str = INK) -> Image.Image:
-    """Returns the picture of a view, the curves of rewards over `steps`, and a line of text."""
+    """Returns the picture of a view, curves of rewards over `steps`, and a line of text."""
     picture = Image.fromarray(view.image)
     height = max(1, round(width * picture.height / picture.width))
     grows = width > picture.width
@@ -534,9 +531,9 @@ def tile(view: View, width: int, text: str, steps: int, colour: str = INK) -> Im
 
 
 def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image.Image:
-    """Draws what a reward pays over the steps of one episode; what comes after `step` is pale.
+    """Draws a reward over the steps of an episode, pale after `step`.
 
-    The curve of a reward that nothing bounds fills the height.
+    The curve of an unbounded reward fills the height.
     """
     low = trace.lowest if math.isfinite(trace.lowest) else float(trace.values.min())
     high = trace.highest if math.isfinite(trace.highest) else float(trace.values.max())
@@ -559,11 +556,11 @@ def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image
 
 
 def write_film(path: Path, frames: Iterable[Frame], frames_per_second: float) -> int:
-    """Writes an .mp4 (H.264) or a .gif and returns how many frames it has, at least one.
+    """Writes an .mp4 (H.264) or a .gif and returns its number of frames, at least one.
 
-    The pictures have one size, with even width and height. A gif has the same few colours in all of
-    them, which keeps the file small and steady; small things such as a goal keep theirs. Where
-    nothing changes it has one frame that stands longer.
+    Pictures have one size, with even width and height. A gif has one palette for all of them, which
+    keeps the file small and avoids flicker; small objects such as a goal keep their colour. It has
+    a single, longer frame while nothing changes.
     """
     if path.suffix == ".mp4":
         count = 0
@@ -596,7 +593,7 @@ def write_film(path: Path, frames: Iterable[Frame], frames_per_second: float) ->
 
 
 def _named(loaded: LoadedRun, shot: Shot) -> str:
-    """Returns which skill an episode follows, or which task it is in, where there are several."""
+    """Returns the skill or the task of an episode as text; empty if there is only one."""
     config = loaded.config
     if shot.skill is None:
         return ""
@@ -610,8 +607,8 @@ def _named(loaded: LoadedRun, shot: Shot) -> str:
 
 
 def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]:
-    """Returns the skills that were asked for, or all that act; refuses one that is not there."""
-    if isinstance(skills, Aim):  # which decides what acts
+    """Returns the skills that were asked for, or all that act; refuses an unknown one."""
+    if isinstance(skills, Aim):  # which chooses the skill
         return [None]
     if not skills:
         return config.acting_skills or [None]

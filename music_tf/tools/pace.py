@@ -1,4 +1,4 @@
-"""How fast a film runs, which states of an episode it shows, and what is said while it is drawn."""
+"""The speed of a film, the states of an episode that it shows, and its progress messages."""
 
 import math
 import time
@@ -14,27 +14,27 @@ Steps: TypeAlias = npt.NDArray[np.int64]
 
 _MOST_FRAMES_PER_SECOND = 30
 _LONGEST = 20.0
-"""Seconds that a film gives an episode at most."""
+"""Most seconds of a film per episode."""
 _TIMED = 4
-"""Pictures after which the rest is estimated; the first of them takes longest."""
+"""Pictures after which the time left is estimated; the first one takes longest."""
 _SECONDS_BETWEEN_LINES = 10.0
 _MINUTE, _LONG = 60.0, 100.0
 
 
 class Pace(NamedTuple):
-    """How a film shows episodes: as fast as they are, or faster where they are long."""
+    """Speed of a film: real time, or faster for long episodes."""
 
     every: int
-    """Steps from one frame to the next of an episode that is shown as fast as it is."""
+    """Steps from one frame to the next, in real time."""
     frames_per_second: float
 
     def shown(self, steps: int) -> Steps:
-        """Returns the steps of an episode that are shown, from 0 to the last, in order."""
+        """Returns the steps of an episode that are shown, from 0 to the last."""
         every = self.every * max(1, math.ceil(steps / self.every / self._room))
         return np.append(np.arange(0, steps, every), steps)
 
     def most_pictures(self, steps: int) -> int:
-        """Returns how many states of an episode of at most so many steps are shown at most."""
+        """Returns the most pictures of an episode of up to `steps` steps."""
         return 1 + min(math.ceil(steps / self.every), self._room)
 
     @property
@@ -43,7 +43,7 @@ class Pace(NamedTuple):
 
 
 def pace_of(steps_per_second: float) -> Pace:
-    """Returns how a film shows an environment that makes so many steps in a second of its time."""
+    """Returns the pace for an environment with `steps_per_second` steps per simulated second."""
     every = math.ceil(steps_per_second / _MOST_FRAMES_PER_SECOND)
     return Pace(every, steps_per_second / every)
 
@@ -54,13 +54,13 @@ def reported(
     say: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Item]:
-    """Yields pictures; says soon how long all of them take, then every ten seconds what is left.
+    """Yields pictures, and estimates the time left after a few and then every ten seconds.
 
     Args:
-        pictures: Drawn one after the other, each after the one before has been written.
-        most: How many there are at most.
-        say: Takes a line.
-        clock: Tells seconds.
+        pictures: Each is drawn after the one before has been written.
+        most: Upper bound of their number.
+        say: Prints a line.
+        clock: Returns seconds.
     """
     first = spoken = math.nan
     for done, picture in enumerate(pictures):
@@ -75,7 +75,7 @@ def reported(
 
 
 def duration(seconds: float) -> str:
-    """Returns a time for people to read, in steps of five seconds, or in minutes."""
+    """Returns a time as text, in multiples of five seconds, or in minutes."""
     if seconds >= _LONG:
         return f"{seconds / _MINUTE:.0f} minutes"
     return f"{5 * max(1, math.ceil(seconds / 5))} s"

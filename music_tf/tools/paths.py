@@ -1,6 +1,6 @@
-"""Where the object went in an evaluation, drawn from above: a picture for TensorBoard.
+"""The object's paths in an evaluation, seen from above: a picture for TensorBoard.
 
-Drawn with Pillow in a few milliseconds, on the root alone and without random numbers.
+Pillow draws it in a few milliseconds, on the root alone and without random numbers.
 """
 
 import math
@@ -19,40 +19,38 @@ COLOURS = (
     *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
     *("#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"),
 )
-"""One for each skill, or each line of a plot, and then from the front again."""
+"""Colours of skills, or of the lines of a plot; they repeat."""
 WIDTH = 420
-"""Pixels across a picture with one panel."""
+"""Width in pixels of a picture with one panel."""
 _LONGEST_ROW, _LARGEST_PANEL = 840, 168
-"""Pixels across a row of several panels, and across each of them."""
+"""Most pixels across a row of several panels, and across each of them."""
 _ROW, _MANY, _LONG_ROW = 5, 20, 10
-"""Panels side by side, and from how many on their rows are longer."""
+"""Panels in a row; above so many panels, in a longer row."""
 _MOST_PATHS = 100
 _MARGIN = 0.1
-"""Length shown around the support, or around the paths where there is none."""
+"""Margin around the support, or around the paths without one, in the unit of the environment."""
 _RATIOS = (0.4, 1.6)
 _FINE = 2
-"""Drawn this much larger and then reduced, for smooth lines."""
+"""Factor by which pictures are drawn larger and then reduced, for smooth lines."""
 _GAP, _TITLE, _LEGEND, _TEXT = 2 * _FINE, 14 * _FINE, 44 * _FINE, 13 * _FINE
 _START, _END = 2.5 * _FINE, 3.5 * _FINE
-"""How far the circles reach at the ends of a path."""
+"""Radius of the circles at both ends of a path."""
 _BAR = 50 * _FINE
-"""Most that the bar beside the legend is across."""
+"""Most pixels of the scale bar."""
 _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
 
 def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | None:
     """Returns a picture of the object's path in each episode, x to the right and y up.
 
-    Where there is no object, but skills that columns or an extra tell apart, it is the path of the
-    first two numbers of these; None where there is no such plane either.
-
-    Of several skills each that acts has a panel of its own, under its number. All panels show the
-    same part of the plane. The support is an outline; a path begins at an open circle and ends at a
-    filled one. An object on a line goes up with the time of its episode.
+    Without an object it shows the first two components of the descriptor of skills; None without
+    these. Each skill has a panel of its own; all panels show the same part of the plane. The
+    support is an outline. A path begins at an open circle and ends at a filled one. For an object
+    on a line, y is the time in its episode.
 
     Args:
         episodes: At least one; of many the first 100 are drawn.
-        info: Where the object is, what supports it, and what tells skills apart.
+        info: Columns of the object, its support, and the descriptor of skills.
     """
     place = _places(episodes, info)
     if place is None:
@@ -62,7 +60,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     skills = np.zeros(len(place), np.int64) if numbers is None else numbers[:_MOST_PATHS]
     shown = np.unique(skills).tolist()
     rows = math.ceil(len(shown) / (_ROW if len(shown) <= _MANY else _LONG_ROW))
-    columns = math.ceil(len(shown) / rows)  # so that all rows are about as long
+    columns = math.ceil(len(shown) / rows)  # rows of about equal length
     width = WIDTH if columns == 1 else min(_LARGEST_PANEL, _LONGEST_ROW // columns)
 
     support = info.support
@@ -76,7 +74,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     scale = float(size[0] / across)
 
     def pixels(points: Array) -> Array:
-        """Returns where points [..., 2] lie, those far outside of the view at its rim."""
+        """Returns the pixels of points [..., 2]; points far outside are moved to the border."""
         seen = np.clip(points, low - _MARGIN, high + _MARGIN)
         placed: Array = np.stack([seen[..., 0] - low[0], high[1] - seen[..., 1]], axis=-1)
         return placed * scale
@@ -107,13 +105,9 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
 
 
 def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
-    """Returns what explains the circles, with a bar of a round length across a few pixels.
+    """Returns the legend of the circles, with a scale bar of a round length.
 
-    Args:
-        width: Pixels across.
-        text: What is said of the ends of paths.
-        scale: Pixels of a unit.
-        unit: Its name, if it has one.
+    `text` explains the ends of paths, `scale` is in pixels per unit of length.
     """
     legend = Image.new("RGB", (width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
@@ -134,13 +128,13 @@ def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
 
 
 def round_length(most: float) -> float:
-    """Returns the largest of 1, 2 and 5 times a power of ten that a positive number holds."""
+    """Returns the largest of 1, 2 and 5 times a power of ten up to a positive number."""
     power = 10.0 ** math.floor(math.log10(most))
     return next(step * power for step in (5, 2, 1) if step * power <= most)
 
 
 def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:
-    """Returns the points of a plane that paths go through, [E, T + 1, 2]."""
+    """Returns the points of paths in a plane, [E, T + 1, 2]."""
     if info.object is not None:
         place = episodes.observation[..., list(info.object[:2])]
         return place if len(info.object) > 1 else _over_time(place)
@@ -151,7 +145,7 @@ def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:
 
 
 def _over_time(place: Array) -> Array:
-    """Returns places on a line [E, T + 1, 1] beside their time, which spans as much as they do."""
+    """Returns places on a line [E, T + 1, 1] with the time, scaled to the range of places."""
     time = np.linspace(0.0, max(float(np.ptp(place)), _MARGIN), place.shape[1], dtype=np.float32)
     return np.stack([place[..., 0], np.broadcast_to(time, place.shape[:2])], axis=-1)
 

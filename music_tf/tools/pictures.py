@@ -1,4 +1,4 @@
-"""What a run draws of its evaluations while it trains."""
+"""Pictures of evaluations during training."""
 
 import time
 from pathlib import Path
@@ -14,23 +14,16 @@ SHARE = 0.03
 
 
 class Drawing:
-    """Draws where the object or the skills went, and now and then what the skills earn."""
+    """Draws paths of the object or of skills, and returns by skill within a `share` of the time."""
 
     def __init__(self, share: float = SHARE) -> None:
-        """Takes the share of the time that pictures of skills may take."""
         self._share = share
         self._due = 0.0
 
     def __call__(
         self, run: Path, episodes: Episodes, info: EnvironmentInfo
     ) -> list[EvaluationPicture]:
-        """Returns the pictures of an evaluation.
-
-        Args:
-            run: The run directory.
-            episodes: Of the evaluation.
-            info: Where the object is, what supports it, and what tells skills apart.
-        """
+        """Returns the pictures of an evaluation of the run in a directory."""
         found = []
         paths = paths_from_above(episodes, info)
         if paths is not None:

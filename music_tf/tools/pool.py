@@ -47,7 +47,7 @@ from music_tf.tools.study import StudyRun, load_study, runs_of
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 BUDGETS = "budgets.json"
-"""Of a reported study: epochs and minutes of its conditions, as it was begun with them."""
+"""File with the epochs and minutes that each condition of a reported study began with."""
 TRAINER = (sys.executable, "-m", "music_tf")
 _FOLLOWER = """
 import os, signal, sys
@@ -56,8 +56,8 @@ die_with_parent(signal.SIGTERM)
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Becomes a program that is asked to save when this process dies.
-A function for `subprocess` to call in the child would not be safe beside threads."""
+"""Program that becomes another one, which gets SIGTERM when this process dies. The `preexec_fn` of
+`subprocess` is not safe with threads."""
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
@@ -65,7 +65,7 @@ _POLL_SECONDS = 0.2
 _SHOWN_LINES = 10
 _LARGEST_NOTE = 1_000_000
 _ALWAYS = ("control", "coverage", "skills")
-"""What `evaluate --full` finds of every run that does not adapt to tasks."""
+"""Results of `evaluate --full` for every run that does not adapt to tasks."""
 
 
 def code_version() -> str:
@@ -79,11 +79,11 @@ def code_version() -> str:
 
 
 def store(run: StudyRun, results: Path) -> None:
-    """Writes the result of a run that has ended and was judged.
+    """Writes the result of a run that has ended and was evaluated.
 
     Raises:
-        MusicError: The run left no whole record, it went further than the study says, or the file
-            cannot be written.
+        MusicError: The files of the run are incomplete, it has more epochs than the study, or the
+            result cannot be written.
     """
     directory = run.directory
     try:
@@ -129,11 +129,11 @@ def store(run: StudyRun, results: Path) -> None:
 
 
 def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
-    """Notes the budget of each condition of a reported study when it begins, and holds it to that.
+    """Records the budget of each condition when a reported study begins, and refuses another one.
 
     Raises:
-        UsageError: The study has another one by now.
-        EnvironmentFault: The note is damaged.
+        UsageError: The study now has another budget.
+        EnvironmentFault: The record is damaged.
     """
     notes = folder / BUDGETS
     try:
@@ -153,12 +153,7 @@ def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
 
 
 def started(words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Starts a process of one thread that writes to a log and is asked to save when this one dies.
-
-    Args:
-        words: Program and arguments.
-        log: An open file, for what it prints.
-    """
+    """Starts a command with one thread and its output in a log; it gets SIGTERM if we die."""
     return subprocess.Popen(
         [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *words],
         stdin=subprocess.DEVNULL,
@@ -170,7 +165,7 @@ def started(words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
 
 
 class Pool:
-    """The runs of a study, and what has become of each."""
+    """The runs of a study, with the state of each."""
 
     def __init__(
         self,
@@ -179,10 +174,10 @@ class Pool:
         jobs: int = 1,
         trainer: Sequence[str] = TRAINER,
     ) -> None:
-        """Looks up what is done already of runs that stand behind those that they start from.
+        """Reads the state of each run; a run stands after the one that it starts from.
 
         Raises:
-            UsageError: A stored result is that of another command.
+            UsageError: A stored result belongs to another command.
         """
         self.runs = runs
         self.faults: dict[str, list[str]] = {}
@@ -197,7 +192,7 @@ class Pool:
                     "remove the file to go on with that run, or to train it anew"
                 )
             self.states[run.name] = self._begun(run) if command is None else DONE
-        for run in reversed(runs):  # behind a missing run, what it starts from is needed too
+        for run in reversed(runs):  # a missing run also needs the one that it starts from
             source = run.source
             if self.states[run.name] == DONE or source is None:
                 continue
@@ -213,17 +208,17 @@ class Pool:
         try:
             refuse_if_in_use(run.directory)
         except UsageError:
-            return RUNNING  # by another runner, or by hand
+            return RUNNING  # another process trains it
         return STOPPED if run.has_checkpoint else WAITING
 
     def work(self, minutes: float, show: Callable[[], None]) -> None:
-        """Runs what is missing, until nothing is left or a request to stop has been met.
+        """Trains the missing runs, until none is left or a request to stop is fulfilled.
 
         Ctrl-C, SIGTERM, SIGUSR1 and the end of the minutes each ask to save and stop; a second
         Ctrl-C ends everything at once. `show` is called several times a second.
 
         Raises:
-            EnvironmentFault: Notes or logs cannot be written; what goes on saves and stops.
+            EnvironmentFault: Notes or logs cannot be written; running trainers save and stop.
         """
         self._deadline = time.monotonic() + 60.0 * minutes
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -240,7 +235,7 @@ class Pool:
                     while ready and len(going) < self._jobs and not self.to_stop():
                         run = ready.pop(0)  # first seeds first
                         self.states[run.name] = RUNNING
-                        going[threads.submit(self._take_to_its_end, run)] = run
+                        going[threads.submit(self._train_and_store, run)] = run
                     show()
                     if not going:
                         return
@@ -251,7 +246,7 @@ class Pool:
                             order.done(run)
                         elif not self.to_stop():
                             self._block(run)
-                    if self.to_stop():  # again and again: a child that begins is deaf
+                    if self.to_stop():  # repeatedly, since a starting child ignores signals
                         self._ask(signal.SIGKILL if self.to_end_at_once() else signal.SIGTERM)
             except OSError as error:
                 raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
@@ -259,20 +254,19 @@ class Pool:
                 self._ask(signal.SIGTERM)
 
     def to_stop(self) -> bool:
-        """Whether it is time to save and stop."""
         return bool(self._received) or time.monotonic() >= self._deadline
 
     def to_end_at_once(self) -> bool:
-        """Whether somebody pressed Ctrl-C a second time."""
+        """Whether Ctrl-C was pressed twice."""
         return self._received.count(signal.SIGINT) > 1
 
     def summary(self) -> str:
-        """Returns how many runs are in each state, in words."""
+        """Returns the number of runs in each state as text."""
         counts = collections.Counter(self.states.values())
         return ", ".join(f"{count} {state}" for state, count in counts.items())
 
-    def _take_to_its_end(self, run: StudyRun) -> str:
-        """Trains a run, judges and stores it, and returns its state; a thread of its own."""
+    def _train_and_store(self, run: StudyRun) -> str:
+        """Trains, evaluates and stores a run, and returns its state; called in a thread."""
         try:
             run.directory.parent.mkdir(parents=True, exist_ok=True)
             refuse_if_in_use(run.directory)
@@ -287,7 +281,7 @@ class Pool:
             if code == EXIT_DONE:
                 code = self._wait_for(run, run.judging())
             if code == EXIT_STOPPED or (code < 0 and self.to_stop()):
-                return STOPPED  # the same end of training is judged next time
+                return STOPPED  # an evaluation is repeated at the next start
             if code == EXIT_DONE:
                 if not run.result(self._results).exists():
                     store(run, self._results)
@@ -301,7 +295,7 @@ class Pool:
         return FAILED
 
     def _wait_for(self, run: StudyRun, words: Sequence[str]) -> int:
-        """Returns the exit code of a process that writes to the log of a run."""
+        """Runs a command with its output in the log of a run; returns the exit code."""
         with run.directory.with_suffix(".log").open("ab") as log:
             process = started([*self._trainer, *words], log)
         self._children[run.name] = process
@@ -314,7 +308,7 @@ class Pool:
             process.send_signal(number)
 
     def _block(self, source: StudyRun) -> None:
-        """Gives up all that starts from a run."""
+        """Marks all runs that start from a failed one, directly or not."""
         for run in self.runs:
             if run.source == source:
                 self.states[run.name] = BLOCKED
@@ -323,10 +317,10 @@ class Pool:
 
 @contextlib.contextmanager
 def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
-    """Shows a pool while it works: a table on a terminal, else a line for each change.
+    """Shows the state of a pool: a table on a terminal, else a line for each change.
 
     Yields:
-        What tells the changes since it was called last.
+        The function that prints the changes since its last call.
     """
     if console.is_terminal:
         with Live(get_renderable=lambda: table(pool), console=console, refresh_per_second=1):
@@ -345,7 +339,7 @@ def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
 
 
 def table(pool: Pool) -> Table:
-    """Returns a row for each condition on each environment, with its runs that go on."""
+    """Returns a row for each condition on each environment, with its running runs."""
     found = Table(
         *("condition", "environment", "done", "seeds that go on or failed"),
         title=f"{pool.runs[0].study}: {pool.summary()}",
@@ -367,7 +361,7 @@ def table(pool: Pool) -> Table:
 
 
 def _progress(run: StudyRun, state: str) -> str:
-    """Returns how far a run has come that goes on, or ended."""
+    """Returns epoch, minutes and the leading metric of a running or ended run."""
     if state not in (RUNNING, DONE, FAILED):
         return ""
     try:
@@ -384,14 +378,14 @@ def _progress(run: StudyRun, state: str) -> str:
 def train_missing(
     file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = TRAINER
 ) -> int:
-    """Trains what a study lacks, and returns the exit code.
+    """Trains the missing runs of a study, and returns the exit code.
 
     Args:
         file: Defines the study.
         out: Folder of the stored results.
-        jobs: Runs side by side.
-        minutes: After which the runs save and stop.
-        trainer: The words of a command that takes a verb and its arguments.
+        jobs: Runs in parallel.
+        minutes: Time after which the runs save and stop.
+        trainer: The command that takes a verb and its arguments.
 
     Raises:
         UsageError: The study is wrong; nothing was started.
@@ -412,7 +406,7 @@ def train_missing(
     with lock:
         if study.role == "reported":
             hold_budgets(runs, folder)
-        pool = Pool(runs, out, jobs, trainer)  # what another runner did counts
+        pool = Pool(runs, out, jobs, trainer)  # under the lock, to see results of other runners
         console.out(f"{study.question} {pool.summary()}", highlight=False)
         with board(pool, console) as show:
             pool.work(minutes, show)

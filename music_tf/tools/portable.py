@@ -19,7 +19,7 @@ from music_tf.tools.drawing import appearing
 from music_tf.types import Array
 
 ROBOT = "robot"
-"""Folder beside exported weights that a robot needs, and nothing else."""
+"""Folder beside exported weights with the two files that a robot needs."""
 _OPSET, _IR_VERSION = 17, 8
 """Versions of ONNX, old enough for runtimes of 2022."""
 
@@ -37,7 +37,7 @@ def write_robot(saved: SavedPolicy, folder: Path) -> None:
 
 
 def about(saved: SavedPolicy) -> dict[str, Any]:
-    """Returns what a policy takes and gives, as JSON values."""
+    """Returns sizes, origin and structure of a policy, as JSON values."""
     config, first = saved.stored.config, actors(saved)[0]
     layers = {str(number): _hidden(one) for number, one in enumerate(actors(saved))}
     return {
@@ -64,7 +64,7 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
 
 
 def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns what leads to places sees, and the kind of its conditions; None without it."""
+    """Returns the columns and the kind of conditions of an embedding; None without one."""
     leads = saved.embedding
     if not isinstance(leads, Embedding):
         return None
@@ -72,7 +72,7 @@ def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
 
 
 def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns how a belief is inferred; None where nothing is, or with code of the user's."""
+    """Returns the structure of the encoder; None without one, or if it is the user's own code."""
     inference = saved.stored.config.agent.inference
     if inference is None or is_function(inference.encoder) or not actors(saved)[0].encoder:
         return None
@@ -86,7 +86,7 @@ def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
 
 
 def arrays(saved: SavedPolicy) -> dict[str, Array]:
-    """Returns layers and moments of each actor, and of an encoder, by the names in the archive."""
+    """Returns the weights and moments of all networks by their names in the archive."""
     found: dict[str, Array] = {}
     if isinstance(saved.embedding, Embedding):
         found |= _layers("phi", list(saved.embedding.weights))
@@ -108,21 +108,21 @@ def arrays(saved: SavedPolicy) -> dict[str, Array]:
 
 
 def actors(saved: SavedPolicy) -> tuple[Snapshot, ...]:
-    """Returns what acts: one for all skills, or one for each."""
+    """Returns the actor of all skills, or one for each skill."""
     found = saved.snapshot
     return found.each if isinstance(found, SkillSnapshots) else (found,)
 
 
 def acting_weights(snapshot: Snapshot) -> list[Array]:
-    """Returns kernels and biases of the layers that lead to the most likely action, in order."""
+    """Returns kernels and biases of the layers that compute the most likely action, in order."""
     weights = list(snapshot.weights.values())
     if snapshot.actor not in GAUSSIANS:
         return weights
-    return [*weights[:-4], *weights[-2:]]  # without the deviation, which samples need
+    return [*weights[:-4], *weights[-2:]]  # without the head of the deviation
 
 
 def _hidden(snapshot: Snapshot) -> list[bool]:
-    """Returns which layers a ReLU follows."""
+    """Returns for each layer whether a ReLU follows."""
     layers = len(acting_weights(snapshot)) // 2
     gaussian = GAUSSIANS.get(snapshot.actor)
     linear = 2 if gaussian is not None and gaussian.features else 1
@@ -130,18 +130,18 @@ def _hidden(snapshot: Snapshot) -> list[bool]:
 
 
 def _hidden_of_encoder(saved: SavedPolicy) -> list[bool]:
-    """Returns the same of an encoder, as far as it is no recurrent one."""
+    """Returns the same for the layers of an encoder before its recurrent part, if any."""
     inference = _inference(saved)
     if inference is None:
         return []
     layers = len(actors(saved)[0].encoder) // 2
     if inference["recurrent"]:
-        return [True] * (layers - 2)  # its unit and its last layer have five arrays
+        return [True] * (layers - 2)  # GRU and last layer have five arrays
     return [True] * (layers - 1) + [False]
 
 
 def _hidden_of_phi(saved: SavedPolicy) -> list[bool]:
-    """Returns the same of an embedding."""
+    """Returns the same for an embedding."""
     leads = saved.embedding
     layers = len(leads.weights) // 2 if isinstance(leads, Embedding) else 0
     return [layer < layers - 1 for layer in range(layers)]
@@ -160,8 +160,8 @@ def _layers(name: str, weights: list[Array]) -> dict[str, Array]:
 def write_onnx(saved: SavedPolicy, path: Path) -> None:
     """Writes the policy with the normalisation of its inputs as ONNX.
 
-    Inputs are `observation` [B, O]; `goal` [B, G] where the environment has goals, zeros for an
-    agent trained without them; and `condition` [B, K] where it is read: a one-hot skill, or a
+    Inputs are `observation` [B, O]; `goal` [B, G] if the environment has goals, zeros for an agent
+    trained without them; and `condition` [B, K] if the actor reads one: a one-hot skill, or a
     latent. The output is `action` [B, A] in [-1, 1].
 
     Raises:
@@ -192,7 +192,7 @@ class _Graph:
         sizes |= {"condition": facts["condition_dim"] * (several or facts["condition_seen"] > 0)}
         actions = [self._actor(number) for number in range(facts["actors"])]
         if several:
-            actions = [self._of_own(number, one) for number, one in enumerate(actions)]
+            actions = [self._masked_by_skill(number, one) for number, one in enumerate(actions)]
         self._node("Sum", actions, "action")
         value = self._onnx.helper.make_tensor_value_info
         kind = self._onnx.TensorProto.FLOAT
@@ -248,8 +248,8 @@ class _Graph:
         names = [self._constant(f"{name}/end_{at}", end) for at, end in enumerate(ends)]
         return self._node("Clip", [values, *names], name)
 
-    def _of_own(self, number: int, actions: str) -> str:
-        """Leaves the actions of one actor where its skill is asked for, elsewhere zeros."""
+    def _masked_by_skill(self, number: int, actions: str) -> str:
+        """Multiplies the actions of one actor by its component of the one-hot skill."""
         column = self._constant(f"{number}/column", np.array([number], np.int64))
         share = self._node("Gather", ["condition", column], f"{number}/share", axis=1)
         return self._node("Mul", [actions, share], f"{number}/own")

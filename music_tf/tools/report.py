@@ -1,6 +1,6 @@
-"""One page about one or many runs, which holds all that it shows and needs no network.
+"""One page about one or many runs, which contains all its data and needs no network.
 
-Here stands what is on the page; `report.html.j2` says where, in which words, and how it looks.
+This module collects the content of the page; the template `report.html.j2` has layout and words.
 """
 
 import base64
@@ -36,22 +36,22 @@ from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of
 
 FORMATS = (".html", ".htm")
 MOST_FILM_BYTES = 24_000_000
-"""Films and pictures on one page; what does not fit is named instead."""
+"""Most bytes of films and pictures on a page; others are only named."""
 MEDIA_TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".png": "image/png"}
 OURS, RANDOM = "ours", "random"
 PATHS = re.compile(r"paths(?:_(\d{1,15}))?\.png")
-"""Pictures of the object's paths in a run directory or its videos, with the steps by then."""
+"""File names of pictures of the object's paths, with the environment steps."""
 WAYS = {
     f"skill/d{axis}_m": f"mean way along {axis} from the object's first to its last position"
     for axis in "xyz"
 }
-"""What is added to the metrics of each skill."""
+"""Further metrics of each skill."""
 IN_WORLDS = ("return", "length", "success_rate", "spread", "hausdorff", "moved")
-"""What is shown of each skill in each stage of a changing world, with where it ends."""
+"""Columns that are shown for each skill in each stage of a changing world."""
 MEANINGS = {**METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}}
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
-"""How a PNG begins, and its bytes that say how many pixels it has across."""
+"""First bytes of a PNG, and the bytes with its width in pixels."""
 _TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s", "time/wall_s"}
 _SMALL, _LARGE, _HUGE, _LARGEST = 1e-3, 1e4, 1e15, 1e300
 
@@ -60,44 +60,43 @@ Rows = dict[str, dict[str, float]]
 
 
 class Measured(NamedTuple):
-    """How our policy and simple ones behaved on the same episodes."""
+    """Metrics of our policy and of simple ones on the same episodes."""
 
     policies: Rows
-    """`OURS` among them."""
+    """With `OURS`."""
     epoch: float
-    """When ours was measured; -1 where that is not known."""
+    """Epoch of our policy; -1 if unknown."""
 
 
 class Recorded(NamedTuple):
-    """What a run directory tells about its run, read without touching it."""
+    """The content of a run directory, which is only read."""
 
     path: Path
     stored: StoredRun
     record: Mapping[str, Any]
     """All of `config.json`: versions, commit, host and ranks too."""
     evaluation: Mapping[str, Any]
-    """`evaluation.json`; empty while there is none."""
+    """`evaluation.json`; empty without one."""
     evaluated: Measured
-    """What it says, by `music-tf evaluate`."""
+    """From `evaluation.json`, by `music-tf evaluate`."""
     trained: Measured
-    """What `summary.json` says, when training ended."""
+    """From `summary.json`, at the end of training."""
     control: Rows
-    """What `music-tf evaluate --full` says."""
+    """By `music-tf evaluate --full`."""
     coverage: Rows
-    """What it says of more episodes."""
+    """The same on more episodes."""
     zero_shot: Rows
-    """What `music-tf evaluate --zero-shot` says."""
+    """By `music-tf evaluate --zero-shot`."""
     curves: curves.RunCurves
-    """Columns of `metrics.csv`; none before the first epoch is over."""
+    """Columns of `metrics.csv`; none before the end of the first epoch."""
     before: Mapping[str, float]
-    """What the runs had taken that it started from, by column; `curves` counts it."""
+    """Steps and seconds of the source of a warm start, by column; included in `curves`."""
     films: Sequence[Path]
     in_use: bool
-    """Whether a job holds the directory."""
+    """Whether a job uses the directory."""
     has_checkpoint: bool
-    """Whether there is something to play and to evaluate."""
     notes: Sequence[str]
-    """What could not be read, for the reader of the page."""
+    """Faults of unreadable files, for the reader of the page."""
 
     @property
     def has_film(self) -> bool:
@@ -105,34 +104,34 @@ class Recorded(NamedTuple):
 
     @property
     def measured(self) -> Measured:
-        """The newer of what was evaluated and what was measured at the end of training."""
+        """The newer of the evaluation and the measurement at the end of training."""
         found = [one for one in (self.evaluated, self.trained) if one.policies]
         return max(found, key=lambda one: one.epoch, default=self.trained)
 
     @property
     def behaviour(self) -> dict[str, float]:
-        """Our policy's newest metrics: measured, or of a later epoch of training."""
+        """Our policy's newest metrics: evaluated, or of a later epoch of training."""
         policies, epoch = self.measured
         later = self.last(epoch).items()
         evaluated = {name: value for name, value in later if name.startswith("eval/")}
         return evaluated or policies.get(OURS, {})
 
     def last(self, after: float = -math.inf) -> dict[str, float]:
-        """Returns the newest value of each metric in the epochs of training after one of them."""
+        """Returns the newest value of each metric in the epochs after a given one."""
         columns = self.curves.columns
         counted = columns.get("time/epoch", np.zeros(self.curves.epochs)) > after
         known = {name: values[counted & np.isfinite(values)] for name, values in columns.items()}
         return {name: float(values[-1]) for name, values in known.items() if values.size}
 
     def taken(self, metric: str) -> float:
-        """Returns how many steps or seconds this run has taken itself."""
+        """Returns the steps or seconds of this run, without those of its source."""
         earlier = self.before.get(metric, 0.0)
         return self.last().get(metric, earlier) - earlier
 
     def skills(self) -> Rows:
-        """Returns what each evaluated skill does, with `WAYS` and an arrow for ways over 5 cm.
+        """Returns the metrics of each evaluated skill, with `WAYS` and an arrow for ways over 5 cm.
 
-        The random policy stands beside them. Nothing without an evaluation of several skills.
+        The random policy has a row, too. Empty without an evaluation of several skills.
         """
         listed = self.evaluation.get("skills")
         found = {}
@@ -148,9 +147,9 @@ class Recorded(NamedTuple):
         return found | {RANDOM: random} if found and random else found
 
     def worlds(self) -> Rows:
-        """Returns what each skill did in each stage of its world, at each change and at the end."""
+        """Returns metrics of each skill in each stage of its world, at changes and at the end."""
         found, rows = {}, list[dict[str, float]]()
-        with contextlib.suppress(EnvironmentFault):  # a table that cannot be read costs its part
+        with contextlib.suppress(EnvironmentFault):  # the page then lacks this table
             rows = read_worlds(self.path)
         for row in rows:
             skill = f"skill {row['skill']:.0f}" if "skill" in row else "policy"
@@ -178,7 +177,7 @@ class Recorded(NamedTuple):
         return self.stored.config.agent.inference is not None
 
     def adaptation(self) -> list[tuple[str, str]]:
-        """Returns titles and curves by how many episodes of a task were seen, as SVG."""
+        """Returns titles and curves over the number of episodes seen of a task, as SVG."""
         told = self.evaluation.get("adaptation")
         explored = told.get("explored") if isinstance(told, dict) else None
         first = explored if type(explored) is int and explored > 0 else 1
@@ -191,14 +190,14 @@ class Recorded(NamedTuple):
         return found
 
     def visits(self) -> str:
-        """Returns the address of the picture of its visits, empty where there is none."""
+        """Returns the data URL of the picture of its visits, empty without one."""
         png = _content(self.path / "videos" / PICTURE, _LARGEST_PICTURE)
         return _address(Path(PICTURE), png) if png.startswith(_PNG) else ""
 
     def pictures(self) -> list[tuple[str, int | None, bool]]:
         """Returns the first, the middle and the last picture of the object's paths.
 
-        Of each its address, the environment steps by then, where they are known, and if it is wide.
+        Each has a data URL, the environment steps, if known, and whether it is wide.
         """
         earlier = round(self.before.get("time/env_steps", 0.0))
         found = []
@@ -215,13 +214,13 @@ class Recorded(NamedTuple):
 
 
 def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
-    """Writes a page with settings, curves, behaviour and films of runs, which it only reads.
+    """Writes a page with settings, curves, behaviour and films of runs.
 
-    They may be still going; one given twice is shown once. Returns by path why others cannot be
-    read and are left out. The page appears when it is complete.
+    Runs may be in training; one given twice is shown once. Returns the faults of unreadable runs,
+    which are left out, by path. The page is written when it is complete.
 
     Raises:
-        UsageError: There is no run that can be read.
+        UsageError: No run can be read.
         EnvironmentFault: The file cannot be written.
     """
     different = {path.resolve(): path for path in runs}.values()
@@ -236,12 +235,12 @@ def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Reads a run directory, also of a run still going.
+    """Reads a run directory, also of a running job.
 
     Raises:
         UsageError: It holds no run, or its configuration is damaged.
     """
-    stored = read_run(path, stored_env_id(path))  # a module that it names is not imported here
+    stored = read_run(path, stored_env_id(path))  # imports no module that it names
     notes: list[str] = []
     columns: Mapping[str, Any] = {}
     before: Mapping[str, float] = {}
@@ -285,7 +284,7 @@ def read_recorded(path: Path) -> Recorded:
 
 
 def rows_of(found: Any) -> Rows:
-    """Returns labelled metrics of a file that may say anything; only numbers are kept."""
+    """Returns labelled metrics of an untrusted file; only numbers are kept."""
     return {
         label: {name: float(value) for name, value in metrics.items() if is_number(value)}
         for label, metrics in (found.items() if isinstance(found, dict) else ())
@@ -294,7 +293,7 @@ def rows_of(found: Any) -> Rows:
 
 
 def render(runs: Sequence[Recorded]) -> bytes:
-    """Returns the page about at least one run; whatever a run says is escaped."""
+    """Returns the page about at least one run; texts of runs are escaped."""
     pages = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__, ""),
         autoescape=True,
@@ -336,7 +335,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
 
 
 def telling_columns(run: Recorded) -> set[str]:
-    """Returns the columns of a run that have numbers, without a return that nothing pays."""
+    """Returns the columns of a run that have numbers, without an unrewarded return of zero."""
     epochs: Rows = {str(epoch): {} for epoch in range(run.curves.epochs)}
     for name, values in run.curves.columns.items():
         for epoch in np.flatnonzero(np.isfinite(values)).tolist():
@@ -345,7 +344,7 @@ def telling_columns(run: Recorded) -> set[str]:
 
 
 def leading_columns(runs: Sequence[Recorded]) -> set[str]:
-    """Returns what is drawn first: behaviour, and what says whether the runs learn."""
+    """Returns the columns that are drawn first: behaviour, and those that show learning."""
     terms = [
         (run.stored.config, term) for run in runs for term in run.stored.config.rewards.values()
     ]
@@ -367,9 +366,9 @@ def all_policies(runs: Sequence[Recorded]) -> Rows:
 
 
 def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
-    """Returns what a page could show too, each with the command that adds it.
+    """Returns what all pages together lack, each with the command that adds it.
 
-    It is about all the runs together. Nothing can be added to a run without a checkpoint.
+    Runs without a checkpoint are left out.
     """
     runs = [run for run in runs if run.has_checkpoint]
     several = [run for run in runs if len(run.stored.config.acting_skills) > 1]
@@ -404,8 +403,8 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
 def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     """Returns a table of labelled metrics by column, the documented ones first.
 
-    Of each its name, its meaning, and for each row the number as text and the length of a bar. The
-    bar compares it to the largest, in per cent.
+    A column has a name, a meaning, and for each row the number as text and the length of its bar in
+    per cent of the largest.
     """
     present = {name for row in rows.values() for name in row}
     found = []
@@ -419,18 +418,18 @@ def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
 
 
 def number(value: Any) -> str:
-    """Returns a number for people to read, and a dash for what is none."""
+    """Returns a number as text, and a dash for any other value."""
     return _written([value])[0]
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Tells whether a value from JSON is a number of a size that can be shown."""
+    """Whether a JSON value is a number of a size that can be shown."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return plain and -_LARGEST < value < _LARGEST
 
 
 def _written(values: Sequence[Any]) -> list[str]:
-    """Returns the numbers of a column with as many digits as they need together."""
+    """Returns the numbers of a column as text in a common format."""
     known = [value for value in values if is_number(value)]
     most = max(map(abs, known), default=0.0)
     form = ".3f" if _SMALL <= most < _LARGE else ".3g"
@@ -440,7 +439,7 @@ def _written(values: Sequence[Any]) -> list[str]:
 
 
 def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
-    """Returns a JSON object, or an empty one and a note where the file is damaged."""
+    """Returns a JSON object; an empty one, with a note, if the file is damaged."""
     try:
         content = read_json(path, _LARGEST_JSON)
         if not isinstance(content, dict):
@@ -460,7 +459,7 @@ def _media(directory: Path) -> list[Path]:
 
 
 def _content(path: Path, room: int) -> bytes:
-    """Returns a file's content, empty where it is larger than the room or cannot be read."""
+    """Returns a file's content; empty if it is larger than `room` or cannot be read."""
     try:
         return read_at_most(path, room)
     except OSError:
@@ -468,5 +467,5 @@ def _content(path: Path, room: int) -> bytes:
 
 
 def _address(path: Path, content: bytes) -> str:
-    """Returns an address that holds the content itself."""
+    """Returns a data URL with the content of a file."""
     return f"data:{MEDIA_TYPES[path.suffix.lower()]};base64,{base64.b64encode(content).decode()}"

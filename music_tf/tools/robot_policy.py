@@ -7,8 +7,8 @@ Copy `policy.py` and `policy.npz` to the computer of the robot; they need no oth
     policy = Policy()
     action = policy.act(observation)
 
-Actions are in [-1, 1]: scale them to the bounds of the robot. `python policy.py` says what the
-policy takes and gives.
+Actions are in [-1, 1]: scale them to the bounds of the robot. `python policy.py` prints the inputs
+and outputs of the policy.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Array = npt.NDArray[np.float32]
 Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 _MATRIX, _LEAST_VARIANCE = 2, 1e-7
 _HERE = 1e-9
-"""Length of a way below which there is nowhere to go."""
+"""Distance in the embedding below which a place counts as reached."""
 
 
 class TaskBelief(NamedTuple):
-    """A Gaussian over latents: what is believed of the task."""
+    """A Gaussian belief over latents, which describe the task."""
 
     mean: Array  # [L]
     variance: Array  # [L]
     spread: Array | None = None
-    """Root of the covariance where that is full, [L, L]."""
+    """Root of the covariance, if that is full, [L, L]."""
 
 
 class Policy:
@@ -47,7 +47,7 @@ class Policy:
         with np.load(place, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         self.about: dict[str, Any] = json.loads(str(arrays.pop("about")))
-        """What the policy takes and gives, and where it comes from."""
+        """Sizes of the policy's inputs and outputs, and its origin."""
         self._arrays: dict[str, Array] = arrays
 
     def act(
@@ -62,18 +62,17 @@ class Policy:
 
         Args:
             observation: Shape [O] or [B, O].
-            goal: Shape [G] or [B, G]; needed by a policy that was trained on goals. Others take
-                none.
-            skill: Which skill, counted from 0, one or [B]; needed where there are several.
-            latent: Shape [L] or [B, L]: what `draw` returns, or a continuous condition.
-            reach: Where what the embedding of the agent sees is to be, [n] or [B, n], in the order
-                of `about["reach"]["columns"]`; takes the place of a skill or latent.
+            goal: Shape [G] or [B, G]; needed by a policy that was trained on goals, and only then.
+            skill: Index of the skill, from 0, a number or [B]; needed if there are several.
+            latent: Shape [L] or [B, L]: the result of `draw`, or a continuous condition.
+            reach: Place to reach instead of a skill or latent, [n] or [B, n]: values of the columns
+                `about["reach"]["columns"]` of the observation.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].
 
         Raises:
-            ValueError: A shape or number is wrong, or something that is needed is missing.
+            ValueError: A shape or number is wrong, or a needed argument is missing.
         """
         about = self.about
         given = _numbers("observation", observation, about["observation_dim"])
@@ -101,14 +100,14 @@ class Policy:
         return actions if given.ndim == _MATRIX else actions[0]
 
     def infer(self, episodes: Sequence[Episode]) -> TaskBelief:
-        """Returns what episodes say about the task; without any, what is believed at first.
+        """Returns the belief over tasks after some episodes; the prior without any.
 
         Args:
-            episodes: Observations [T + 1, O], actions [T, A] as `act` gave them, and rewards [T],
-                those that training infers from.
+            episodes: Observations [T + 1, O], actions [T, A] as `act` returned them, and rewards
+                [T], which are those of the context in training.
 
         Raises:
-            ValueError: The agent infers nothing by itself, or a shape or number is wrong.
+            ValueError: The file has no encoder, or a shape or number is wrong.
         """
         told = self.about["inference"]
         if told is None:
@@ -139,7 +138,7 @@ class Policy:
         return (belief.mean + away).astype(np.float32)
 
     def _after_run(self, inputs: Array) -> Array:
-        """Returns what a gated recurrent unit and a linear layer say after inputs [T, I], [D]."""
+        """Applies a gated recurrent unit to inputs [T, I], then a linear layer; returns [D]."""
         kernel, recurrent, biases, head, head_bias = (
             self._arrays[f"gru/{part}"]
             for part in ("kernel", "recurrent", "bias", "head", "head_bias")
@@ -161,7 +160,7 @@ class Policy:
         reach: npt.ArrayLike | None,
         given: Array,
     ) -> tuple[str, Array]:
-        """Returns by what argument a condition was chosen, and the condition, [K] or [B, K]."""
+        """Returns the name of the argument that chose the condition, and that, [K] or [B, K]."""
         named = "skill" if self.about["acting"] else "latent"
         if reach is not None:
             if skill is not None or latent is not None:
@@ -220,7 +219,7 @@ class Policy:
         return one_hot
 
     def _act(self, observation: Array, goal: Array, condition: Array) -> Array:
-        """Returns actions [B, A]; where each skill has an actor of its own, by that of its own."""
+        """Returns actions [B, A], by the actor of each skill if each has its own."""
         if self.about["actors"] == 1:
             return self._actor("0", observation, goal, condition)
         numbers = condition.argmax(axis=-1)
@@ -259,7 +258,7 @@ class Policy:
         return inputs
 
     def _rows(self, episode: Episode) -> Array:
-        """Returns what the encoder reads of an episode, [T, C]."""
+        """Returns the rows of an episode for the encoder, [T, C]."""
         about = self.about
         observed = np.atleast_2d(_numbers("observations", episode[0], about["observation_dim"]))
         actions = np.atleast_2d(_numbers("actions", episode[1], about["action_dim"]))
@@ -276,7 +275,7 @@ class Policy:
 
 
 def _after_observations(observed: Array) -> TaskBelief:
-    """Returns the belief after directions and values of observations, [N, L + 1]."""
+    """Returns the belief after N linear observations: direction and value of each, [N, L + 1]."""
     direction, value = observed[:, :-1], observed[:, -1]
     precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
     spread = np.linalg.inv(np.linalg.cholesky(precision))

@@ -1,4 +1,4 @@
-"""Pictures of skills: where they go, who is taken for whom, what they earn, how log q grew."""
+"""Pictures of skills: traces, confusion matrix, returns, and log q during training."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # a second to load
     from matplotlib.figure import Figure
 
 Line: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
-"""What a curve is drawn over, and its values."""
+"""Positions on the axis of a curve, and its values."""
 _MOST_TRACES, _MOST_TICKS = 20, 12
 _PLANE = 2
 _RUNNING = "skill/log_likelihood_running"
@@ -31,14 +31,14 @@ _ACROSS = {"time/episodes": "episodes", "time/env_steps": "environment steps"}
 def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
     """Writes a PNG of several panels.
 
-    Traces of the first two numbers by which skills are told apart, or of the first over time; which
-    skill is named in which share of the steps of which; returns by skill; and how log q grew in
-    training, by episodes where the run counts them and by steps.
+    They show traces of the first two components of the descriptor (or of one over time), the
+    confusion matrix of skills by steps, returns by skill, and log q during training over episodes
+    and steps.
 
     Args:
-        run: The run directory, for its table of metrics.
+        run: The run directory, for its metrics.
         followed: What each skill did.
-        out: A .png file; it appears when it is complete.
+        out: A .png file, written when it is complete.
 
     Raises:
         EnvironmentFault: It cannot be written.
@@ -59,7 +59,7 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
             across = kept[:, 0] if size >= _PLANE else np.arange(steps)
             up = kept[:, min(1, size - 1)]
             panel.plot(across, up, color=colour, lw=0.8, alpha=0.7)
-        if len(followed) <= len(COLOURS):  # each has its own, and a number at the last of its ends
+        if len(followed) <= len(COLOURS):  # each has its own colour, and its number at an end
             panel.annotate(
                 str(one.skill),
                 (float(across[-1]), float(up[-1])),
@@ -88,13 +88,9 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
 
 
 def skills_in_training(run: Path, episodes: Episodes) -> Picture | None:
-    """Returns a picture of an evaluation: returns by skill, and how log q has grown so far.
+    """Returns a picture of an evaluation: returns by skill, and log q of earlier epochs.
 
-    None where there are not several one-hot skills.
-
-    Args:
-        run: The run directory, whose table has the epochs before.
-        episodes: Of the evaluation.
+    None without several one-hot skills.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second
 
@@ -102,7 +98,7 @@ def skills_in_training(run: Path, episodes: Episodes) -> Picture | None:
     if numbers is None or episodes.skill.shape[-1] < 2:  # noqa: PLR2004
         return None
     growth: Mapping[str, Line] = {}
-    with contextlib.suppress(MusicError):  # a table that cannot be read costs no run
+    with contextlib.suppress(MusicError):  # an unreadable table does not end the run
         growth = _growth(run)
     figure, panels = _figure(1 + len(growth))
     earned = episodes.reward.sum(axis=1)
@@ -131,11 +127,11 @@ def _draw_growth(panels: "Iterator[Axes]", growth: Mapping[str, Line]) -> None:
     for (across, values), what, panel in zip(growth.values(), growth, panels, strict=True):
         panel.plot(across, values, color=COLOURS[0])
         panel.set(title="running log q in training", xlabel=what, ylabel="nats")
-        panel.locator_params(axis="x", nbins=5)  # else numbers of steps run into each other
+        panel.locator_params(axis="x", nbins=5)  # so that labels do not overlap
 
 
 def _growth(run: Path) -> dict[str, Line]:
-    """Returns the running log q over episodes and over steps, as far as the run has logged them."""
+    """Returns the running log q over episodes and over steps, as far as the run logs them."""
     if not (run / CSV_NAME).exists():
         return {}
     columns = read_result(run / CSV_NAME).columns

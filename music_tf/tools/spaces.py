@@ -1,6 +1,6 @@
-"""What `music-tf tune` searches: a small space of settings for each method, or one of the user's.
+"""Search spaces of `music-tf tune`: a small one for each method, or the user's own.
 
-A file of JSON has an object a setting, as in
+A JSON file has an object for each setting, as in
 `{"exploration.noise": {"low": 0.05, "high": 0.4}, "updates": {"choices": [40, 80]}}`.
 """
 
@@ -23,25 +23,25 @@ _PAIR = 2
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """A setting that is any number between two, both included."""
+    """Any number from `low` to `high`."""
 
     low: float
     high: float
     log: bool = False
-    """Whether ratios count alike, as for step sizes, in place of differences."""
+    """Whether the search is uniform in the logarithm, as for step sizes."""
 
     def to_json(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high} | ({"log": True} if self.log else {})
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Values that must be valid ones of the setting."""
+        """Values that must be valid for the setting."""
         return self.low, self.high
 
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
-    """A setting that is one of several values."""
+    """One of several values."""
 
     values: tuple[str | int | float | bool, ...]
 
@@ -50,12 +50,12 @@ class Choices:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Values that must be valid ones of the setting."""
+        """Values that must be valid for the setting."""
         return self.values
 
 
 Space: TypeAlias = Mapping[str, Numbers | Choices]
-"""By the dotted name of a setting."""
+"""Range of each searched setting, by dotted name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Method:
     """A recipe that can be tuned."""
 
     metrics: tuple[str, ...]
-    """Columns of `metrics.csv` that score a run, larger is better: the first that it has."""
+    """Columns of `metrics.csv`: the first that a run has is its score, larger is better."""
     space: Space
 
 
@@ -110,10 +110,10 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 
 
 def method_of(name: str) -> Method:
-    """Returns how a recipe is tuned.
+    """Returns the score and search space of a recipe.
 
     Raises:
-        UsageError: It has no space here.
+        UsageError: The recipe has none.
     """
     if name not in METHODS:
         raise UsageError(
@@ -124,10 +124,10 @@ def method_of(name: str) -> Method:
 
 
 def read_space(path: Path) -> Space:
-    """Reads the space of a file.
+    """Reads a search space from a file.
 
     Raises:
-        UsageError: There is none, or it is no object of settings.
+        UsageError: The file is missing, or holds no object of settings.
     """
     try:
         content = read_json(path, _LARGEST_FILE)

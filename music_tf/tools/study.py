@@ -1,9 +1,8 @@
 """`music-tf study FILE`: compares conditions by training each of them with several seeds.
 
-FILE is Python that defines STUDY; docs/results/how_to.md shows one. Every condition is trained on
-every task with every seed of the task, unless it says on which. A run that has come to its end is
-measured by a process of its own (`evaluate --full`). Then its metrics are stored under comments
-that say how it came about.
+FILE is Python that defines STUDY; docs/results/how_to.md shows one. Every condition is trained with
+every seed of every task, or of the tasks that it names. At its end a run is measured by a
+subprocess (`evaluate --full`), and its metrics are stored under comments with its origin.
 """
 
 import collections
@@ -32,11 +31,11 @@ from music_tf.storage.metrics import METRICS
 from music_tf.storage.places import folder_name
 
 TUNING, LOOKED_AT = range(100, 120), range(5)
-"""Seeds on which settings are chosen; and those that were looked at while it was done."""
+"""Seeds on which settings are chosen; and seeds that were looked at meanwhile."""
 
 
 class _Declared:
-    """Refuses fields that hold something else than what they are declared to hold."""
+    """Refuses values of another type than that of their field."""
 
     def __post_init__(self) -> None:
         label = getattr(self, "name", getattr(self, "env_id", ""))
@@ -53,16 +52,16 @@ class Task(_Declared):
     """An environment, with its seeds and budget."""
 
     env_id: str
-    """Gymnasium id, or `module:Id` of one's own."""
+    """Gymnasium id, or `module:Id` of your own."""
     seeds: Sequence[int]
-    """A run each, for every condition."""
+    """Every condition has a run with each."""
     epochs: int | None = None
     """Budget in epochs; unset: the recipe's."""
     minutes: float | None = None
     """Budget in minutes of training; unset: none."""
     level: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Least values of metrics that count as learned when one evaluation has them all. When each
-    run came there, and what held after it, are measures under `level/`."""
+    """Thresholds of metrics; a run has learned when one evaluation reaches all of them. The
+    measures under `level/` say when that was, and what held after it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,12 +70,12 @@ class Task(_Declared):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Condition(_Declared):
-    """A recipe, and what is special about it here."""
+    """A recipe with its arguments in a study."""
 
     name: str
     """Letters, digits and `_`; names files and rows."""
     label: str = ""
-    """Words for its row where the study says what its table shows; empty: its name."""
+    """Title of its row in a table; empty: its name."""
     recipe: str
     """As in `music-tf recipes`."""
     arguments: str = ""
@@ -84,13 +83,13 @@ class Condition(_Declared):
     tasks: Sequence[str] = ()
     """Ids of the environments it is trained on; empty: all of the study."""
     epochs: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """Budget in epochs by environment, in place of the task's."""
+    """Budget in epochs by environment, instead of the task's."""
     start_from: str = ""
     """Condition whose run of the same seed this one starts from."""
     start_task: str = ""
     """Environment of that run; empty: the same."""
     parts: str = ""
-    """What is taken over from it, as in `actor,normalizer`; empty: what the recipe says."""
+    """Parts that are taken over from it, as in `actor,normalizer`; empty: those of the recipe."""
     measured: str = ""
     """More of the command line of `evaluate` at its end, as in `--zero-shot`."""
 
@@ -101,28 +100,28 @@ Lines: TypeAlias = Literal["means", "seeds"]
 CONTROL: Mapping[str, float] = types.MappingProxyType(
     {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 )
-"""What the pages call control of an object."""
+"""Thresholds for control of an object."""
 LIFTED: Mapping[str, float] = types.MappingProxyType({**CONTROL, "eval/object_lift_rate": 0.6})
-"""Control where an object can be lifted."""
+"""The same for an object that can be lifted."""
 MOST_SHOWN = 3
-"""Metrics in the table of a study: more are not read at a glance."""
+"""Most metrics in the table of a study, for a quick reader."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Picture(_Declared):
-    """Learning curves of a study, and of the conditions beside it."""
+    """Learning curves of a study, and of the conditions in `beside`."""
 
     name: str
-    """Of its file in docs/images, without `.png`."""
+    """Name of its file in docs/images, without `.png`."""
     metrics: Sequence[str]
-    """Columns of metrics.csv, a panel each."""
+    """Columns of metrics.csv, with a panel for each."""
     tasks: Sequence[str] = ()
     """Ids of the environments that are drawn; empty: all of the study."""
     conditions: Sequence[str] = ()
     """Names of its own conditions that are drawn; empty: all."""
     axis: Axis = "steps"
     lines: Lines = "means"
-    """A line with its band for each condition, or one for each seed."""
+    """A line with a band for each condition, or a line for each seed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,28 +134,28 @@ class Study(_Declared):
 
     question: str
     role: Role
-    """`tuning` chooses settings, on seeds 100 to 119 alone. `reported` is published: on none of
-    them, nor on 0 to 4, and with the budget that it was begun with. `looked at` is neither:
-    settings were chosen while its runs were looked at."""
+    """`tuning` chooses settings, on seeds 100 to 119 alone. `reported` is published: it has none of
+    these seeds nor 0 to 4, and keeps the budget that it began with. `looked at` is neither: its
+    runs were seen while settings were chosen."""
     tasks: Sequence[Task]
     conditions: Sequence[Condition]
     shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Metrics that its table on a page shows, with their titles: what was measured at the end of
-    each run, else the last value in its metrics.csv. At most `MOST_SHOWN`; `make results` writes
-    all others, seed by seed, into the README beside the stored results."""
+    """Metrics of its table on a page, with their titles, at most `MOST_SHOWN`: measured at the end
+    of each run, else the last value in its metrics.csv. `make results` writes all metrics of each
+    seed into the README beside the stored results."""
     overview: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Metrics with their titles of a table of all conditions in the README, where three are too
-    few to compare them."""
+    """Metrics of a table of all conditions in the README, with their titles, if `shown` has too
+    few for a comparison."""
     beside: Sequence[str] = ()
-    """Conditions of other studies that stand before its own where the tasks are the same, as
-    in `music_holds/music`."""
+    """Conditions of other studies, shown before its own on the same tasks, as in
+    `music_holds/music`."""
     compared_with: str = ""
-    """Condition from which the README has the differences of all others; empty: none."""
+    """Baseline condition: the README has the differences of all others from it; empty: none."""
     followed: Sequence[str] = ()
-    """Columns of metrics.csv that the README shows on the way."""
+    """Columns of metrics.csv that the README shows during training."""
     pictures: Sequence[Picture] = ()
     by_hand: str = ""
-    """How its runs were made, where it was not by `music-tf study`, which then refuses it."""
+    """How its runs were made, if not by `music-tf study`, which then refuses the study."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,7 +181,7 @@ class Study(_Declared):
 
 
 def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses the first name that is not known, with the nearest that is."""
+    """Refuses an unknown name, with the nearest known one."""
     for name in names:
         if name not in known:
             raise UsageError(f"{what}: there is no {name!r:.80}{suggestion(name, known)}")
@@ -209,60 +208,60 @@ class StudyRun:
     env_id: str
     seed: int
     arguments: tuple[str, ...]
-    """What stands after `train`, but for the directory and the run to start from."""
+    """Arguments of `train`, without the run directory and the warm start."""
     source: "StudyRun | None" = None
     """The run that this one starts from."""
     parts: str = ""
-    """What it takes over from there, where the recipe does not say it."""
+    """Parts that it takes over from there; empty: those of the recipe."""
     measured: tuple[str, ...] = ()
-    """What stands after `evaluate` at its end, beside --full."""
+    """Arguments of `evaluate` at its end, beside --full."""
     epochs: int = 0
-    """Where it ends, if its minutes last so long."""
+    """Budget in epochs."""
     minutes: float = math.inf
-    """Of training, after which it ends before."""
+    """Budget in minutes of training."""
 
     @property
     def name(self) -> str:
-        """What the stored result is called."""
+        """Name of the stored result."""
         return f"{self.condition}_{folder_name(self.env_id)}_seed{self.seed}"
 
     @property
     def place(self) -> Path:
-        """Its directory under the root of all runs, the same on every day."""
+        """Its directory in the root of all runs, without a date."""
         task = folder_name(self.env_id)
         return Path("studies") / self.study / self.condition / task / f"seed{self.seed}"
 
     @property
     def directory(self) -> Path:
-        """Where it is trained; what it printed and notes on it stand beside it."""
+        """Its run directory; its log and notes are files beside it."""
         return runs_root() / self.place
 
     @property
     def command(self) -> str:
-        """What a reader would type, with the usual root of all runs."""
+        """The command line for a reader, with the default root of all runs."""
         return shlex.join(["music-tf", "train", *self.arguments, *self.start(Path("runs"))])
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether there is something to go on from; a run resumed without would lose its start."""
+        """Whether it can be resumed; a run resumed without a checkpoint lacks its warm start."""
         return bool(labels(entry.name for entry in (self.directory / "checkpoints").glob("*")))
 
     def start(self, root: Path) -> list[str]:
-        """Returns the options that name the run to start from."""
+        """Returns the options of the warm start."""
         parts = ["--parts", self.parts] if self.parts else []
         return ["--init-from", str(root / self.source.place), *parts] if self.source else []
 
     def words(self) -> list[str]:
-        """Returns the verb and arguments that begin this run, or go on with it."""
-        begun = self.has_checkpoint  # then it has its start behind it
+        """Returns the verb and arguments that start or resume this run."""
+        begun = self.has_checkpoint
         start = [] if begun else self.start(runs_root())
         resume = ["--resume"] if begun else []
         return ["train", *self.arguments, *start, "--run-dir", str(self.directory), *resume]
 
     def judging(self) -> list[str]:
-        """Returns the verb and arguments that measure it at its end.
+        """Returns the verb and arguments that evaluate it at its end.
 
-        Whoever names a module in a study lets it be imported here, too.
+        A module that the study names may be imported.
         """
         named = [
             value
@@ -275,20 +274,19 @@ class StudyRun:
         return ["evaluate", str(self.directory), "--env-id", self.env_id, *asked]
 
     def result(self, results: Path) -> Path:
-        """Returns where its stored result lies."""
         return results / self.study / f"{self.name}.csv"
 
     def stretches(self) -> list[list[Any]]:
-        """Returns the code of each stretch of it, and the wall time where its end was seen.
+        """Returns the code version and wall time of each job of the run, None if it was killed.
 
-        A stretch ends with the run, or where the run is stopped or dies; the next one resumes it.
+        A job ends with the run, or when it is stopped or dies; the next job resumes the run.
         """
         notes = self.directory.with_suffix(".sessions.json")
         found: list[list[Any]] = json.loads(notes.read_bytes()) if notes.exists() else []
         return found
 
     def note(self, stretches: Sequence[Sequence[Any]]) -> None:
-        """Keeps what `stretches` returns."""
+        """Stores the value that `stretches` returns."""
         notes = self.directory.with_suffix(".sessions.json")
         replace_file(notes, json.dumps(stretches).encode())
 
@@ -304,9 +302,9 @@ def load_study(path: Path) -> Study:
         raise UsageError(f"FILE: no file {str(path)[:200]!r}{suggestion(str(path), beside)}")
     try:
         study = runpy.run_path(str(path)).get("STUDY")
-    except UsageError:  # of a field: it says all
+    except UsageError:
         raise
-    except FROM_USERS as error:  # whatever the user's file raises
+    except FROM_USERS as error:
         found = re.search(
             r"(Task|Condition|Picture|Study)\.__init__\(\) got .* '(\w+)'", str(error)
         )
@@ -319,10 +317,9 @@ def load_study(path: Path) -> Study:
 
 
 def runs_of(name: str, study: Study) -> list[StudyRun]:
-    """Returns the runs of a study, each behind the one that it starts from.
+    """Returns the runs of a study, each after the one that it starts from.
 
-    All conditions of the first seeds come first, so that a study cut short has compared like with
-    like.
+    All conditions of the first seeds come first, so that an unfinished study compares equal seeds.
 
     Raises:
         UsageError: Something in the study is unknown, missing, or does not fit, or its runs were
@@ -362,7 +359,7 @@ def runs_of(name: str, study: Study) -> list[StudyRun]:
 
 
 def _refuse_misnamed(study: Study) -> None:
-    """Refuses what stands there twice or not at all, and circles."""
+    """Refuses missing, double and unknown names, and conditions that start from each other."""
     tasks, conditions = [one.env_id for one in study.tasks], [one.name for one in study.conditions]
     for kind, names in (("task", tasks), ("condition", conditions)):
         (name, count), *_ = [*collections.Counter(names).most_common(1), ("", 0)]
@@ -396,7 +393,7 @@ def _refuse_misnamed(study: Study) -> None:
 
 
 def _refuse_seeds(study: Study) -> None:
-    """Refuses seeds that the role of a study does not go with: settings are chosen on others."""
+    """Refuses seeds that the role of a study does not allow."""
     tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
     for task in study.tasks:
         seeds = set(task.seeds)
@@ -417,7 +414,7 @@ def _refuse_seeds(study: Study) -> None:
 def _run(
     study: str, condition: Condition, task: Task, seed: int, source: StudyRun | None
 ) -> StudyRun:
-    """Returns a run, after reading its command line as `train` would."""
+    """Returns a run, after parsing its command line as `train` would."""
     epochs = condition.epochs.get(task.env_id, task.epochs)
     try:
         arguments = (
