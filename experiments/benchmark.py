@@ -1,11 +1,11 @@
-"""Measures this machine's throughput, and how far from its limits training runs.
+"""Measures this machine's throughput, and how far training is from its limits.
 
-Every number is a ratio to something measured within the same repetition, or a time; a
-repetition takes all measurements one after the other, each in a process of its own. Median,
-lowest and highest over the repetitions go to a table and to a JSON file. Use a machine that
-does nothing else, and at least 5 repetitions for numbers that you want to show.
+Every number is a time, or a ratio to another measurement of the same repetition. A repetition takes
+all measurements one after the other, each in its own process. Median, lowest and highest over
+repetitions go to a table and to a JSON file. For numbers to publish, use an idle machine and at
+least 5 repetitions.
 
-Stable-Baselines3 is compared with where it is installed: pip install stable-baselines3 torch
+Stable-Baselines3 is compared with if it is installed: pip install stable-baselines3 torch
 """
 
 import argparse
@@ -50,10 +50,10 @@ from music_tf.tools.doctor import installed
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "benchmark.json"
 WIDEST_SPREAD = 0.2
-"""Largest distance of lowest and highest repetition, over the median, of a number to quote."""
+"""Largest range over repetitions, relative to the median, of a number to quote."""
 RANKS = 2
 OBSERVED, ACTIONS = 29, 4
-"""Of FetchPush-v4, as the actor sees it: observation 25, condition 1 and goal 3."""
+"""Inputs and outputs of the actor on FetchPush-v4: observation 25, condition 1 and goal 3."""
 ENV_STEPS_PER_CYCLE = 100
 """Two episodes of 50 steps."""
 NETWORKS = 280_000
@@ -66,7 +66,7 @@ _PACKAGES = (
 )
 _RANKED = frozenset({"ranks", "reductions", "guards", "overlap"})
 _THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
-"""Where it is not one."""
+"""Threads of measurements with more than one."""
 _FIRST_STEP = """
 import os, sys, time
 from music_tf.cli import main
@@ -78,7 +78,7 @@ def step(*_):
 LockstepEnvs.step = step
 main(["train", "ddpg_her", "--env-id", "FetchPush-v4", "--run-dir", sys.argv[1] + ".run"])
 """
-"""Trains, and ends the process at the first environment step with the time of the clock."""
+"""Program that trains and, at the first environment step, writes the time and ends."""
 _EXAMPLES = """\
 examples:
   make bench                                            everything, some minutes
@@ -99,9 +99,9 @@ class Sizes:
     stored_episodes: int = 200
     """Episodes in replay before updates are timed."""
     rounds: int = 8
-    """Timed calls of all updates of a cycle, each after a look at the matrix-multiply peak."""
+    """Timed calls of all updates of a cycle, each after a measurement of the matrix peak."""
     updates: int = 40
-    """Updates a call."""
+    """Updates per call."""
     trajectories: int = 256
     """Episodes in a batch of the statistics network."""
     matrices: tuple[int, ...] = (512, 1024, 2048)
@@ -112,14 +112,14 @@ class Sizes:
     """Timed cycles of two ranks."""
     memory_env: str = "FetchPush-v4"
     memory_cycles: int = 4
-    """Cycles of the run whose memory is looked at."""
+    """Cycles of the run whose memory is measured."""
     updates_per_cycle: int = 40
-    """Of cycles of two ranks."""
+    """Updates in a cycle of two ranks."""
     hidden: tuple[int, ...] = (256, 256, 256)
     batch: int = 256
     networks: int = NETWORKS
     meta_hidden: tuple[int, ...] = (128, 128)
-    """Of all networks where tasks are inferred."""
+    """Hidden layers of all networks of PEARL."""
     meta_latent: int = 5
     meta_batch: int = 4
     """Tasks of a meta-update."""
@@ -130,7 +130,7 @@ class Sizes:
     skill_epochs: tuple[int, ...] = (4, 4, 4, 4)
     """Epochs of skills that are learned one after the other."""
     compared_threads: int = 2
-    """Of either side where we compare ourselves with another library."""
+    """Threads of both sides in a comparison with another library."""
 
 
 FULL = Sizes()
@@ -155,12 +155,12 @@ def ddpg_update_flop(
     hidden: Sequence[int] = FULL.hidden,
     batch: int = FULL.batch,
 ) -> int:
-    """Returns the floating-point operations of the products in one DDPG update with one critic.
+    """Returns the floating-point operations of matrix products in a DDPG update with one critic.
 
-    Of a dense layer, gradients of weights and of inputs cost as much as the layer itself; the
-    first layer needs none of its inputs. Where the critic judges the policy's actions, gradients
-    go through all its layers down to the actions, and its weights get none. A multiply-add
-    counts twice; biases, activations, Adam and targets are left out: they multiply no matrices.
+    The gradients of weights and of inputs of a dense layer each cost as much as the layer itself;
+    the first layer needs no gradient of its inputs. In the actor's loss, gradients go through all
+    layers of the critic to the actions, but not to its weights. A multiply-add counts twice;
+    biases, activations, Adam and target updates have no products and are left out.
     """
 
     def multiply_adds(*layers: int) -> int:
@@ -185,15 +185,15 @@ def meta_update_flop(
     rows: int = FULL.meta_rows,
     context: int = FULL.meta_batch * FULL.meta_context,
 ) -> int:
-    """Returns the same of an update of PEARL: three steps, each with what it reads itself.
+    """Returns the same for an update of PEARL, which has three steps.
 
-    Twin critics and the encoder step first, on the slow state value; then the state value, on an
-    action of the policy and the critics; then the policy. The latent's part is a gradient of the
-    critics' inputs.
+    Twin critics and the encoder step first, with the target of the state value; then the state
+    value, with an action of the policy and the critics; then the policy. The encoder's gradient
+    comes from the critics' inputs.
     """
 
     def cost(inputs: int, outputs: int) -> tuple[int, int]:
-        """Multiply-adds of a row, and those behind the first layer."""
+        """Returns multiply-adds of a row, and those after the first layer."""
         sizes = (inputs, *hidden, outputs)
         whole = sum(before * after for before, after in itertools.pairwise(sizes))
         return whole, whole - inputs * hidden[0]
@@ -212,10 +212,10 @@ def meta_update_flop(
 
 
 def cycle_limit_s(mj_step_per_s: float, peak_flop_per_s: float) -> float:
-    """Returns the seconds that a cycle of one worker takes where only physics and products do.
+    """Returns the seconds of a cycle of one worker if only physics and matrix products took time.
 
     Args:
-        mj_step_per_s: Calls of mj_step(nstep=20) a second, one for each environment step.
+        mj_step_per_s: Calls of mj_step(nstep=20) per second, one for each environment step.
         peak_flop_per_s: Of matrix products, on one core.
     """
     learning = FULL.updates_per_cycle * ddpg_update_flop() / peak_flop_per_s
@@ -223,7 +223,7 @@ def cycle_limit_s(mj_step_per_s: float, peak_flop_per_s: float) -> float:
 
 
 Measured = Mapping[str, Mapping[str, Any]]
-"""What one repetition measured, by measurement and quantity."""
+"""Results of one repetition, by measurement and quantity."""
 
 
 class Key(NamedTuple):
@@ -231,13 +231,13 @@ class Key(NamedTuple):
 
     unit: str
     better: str  # higher or lower
-    needs: tuple[str, ...]  # measurements; first the one that may not be possible here
+    needs: tuple[str, ...]  # measurements; the first may be impossible on this machine
     value: Callable[..., float]
-    """Of what these measurements found, in their order."""
+    """Computes the number from the results of these measurements, in their order."""
     meaning: str
 
     def of(self, measured: Measured) -> float:
-        """Returns the number that follows from one repetition."""
+        """Returns the number of one repetition."""
         return float(self.value(*(measured[need] for need in self.needs)))
 
 
@@ -363,12 +363,11 @@ KEYS: dict[str, Key] = {
 
 
 def sizes_of(quick: bool) -> Sizes:
-    """Returns the counts of a repetition."""
     return QUICK if quick else FULL
 
 
 def why_not(probe: str) -> str:
-    """Returns why a measurement cannot be taken on this machine, empty where it can."""
+    """Returns why a measurement cannot be taken on this machine; empty if it can."""
     if probe in _RANKED | {"memory"} and find_mpirun() is None:
         return "needs mpirun, and it was not found; pip install 'music_tf[mpi]'"
     if probe == "update_2t" and available_cores() < RANKS:
@@ -377,7 +376,7 @@ def why_not(probe: str) -> str:
 
 
 def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
-    """Takes one measurement, those of several ranks with `ranks` of them.
+    """Takes one measurement; `ranks` is for measurements of several ranks.
 
     Raises:
         EnvironmentFault: It failed or took too long.
@@ -450,7 +449,7 @@ def _memory(sizes: Sizes) -> dict[str, float]:
         )
         quiet = subprocess.DEVNULL
         process = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
-        _, status, used = os.wait4(process.pid, 0)  # with all that the launcher waited for
+        _, status, used = os.wait4(process.pid, 0)  # also of the launcher's children
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise EnvironmentFault(f"{' '.join(words)}\nfailed with code {process.returncode}")
@@ -481,7 +480,7 @@ _PROGRAMS: Mapping[str, Callable[[Sizes], dict[str, Any]]] = {
 
 
 def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
-    """Returns what the numbers were measured with and on; taken before the first of them."""
+    """Returns software, machine and settings of the measurements; called before the first one."""
     return {
         "command": command,
         "commit": commit(HERE.parent),
@@ -505,7 +504,7 @@ def load(path: Path) -> dict[str, Any]:
     """Returns a stored record.
 
     Raises:
-        UsageError: There is none, or it is not one.
+        UsageError: The file is missing or no record.
     """
     try:
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -533,7 +532,7 @@ def rich_table(record: Mapping[str, Any]) -> Table:
 
 
 def markdown(record: Mapping[str, Any]) -> str:
-    """Returns the table, and a line on where it was measured, for a documentation page."""
+    """Returns the table for a documentation page, with a line about the machine."""
     lines = ["| key | median | min | max | unit | better |", "|---|---|---|---|---|---|"]
     for name, key in KEYS.items():
         if name in record:
@@ -555,7 +554,7 @@ def markdown(record: Mapping[str, Any]) -> str:
 
 
 def spread_warning(record: Mapping[str, Any]) -> str:
-    """Returns what to say of keys whose repetitions lie too far apart, empty where none does."""
+    """Returns a warning about keys whose repetitions differ too much; empty without any."""
     wide = [
         name
         for name in KEYS
@@ -575,7 +574,7 @@ def _numbers(found: Mapping[str, float]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures or shows what was measured, and returns 0.
+    """Measures, or shows stored measurements, and returns 0.
 
     Raises:
         UsageError: Unknown key, bad number, or no stored results.

@@ -1,11 +1,10 @@
-"""What are skills worth once a joint breaks? `python -m experiments.broken_joints SKILLS PLAIN`.
+"""How useful are skills when a joint breaks? `python -m experiments.broken_joints SKILLS PLAIN`.
 
-SKILLS and PLAIN are patterns of runs on one environment with a joint that may be broken, in quotes.
-Every skill of the first plays the same episodes with each joint broken in turn. The one with the
-highest return in the first half of them counts, by its return in the second half. Beside it stand
-runs without skills, on the same second half. Each cell is a mean over seeds with its interval. The
-difference has the half width of its 95 % interval (Student's t). What was found is kept in
-`experiments/results/broken_joints.json`.
+SKILLS and PLAIN are quoted patterns of runs on one environment with a joint that can be broken.
+Every skill of a run in SKILLS plays the same episodes with each joint broken in turn. The skill
+with the highest return in the first half of the episodes is scored on the second half. The runs in
+PLAIN, without skills, are scored on the same second half. Each cell is a mean over seeds with its
+95 % interval (Student's t). The results are stored in `experiments/results/broken_joints.json`.
 
     runs=runs/studies/skills_smerl
     python -m experiments.broken_joints "$runs/smerl/*/seed*" "$runs/sac/*/seed*"
@@ -33,7 +32,7 @@ from music_tf.types import Array
 
 
 def returns_of(run: Path, joint: int | None, episodes: int) -> Array:
-    """Returns what each skill of a run gets in each episode with a joint broken, [K, E]."""
+    """Returns the return of each skill of a run in each episode with a joint broken, [K, E]."""
     elsewhere = "" if joint is None else json.dumps({"broken_joint": joint})
     loaded = load_run(run, elsewhere=elsewhere)
     with contextlib.closing(loaded.envs):
@@ -45,14 +44,14 @@ def returns_of(run: Path, joint: int | None, episodes: int) -> Array:
 
 
 def best_return(returns: Array) -> float:
-    """Returns the mean of the second half of episodes, of the skill that is best in the first."""
+    """Returns the mean return in the second half of episodes of the best skill in the first."""
     half = returns.shape[1] // 2
     best = int(np.argmax(returns[:, :half].mean(axis=1)))
     return float(returns[best, half:].mean())
 
 
 def runs_in(pattern: str) -> list[Path]:
-    """Returns the runs that a pattern names, in their order.
+    """Returns the runs that a pattern names, sorted.
 
     Raises:
         UsageError: There are none.
@@ -66,7 +65,7 @@ def runs_in(pattern: str) -> list[Path]:
 def measured(
     skilled: Sequence[Path], plain: Sequence[Path], joints: Iterable[int | None], episodes: int
 ) -> dict[str, dict[str, list[float]]]:
-    """Returns the returns of the runs of both sides, by the joint that is broken."""
+    """Returns the returns of the runs of both sides, by broken joint."""
     return {
         "none" if joint is None else str(joint): {
             side: [best_return(returns_of(run, joint, episodes)) for run in runs]
@@ -86,7 +85,7 @@ def table(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the table, and keeps what it shows."""
+    """Prints the table, and stores its numbers."""
     summary, _, examples = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
         description=summary, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter

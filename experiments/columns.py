@@ -1,7 +1,7 @@
-"""The lists of docs/metrics.md from what the code declares: `python -m experiments.columns`.
+"""Writes the lists of docs/metrics.md from the code: `python -m experiments.columns`.
 
-Fills what stands between `<!-- columns: NAME -->` and `<!-- /columns -->`, where NAME is `metrics`
-for the columns of metrics.csv, or a part of `JUDGED`. `make results` writes it again.
+It replaces the text between `<!-- columns: NAME -->` and `<!-- /columns -->`, where NAME is
+`metrics` for the columns of metrics.csv, or a part of `JUDGED`. `make results` does so, too.
 """
 
 import re
@@ -39,7 +39,7 @@ def filled(text: str) -> str:
 
 
 def _sections() -> str:
-    """Returns a list for each section; the metrics that every reward has stand there once."""
+    """Returns a list for each section; metrics that every reward has are listed once."""
     alike = {name for term in (*recipes.terms(), ENTROPY) for name in reward_metrics(term)}
     shown = {
         title: {name: meaning for name, meaning in metrics.items() if name not in alike}
@@ -55,7 +55,7 @@ def _list(metrics: Mapping[str, str]) -> str:
 
 
 def main() -> int:
-    """Writes the page where it has changed, and returns the exit code.
+    """Writes the page if it has changed, and returns the exit code.
 
     Raises:
         UsageError: A marker names no list.

@@ -1,14 +1,14 @@
 """Trains Stable-Baselines3 on a task: `python experiments/compare_baselines.py DDPG out.csv`.
 
-Its learner with its own defaults, except for what is compared like for like. On tasks with goals
-these are hidden layers 256-256-256, batch 256, and four of five goals relabelled with the future.
-On others they are two layers of 256, batch 256, one update a step, and 1000 random steps first.
-DDPG, which explores not at all by default, has Gaussian noise of 0.2.
+The learner has its own defaults, except for a few settings that equal ours. On tasks with goals
+these are hidden layers 256-256-256, batch 256, and four of five goals relabelled by `future`. On
+others they are two layers of 256, batch 256, one update per step, and 1000 random steps first.
+DDPG, which does not explore by default, has Gaussian noise of 0.2.
 
-Success, or the return, is that of episodes without noise, at the same seeds each time; their time
-is not counted. The file has the columns of our `metrics.csv`, so that `music-tf plot` draws both.
+Success, or the return, is that of evaluation episodes without noise, on the same seeds each time;
+their time is not counted. The file has the columns of our `metrics.csv`, for `music-tf plot`.
 
-With `--rate EPISODES ROUNDS UPDATES` it measures updates a second instead, for `benchmark.py`.
+With `--rate EPISODES ROUNDS UPDATES` it measures updates per second instead, for `benchmark.py`.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _CRITICS = {"SAC": 2, "DDPG": 1}
 
 
 def load_library(threads: int) -> Any:
-    """Returns Stable-Baselines3, with so many threads of PyTorch.
+    """Imports Stable-Baselines3 and sets the number of PyTorch's threads.
 
     Raises:
         EnvironmentFault: One of them cannot be imported.
@@ -59,7 +59,7 @@ def load_library(threads: int) -> Any:
 
 
 def build(library: Any, name: str, env_id: str, **settings: Any) -> Any:
-    """Returns an untrained learner of Stable-Baselines3, with hindsight replay where goals are."""
+    """Returns an untrained learner of Stable-Baselines3, with hindsight replay on goal tasks."""
     environment = gymnasium.make(env_id)
     shape: dict[str, Any] = {"net_arch": [256, 256]}
     if has_goals(environment):
@@ -84,12 +84,12 @@ def build(library: Any, name: str, env_id: str, **settings: Any) -> Any:
 
 
 def has_goals(environment: gymnasium.Env[Any, Any]) -> bool:
-    """Whether observations come with a goal, in place of a plain vector."""
+    """Whether observations are dictionaries with goals."""
     return isinstance(environment.observation_space, gymnasium.spaces.Dict)
 
 
 def exploration(name: str, env_id: str) -> dict[str, Any]:
-    """Returns what a learner lacks to explore."""
+    """Returns the action noise of DDPG, which has none by default."""
     if name != "DDPG":
         return {}
     noise = importlib.import_module("stable_baselines3.common.noise")
@@ -98,7 +98,7 @@ def exploration(name: str, env_id: str) -> dict[str, Any]:
 
 
 def updates_per_s(library: Any, name: str, episodes: int, rounds: int, updates: int) -> float:
-    """Times `train` on FetchPush, with the critics and learning rate of ours."""
+    """Times `train` on FetchPush, with our number of critics and learning rate."""
     model = build(
         library,
         name,
@@ -136,7 +136,7 @@ def evaluate(model: Any, env_id: str, episodes: int) -> float:
 
 
 def train(model: Any, env_id: str, limits: argparse.Namespace, out: TextIO) -> None:
-    """Trains for so many minutes or steps and writes a row for each evaluation."""
+    """Trains up to the limits of minutes and steps, and writes a row for each evaluation."""
     writer = csv.writer(out)
     metric = "eval/success_rate" if has_goals(model.get_env().envs[0]) else "eval/return"
     writer.writerow([*COLUMNS, metric])

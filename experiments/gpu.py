@@ -1,10 +1,10 @@
-"""What a GPU does for learning, for whoever has one: `python -m experiments.gpu`.
+"""Measures learning on a GPU: `python -m experiments.gpu`.
 
-Times all updates of a cycle as one XLA program for several numbers of rows, and sets a model
-beside them: K kernels of 1.7 us, and 2.75 MFLOP a row. Then a learner with an actor on each other
-core takes cycles beside as many equal ranks on cores alone. At last it trains a small
-run twice and once more with a resume, and says whether the bits are the same. `--device cpu` tries
-the program without a GPU: its times then say nothing about one.
+It times all updates of a cycle as one XLA program for several batch sizes, and compares them with a
+model: K kernels of 1.7 us, and 2.75 MFLOP per row. Then it compares cycles of a learner on the GPU,
+with an actor on each other core, with those of equal ranks on cores alone. Finally it trains a
+small run twice, and once with a resume, and reports whether the results are bit-equal. With
+`--device cpu` it runs without a GPU, and its times are meaningless.
 """
 
 import argparse
@@ -39,9 +39,9 @@ RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
 ROWS = (256, 1024, 4096, 16384)
 OUT = Path(__file__).parent / "results" / "gpu.json"
 _KERNEL_S, _FLOP_A_ROW, _FLOP_PER_S = 1.7e-6, 2.75e6, 30e12
-"""Of a small kernel; of DDPG; and what single precision reaches. Both times fit DDPG on an H200
-(results/gpu_programs.json): within 2 % at 256 rows, at 16,384 exactly, within a quarter in between.
-Other recipes take up to twice as long."""
+"""Time of a small kernel, operations of DDPG per row, and single-precision rate. The model fits
+DDPG on an H200 (results/gpu_programs.json): within 2 % at 256 rows, exactly at 16,384, within a
+quarter in between. Other recipes take up to twice as long."""
 _CAPACITY = 100_000
 _TINY = (
     *("train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--workers", "2", "--cycles", "3"),
@@ -50,10 +50,10 @@ _TINY = (
 
 
 def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
-    """Returns milliseconds and kernels of an update of so many rows, and what the model says.
+    """Returns milliseconds and kernels of an update of `rows` rows, and the model's time.
 
-    `feed_ms` is for drawing and sending what all of them see, `host_feed_ms` for looking it up on
-    the host too.
+    `feed_ms` is for drawing indices of all updates and sending them, `host_feed_ms` for looking up
+    the batches on the host as well.
     """
     sizes = dict(vars(QUICK if quick else FULL))
     trainer = filled_trainer(
@@ -84,7 +84,7 @@ def _fastest(action: Callable[[], Any], rounds: int) -> float:
 
 
 def same_bits(device: str) -> dict[str, bool]:
-    """Says whether a run repeats itself to the bit, and goes on to the same bits after a resume."""
+    """Returns whether a repeated run is bit-equal, and whether a resumed one is."""
     with tempfile.TemporaryDirectory() as folder:
 
         def state(name: str, *more: str) -> dict[str, np.ndarray]:
@@ -104,7 +104,7 @@ def same_bits(device: str) -> dict[str, bool]:
 
 
 def topologies(device: str, quick: bool) -> dict[str, float]:
-    """Returns the milliseconds of a cycle by a learner with actors, and by equal ranks on cores."""
+    """Returns milliseconds of a cycle of a learner with actors, and of equal ranks on cores."""
     actors = max(1, available_cores() - 1)
 
     def taken(ranks: int, *words: str) -> float:
@@ -121,13 +121,13 @@ def topologies(device: str, quick: bool) -> dict[str, float]:
 
 
 def cycle_ms(launch: Sequence[str], words: Sequence[str], workers: int, quick: bool) -> float:
-    """Trains `ddpg_her` on FetchPush for four epochs; returns the median of those but the first.
+    """Trains `ddpg_her` on FetchPush for four epochs; returns the median time without the first.
 
     Args:
-        launch: What starts `music-tf launch` on some ranks.
-        words: What tells them who learns, and on what.
-        workers: Of the run, each with two rollouts a cycle.
-        quick: Whether tiny sizes on a toy will do.
+        launch: The command `music-tf launch` with a number of ranks.
+        words: Options for the learners and the device.
+        workers: Of the run, each with two rollouts per cycle.
+        quick: Whether to use tiny sizes on a toy.
 
     Raises:
         EnvironmentFault: The run fails.

@@ -1,14 +1,13 @@
-"""Times a learner's XLA programs on a GPU that has JAX but no TensorFlow.
+"""Times a learner's XLA programs on a machine that has a GPU and JAX but no TensorFlow.
 
 With `--device gpu` all updates of a cycle are one XLA program. TensorFlow writes it as HLO with its
-arguments, and JAX compiles and runs it elsewhere with the same compiler:
+arguments, and JAX compiles and runs it on the other machine with the same compiler:
 
     python -m experiments.gpu_programs export FOLDER             # on a CPU, with this package
     python3 FOLDER/gpu_programs.py run FOLDER OUT.json           # on the GPU, with JAX alone
 
-Kernels are measured without TensorFlow's runtime around them, which adds one launch a cycle. With
-`--tf32` products may round their factors to TensorFloat-32, which TensorFlow allows by default and
-training here does not.
+The times exclude TensorFlow's runtime, which adds one launch per cycle. With `--tf32` products may
+round their factors to TensorFloat-32, which is TensorFlow's default but not that of our training.
 """
 # ruff: noqa: PLC0415 - each half loads its own library alone
 
@@ -32,12 +31,12 @@ PROGRAMS = (
 )
 """Recipes, and rows of a minibatch."""
 _CAPACITY = 2_000
-"""Transitions in replay, so that files are small: a look-up misses the cache either way."""
+"""Transitions in replay: few, for small files, since look-ups miss the cache in any case."""
 _RUNS = 20
 
 
 def export(folder: Path, tf32: bool, programs: Sequence[tuple[str, int]] = PROGRAMS) -> None:
-    """Writes `NAME.hlo.pb`, and `NAME.npz` with its arguments and the metrics that a CPU computes.
+    """Writes `NAME.hlo.pb`, and `NAME.npz` with its arguments and the metrics of a CPU.
 
     Arguments are `a000`, `a001`, ... in the order of the program's parameters; `metrics` is its
     first output, [updates, names].
@@ -73,7 +72,7 @@ def export(folder: Path, tf32: bool, programs: Sequence[tuple[str, int]] = PROGR
 
 
 def _value(captured: Any) -> Any:
-    """Returns what a captured tensor or variable holds."""
+    """Returns the value of a captured tensor or variable."""
     import tensorflow as tf
 
     if captured.dtype == tf.resource:
@@ -101,7 +100,7 @@ def _measure(client: Any, device: Any, path: Path, updates: int) -> dict[str, An
     import jax
     from jax._src.lib import _jax, hlo, xla_client
 
-    # StableHLO has no `copy`, which is nothing but its operand
+    # StableHLO has no `copy`, which equals its operand
     exported = xla_client.XlaComputation(path.with_suffix(".hlo.pb").read_bytes())
     text = exported.as_hlo_text(print_large_constants=True)
     text = re.sub(r"\bcopy\(", "reshape(", text)
@@ -137,7 +136,7 @@ def _measure(client: Any, device: Any, path: Path, updates: int) -> dict[str, An
 
 
 def kernels_of(hlo: str) -> int:
-    """Returns how many products and fusions an optimised program has: each is a kernel."""
+    """Returns the number of products and fusions of an optimised program; each is a kernel."""
     return len(re.findall(r"= \S+ (?:fusion|dot|custom-call)\(", hlo))
 
 
@@ -146,7 +145,7 @@ def _now() -> str:
 
 
 def main() -> None:
-    """Exports, or runs what was exported."""
+    """Exports programs, or runs exported ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=("export", "run"))
     parser.add_argument("folder", type=Path)

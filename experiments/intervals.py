@@ -1,4 +1,4 @@
-"""Numbers of seeds as cells of a table: means, differences and counts with their 95 % intervals."""
+"""Cells of a table over seeds: means, differences and counts with their 95 % intervals."""
 
 import math
 import statistics
@@ -14,7 +14,7 @@ _LARGE = 100.0
 
 
 def number(value: float | None) -> str:
-    """Returns a value with two digits, or none where it is large."""
+    """Returns a value with two decimals, or none if it is large."""
     if value is None or math.isnan(value):
         return ""
     if math.isinf(value):
@@ -23,10 +23,10 @@ def number(value: float | None) -> str:
 
 
 def mean(values: Sequence[float | None], *, share: bool = False) -> str:
-    """Returns the mean of seeds, and half of Student's 95 % interval around it.
+    """Returns the mean over seeds with the half width of Student's 95 % interval.
 
-    A single value, and equal ones, have no interval: no width would say that no other seed could
-    differ. A share at a bound has `counted` in its place. Blank where a seed lacks its value.
+    A single value, or equal values, have no interval, since a width of 0 would claim that no other
+    seed could differ. A share at a bound has `counted` instead. Blank if a seed lacks its value.
     """
     known = [value for value in values if value is not None and not math.isnan(value)]
     if not known or len(known) < len(values):
@@ -40,9 +40,9 @@ def mean(values: Sequence[float | None], *, share: bool = False) -> str:
 
 
 def arrivals(times: Sequence[float | None], digits: int = 0) -> str:
-    """Returns how many seeds ever came to a level, and when: median and range.
+    """Returns how many seeds reached a level, with median and range of their times.
 
-    A seed that never did is later than all others. Blank where a seed could not come there.
+    A seed that never did counts as later than all others. Blank if a seed has no level.
     """
     known = [value for value in times if value is not None]
     if not known or len(known) < len(times):
@@ -59,7 +59,7 @@ def arrivals(times: Sequence[float | None], digits: int = 0) -> str:
 
 
 def with_least(shares: Sequence[float | None]) -> str:
-    """Returns the mean of shares and the least of them; blank where a seed lacks its own."""
+    """Returns the mean and the least of shares; blank if a seed lacks its value."""
     known = [value for value in shares if value is not None]
     if not known or len(known) < len(shares):
         return ""
@@ -71,9 +71,9 @@ def difference(
 ) -> str:
     """Returns the difference of two means and the half width of its 95 % interval.
 
-    The interval is Welch's, with a variance for each side; there is none where one has a single
-    seed, or where neither varies. Shares at a bound have counts of seeds in its place. Blank where
-    a seed has no value.
+    The interval is Welch's, with a variance for each side; there is none if a side has a single
+    seed, or if neither side varies. Shares at a bound have counts of seeds instead. Blank if a seed
+    lacks its value.
     """
     sides = [np.array(list(side), np.float64) for side in (ours, theirs)]
     if not all(side.size and np.isfinite(side).all() for side in sides):
@@ -92,23 +92,20 @@ def difference(
 
 
 def half_width(values: Sequence[float] | Numbers) -> float:
-    """Returns half of Student's 95 % interval around a mean."""
+    """Returns the half width of Student's 95 % interval of a mean."""
     return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
 
 
 def at_a_bound(shares: Sequence[float] | Numbers) -> bool:
-    """Whether the 95 % interval of Student's t around a mean of shares holds what no share can be.
-
-    So it does, too, where all are 0 or all are 1.
-    """
+    """Whether Student's 95 % interval of a mean of shares leaves [0, 1], or all are 0 or all 1."""
     average, half = float(np.mean(shares)), half_width(shares)
     return bool(average - half < 0.0 or average + half > 1.0 or average in (0.0, 1.0))
 
 
 def counted(shares: Sequence[float] | Numbers) -> str:
-    """Returns on how many seeds a share is at least one half, with the exact 95 % interval.
+    """Returns on how many seeds a share is at least one half.
 
-    The interval is that of Clopper and Pearson (1934).
+    The 95 % interval is the exact one of Clopper and Pearson (1934).
     """
     count = int((np.asarray(shares) >= _HALF).sum())
     low, high = stats.binomtest(count, len(shares)).proportion_ci(method="exact")

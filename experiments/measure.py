@@ -1,6 +1,6 @@
 """Takes one measurement of `benchmark.py`: `python experiments/measure.py NAME OUT.json SIZES`.
 
-Each runs in a process of its own, since TensorFlow fixes its threads once in a process.
+Each measurement has its own process, since TensorFlow fixes its threads once per process.
 """
 # ruff: noqa: E402 - TensorFlow reads the environment when it is imported
 
@@ -52,15 +52,15 @@ SUBSTEPS = 20
 _REDUCTIONS = 200
 _PEAK_SECONDS = 0.3
 _CHECKS_PER_STEP = 8
-"""Of actions, the simulator's state, rewards, and what is observed, on an environment step."""
+"""Checks for finite numbers in a step: actions, simulator's state, rewards and observations."""
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 Sizes = Mapping[str, Any]
-"""How much work a measurement takes; `benchmark.py` explains each."""
+"""Amounts of work of measurements, see `benchmark.Sizes`."""
 
 
 class Recording(NamedTuple):
-    """The simulator, and the states it was in before each step of an episode."""
+    """The simulator, and its states before each step of an episode."""
 
     model: Any
     data: Any
@@ -71,7 +71,7 @@ def simulation(sizes: Sizes) -> dict[str, float]:
     """Plays the same episodes of random actions with our environment, Gymnasium's, and mj_step.
 
     Returns:
-        Rates in steps a second; those of environments with their resets.
+        Steps per second; those of environments include resets.
     """
     import_robotics()
     envs = LockstepEnvs(ENV_ID, 1)
@@ -113,7 +113,7 @@ def _seconds(action: Callable[..., Any], *arguments: Any) -> float:
 
 
 def record(envs: LockstepEnvs, seed: int, actions: Array) -> Recording:
-    """Plays an episode in our environment and keeps what mj_step starts from at each step."""
+    """Plays an episode in our environment and records the state before each mj_step."""
     states: list[npt.NDArray[np.float64]] = []
     seen: list[Any] = []
     original = mujoco.mj_step
@@ -151,7 +151,8 @@ class MatrixPeak:
     def __init__(self, sizes: Sequence[int], threads: int) -> None:
         """Makes matrices of these sizes and multiplies each once, untimed.
 
-        TensorFlow multiplies a pair on each of its threads at once, numpy shares out one pair.
+        TensorFlow multiplies a pair on each of its threads in parallel; numpy splits one pair among
+        its threads.
         """
         generator = np.random.default_rng(0)
         self.flop_per_s = self.tensorflow_flop_per_s = 0.0
@@ -176,7 +177,7 @@ class MatrixPeak:
 
 
 class LoneRank(Communicator):
-    """One process that takes the path of several ranks: every reduction is called, alone."""
+    """One process that calls every reduction, as several ranks do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +185,7 @@ class LoneRank(Communicator):
 
 
 def configuration(recipe: str, sizes: Sizes, changes: Mapping[str, object]) -> Config:
-    """Returns a recipe on FetchPush with the network and batch sizes that we compare at."""
+    """Returns a recipe on FetchPush with the sizes of networks and batches for comparisons."""
     fixed = {
         "workers": 1,
         "rollouts": 2,
@@ -218,7 +219,7 @@ def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
 def random_episodes(
     spec: EnvSpec, count: int, skills: int, generator: np.random.Generator
 ) -> Episodes:
-    """Returns episodes of full length with standard normal numbers in them."""
+    """Returns episodes of full length with standard normal numbers."""
     steps = spec.max_episode_steps
 
     def normal(*shape: int) -> np.ndarray:
@@ -302,7 +303,7 @@ def meta(sizes: Sizes) -> dict[str, float]:
 
 
 def ours(sizes: Sizes, recipe: str) -> dict[str, float]:
-    """Measures a recipe with what Stable-Baselines3 does too: targets move at every update."""
+    """Measures a recipe whose targets move at every update, as those of Stable-Baselines3."""
     limit_threads(sizes["compared_threads"])
     config = configuration(recipe, sizes, {"agent.polyak_every": "update"})
     trainer = filled_trainer(config, sizes, Communicator())
@@ -330,7 +331,7 @@ def music(sizes: Sizes) -> dict[str, float]:
 
 
 def feeding(sizes: Sizes) -> dict[str, float]:
-    """Measures what all updates of a worker's cycle see: drawing, relabelling, handing it over."""
+    """Measures the feed of all updates of a worker's cycle: drawing, relabelling, conversion."""
     limit_threads(1)
     found = {}
     for recipe in ("ddpg_her", "ddpg_music"):
@@ -342,9 +343,9 @@ def feeding(sizes: Sizes) -> dict[str, float]:
 
 
 def neighbours(sizes: Sizes) -> dict[str, float]:
-    """Measures what the reward of incremental skills adds to an update, in processor time.
+    """Measures the time that the reward of incremental skills adds to an update, in processor time.
 
-    The least of some rounds: other processes on the same core only add to it.
+    It is the minimum over rounds, since other processes on the same core can only add to it.
     """
     limit_threads(1)
     batch, rows = sizes["batch"], 2 * sizes["batch"]
@@ -372,7 +373,7 @@ def neighbours(sizes: Sizes) -> dict[str, float]:
 
 
 def one_by_one(sizes: Sizes) -> dict[str, float]:
-    """Measures a whole run of incremental skills on a toy, compiled anew, in processor time."""
+    """Measures a whole run of incremental skills on a toy with compilation, in processor time."""
     limit_threads(1)
     each = tuple(sizes["skill_epochs"])
     changes = {"skills": len(each), "epochs": sum(each), "incremental.epochs": each, "threads": 1}
@@ -385,12 +386,12 @@ def one_by_one(sizes: Sizes) -> dict[str, float]:
 
 
 def fed(trainer: Trainer) -> Any:
-    """Returns what one cycle needs, where updates run."""
+    """Returns the feed of a cycle as tensors on the device of the updates."""
     return tf.nest.map_structure(as_tensor, trainer.feed())
 
 
 def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], None]:
-    """Returns how a reward term learns without a policy: its loss, gradient and Adam."""
+    """Returns the update of a reward term without a policy: its loss, gradient and Adam step."""
     layout = Layout(list(term.networks))
     initial = layout.initial()
     parameters, moments, step = tf.Variable(initial), AdamState.zeros(initial), tf.Variable(0.0)
@@ -409,7 +410,7 @@ def updates_of(term: RewardTerm) -> Callable[[Mapping[str, Any], tf.Tensor], Non
 
 
 def warm_trainer(comm: Communicator, sizes: Sizes) -> Trainer:
-    """Returns DDPG with hindsight, one worker a rank, after some cycles; ranks call it together."""
+    """Returns DDPG with hindsight, a worker per rank, after some cycles; ranks call it together."""
     limit_threads(1)
     alike = {"workers": comm.size, "threads": 1, "agent.critics": 1}
     updates = {"updates": sizes["updates_per_cycle"]}
@@ -421,7 +422,7 @@ def warm_trainer(comm: Communicator, sizes: Sizes) -> Trainer:
 
 
 class TimedCommunicator(Communicator):
-    """Adds up the seconds inside and waiting for collectives, of which none calls another."""
+    """Sums the seconds in collectives, waiting included; none of them calls another."""
 
     spent_s = 0.0
 
@@ -459,24 +460,22 @@ def ranks(sizes: Sizes) -> dict[str, float]:
 
 
 class SwitchedCommunicator(Communicator):
-    """Asks the other ranks for their faults, or goes on without."""
+    """Exchanges the faults of ranks only if `guarded`."""
 
     guarded = True
 
     def together(self, action: Callable[[], Any]) -> Any:
-        """Returns what an action returns."""
         return super().together(action) if self.guarded else action()
 
     def any(self, flag: bool) -> bool:
-        """Whether a flag is set, on this rank at least."""
         return super().any(flag) if self.guarded else flag
 
 
 def guards(sizes: Sizes) -> dict[str, float]:
-    """Measures what guards cost: cycles with and without them by turns, in one run.
+    """Measures the cost of guards: alternating cycles with and without them, in one run.
 
-    Ranks that ask each other and the watchdog are switched; finite numbers, heartbeats and the
-    comparison of parameters, which nothing switches off, are timed alone and taken off.
+    The exchange of faults and the watchdog are switched. Checks of finite numbers, heartbeats and
+    the comparison of parameters cannot be switched off; they are timed alone and subtracted.
 
     Returns:
         Seconds of a cycle with and without guards, and their ratio: medians over pairs of
@@ -509,7 +508,7 @@ def guards(sizes: Sizes) -> dict[str, float]:
 
 
 def _always_on(trainer: Trainer) -> float:
-    """Returns the seconds of a cycle that guards take which nothing switches off."""
+    """Returns the seconds per cycle of guards that cannot be switched off."""
     config, spec = trainer.config, trainer.envs.spec
     row = np.zeros((config.rollouts, spec.observation_dim))
     repeated = 1000
@@ -525,7 +524,7 @@ def _always_on(trainer: Trainer) -> float:
 
 
 def reductions(sizes: Sizes) -> dict[str, float]:
-    """Returns the milliseconds of an all-reduce: of next to nothing, and of all networks."""
+    """Returns the milliseconds of an all-reduce of two numbers, and of all networks."""
     comm = Communicator()
     found: dict[str, float] = {"ranks": comm.size}
     for name, numbers in (("latency_ms", 2), ("networks_ms", sizes["networks"])):
@@ -540,12 +539,12 @@ def reductions(sizes: Sizes) -> dict[str, float]:
 
 
 def asleep(sizes: Sizes) -> dict[str, float]:
-    """Times cycles of a learner and actors that each sleep for 0.2 s in place of what takes long.
+    """Times cycles of a learner and actors that each sleep for 0.2 s.
 
-    What else they do is a toy's, and takes milliseconds.
+    The rest of their work is on a toy and takes milliseconds.
 
     Returns:
-        Seconds of a cycle at each lag, medians.
+        Median seconds of a cycle at each lag.
     """
     comm = Communicator()
     limit_threads(1)
@@ -599,7 +598,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
 
 
 def main(name: str, out: str, sizes: str) -> None:
-    """Writes what a measurement found as JSON."""
+    """Takes a measurement and writes the result as JSON."""
     found = MEASUREMENTS[name](json.loads(sizes))
     if launched_rank() == 0:
         Path(out).write_text(json.dumps(found), encoding="utf-8")

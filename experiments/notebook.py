@@ -1,6 +1,6 @@
-"""Runs docs/quickstart.ipynb and stores what its cells show: `python -m experiments.notebook`.
+"""Runs docs/quickstart.ipynb and stores the outputs of its cells: `python -m experiments.notebook`.
 
-No Jupyter is needed: cells share one namespace, and the value of a last line is shown.
+It needs no Jupyter. Cells share one namespace, and the value of a cell's last line is its output.
 """
 
 import ast
@@ -21,12 +21,12 @@ from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_DONE, EnvironmentFault
 
 Output: TypeAlias = Mapping[str, Any]
-"""What a cell shows, as a notebook stores it."""
+"""An output of a cell, in the format of notebooks."""
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "quickstart.ipynb"
 _WIDTH, _DOTS = "140", 72
-"""Columns of a line, and dots an inch of a picture."""
+"""Columns of a line, and dots per inch of a picture."""
 
 
 def sources(notebook: Mapping[str, Any]) -> list[str]:
@@ -35,7 +35,7 @@ def sources(notebook: Mapping[str, Any]) -> list[str]:
 
 
 def executed(cells: Sequence[str]) -> list[list[Output]]:
-    """Runs cells in the current folder, one after the other, and returns what each shows.
+    """Runs cells in the current folder, one after the other, and returns the outputs of each.
 
     Raises:
         EnvironmentFault: A cell has written to standard error, a warning for example.
@@ -88,7 +88,7 @@ def _lines(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Runs the notebook in a folder that is thrown away, writes it, and returns the exit code."""
+    """Runs the notebook in a temporary folder, writes it, and returns the exit code."""
     notebook = json.loads(PAGE.read_text(encoding="utf-8"))
     os.environ["COLUMNS"] = _WIDTH
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

@@ -1,17 +1,17 @@
-"""How a training cycle grows with the ranks: `python -m experiments.scale`.
+"""Measures and models a training cycle by number of ranks: `python -m experiments.scale`.
 
-Measures a cycle of 1, 2 and 4 ranks with one worker each, in turns, and the all-reduce of their
+It measures a cycle of 1, 2 and 4 ranks with one worker each, in turns, and the all-reduce of their
 networks; on a machine with fewer cores the ranks share them. A model is fitted to 1 and 2 ranks:
 
     cycle(P) = alone * turns(P) * crowd * (1 + spread * slowest(P)) + updates * reduce(P)
     reduce(P) = within a node + 2 (N - 1) / N * bytes / bandwidth + 2 ceil(log2 N) * latency
 
-`alone` is a rank that has the machine to itself, `turns` the ranks that share a core, `crowd` what
-ranks side by side lose to each other (1 for one rank), `spread` the deviation of a cycle over its
-mean, `slowest(P)` how many deviations the slowest of P equal normal durations lies above the
-mean. 4 ranks are not used in the fit: they are its test. Then it predicts N nodes of 16 ranks
-with a core each on 10 GbE (1.25 GB/s, 30 us a message), ranks of a node first reduced over shared
-memory in log2(16) rounds of what two ranks take here.
+`alone` is the time of a single rank, `turns` the number of ranks per core, `crowd` the slowdown of
+ranks side by side (1 for one rank), `spread` the standard deviation of a cycle over its mean, and
+`slowest(P)` the expected number of standard deviations of the slowest of P normal durations above
+the mean. The fit is tested on 4 ranks. The model then predicts N nodes of 16 ranks with a core each
+on 10 GbE (1.25 GB/s, 30 us per message). Ranks of a node are first reduced over shared memory, in
+log2(16) rounds with the time of two ranks on this machine.
 """
 
 import argparse
@@ -53,17 +53,17 @@ def measure(repetitions: int, quick: bool) -> dict[str, Any]:
 
 
 class Model(NamedTuple):
-    """What is fitted; the module says how it is used."""
+    """Fitted parameters of the model above."""
 
     alone_ms: float
     spread: float
     crowd: float
     pair_reduce_ms: float
-    """An all-reduce of the networks by two ranks of a node."""
+    """Milliseconds of an all-reduce of the networks by two ranks of a node."""
 
 
 def fit(measured: Mapping[str, Any], cores: int) -> Model:
-    """Returns the model that passes through what 1 and 2 ranks take on so many cores."""
+    """Returns the model that fits the times of 1 and 2 ranks on so many cores."""
     alone, pair = measured["1"], measured["2"]
     each = alone["cycle_ms_each"]
     spread = statistics.stdev(each) / alone["cycle_ms"] if len(each) > 1 else 0.0
@@ -73,7 +73,7 @@ def fit(measured: Mapping[str, Any], cores: int) -> Model:
 
 
 def slowest(ranks: int) -> float:
-    """Returns how many deviations the slowest of `ranks` normal durations lies above the mean."""
+    """Returns the standard deviations of the slowest of `ranks` normal durations above the mean."""
     return 0.0 if ranks == 1 else statistics.NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25))
 
 
@@ -82,8 +82,8 @@ def predict(model: Model, ranks: int, cores: int = RANKS_PER_NODE) -> dict[str, 
 
     Args:
         model: Fitted to this machine.
-        ranks: In all.
-        cores: Of a node, which takes `RANKS_PER_NODE` ranks.
+        ranks: On all nodes.
+        cores: Of a node, which has `RANKS_PER_NODE` ranks.
     """
     nodes = math.ceil(ranks / RANKS_PER_NODE)
     on_a_node = min(ranks, RANKS_PER_NODE)
@@ -101,7 +101,7 @@ def predict(model: Model, ranks: int, cores: int = RANKS_PER_NODE) -> dict[str, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures, fits, predicts, and writes all of it."""
+    """Measures, fits, predicts, and writes the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def equal_ranks(repetitions: int, quick: bool) -> dict[str, Any]:
-    """Returns what 1, 2 and 4 ranks take, and what follows for many."""
+    """Returns the times of 1, 2 and 4 ranks, and the predictions for many."""
     cores = available_cores()
     measured = measure(repetitions, quick)
     model = fit(measured, cores)

@@ -1,4 +1,4 @@
-"""What the stored runs of a study came to, by condition, task and seed."""
+"""Results of the stored runs of a study, by condition, task and seed."""
 
 import math
 import re
@@ -27,10 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 STUDIES = ROOT / "experiments" / "studies"
 FIRST, MINUTES, HELD = "level/steps", "level/minutes", "level/held"
-"""Thousand steps and minutes until `Task.level` was met; the share of later evaluations with it."""
+"""Thousand steps and minutes until `Task.level` is met; share of later evaluations that meet it."""
 ACCURACY = "skill/accuracy_heldout"
 _GROUPS = (FINAL, "coverage", ADAPTATION, "zero_shot", "control")
-"""What was measured of several policies at the end of a run."""
+"""Groups of measurements of several policies at the end of a run."""
 _SHARES = re.compile(
     r".*(_rate|/accuracy_heldout)|level/share|adapt/success_\w+|zero_shot/(ever|end(_with_brake)?)|"
     r"control/(rollout_)?coverage|control/skill_variance"
@@ -47,25 +47,25 @@ class Group(NamedTuple):
     """By seed."""
     runs: Mapping[int, StoredResult]
     measured: Sequence[Mapping[str, float]]
-    """All that was measured at the end of each run."""
+    """All measures at the end of each run."""
 
     @property
     def name(self) -> str:
-        """What its files begin with."""
+        """Prefix of its files."""
         return f"{self.condition.name}_{folder_name(self.task.env_id)}"
 
     @property
     def place(self) -> str:
-        """The task in a word."""
+        """Short name of the task."""
         return re.sub(r"^.*[:/]|-v\d+$", "", self.task.env_id)
 
     @property
     def label(self) -> str:
-        """The condition in words."""
+        """Title of the condition."""
         return self.condition.label or self.condition.name
 
     def found(self, metric: str) -> list[float | None]:
-        """Returns what each run came to, else the last value in its metrics."""
+        """Returns a measure at the end of each run, else the last value in its metrics."""
         return [
             float(evaluated(run, metric)[-1])
             if metric not in own and evaluated(run, metric).size
@@ -74,7 +74,7 @@ class Group(NamedTuple):
         ]
 
     def beside(self, policy: str) -> list[dict[str, float]]:
-        """Returns what was measured of a simple policy at the end of each run."""
+        """Returns the measures of a simple policy at the end of each run."""
         return [measured_of(run, policy) for run in self.runs.values()]
 
 
@@ -97,12 +97,12 @@ def planned(name: str) -> Study:
 
 
 def groups_of(name: str, results: Path) -> list[Group]:
-    """Returns the runs of a study behind those that it says stand beside it, task by task.
+    """Returns the groups of a study after those of its `beside`, task by task.
 
-    Conditions that have no run yet have groups without runs.
+    A condition without a run has a group without runs.
 
     Raises:
-        UsageError: There is no such study, a stored result is none of its runs, or is damaged.
+        UsageError: There is no such study, or a stored result is damaged or is none of its runs.
     """
     study = planned(name)
     own = [*_groups(name, study, results)]
@@ -139,7 +139,7 @@ def _groups(name: str, study: Study, results: Path) -> Iterator[Group]:
 
 
 def measured_of(run: StoredResult, policy: str) -> dict[str, float]:
-    """Returns what was measured of a policy at the end of a run."""
+    """Returns the measures of a policy at the end of a run."""
     found: dict[str, float] = {}
     for group in _GROUPS:
         found |= run.details.get(group, {}).get(policy, {})
@@ -147,10 +147,10 @@ def measured_of(run: StoredResult, policy: str) -> dict[str, float]:
 
 
 def measures_of(run: StoredResult, task: Task) -> dict[str, float]:
-    """Returns all that was measured at the end of a run.
+    """Returns all measures at the end of a run.
 
-    Also when it came to the level of its task, what it took, what its skills do, and what became
-    of them in a changing world.
+    They include the time to the level of its task, its cost, the metrics of its skills, and their
+    changes in a changing world.
     """
     last = evaluated(run, ACCURACY)[-1:]
     return {
@@ -164,19 +164,19 @@ def measures_of(run: StoredResult, task: Task) -> dict[str, float]:
 
 
 def policies_beside(runs: Sequence[StoredResult]) -> list[str]:
-    """Returns the simple policies that were measured beside some run."""
+    """Returns the simple policies that were measured with some run."""
     names = (name for run in runs for group in _GROUPS for name in run.details.get(group, {}))
     return [name for name in dict.fromkeys(names) if name != "ours"]
 
 
 def evaluated(run: StoredResult, metric: str) -> Numbers:
-    """Returns the values of a metric, epochs without an evaluation left out."""
+    """Returns the values of a metric, without epochs that lack it."""
     values = run.columns.get(metric, np.array([]))
     return values[np.isfinite(values)]
 
 
 def followed(run: StoredResult, metric: str, steps: Sequence[float]) -> list[float | None]:
-    """Returns a metric after numbers of steps in all; None where no evaluation ended then."""
+    """Returns a metric after total numbers of steps; None if no epoch ended there."""
     known = run.in_all("time/env_steps")
     rows = [np.flatnonzero(known == count) for count in steps]
     values = run.columns.get(metric, np.full(len(known), np.nan))
@@ -184,9 +184,9 @@ def followed(run: StoredResult, metric: str, steps: Sequence[float]) -> list[flo
 
 
 def meets(columns: Mapping[str, Numbers], level: Mapping[str, float]) -> Numbers:
-    """Returns 1 where an evaluation has all least values of a level, else 0.
+    """Returns for each epoch whether it meets all thresholds of a level, 1 or 0.
 
-    An epoch where one of them is blank was not evaluated, and is nan.
+    It is nan if a metric is blank, so that the epoch was not evaluated.
     """
     blank = np.full(len(columns["time/elapsed_s"]), np.nan)
     values = np.array([columns.get(name, blank) for name in level])  # [metrics, epochs]
@@ -196,10 +196,9 @@ def meets(columns: Mapping[str, Numbers], level: Mapping[str, float]) -> Numbers
 
 
 def _level(run: StoredResult, task: Task) -> dict[str, float]:
-    """Returns when a run came to the level of its task, and how often it met it.
+    """Returns when a run first met the level of its task, and how often it met it.
 
-    Steps and minutes are infinite where it never did. The share that held is that of later
-    evaluations, and missing where there is none.
+    Steps and minutes are infinite if it never did. `HELD` is missing if no evaluation is later.
     """
     met = meets(run.columns, task.level) if task.level else np.array([np.nan])
     if np.all(np.isnan(met)):
@@ -216,9 +215,9 @@ def _level(run: StoredResult, task: Task) -> dict[str, float]:
 
 
 def seconds_of(run: StoredResult) -> Numbers:
-    """Returns the seconds until each row: since the launch, what it started from included.
+    """Returns the seconds until each row, since the launch, with those of a warm start's source.
 
-    Of a result that does not know its launch, those of training and evaluation.
+    Older results without the time of the launch have those of training and evaluation.
     """
     trained, launched = "time/elapsed_s", "time/wall_s"
     if launched not in run.columns:
@@ -229,7 +228,7 @@ def seconds_of(run: StoredResult) -> Numbers:
 
 
 def _spent(run: StoredResult) -> dict[str, float]:
-    """Returns thousand steps and minutes in all, and steps a minute without evaluations."""
+    """Returns total thousand steps and minutes, and steps per minute without evaluations."""
     steps = run.columns["time/env_steps"]
     if "time/fps" in run.columns:
         training = float(np.sum(np.diff(steps, prepend=0.0) / run.columns["time/fps"]))
@@ -243,7 +242,7 @@ def _spent(run: StoredResult) -> dict[str, float]:
 
 
 def _of_skills(run: StoredResult) -> dict[str, float]:
-    """Returns mean, least and most over skills of all that each of them has."""
+    """Returns mean, least and most over skills of the metrics that all of them have."""
     each = [skill["metrics"] for skill in run.details.get("skills", ())]
     names = [name for name in (each[0] if each else {}) if all(name in one for one in each)]
     return {
@@ -254,11 +253,11 @@ def _of_skills(run: StoredResult) -> dict[str, float]:
 
 
 def _in_worlds(run: StoredResult) -> dict[str, float]:
-    """Returns what became of skills in a world that changes, at the end of a run.
+    """Returns measures of skills in a changing world, at the end of a run.
 
-    `worlds/furthest`: the largest first number of where a skill ends that was learned in the last
-    stage, there; `worlds/moved`: how far skills of the first stage end there from where they ended
-    before the change, on average.
+    `worlds/furthest`: largest first coordinate of an end, in the last stage, of skills learned in
+    it. `worlds/moved`: mean distance, in the first stage, of the ends of its skills from their ends
+    before the change.
     """
     rows: Sequence[Mapping[str, Any]] = run.details.get(WORLDS, ())
     epochs = [row["epoch"] for row in rows]

@@ -1,4 +1,4 @@
-"""The pictures that studies say they show, drawn again where what they show has changed."""
+"""The pictures of studies, which are drawn again if their data have changed."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from music_tf.tools.study import Picture
 
 IMAGES = ROOT / "docs" / "images"
 ORIGINS = IMAGES / "made_from.json"
-"""What each picture was drawn from, and its own content, as digests."""
+"""Digests of the data of each picture, and of the picture itself."""
 
 
 def pictures() -> dict[str, tuple[str, Picture]]:
-    """Returns the pictures of all studies, and whose they are, by the name of their file."""
+    """Returns study and picture by file name."""
     return {
         f"{picture.name}.png": (path.stem, picture)
         for path in sorted(STUDIES.glob("*.py"))
@@ -39,14 +39,14 @@ def files_of(name: str, picture: Picture, results: Path = RESULTS) -> list[Path]
 
 
 def outdated_pictures() -> list[str]:
-    """Returns the pictures whose results, or whose own content, are others than noted."""
+    """Returns the pictures whose data or file differ from the stored digests."""
     noted = json.loads(ORIGINS.read_text(encoding="utf-8")) if ORIGINS.exists() else {}
     found = {name: _digests(name, *of) for name, of in pictures().items()}
     return [name for name, digests in found.items() if noted.get(name) != digests]
 
 
 def _digests(name: str, study: str, picture: Picture) -> dict[str, str | None]:
-    """Returns digests of what a picture shows, and of the picture."""
+    """Returns digests of the data of a picture, and of the picture."""
     titles = [METRICS[metric] for metric in picture.metrics]
     told = hashlib.sha256(repr((picture, titles)).encode())
     for path in files_of(study, picture):
@@ -57,7 +57,7 @@ def _digests(name: str, study: str, picture: Picture) -> dict[str, str | None]:
 
 
 def draw(names: Sequence[str]) -> None:
-    """Draws pictures, and notes what each was drawn from."""
+    """Draws pictures, and stores the digests of all."""
     known = pictures()
     for name in names:
         study, picture = known[name]

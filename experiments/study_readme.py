@@ -1,4 +1,4 @@
-"""All that was measured of a study, seed by seed: the README beside its stored results."""
+"""Writes all measures of a study, seed by seed: the README beside its stored results."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,11 +31,11 @@ _ALIKE = {
 }
 """Policies that do the same beside every run of a task, with the labels of their rows."""
 _STAGES = 6
-"""Columns of a table of what is followed on the way."""
+"""Columns of a table of `Study.followed`."""
 
 
 def readme(name: str, results: Path = RESULTS) -> str:
-    """Returns all that was measured of a study, seed by seed."""
+    """Returns the README of a study."""
     study, planned_groups = planned(name), groups_of(name, results)
     own = [group for group in planned_groups if group.study == name]
     groups = [group for group in planned_groups if group.runs]
@@ -80,7 +80,7 @@ def _of_policy(policy: str, metric: str, groups: Sequence[Group]) -> str:
 
 
 def _by_seed(group: Group) -> str:
-    """Returns a row for each measure: its mean, every seed, and simple policies of the first."""
+    """Returns a row per measure: its mean, every seed, and simple policies of the first seed."""
     measured = group.measured
     others = policies_beside([*group.runs.values()])
     beside = [group.beside(policy)[0] for policy in others]
@@ -103,7 +103,7 @@ def _exactly(value: float | None) -> str:
 
 
 def _differences(groups: Sequence[Group], base: str) -> list[str]:
-    """Returns how far conditions lie from one of them on a task, a column each."""
+    """Returns the differences of conditions from the baseline on a task, a column for each."""
     sources = [group for group in groups if group.condition.name == base]
     others = [group for group in groups if group.condition.name != base]
     if not sources or not others:
@@ -126,7 +126,7 @@ def _differences(groups: Sequence[Group], base: str) -> list[str]:
 
 
 def _progress(groups: Sequence[Group], metric: str) -> str:
-    """Returns a metric of each condition after numbers of steps, those of a start included."""
+    """Returns a metric of each condition after total numbers of steps."""
     runs = [run for group in groups for run in group.runs.values() if evaluated(run, metric).size]
     if not runs:
         return ""
@@ -143,7 +143,7 @@ def _progress(groups: Sequence[Group], metric: str) -> str:
 
 
 def _each_skill(group: Group) -> Iterator[str]:
-    """Yields what each skill of each run does, and which way it moves the object."""
+    """Yields a table of the metrics of each skill of each run, and of how it moves the object."""
     skills = [
         (seed, one) for seed, run in group.runs.items() for one in run.details.get("skills", ())
     ]
@@ -161,9 +161,9 @@ def _each_skill(group: Group) -> Iterator[str]:
 
 
 def _each_world(group: Group) -> Iterator[str]:
-    """Yields what each skill of each run does in each stage of its world, first and last.
+    """Yields a table of each skill in each stage of its world, at its first and last measurement.
 
-    Both are by the weights of then; a skill that rests does the same.
+    Both are with the weights at that time; those of a frozen skill do not change.
     """
     rows = []
     for seed, run in group.runs.items():

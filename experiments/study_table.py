@@ -1,4 +1,4 @@
-"""The table of a study on a page, and the mean of one condition in a sentence."""
+"""The table of a study for a page, and the mean of one condition for a sentence."""
 
 import os
 import re
@@ -19,10 +19,10 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def table_of(names: Sequence[str], page: Path, results: Path) -> str:
-    """Returns the table of one study or several, and how its runs were made.
+    """Returns the table of one or several studies, with the origin of the runs.
 
     Raises:
-        UsageError: There is no such study, or no run of one has a metric that its table shows.
+        UsageError: There is no such study, or no run has a metric of the table.
     """
     titles = planned(names[0]).shown
     if not titles:
@@ -49,7 +49,7 @@ def table_of(names: Sequence[str], page: Path, results: Path) -> str:
 def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[str]]:
     """Yields a row for each condition on a task, and one for random actions.
 
-    A share that is 0 in all runs and under random actions is written without an interval.
+    A share that is 0 in all runs and for random actions is written without an interval.
     """
     most = max(groups, key=lambda group: len(group.runs))
     beside = most.beside("random")
@@ -74,7 +74,7 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
 
 
 def cell(group: Group, metric: str) -> str:
-    """Returns a metric over the seeds of a group with its interval; blank where one lacks it."""
+    """Returns a metric over the seeds of a group with its interval; blank if a seed lacks it."""
     values = group.found(metric)
     if metric in (FIRST, MINUTES):
         return arrivals(values, digits=int(metric == MINUTES))
@@ -82,7 +82,7 @@ def cell(group: Group, metric: str) -> str:
 
 
 def origin_of(name: str, groups: Sequence[Group], page: Path, results: Path) -> str:
-    """Returns how the runs of a study were made, where each of them stands, and what is missing."""
+    """Returns the command of a study, a link to its README, and conditions without runs."""
     own = [group for group in groups if group.study == name]
     made = made_by(name, own)
     if not any(group.runs for group in own):
@@ -107,7 +107,7 @@ def made_by(name: str, groups: Iterable[Group]) -> str:
 
 
 def waiting(groups: Iterable[Group]) -> str:
-    """Returns the conditions that have no run yet."""
+    """Returns a sentence about conditions without runs, empty if there are none."""
     names = [f"{group.label} on {group.place}" for group in groups if not group.runs]
     return f" Not run yet: {'; '.join(names)}." if names else ""
 

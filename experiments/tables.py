@@ -1,20 +1,20 @@
 """Tables and pictures from the stored results alone: `make results`.
 
-A study in experiments/studies says what it shows. This fills what stands in README.md and
-docs/**/*.md between
+A study in experiments/studies names the metrics of its table. In README.md and docs/**/*.md this
+program replaces the text between
 
     <!-- results: STUDY -->
     <!-- /results -->
 
-with a table of that study (several names: of all of them, with the columns of the first), and
+by a table of that study (for several names: of all of them, with the columns of the first), and
 between
 
     <!-- value: STUDY/CONDITION_TASK METRIC -->
     <!-- /value -->
 
-with the mean of a metric over seeds. All that was measured, seed by seed, goes to
-experiments/results/STUDY/README.md, and the pictures of studies are drawn again where what they
-show has changed. `--check` only says what differs (exit code 1).
+by the mean of a metric over seeds. All measures of each seed go to
+experiments/results/STUDY/README.md, and pictures of studies are drawn again if their data have
+changed. `--check` only lists the differences (exit code 1).
 """
 
 import argparse
@@ -39,8 +39,8 @@ def filled(text: str, page: Path, results: Path = RESULTS) -> str:
     """Returns a page with the tables and values that its markers name.
 
     Raises:
-        UsageError: A marker names no study, or its results lack what the page states; with the
-            page and the line.
+        UsageError: A marker names no study, or its results lack the value; the text has page and
+            line.
     """
 
     def guard(found: re.Match[str], make: Any, *given: Any) -> str:
@@ -71,10 +71,10 @@ def studies_in(results: Path) -> list[str]:
 
 
 def outdated() -> dict[Path, str]:
-    """Returns the pages that should read otherwise, and how.
+    """Returns the outdated pages with their new text.
 
     Raises:
-        UsageError: A stored result is missing or damaged, or a page states what none has.
+        UsageError: A stored result is missing or damaged, or lacks a value of a page.
     """
     wanted = {RESULTS / name / "README.md": readme(name) for name in studies_in(RESULTS)}
     wanted |= {page: filled(page.read_text(encoding="utf-8"), page) for page in pages()}
@@ -86,7 +86,7 @@ def outdated() -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes what has changed, or only says it, and returns the exit code.
+    """Writes what has changed, or only lists it, and returns the exit code.
 
     Raises:
         UsageError: As `outdated`.

@@ -1,6 +1,6 @@
-"""What does an agent that comes with the package do, whose run belongs to no other study?
+"""How do agents of the package behave whose runs belong to no other study?
 
-It is evidence of what the agent does, and no result of a method. Seed 101 is one of those on which
+This documents the agent and is no result of a method. Seed 101 is one of the seeds on which
 settings of `sac_disk` were chosen, and the only one trained for this agent: there are fewer than
 three seeds.
 """

@@ -1,6 +1,6 @@
-"""How soon does MUSIC come to control on two ranks that have the machine to themselves?
+"""How soon does MUSIC reach control on two ranks of an idle machine?
 
-Each run was stopped at its first evaluation at the level; six minutes were allowed.
+Each run was stopped at its first evaluation that met the level; the time limit was six minutes.
 """
 
 from music_tf.tools.study import CONTROL, LIFTED, Condition, Study, Task

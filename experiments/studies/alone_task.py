@@ -1,7 +1,7 @@
-"""How soon does `ddpg_her_fast` learn a task on two ranks that have the machine to themselves?
+"""How soon does `ddpg_her_fast` learn a task on two ranks of an idle machine?
 
-Each run was stopped at its first evaluation at the level; twelve minutes were allowed. A few short
-commands ran beside seed 200 of FetchPickAndPlace.
+Each run was stopped at its first evaluation that met the level; the time limit was twelve minutes.
+A few short commands ran at the same time as seed 200 of FetchPickAndPlace.
 """
 
 from music_tf.tools.study import Condition, Study, Task

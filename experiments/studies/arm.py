@@ -1,8 +1,8 @@
-"""How soon does somebody's own arm push its disc, by the lines that `check-env` prints?
+"""How soon does a user's own arm push its disc, with the command lines that `check-env` prints?
 
-The arm of docs/your_robot.md as `tests/kit/arm.py` has it, so run this in a checkout. Plain Box:
-the MUSIC line of `check-env`. With goals: `ddpg_her` without a flag. Seeds 313 to 315 were not
-looked at before. About two and four minutes a run on one core.
+The arm of docs/your_robot.md is in `tests/kit/arm.py`, so run this in a checkout. Plain Box: the
+MUSIC line of `check-env`. With goals: `ddpg_her` without further options. Seeds 313 to 315 were not
+looked at before. About two and four minutes per run on one core.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,11 +1,11 @@
-"""Do four skills of a cheetah part within 40 thousand steps, one after the other or at once?
+"""Do four skills of a cheetah differ after 40 thousand steps, learned one by one or at once?
 
-HalfCheetah in episodes of 200 steps. `sac_disk`, preset `laptop`: four skills of 10,000 steps,
-which are compared by the way of the last 20 steps. `sac_diayn` beside it has as many skills,
-steps and updates, the same networks and rates, and a discriminator that sees x and z alone. All
-are measured by x and z, as are random actions.
+HalfCheetah in episodes of 200 steps. `sac_disk`, preset `laptop`, learns four skills of 10,000
+steps each and compares them by the displacement over the last 20 steps. The baseline `sac_diayn`
+has the same numbers of skills, steps and updates, the same networks and learning rates, and a
+discriminator of x and z. All are measured by x and z, and so are random actions.
 
-Two to four minutes a run on one core. Settings of `sac_disk` were chosen on seeds 100 to 102;
+Two to four minutes per run on one core. Settings of `sac_disk` were chosen on seeds 100 to 102;
 those of `sac_diayn` follow from them.
 """
 

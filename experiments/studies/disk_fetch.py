@@ -1,10 +1,11 @@
 """Do four skills that begin with control of a block bring it to different places?
 
-`sac_disk_music` on FetchPickAndPlace: 160 thousand steps of MUSIC as the first skill, then four of
-40 thousand steps each. `sac_music_diayn` explains 0.88 of the variance of end positions after as
-many steps. Kept displacement cells say that the block was not thrown.
+`sac_disk_music` on FetchPickAndPlace: 160 thousand steps of MUSIC for the first skill, then four
+skills of 40 thousand steps each. `sac_music_diayn` explains 0.88 of the variance of end positions
+after the same number of steps. Displacement cells count only episodes in which the block is kept,
+so that throwing it does not help.
 
-25 minutes a run on one core at most. Nothing was tuned for it: settings are those of MUSIC and of
+25 minutes per run on one core at most. Nothing was tuned for it: settings are those of MUSIC and of
 `sac_disk`, which were chosen on seeds 100 to 119.
 """
 

@@ -1,11 +1,11 @@
 """What does an ant forget when a leg breaks, or when half of a ring of blocks opens?
 
-Four skills of 40,000 steps each, two before the change and two after it: `sac_disk`, whose earlier
-skills rest, and `sac_diayn` with as many skills, steps and updates, which trains all of them on.
-Every skill is played in both worlds, at the change and at the end. Episodes have 200 steps and go
-on when the ant falls.
+Four skills of 40,000 steps each, two before the change and two after it. `sac_disk` freezes earlier
+skills; `sac_diayn`, with the same numbers of skills, steps and updates, goes on training all of
+them. Every skill is played in both worlds, at the change and at the end. Episodes have 200 steps
+and do not end when the ant falls.
 
-20 minutes a run on one core at most; fewer than three seeds, for want of time. Settings of
+20 minutes per run on one core at most; fewer than three seeds, for want of time. Settings of
 `sac_disk` were chosen on seeds 100 to 102 of HalfCheetah; those of `sac_diayn` follow from them.
 """
 

@@ -1,12 +1,13 @@
-"""How far do four skills of robots part, learned one after the other or at once?
+"""How much do four skills of robots differ, learned one by one or at once?
 
-HalfCheetah, Ant, Hopper and Swimmer in episodes of 200 steps, four skills of 40,000 steps each
-(`sac_disk`, preset `laptop`), beside `sac_diayn` with as many skills, steps and updates, and
-random actions. Ant and Hopper go on when they fall. A tenth of the steps of the paper or fewer.
+HalfCheetah, Ant, Hopper and Swimmer in episodes of 200 steps. `sac_disk`, preset `laptop`, learns
+four skills of 40,000 steps each. Baselines are `sac_diayn` with the same numbers of skills, steps
+and updates, and random actions. Episodes of Ant and Hopper do not end when they fall. These are a
+tenth of the paper's steps or fewer.
 
-20 minutes a run on one core at most. There are fewer than three seeds of Hopper and Swimmer, for
+20 minutes per run on one core at most. There are fewer than three seeds of Hopper and Swimmer, for
 want of time. Settings of `sac_disk` were chosen on seeds 100 to 102 of HalfCheetah, with 10,000
-steps a skill; those of `sac_diayn` follow from them.
+steps per skill; those of `sac_diayn` follow from them.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,8 +1,9 @@
-"""Do skills that are learned one after the other all go somewhere else, on a toy?
+"""Do skills that are learned one by one end in different places, on a toy?
 
-`sac_disk` on Square, preset `laptop`: four skills of 4,000 steps, corners at best. `sac_diayn`
-beside it has as many skills, steps and updates, the same networks and rates. A minute a run on one
-core. Settings of `sac_disk` were chosen on seeds 100 to 102; those of `sac_diayn` follow from them.
+`sac_disk` on Square, preset `laptop`: four skills of 4,000 steps each, at best one per corner. The
+baseline `sac_diayn` has the same numbers of skills, steps and updates, the same networks and
+learning rates. A minute per run on one core. Settings of `sac_disk` were chosen on seeds 100 to
+102; those of `sac_diayn` follow from them.
 """
 
 from music_tf.tools.study import Condition, Study, Task

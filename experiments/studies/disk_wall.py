@@ -1,11 +1,11 @@
 """Does a skill that is learned after a wall has opened go behind it?
 
-Square with a wall at x = 0, which opens after two of four skills of 4,000 steps (`sac_disk`,
-preset `laptop`), or after as many steps of `sac_diayn` with four skills, networks, rates and
-updates as they are there. DIAYN learns all of its skills on in the open half as well. The furthest
-end counts skills that were learned after the opening, in the open world.
+Square with a wall at x = 0, which opens after two of four skills of 4,000 steps (`sac_disk`, preset
+`laptop`). The baseline `sac_diayn` has four skills, the same networks, learning rates and numbers
+of steps and updates; it goes on training all skills after the opening. The furthest end is that of
+skills learned after the opening, in the open world.
 
-A minute a run on one core. The prototype's settings, chosen on seeds 100 to 102.
+A minute per run on one core. The settings are a prototype's, chosen on seeds 100 to 102.
 """
 
 from music_tf.tools.study import Condition, Study, Task

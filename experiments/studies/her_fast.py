@@ -1,8 +1,8 @@
 """How soon does `ddpg_her_fast` learn a task?
 
-Ten seeds of FetchPush, five of FetchPickAndPlace, three of FetchSlide, the recipe as it is: 160
-thousand steps, 240 thousand of the last two, fixed beforehand. About 10, 20 and 15 minutes a run on
-one core. Five seeds of FetchReach take the 10 epochs of the recipe, two minutes each.
+Ten seeds of FetchPush, five of FetchPickAndPlace, three of FetchSlide, with the unchanged recipe:
+160 thousand steps, and 240 thousand for the last two, fixed in advance. About 10, 20 and 15 minutes
+per run on one core. Five seeds of FetchReach take the 10 epochs of the recipe, two minutes each.
 Settings were chosen on seeds 100 to 102, those of FetchReach on 0 to 4.
 """
 

@@ -1,9 +1,9 @@
-"""How much of `ddpg_her_fast` is hindsight alone, and how much is the learning of the bound?
+"""How much of `ddpg_her_fast` is due to hindsight alone, and how much to the learned bound?
 
-Beside `her_fast`, on its first seeds: `ddpg_her` with as many critics and updates, and the recipe
-with a statistics network that stays as it began. Budgets are those within which every seed of
-`her_fast` came to its level: 96 thousand steps of FetchPush, 112 thousand of FetchPickAndPlace. On
-seed 100 hindsight with one critic or two, 80 updates or 160, were alike.
+On the first seeds of `her_fast`: `ddpg_her` with the same number of critics and updates, and an
+ablation of the recipe with a frozen random statistics network. Budgets are the steps within which
+every seed of `her_fast` reached its level: 96 thousand on FetchPush, 112 thousand on
+FetchPickAndPlace. On seed 100, hindsight with one critic or two, 80 updates or 160, were alike.
 """
 
 from music_tf.tools.study import Condition, Study, Task

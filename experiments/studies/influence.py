@@ -1,10 +1,10 @@
-"""What finds the block that can be moved, where a second block is shaken all the time?
+"""Which reward finds the movable block if a second block is shaken all the time?
 
-`music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: three seeds, 96 thousand
-steps. MUSIC sees both blocks, as in `moving_block`. CAI asks which actions decide how the robot's
-own block moves; `cai_both` asks it of both blocks, so that nobody has to say which one counts.
-METRA has its embedding on x and y of the own block: from the start, and for 56 thousand steps after
-MUSIC. No setting was chosen here.
+`music_tf/FetchPushConveyor-v0`, with the robot initially beside its own block: three seeds, 96
+thousand steps. MUSIC sees both blocks, as in `moving_block`. CAI measures which actions influence
+the robot's own block; `cai_both` measures it for both blocks, so that the user need not name one.
+The embedding of METRA sees x and y of the own block: METRA runs from the start, or for 56 thousand
+steps after MUSIC. No setting was chosen here.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,8 +1,8 @@
-"""What does it cost `ddpg_music` to act with the weights of one cycle before?
+"""What does `ddpg_music` lose by acting with weights that are one cycle old?
 
-`--lag 1` lets actors play while the learner learns. The numbers are the same on any ranks, so a
-run of one process shows what it does to learning. About eleven minutes a seed on two cores. The
-statistics network takes steps of 1e-3, not of 1e-4 as the preset has it.
+`--lag 1` lets actors play while the learner learns. The numbers are the same on any ranks, so a run
+of one process shows the effect on learning. About eleven minutes per seed on two cores. The
+learning rate of the statistics network is 1e-3, not the preset's 1e-4.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task

@@ -1,6 +1,6 @@
-"""What does it cost `ddpg_her_fast` to act with the weights of one cycle before?
+"""What does `ddpg_her_fast` lose by acting with weights that are one cycle old?
 
-As `lag_music`, with the task's own reward: 112 thousand steps, about thirty minutes a seed on two
+As `lag_music`, with the task's own reward: 112 thousand steps, about thirty minutes per seed on two
 cores.
 """
 

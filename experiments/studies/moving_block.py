@@ -1,10 +1,10 @@
-"""Where must a learned bound win? On a table where a second block is shaken.
+"""Does a learned bound win where it should: on a table with a second, shaken block?
 
-Three rewards on `music_tf/FetchPushConveyor-v0`, the robot beside its own block at first: five
-seeds, 96 thousand steps. Bounds on both sides of zero pay nothing for noise on average, whichever
-the reward. The frozen network is tried with `mean 5`, too, with which it has lifted. `followed` is
-the same world with a second block that goes to and fro. `music_1e3` has a statistics network that
-takes steps of 1e-3, not of 1e-4 as the preset has it.
+Three rewards on `music_tf/FetchPushConveyor-v0`, with the robot initially beside its own block:
+five seeds, 96 thousand steps. Every reward is clipped on both sides of zero, so that noise pays
+nothing on average. The frozen network is also tried with `mean 5`, with which it has lifted a
+block. `followed` is the same world with a second block that moves to and fro. In `music_1e3` the
+learning rate of the statistics network is 1e-3, not the preset's 1e-4.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task

@@ -1,10 +1,10 @@
-"""Where must a learned bound win? Beside a disc that goes round by itself, in another unit.
+"""Does a learned bound win where it should: beside a disc that moves by itself, in another unit?
 
-Three rewards on `music_tf/PointPushCrowd-v0`, the second disc in thousandths of the unit, two
-columns of noise beside it, the point beside its own disc at first: five seeds, 38 thousand steps.
-Bounds on both sides of zero pay nothing for noise on average, whichever the reward. The frozen
-network is tried with `mean 5`, too, with which it has lifted. `never_below_zero` is the preset's
-pay.
+Three rewards on `music_tf/PointPushCrowd-v0`, with the second disc in thousandths of the unit, two
+columns of noise, and the point initially beside its own disc: five seeds, 38 thousand steps. Every
+reward is clipped on both sides of zero, so that noise pays nothing on average. The frozen network
+is also tried with `mean 5`, with which it has lifted a block. `never_below_zero` has the bounds of
+the preset.
 """
 
 from music_tf.tools.study import Condition, Study, Task

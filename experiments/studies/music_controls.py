@@ -1,11 +1,11 @@
-"""What is learning the bound worth, and what is it worth to know the table?
+"""What is the learned bound worth, and what is it worth to know the table?
 
-Beside `music_holds`, on the same seeds and steps: a statistics network left at its random start, a
-reward made by hand for moving together, random numbers of the same mean pay, and MUSIC where an
-episode goes on after the block is lost. `music_settings` tries four settings and one of its own for
-each reward, on seeds 102 and 103. What it chose for each is a condition here: `joint_motion5`, paid
-from 5 mm a step, and `frozen_hold8`. So is `frozen_mean5`, which lifted the block on 102. For the
-learned bound it chose what is now the preset.
+On the seeds and steps of `music_holds`: a frozen random statistics network (ablation), a
+hand-made reward for moving together, random numbers with the same mean reward, and MUSIC in
+episodes that continue after the block is lost. `music_settings` tries four settings, and one of its
+own for each reward, on seeds 102 and 103. The choices for each reward are conditions here:
+`joint_motion5`, which counts steps of at least 5 mm, and `frozen_hold8`. `frozen_mean5` is added
+because it lifted the block on seed 102. The choice for the learned bound is now the preset.
 """
 
 from music_tf.tools.study import CONTROL, LIFTED, Condition, Picture, Study, Task

@@ -1,8 +1,8 @@
-"""Does the preset hold on seeds of which nothing at all had been seen?
+"""Does the preset hold on seeds that had not been looked at in any way?
 
-`ddpg_music` as it is, as in `music_holds`. There, what seed 204 of FetchPush did with a faster
-statistics network gave the idea of a slower one, and `music_slow` chose its step size on other
-seeds. These five of each task were not used for anything before that, nor looked at.
+The unchanged `ddpg_music`, as in `music_holds`. There, seed 204 of FetchPush with a faster
+statistics network suggested a slower one, whose learning rate `music_slow` chose on other seeds.
+These five seeds of each task had neither been used nor looked at before.
 """
 
 from music_tf.tools.study import CONTROL, LIFTED, Condition, Study, Task

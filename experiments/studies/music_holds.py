@@ -1,8 +1,8 @@
-"""Does one preset of MUSIC control the block on ten seeds that nothing was chosen on?
+"""Does one preset of MUSIC control the block on ten seeds that were not used for any choice?
 
-`ddpg_music` as it is, 160 thousand steps: ten seeds on FetchPush and FetchPickAndPlace, three on
-FetchSlide and panda-gym's PandaPush, on which nothing was chosen. The budget was fixed beforehand;
-settings were chosen on seeds 100 to 107. `music_fresh` has seeds of which nothing had been seen.
+The unchanged `ddpg_music`, 160 thousand steps: ten seeds on FetchPush and FetchPickAndPlace, three
+on FetchSlide and panda-gym's PandaPush, for which nothing was chosen. The budget was fixed in
+advance; settings were chosen on seeds 100 to 107. `music_fresh` has seeds that had not been seen.
 """
 
 from music_tf.tools.study import CONTROL, LIFTED, Condition, Picture, Study, Task

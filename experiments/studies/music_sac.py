@@ -1,8 +1,8 @@
 """Does the stochastic actor control the block as well, under the same preset?
 
-`sac_music` on FetchPush, 160 thousand steps, three seeds that nothing was chosen on.
-`rate_1e3` has a statistics network that takes steps of 1e-3, not of 1e-4: the agent `push_sac` that
-comes with the package is its run.
+`sac_music` on FetchPush, 160 thousand steps, three seeds that were not used for any choice. In
+`rate_1e3` the learning rate of the statistics network is 1e-3, not 1e-4; the agent `push_sac` of
+the package is its run.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task

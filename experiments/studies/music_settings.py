@@ -1,10 +1,10 @@
-"""Which settings serve FetchPush and FetchPickAndPlace alike, for MUSIC and for its controls?
+"""Which settings suit both FetchPush and FetchPickAndPlace, for MUSIC and for its controls?
 
-Each reward gets the same search: the preset, and one change at a time, the last of them one that
-only this reward has. For the learned bound that is `slow` in `music_slow`, which the preset has
-since; here its step size is that of before. A setting is judged by control on both tasks together.
-All runs take 80 thousand steps. A search has fewer than three seeds of each: it chooses, it shows
-nothing.
+Each reward gets the same search: the preset, single changes to it, and one change that only this
+reward has. For the learned bound that is `slow` in `music_slow`, which has become the preset; here
+the learning rate is the earlier one. A setting is judged by control on both tasks together. All
+runs take 80 thousand steps. A search has fewer than three seeds of each setting: it makes a choice
+and is no result.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task

@@ -1,8 +1,9 @@
-"""Does a statistics network that moves slowly hold control of FetchPush better?
+"""Does a statistics network with a lower learning rate keep control of FetchPush better?
 
-Its step size is 1e-4 or 3e-4, beside 1e-3, the preset's then. What is paid for a step then changes
-more slowly, so that values can follow. Tasks and steps are those of `music_settings`, on more seeds
-of FetchPush. FetchPickAndPlace has fewer than three seeds, too few to show anything.
+Its learning rate is 1e-4 or 3e-4, beside 1e-3, the preset's at that time. The reward of a step then
+changes more slowly, so that value estimates can follow. Tasks and steps are those of
+`music_settings`, with more seeds of FetchPush. FetchPickAndPlace has fewer than three seeds, which
+is too few for a result.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task

@@ -1,9 +1,9 @@
-"""Does what was learned on another task serve better than a network that never learns?
+"""Does a network that was trained on another task help more than one that never learns?
 
-MUSIC and its frozen control, 40 thousand steps of FetchPickAndPlace each. Then 96 thousand of
-FetchPush: on from the policy, with hindsight, or paid by the statistics network beside the task,
-without, as released. A policy or a network is taken over from the run of the same seed. The
-learned bound is that of the preset.
+MUSIC and its frozen control take 40 thousand steps of FetchPickAndPlace each. Then follow 96
+thousand of FetchPush: from the policy, with hindsight, or with the reward of the statistics network
+added to the task's, without hindsight, as released. Policy or network come from the run of the same
+seed. The learned bound is that of the preset.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,9 +1,9 @@
-"""Does a cheetah run both ways once it has seen an episode, and as fast as one that learns one way?
+"""Does a cheetah run both ways after an episode, as fast as one that learns a single way?
 
-`sac_pearl` on HalfCheetah forward and back, preset `laptop`; both tasks are trained on. Beside it
-soft actor-critic on each task alone, for 100 thousand steps; PEARL takes 960 thousand of both
-together. Settings were chosen on the speeds of `pearl_velocity.py`. At most 40 minutes a run on one
-core. There are fewer than three seeds, for want of time.
+`sac_pearl` on HalfCheetah forward and back, preset `laptop`; both tasks are trained on. The
+baseline is soft actor-critic on each task alone, for 100 thousand steps; PEARL takes 960 thousand
+of both together. Settings were chosen on the speeds of `pearl_velocity.py`. At most 40 minutes per
+run on one core. There are fewer than three seeds, for want of time.
 """
 
 from music_tf.tools.study import Condition, Study, Task

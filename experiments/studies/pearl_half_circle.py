@@ -1,10 +1,10 @@
-"""Do sparse rewards suffice to find a place on a half circle, with and without a latent's variance?
+"""Are sparse rewards enough to find a place on a half circle, with and without latent variance?
 
-`sac_pearl` on the point robot whose places stand on a half circle: critics learn from dense
-rewards, contexts hold sparse ones, which pay within 0.2 of the place alone. A visit explores for 5
-episodes under the prior and plays 15 more, before each of which it infers the place. Beside it a
-latent without variance, with as many updates. Beliefs are diagonal, as published. Sizes were
-chosen on seed 100.
+`sac_pearl` on the point robot with places on a half circle: critics learn from dense rewards, but
+contexts have sparse ones, which are above 0 only within 0.2 of the place. A visit explores for 5
+episodes under the prior and plays 15 more, inferring the place before each. The ablation is a
+latent without variance, with the same number of updates. Beliefs are diagonal, as published. Sizes
+were chosen on seed 100.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,10 +1,9 @@
-"""How well does a point find places that it was not trained on, by how many episodes it has seen?
+"""How well does a point find new places, by the number of episodes that it has seen?
 
-`sac_pearl` on the point robot with dense rewards, preset `laptop`: 20 tasks to train on and 10
-others to adapt to, drawn anew for each seed. The preset's beliefs have a full covariance: a step
-observes one direction of the latent. Beside it the same with the diagonal beliefs of the paper,
-where a step weighs places number by number. A minute a run on one core. Settings
-were chosen on seeds 100 to 102.
+`sac_pearl` on the point robot with dense rewards, preset `laptop`: 20 tasks for training and 10
+others for adaptation, drawn for each seed. The preset's beliefs have a full covariance: a step
+observes one direction of the latent. The ablation has the paper's diagonal beliefs, where a step
+observes each component. A minute per run on one core. Settings were chosen on seeds 100 to 102.
 """
 
 from music_tf.tools.study import Condition, Study, Task

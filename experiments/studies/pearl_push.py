@@ -1,9 +1,10 @@
-"""Does MUSIC help a robot to find where a block shall go when nobody shows it?
+"""Does MUSIC help a robot to find a block's hidden goal?
 
-FetchPush with hidden goals and dense rewards, preset `laptop`: 32 goals to train on and 10 others.
-`sac_pearl` is paid by the task alone; `sac_pearl_music` by the mutual information between robot and
-block too, in full for half a run and less and less up to three quarters. Both have as many epochs.
-At most 30 minutes a run on one core. There are fewer than three seeds, for want of time.
+FetchPush with hidden goals and dense rewards, preset `laptop`: 32 goals for training and 10 others.
+`sac_pearl` has the task's reward alone; `sac_pearl_music` also has the mutual information between
+robot and block, at full weight for half of the run and decreasing to 0 at three quarters. Both have
+the same number of epochs. At most 30 minutes per run on one core. There are fewer than three seeds,
+for want of time.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,7 +1,7 @@
-"""Does a robot find a place for its gripper that it is not shown, from the rewards of two episodes?
+"""Does a robot find a hidden place for its gripper from the rewards of two episodes?
 
 `sac_pearl` on FetchReach with hidden goals and dense rewards, preset `laptop`: 32 goals to train on
-and 10 others. Under latents of the prior, success should be rare. At most 30 minutes a run on one
+and 10 others. Under latents of the prior, success should be rare. At most 30 minutes per run on one
 core.
 """
 

@@ -1,10 +1,10 @@
-"""Does a cheetah run at speeds that it was not trained on, once it has seen an episode of each?
+"""Does a cheetah run at new speeds after an episode of each?
 
 `sac_pearl` on HalfCheetah with speeds from 0 to 3 m/s, preset `laptop`: 20 tasks to train on and 10
-others, drawn anew for each seed. A return of 200 steps is about -300 for standing still, and about
--150 for the best speed that knows nothing of the task. Settings were chosen on seed 100, after runs
-of 12 thousand updates at most, at whose end most cheetahs still fell on their backs; discount 0.97
-lies between the two that were tried. At most 40 minutes a run on one core.
+others, drawn for each seed. A return over 200 steps is about -300 for standing still, and about
+-150 for the best speed without knowledge of the task. Settings were chosen on seed 100, after runs
+of at most 12 thousand updates, at whose end most cheetahs still fell on their backs; discount 0.97
+lies between the two that were tried. At most 40 minutes per run on one core.
 """
 
 from music_tf.tools.study import Condition, Study, Task

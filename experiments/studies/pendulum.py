@@ -1,7 +1,7 @@
-"""Does soft actor-critic learn a task without goals on seeds that none of its settings saw?
+"""Does soft actor-critic learn a task without goals on seeds that were not used for its settings?
 
-`sac` on Pendulum-v1, preset `laptop`, which was written down before the first run and not changed
-since. Ten thousand steps a run. About five minutes on two cores.
+`sac` on Pendulum-v1, preset `laptop`, which was written before the first run and has not changed
+since. Ten thousand steps per run. About five minutes on two cores.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,8 +1,8 @@
-"""What is soft actor-critic worth on two locomotion tasks, beside Stable-Baselines3's?
+"""How does soft actor-critic compare with Stable-Baselines3's on two locomotion tasks?
 
-`sac`, preset `laptop`, which was written down before the first of these runs. 40 thousand steps a
-run, as those of `compare_baselines.py` in `sb3_sac_locomotion`, which took turns with them on one
-core. About four minutes a run on it.
+`sac`, preset `laptop`, which was written before the first of these runs. 40 thousand steps per run,
+as for `compare_baselines.py` in `sb3_sac_locomotion`, whose runs alternated with these on one core.
+About four minutes per run on it.
 """
 
 from music_tf.tools.study import Condition, Study, Task

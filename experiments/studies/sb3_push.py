@@ -1,7 +1,7 @@
 """What do DDPG and SAC of Stable-Baselines3 with HER learn of FetchPush in half an hour?
 
-Our layers, batch and hindsight, else its defaults, with one update a step: the two ran side by
-side. There are fewer than three seeds, for want of time.
+They have our layers, batch size and hindsight, else their defaults, with one update per step. The
+two ran at the same time. There are fewer than three seeds, for want of time.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,7 +1,7 @@
-"""What is Stable-Baselines3's SAC worth on two locomotion tasks? Beside `sac_locomotion`.
+"""How good is Stable-Baselines3's SAC on two locomotion tasks, compared with `sac_locomotion`?
 
-The same layers, batch, updates a step and random steps; each run took turns with one of ours on
-one core. Its return is that of the last evaluation, of 20 episodes.
+It has the same layers, batch size, updates per step and random steps; its runs alternated with ours
+on one core. The return is that of the last evaluation, of 20 episodes.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,16 +1,17 @@
-"""Do the skills of an ant part in the plane, and what are they worth to a task in it?
+"""Do the skills of an ant spread over the plane, and how useful are they for a task in it?
 
-Five skills told apart by x and y, 500 thousand steps in episodes of 100, a quarter update a step.
-The learned temperature of `cool` begins at 0.02, as chosen on seed 100. That of `skills` begins at
-1, as in the preset: it takes a quarter of the steps to fall, and nothing is learned meanwhile.
+Five skills are told apart by x and y, with 500 thousand steps in episodes of 100 and a quarter of
+an update per step. The learned temperature of `cool` starts at 0.02, as chosen on seed 100. That of
+`skills` starts at 1, as in the preset: it takes a quarter of the steps to decrease, and nothing is
+learned meanwhile.
 
 Then goals in the plane: a controller chooses among the frozen skills of `cool`, seed 240, every ten
-steps, for 200 thousand steps of the simulator. `sac` from scratch has as many, and `sac_counted`
-those of the skills as well.
+steps, for 200 thousand steps of the simulator. `sac` from scratch takes the same number of steps,
+and `sac_counted` takes those of the skills as well.
 
-`music_tf/Ant-v0` is Ant-v5 without contact forces and with x and y in front of its observation, as
-the task has them. Skills about 25 minutes a run on one core, the controller 4, `sac` 10, counted
-30. So three seeds of all take about five hours; those of `cool` come first.
+`music_tf/Ant-v0` is Ant-v5 without contact forces and with x and y at the start of its observation,
+as in the task. The skills take about 25 minutes per run on one core, the controller 4, `sac` 10,
+`sac_counted` 30. So three seeds of all take about five hours; those of `cool` come first.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -1,10 +1,10 @@
 """Are skills found in a box within a minute or two?
 
-`sac_diayn`, `sac_dads` and `sac_smerl` on the toy box. `dads` sees no places, only how they change:
-an episode of 5 steps ends before it has met a wall, where nothing changes whatever the skill. The
-target of `smerl` is 0.8 of the way to the wall.
+`sac_diayn`, `sac_dads` and `sac_smerl` on the toy box. `dads` sees changes of the position alone:
+episodes have 5 steps and end before a wall, where nothing changes for any skill. The target of
+`smerl` is 0.8 of the way to the wall.
 
-Half a minute to two minutes a run on one core, ten skills twice that: at most 30 minutes in all.
+Half a minute to two minutes per run on one core, ten skills twice that: at most 30 minutes in all.
 """
 
 from music_tf.tools.study import Condition, Study, Task

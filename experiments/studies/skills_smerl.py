@@ -1,21 +1,21 @@
-"""Does SMERL run in several ways at 0.9 of the return of `sac`, and do they outlive a fault?
+"""Does SMERL run in several ways at 0.9 of the return of `sac`, and does that help after a fault?
 
-300 thousand steps on the cheetah, a quarter update a step. The gate opens at a return of 3600, and
-rewards for skills count once. Chosen on seed 100, where `sac` came to 7169: with this gate skills
-are named in 0.60 of steps after 160 thousand and in 0.80 after 200. Nothing came by then of one at
-4500 with half the weight, nor of one at 3600 with 0.3 of it. Returns were alike, 4600 to 4700, also
-while no gate was open.
+300 thousand steps on the cheetah, with a quarter of an update per step. The gate opens at a return
+of 3600, and rewards for skills have weight 1. This was chosen on seed 100, where `sac` reached
+7169: with this gate, skills are recognised in 0.60 of steps after 160 thousand steps and in 0.80
+after 200 thousand. A gate at 4500 with half the weight, or at 3600 with 0.3 of it, had no effect by
+then. Returns were alike, 4600 to 4700, also before a gate opened.
 
-`closed` is what was tried first: a target of 6700, the mean of `sac` on seeds 100 and 101
-(`skills_smerl_target`), and a margin of a tenth. Seed 241 came to 5470, and its gate never opened.
-The other seeds of it were cut.
+`closed` was tried first: a target of 6700, the mean of `sac` on seeds 100 and 101
+(`skills_smerl_target`), and a margin of a tenth. Seed 241 reached 5470, and its gate never opened.
+Its other seeds were cancelled.
 
-The temperature is learned, as that of `sac` is. With 0.1 throughout, which the recipe had then,
-seed 240 came to 2266, where `sac` came to 5514. Seed 240 is left out, since it was looked at.
+The temperature is learned, as in `sac`. With a constant 0.1, as in the recipe at that time, seed
+240 reached 2266, where `sac` reached 5514. Seed 240 is left out, since it was looked at.
 
-About 12 minutes a run on one core.
+About 12 minutes per run on one core.
 
-Robustness is measured afterwards, joint after joint, the best skill against plain `sac`:
+Robustness is measured afterwards for each joint, the best skill against plain `sac`:
 
     runs=runs/studies/skills_smerl
     python -m experiments.broken_joints "$runs/smerl/*/seed*" "$runs/sac/*/seed*"

@@ -1,6 +1,6 @@
-"""What does plain `sac` return on the cheetah after 300 thousand steps? SMERL's target.
+"""What does plain `sac` return on the cheetah after 300 thousand steps, as SMERL's target?
 
-There are fewer than three seeds, for want of time: about 15 minutes a run on one core.
+There are fewer than three seeds, for want of time: about 15 minutes per run on one core.
 """
 
 from music_tf.tools.study import Condition, Study, Task

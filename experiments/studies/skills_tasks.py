@@ -1,11 +1,12 @@
-"""Does `sac_diayn` reach the log q that the PyTorch DIAYN shows after as many episodes?
+"""Does `sac_diayn` reach the log q of the PyTorch DIAYN after the same number of episodes?
 
-Its own preset, `diayn_torch`, on the tasks of that code; steps and updates come in turns of 50
-instead of one by one, which is faster and as many. `skill/log_likelihood_running` is the average
-that it logs: in sample, of the state before the action, over finished episodes. On
-MountainCarContinuous the prior is not subtracted, because a reward above 0 pays for never arriving.
+Its own preset, `diayn_torch`, on the tasks of that code; steps and updates alternate in turns of 50
+instead of one by one, which is faster and gives the same numbers of both.
+`skill/log_likelihood_running` is the average that the original logs: in sample, of the state before
+the action, over finished episodes. On MountainCarContinuous the prior is not subtracted, because
+with a positive reward it would pay to never arrive.
 
-There are fewer than three seeds a task, for want of time. An hour a run at most, on one core:
+There are fewer than three seeds per task, for want of time. At most an hour per run on one core:
 Hopper about 25 minutes, MountainCarContinuous 30 (its 200 episodes), BipedalWalker 60 (its extra is
 `box2d`), HalfCheetah 60. Four to five hours in all.
 """

@@ -1,8 +1,8 @@
-"""What does `--workers` do to learning, steps being equal?
+"""What is the effect of `--workers` on learning, for equal numbers of steps?
 
-A worker adds episodes to each cycle and rows to each update, and no update. So W workers take 192
-thousand steps of FetchPush in 96 / W epochs, and learn from them with as many times fewer, larger
-updates. On one core about six minutes a run with 4 workers, three with 32.
+A worker adds episodes to each cycle and rows to each update, but no update. So W workers take 192
+thousand steps of FetchPush in 96 / W epochs, with fewer and larger updates. On one core about six
+minutes per run with 4 workers, three with 32.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task

@@ -1,13 +1,13 @@
-"""Does a robot that was never given a goal bring a block where it is told?
+"""Does a robot that was trained without goals bring a block to a given place?
 
-FetchPush. METRA on the block's x and y begins as the actor of MUSIC that comes with the package
-(`push_sac`, 160 thousand steps) and trains for 56 thousand steps, in the first 8 thousand of which
-that actor plays and nothing learns (`sac_metra`, preset `laptop`). Without relabelling, replayed
-steps are seen under the condition that acted. Two controls say what the embedding is worth: x and y
-themselves, turned at random, and a network that stays as it starts. Both are paid about as much per
-metre as METRA at its end, 5 times 30 to 40. 200 goals of the environment, none of which training
-had. 3 to 5 minutes a run on one core. Settings were chosen on seeds 100 to 104; the scale of the
-controls was set before any of their runs, when seed 280 of METRA was known.
+FetchPush. METRA on the block's x and y starts from the package's MUSIC actor (`push_sac`, 160
+thousand steps) and trains for 56 thousand steps; in the first 8 thousand that actor plays and
+nothing is learned (`sac_metra`, preset `laptop`). Without relabelling, replayed steps keep the
+condition that acted. Two ablations measure the value of the embedding: x and y themselves under a
+random rotation, and a frozen random network. Both have about the reward per metre of METRA at its
+end, 5 times 30 to 40. Evaluation has 200 goals of the environment, of which training had none. 3 to
+5 minutes per run on one core. Settings were chosen on seeds 100 to 104; the scale of the ablations
+was set before any of their runs, when seed 280 of METRA was known.
 """
 
 from music_tf.tools.study import Condition, Study, Task
