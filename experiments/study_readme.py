@@ -29,7 +29,7 @@ _ALIKE = {
     SHOVE: SHOVE,
     RANDOM_SHOVE: RANDOM_SHOVE,
 }
-"""Policies that do the same beside every run of a task, with the labels of their rows."""
+"""Policies that are the same for every run of a task, with the titles of their rows."""
 _STAGES = 6
 """Columns of a table of `Study.followed`."""
 
@@ -61,7 +61,7 @@ def readme(name: str, results: Path = RESULTS) -> str:
 
 
 def _overview(groups: Sequence[Group], titles: Mapping[str, str]) -> str:
-    """Returns a row for each condition on a task, and for each policy that is alike beside all."""
+    """Returns a row for each condition on a task, and for each policy of `_ALIKE`."""
     rows = [[group.label, *(cell(group, metric) for metric in titles)] for group in groups]
     for policy, label in _ALIKE.items():
         cells = [_of_policy(policy, metric, groups) for metric in titles]

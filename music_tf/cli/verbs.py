@@ -179,8 +179,8 @@ class Evaluate(MeasuringVerb):
     how well the belief predicts the task, and whether a visit depends on other tasks."""
     zero_shot: Flag = False
     """Measure the share of the environment's goals that it reaches, none seen in training: by its
-    embedding (docs/distance.md), or by the skill that ends nearest. Where skills end is measured
-    first unless it is known, as by music-tf skills RUN."""
+    embedding (docs/distance.md), or by the skill that ends nearest. Unknown ends of skills are
+    measured first, as by music-tf skills RUN."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None
@@ -189,9 +189,9 @@ class Evaluate(MeasuringVerb):
     """A folder for the weights in --parts, small enough to commit: train --init-from takes it, and
     with actor and normalizer in it play, evaluate and load_policy do."""
     parts: str | None = None
-    """With --export: what to put there, as in actor,normalizer; with both of them an embedding that
-    leads to places goes along, and FOLDER/robot has the policy as one file of Python that needs
-    numpy alone."""
+    """With --export: what to put there, as in actor,normalizer; with both of them the folder also
+    gets an embedding for --reach, if any, and FOLDER/robot the policy as one file of Python that
+    needs numpy alone."""
     onnx: Path | None = None
     """An .onnx file for the policy with the normalisation of its inputs; needs the extra onnx."""
 
@@ -254,7 +254,7 @@ class Evaluate(MeasuringVerb):
         chosen = parse_parts(parts, parts_of(learns))
         policy = self._policy(run) if {"actor", "normalizer"} <= set(chosen) else None
         if policy is not None and isinstance(policy.embedding, Embedding):
-            chosen = tuple(dict.fromkeys((*chosen, PHI)))  # without it nothing leads to places
+            chosen = tuple(dict.fromkeys((*chosen, PHI)))  # for `reach`
         export_weights(weights_of(run), folder, chosen, stored)
         sys.stdout.write(f"written: {folder}\n")
         if policy is not None:

@@ -9,7 +9,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import gymnasium
 import numpy as np
@@ -23,6 +23,7 @@ from music_tf.envs.registry import INFO, EnvironmentInfo, descriptor_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
 from music_tf.types import EnvSpec, all_finite
 
+Found = TypeVar("Found")
 Reader: TypeAlias = Callable[[Any], Any]
 """A user's function that reads a number, or several [D], from an unwrapped environment."""
 _STEPS = 100
@@ -125,7 +126,7 @@ class Asked(dict[str, Any]):
         self.names[name] = None
         return name
 
-    def _with_all_noted(self, found: Any) -> Any:
+    def _with_all_noted(self, found: Found) -> Found:
         self.all_asked = True
         self.names |= dict.fromkeys(super().keys())
         return found

@@ -50,7 +50,7 @@ _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
 _LONGEST_WORDS = 80
 _PRACTISED = 20
-"""Episodes of each skill that show where it ends."""
+"""Episodes of each skill from which its end is measured."""
 
 
 class Beyond(NamedTuple):
@@ -172,7 +172,7 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
 
 
 def _practise_skills(loaded: LoadedRun) -> None:
-    """Measures where skills end, as `music-tf skills` does, if only that lacks to reach goals."""
+    """Measures the ends of skills, as `music-tf skills` does, if reaching goals needs only them."""
     saved, has_goals = loaded.saved, loaded.envs.spec.goal_dim > 0
     if saved.embedding is None and isinstance(saved.ends, str) and saved.zero_goals and has_goals:
         path = written_to(loaded, SKILLS_NAME)

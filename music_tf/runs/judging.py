@@ -243,8 +243,8 @@ def linearly_explained(conditions: Array, ends: Array) -> float:
 
     .. math:: R^2 = 1 - \min_{A, b} \sum_e |y_e - A z_e - b|^2 / \sum_e |y_e - \bar y|^2
 
-    Of conditions [E, K] and ends [E, D]. For one-hot conditions that is `variance_explained`.
-    Conditions dealt out at random explain K / (E - 1) in the mean. 0 where nothing varies.
+    For conditions [E, K] and ends [E, D]; with one-hot conditions it equals `variance_explained`.
+    If conditions have no effect, the expected share is K / (E - 1). 0 if nothing varies.
     """
     apart = ends.astype(np.float64) - ends.mean(axis=0, dtype=np.float64)
     inputs = np.column_stack([conditions, np.ones(len(conditions))]).astype(np.float64)
