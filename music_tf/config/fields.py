@@ -160,7 +160,7 @@ def describe_type(hint: Any) -> str:
 
 
 def describe_range(hint: Any) -> str:
-    """Returns type and range as a sentence; empty where the type alone says it all."""
+    """Returns type and range as a sentence; empty for a type without a range."""
     text = describe_type(hint)
     return f"{text[0].upper()}{text[1:]}." if _rules(hint) else ""
 

@@ -322,7 +322,7 @@ class IncrementalConfig(Settings):
         return bool(self.epochs)
 
     def of_each(self, skills: int) -> tuple[int, ...]:
-        """Returns the epochs of each of so many skills."""
+        """Returns the epochs of each skill, for a number of skills."""
         return self.epochs * skills if len(self.epochs) == 1 else self.epochs
 
 

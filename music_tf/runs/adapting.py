@@ -21,9 +21,9 @@ def measure_adaptation(
         The report, and columns of metrics.csv of our policy and of random actions (on evaluation
         tasks if these are visited). The report has for `test` and `train` the vector of each task
         with mean return and success by episode of a visit, means and standard errors over tasks,
-        and the returns of random actions. `full` needs both parts and adds `probe_r2`, the R^2 of a
-        linear probe of the belief after two and after all episodes, and `leak`, by how much visits
-        to a task change if another task is played beside it, which should be 0.
+        and the returns of random actions. `full` needs both parts. It adds `probe_r2`, the R^2 of a
+        linear probe of the belief after two and after all episodes, and `leak`, the change of a
+        visit if another task is played in the same batch; `leak` should be 0.
     """
     parts = adaptation.parts
     played = {part: adaptation.play(snapshot, part, visits) for part in parts}

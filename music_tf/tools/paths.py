@@ -25,7 +25,7 @@ WIDTH = 420
 _LONGEST_ROW, _LARGEST_PANEL = 840, 168
 """Most pixels across a row of several panels, and across each of them."""
 _ROW, _MANY, _LONG_ROW = 5, 20, 10
-"""Panels in a row; above so many panels, in a longer row."""
+"""Panels in a row; number of panels above which rows are longer; panels in such a row."""
 _MOST_PATHS = 100
 _MARGIN = 0.1
 """Margin around the support, or around the paths without one, in the unit of the environment."""
