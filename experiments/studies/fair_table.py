@@ -1,16 +1,16 @@
-"""What do ways of learning to move an object without a task give after equally many steps?
+"""How do methods that learn to move an object without a task compare at equal steps?
 
-FetchPush and FetchPickAndPlace, 160 thousand steps of each method's own, three seeds. Rows after
-MUSIC start from one run of `music` on the same seed, whose steps and minutes are counted, too; the
-agent of `disk` learns MUSIC as its first skill. On FetchPickAndPlace that is `disk_fetch`, which
-was cut at 25 minutes. Rows of the distance family see the place of the block alone, and its place
-and the embedding that never learns are paid about as much per metre as METRA at its end. Their
-first 8 thousand steps are played without learning. A goal is reached by the direction that leads
-there, or by the skill that ends nearest; methods with a single behaviour have none.
+FetchPush and FetchPickAndPlace, 160 thousand steps of each method, three seeds. Methods after MUSIC
+start from the run of `music` on the same seed and count its steps and minutes as well; the agent of
+`disk` learns MUSIC as its first skill. On FetchPickAndPlace that is `disk_fetch`, which was stopped
+at 25 minutes. Methods of the distance family see the position of the block alone. Their ablations,
+the position itself and a frozen random network, have about the reward per metre of METRA at its
+end. In their first 8 thousand steps nothing is learned. A goal is reached by a direction in the
+embedding, or by the skill that ends nearest; a method with a single behaviour cannot reach goals.
 
 No setting was chosen for this table: each method has its preset. Those of MUSIC were chosen on
 seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 of FetchPush, those of CAI, CSD
-and LSD on none. About 10 minutes a run and 3 for its measurement on one core, 17 hours in all.
+and LSD on none. About 10 minutes per run and 3 for its evaluation on one core, 17 hours in all.
 """
 
 from music_tf.tools.study import Condition, Study, Task
