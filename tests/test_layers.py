@@ -23,14 +23,7 @@ STAGES = [
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 STANDARD_LIBRARY_ONLY = (
-    "errors",
-    "files",
-    "hints",
-    "process",
-    "config",
-    "recipes",
-    "reading",
-    "tools/doctor",
+    *("errors", "files", "hints", "process", "config", "recipes", "reading", "tools/doctor"),
 )
 
 

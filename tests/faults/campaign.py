@@ -204,15 +204,8 @@ def requeued(job: Queued, disturbance: Callable[[], None], allowed: int, note: s
 
 
 CAMPAIGNS = {
-    "F1": kills,
-    "F3": exits,
-    "F5": stops,
-    "F7": launchers,
-    "F20": slow_rank,
-    "F22": soak,
-    "F24": storm,
-    "F27": lost_hosts,
-    "F28": slurm,
+    **{"F1": kills, "F3": exits, "F5": stops, "F7": launchers, "F20": slow_rank, "F22": soak},
+    **{"F24": storm, "F27": lost_hosts, "F28": slurm},
 }
 
 

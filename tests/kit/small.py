@@ -64,13 +64,8 @@ LEARNED_PRIOR = paying(
 )
 ALL = {"her": HER, "music": MUSIC, "sac": SAC, "soft": SOFT, "everything": EVERYTHING}
 OPTIONS = {
-    "env_id": PUSH,
-    "cycles": 2,
-    "updates": 3,
-    "workers": 2,
-    "rollouts": 2,
-    "agent": {"hidden_sizes": (16, 16)},
-    "replay": {"batch_size": 16},
+    **{"env_id": PUSH, "cycles": 2, "updates": 3, "workers": 2, "rollouts": 2},
+    **{"agent": {"hidden_sizes": (16, 16)}, "replay": {"batch_size": 16}},
     "evaluation": {"episodes": 4},
 }
 """What `music_tf.train` takes for an epoch of 240 steps."""

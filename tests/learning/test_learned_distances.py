@@ -17,23 +17,11 @@ from tests.kit.small import go_on
 pytestmark = pytest.mark.slow
 
 SETTINGS = {
-    "env_id": "Plane-v0",
-    "seed": 0,
-    "workers": 1,
-    "rollouts": 4,
-    "cycles": 30,
-    "updates": 40,
-    "epochs": 4,
-    "agent.hidden_sizes": (64, 64),
-    "agent.actor_learning_rate": 1e-3,
-    "agent.critic_learning_rate": 1e-3,
-    "agent.temperature_learning_rate": 1e-3,
-    "agent.temperature": 0.1,
-    "agent.discount": 0.98,
-    "collect.steps": None,
-    "collect.random_steps": 1000,
-    "collect.updates_per_step": None,
-    "distance.columns": (0, 1),
+    **{"env_id": "Plane-v0", "seed": 0, "workers": 1, "rollouts": 4, "cycles": 30, "updates": 40},
+    **{"epochs": 4, "agent.hidden_sizes": (64, 64), "agent.actor_learning_rate": 1e-3},
+    **{"agent.critic_learning_rate": 1e-3, "agent.temperature_learning_rate": 1e-3},
+    **{"agent.temperature": 0.1, "agent.discount": 0.98, "collect.steps": None},
+    **{"collect.random_steps": 1000, "collect.updates_per_step": None, "distance.columns": (0, 1)},
     "evaluation.episodes": 40,
 }
 """24,000 steps, an update after every five."""

@@ -18,20 +18,10 @@ OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"skill": 1}}])
 CONFIG = with_fields(
     resolve("sac_disk"),
     {
-        "skills": 2,
-        "epochs": 2,
-        "incremental.epochs": (1,),
-        "incremental.collected": 2,
-        "cycles": 2,
-        "updates": 2,
-        "collect.steps": 20,
-        "agent.hidden_sizes": (8,),
-        "replay.batch_size": 16,
-        "replay.capacity": 300,
-        "disk.rows": 32,
-        "disk.own_episodes": 3,
-        "evaluation.episodes": 2,
-        "env.changes": OPENS,
+        **{"skills": 2, "epochs": 2, "incremental.epochs": (1,), "incremental.collected": 2},
+        **{"cycles": 2, "updates": 2, "collect.steps": 20, "agent.hidden_sizes": (8,)},
+        **{"replay.batch_size": 16, "replay.capacity": 300, "disk.rows": 32},
+        **{"disk.own_episodes": 3, "evaluation.episodes": 2, "env.changes": OPENS},
     },
 )
 

@@ -191,19 +191,10 @@ def test_control_that_was_learned_first_acts_as_skill_0_while_later_skills_are_l
     config = with_fields(
         resolve("sac_disk_music", env_id=small.PUSH),
         {
-            "skills": 3,
-            "epochs": 4,
-            "incremental.epochs": (2, 1, 1),
-            "incremental.collected": 2,
-            "workers": 1,
-            "rollouts": 2,
-            "cycles": 2,
-            "updates": 3,
-            "agent.hidden_sizes": (8, 8),
-            "replay.batch_size": 16,
-            "music.hidden_size": 8,
-            "music.trajectories": 4,
-            "evaluation.episodes": 2,
+            **{"skills": 3, "epochs": 4, "incremental.epochs": (2, 1, 1)},
+            **{"incremental.collected": 2, "workers": 1, "rollouts": 2, "cycles": 2, "updates": 3},
+            **{"agent.hidden_sizes": (8, 8), "replay.batch_size": 16, "music.hidden_size": 8},
+            **{"music.trajectories": 4, "evaluation.episodes": 2},
         },
     )
     trainer = build_trainer(config, Communicator(alone=True))

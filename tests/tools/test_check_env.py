@@ -16,26 +16,9 @@ from tests.kit.odd import ODD
 from tests.kit.tidying import TIDYING
 
 NAMES = [
-    "goal keys",
-    "actions",
-    "episode length",
-    "observations",
-    "rewards",
-    "fresh arrays",
-    "constant goal",
-    "goal met",
-    "goal apart",
-    "reward",
-    "other goal",
-    "batched reward",
-    "success",
-    "corners",
-    "reset",
-    "settable goal",
-    "goal set",
-    "inputs",
-    "columns",
-    "world",
+    *("goal keys", "actions", "episode length", "observations", "rewards", "fresh arrays"),
+    *("constant goal", "goal met", "goal apart", "reward", "other goal", "batched reward"),
+    *("success", "corners", "reset", "settable goal", "goal set", "inputs", "columns", "world"),
     "next",
 ]
 

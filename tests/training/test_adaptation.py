@@ -162,18 +162,10 @@ def test_metrics_name_returns_and_successes_by_how_many_episodes_were_seen():
     metrics = evaluation.metrics(told, known._replace(returns=known.returns + 10.0))
     named = {name: value for name, value in metrics.items() if "_r2" not in name}
     assert named == {
-        "eval/return": 3.0,
-        "eval/length": 5.0,
-        "adapt/return_prior": 0.0,
-        "adapt/return_1": 1.0,
-        "adapt/return_2": 2.0,
-        "adapt/return_last": 3.0,
-        "adapt/success_prior": 0.0,
-        "adapt/success_1": 0.25,
-        "adapt/success_2": 0.5,
-        "adapt/success_last": 0.75,
-        "adapt/train_return": 13.0,
-        "adapt/variance": 0.25,
+        **{"eval/return": 3.0, "eval/length": 5.0, "adapt/return_prior": 0.0},
+        **{"adapt/return_1": 1.0, "adapt/return_2": 2.0, "adapt/return_last": 3.0},
+        **{"adapt/success_prior": 0.0, "adapt/success_1": 0.25, "adapt/success_2": 0.5},
+        **{"adapt/success_last": 0.75, "adapt/train_return": 13.0, "adapt/variance": 0.25},
     }
     later = evaluation._replace(config=small(tasks__explore=2, tasks__adapt=2))
     assert "adapt/return_1" not in later.metrics(told, known)  # that episode still explores
