@@ -60,8 +60,7 @@ def reach(comm, lag):
     return trainer
 
 
-def named_replay(prefix, rows_by_worker):
-    """Replay rows under names such as `first/3/action`."""
+def named_replay(prefix, rows_by_worker):  # replay rows under names such as `first/3/action`
     return {
         f"{prefix}/{worker}/{name}": array
         for worker, rows in rows_by_worker.items()
@@ -86,8 +85,7 @@ def disturbed(trainer, comm):
     return texts
 
 
-def initial_with_other_seeds(comm):
-    """Initial weights and targets where each rank has another seed."""
+def initial_with_other_seeds(comm):  # initial weights and targets where each rank has another seed
     from music_tf.training.build import build_trainer
 
     trainer = build_trainer(dataclasses.replace(CONFIG, seed=100 + comm.rank), comm)
@@ -101,8 +99,7 @@ def learners(comm):
     return {"rank": group.rank, "size": group.size, "total": total, "root": group.is_root}
 
 
-def main(folder):
-    """Runs all of it."""
+def main(folder):  # runs all of it
     comm = Communicator()
     trainer, metrics = train(comm)
     trainer.update.check_equal()

@@ -18,8 +18,7 @@ RANK = "1"
 CYCLE = 5
 
 
-def strike(way):
-    """Hooks into what an actor does with an order."""
+def strike(way):  # hooks into what an actor does with an order
     order_in, act, body_of = acting_rank.order_in, Snapshot.act, acting_rank.body_of
     left = {"cycles": 0, "strikes": 1}
 

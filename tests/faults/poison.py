@@ -80,15 +80,13 @@ def poisoned(owner, name, before, after, calls):
     return lambda: setattr(owner, name, original)
 
 
-def calls_in(cycle, way):
-    """The number of the first call of a way in a cycle, cycles counted from 1."""
+def calls_in(cycle, way):  # the number of the first call of a way in a cycle, cycles counted from 1
     a_cycle = {"action": 30, "gradient": CONFIG.updates, "normalizer": 2}.get(way, 1)
     evaluations = 30 * 2 if way == "action" else 0  # rank 1 plays 2 of 5 episodes
     return (cycle - 1) * a_cycle + evaluations * ((cycle - 1) // CONFIG.cycles) + 1
 
 
-def train(path, comm):
-    """Trains and returns the exit code and the message."""
+def train(path, comm):  # trains and returns the exit code and the message
     try:
         run_session(command_of(CONFIG, path, recipe="ddpg_music"), comm=comm)
     except MusicError as fault:

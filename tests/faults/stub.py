@@ -145,8 +145,7 @@ class Fault:  # strikes one rank from one call of one phase on, or at that call 
         self._mark = mark
         self._once = once
 
-    def install(self):
-        """Hooks into the functions of the library that a phase consists of."""
+    def install(self):  # hooks into the functions of the library that a phase consists of
         from music_tf.envs import lockstep
         from music_tf.runs import progress
         from music_tf.storage import checkpoint
@@ -173,8 +172,7 @@ class Fault:  # strikes one rank from one call of one phase on, or at that call 
 
         setattr(owner, name, struck)
 
-    def arm(self, phase, arguments=()):
-        """Strikes if this is the phase, the rank and the call."""
+    def arm(self, phase, arguments=()):  # strikes if this is the phase, the rank and the call
         if phase != self._phase or self._rank not in (-1, launched_rank()):
             return
         self._left -= 1
@@ -190,25 +188,21 @@ def _raise(*_):
     raise RuntimeError("a fault was injected")
 
 
-def _grow(*_):
-    """Asks for more memory than the process may have."""
+def _grow(*_):  # asks for more memory than the process may have
     resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
     np.ones(2**40)
 
 
-def _one_ulp(learning):
-    """Moves one weight by the smallest step there is."""
+def _one_ulp(learning):  # moves one weight by the smallest step there is
     flat = learning.parameters.value
     flat[3] = np.nextafter(flat[3], np.float32(np.inf))
 
 
-def _bad(learning):
-    """Makes one weight no number."""
+def _bad(learning):  # makes one weight no number
     learning.parameters.value[3] = np.nan
 
 
-def _day(sign):
-    """Sets this process's wall clock a day forth or back."""
+def _day(sign):  # sets this process's wall clock a day forth or back
     now = time.time
 
     def jump(*_):

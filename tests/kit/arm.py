@@ -46,8 +46,7 @@ class Arm(gymnasium.Env[Any, Any]):
                 self.disc = self.tip() + away / max(distance, 1e-6) * _REACH
         return self.observe(), 0.0, False, False, {}
 
-    def render(self):
-        """A grey picture."""
+    def render(self):  # a grey picture
         return np.full((64, 64, 3), 128, np.uint8)
 
 

@@ -5,8 +5,7 @@ import keras
 HERE = __name__
 
 
-def rowwise(row_dim, outputs, sizes, seed):
-    """Each row speaks for itself, as with the encoder mlp."""
+def rowwise(row_dim, outputs, sizes, seed):  # each row speaks for itself, as with the encoder mlp
     rows = keras.Input([None, row_dim])
     hidden = keras.layers.Dense(sizes[0], "tanh", kernel_initializer=_kernel(seed))(rows)
     return keras.Model(rows, keras.layers.Dense(outputs, name="said")(hidden))
@@ -20,43 +19,37 @@ def pooled(row_dim, outputs, sizes, seed):
     return keras.Model(rows, keras.layers.Dense(outputs, name="said")(mean))
 
 
-def recurrent(row_dim, outputs, sizes, seed):
-    """One state says all."""
+def recurrent(row_dim, outputs, sizes, seed):  # one state says all
     rows = keras.Input([None, row_dim])
     last = keras.layers.LSTM(sizes[-1], kernel_initializer=_kernel(seed))(rows)
     said = keras.layers.Dense(outputs, name="said")(last)
     return keras.Model(rows, keras.layers.Reshape([1, outputs])(said))
 
 
-def nested(row_dim, outputs, sizes, seed):
-    """Two layers are a model of their own."""
+def nested(row_dim, outputs, sizes, seed):  # two layers are a model of their own
     inner = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(outputs)])
     rows = keras.Input([None, row_dim])
     return keras.Model(rows, inner(rows))
 
 
-def flat(row_dim, outputs, sizes, seed):
-    """Forgets the axis of what M parts say."""
+def flat(row_dim, outputs, sizes, seed):  # forgets the axis of what M parts say
     rows = keras.Input([None, row_dim])
     last = keras.layers.GlobalAveragePooling1D()(rows)
     return keras.Model(rows, keras.layers.Dense(outputs)(last))
 
 
-def narrow(row_dim, outputs, sizes, seed):
-    """Says too little."""
+def narrow(row_dim, outputs, sizes, seed):  # says too little
     rows = keras.Input([None, row_dim])
     return keras.Model(rows, keras.layers.Dense(outputs - 1)(rows))
 
 
-def running(row_dim, outputs, sizes, seed):
-    """Keeps statistics that nothing would save."""
+def running(row_dim, outputs, sizes, seed):  # keeps statistics that nothing would save
     rows = keras.Input([None, row_dim])
     hidden = keras.layers.BatchNormalization()(rows)
     return keras.Model(rows, keras.layers.Dense(outputs)(hidden))
 
 
-def weightless(row_dim, outputs, sizes, seed):
-    """Has nothing to learn."""
+def weightless(row_dim, outputs, sizes, seed):  # has nothing to learn
     rows = keras.Input([None, row_dim])
     return keras.Model(rows, keras.layers.Lambda(lambda given: given[..., :outputs])(rows))
 
@@ -65,8 +58,7 @@ def nothing(row_dim, outputs, sizes, seed):
     """Returns no model."""
 
 
-def failing(row_dim, outputs, sizes, seed):
-    """Fails."""
+def failing(row_dim, outputs, sizes, seed):  # fails
     raise ZeroDivisionError("in the encoder")
 
 

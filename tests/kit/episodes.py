@@ -44,11 +44,9 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
     )
 
 
-def places(batch):
-    """The numbers of the episodes that transitions come from, and their times."""
+def places(batch):  # the numbers of the episodes that transitions come from, and their times
     return np.divmod(np.round(batch.observation[..., 0]).astype(int), 100)
 
 
-def goal_reward(achieved, desired, extras):
-    """0 where the goals are equal, else -1."""
+def goal_reward(achieved, desired, extras):  # 0 where the goals are equal, else -1
     return np.where((achieved == desired).all(axis=-1), 0.0, -1.0)

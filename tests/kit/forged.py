@@ -9,8 +9,7 @@ import numpy as np
 from music_tf.storage.checkpoint import MANIFEST, seal
 
 
-def reseal(folder, change):
-    """Changes what the manifest of a checkpoint says."""
+def reseal(folder, change):  # changes what the manifest of a checkpoint says
     content = json.loads((folder / MANIFEST).read_bytes())["content"]
     change(content)
     (folder / MANIFEST).write_bytes(seal(content))
@@ -22,8 +21,7 @@ def saved_array(array, **options):
     return file.getvalue()
 
 
-def archived(members, compression=zipfile.ZIP_STORED):
-    """The bytes of an archive of files by name."""
+def archived(members, compression=zipfile.ZIP_STORED):  # the bytes of an archive of files by name
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, data in members.items():

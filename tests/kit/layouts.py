@@ -26,14 +26,12 @@ OTHERS = (
 """What may stand beside point and disc in a layout that is drawn."""
 
 
-def columns(groups, name):
-    """Returns the columns of a group."""
+def columns(groups, name):  # the columns of a group
     first = sum(SIZES[group] for group in groups[: groups.index(name)])
     return tuple(range(first, first + SIZES[name]))
 
 
-def random_groups(random):
-    """Returns point, disc and some others in any order."""
+def random_groups(random):  # point, disc and some others in any order
     count = random.integers(0, len(OTHERS) + 1)
     groups = ["point", "disc", *random.choice(OTHERS, count, replace=False).tolist()]
     return [groups[one] for one in random.permutation(len(groups))]

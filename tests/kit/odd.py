@@ -82,8 +82,7 @@ class Odd(gymnasium.Env[Any, Any]):
 
 
 @pytest.fixture
-def odd(monkeypatch):
-    """The class behind `Odd-v0`; set its attribute `fault` to make it misbehave."""
+def odd(monkeypatch):  # the class behind `Odd-v0`; set its attribute `fault` to make it misbehave
     gymnasium.register(id=ODD, entry_point=Odd, max_episode_steps=8)
     for name in ("built", "fault", "at_step", "low", "high"):
         monkeypatch.setattr(Odd, name, getattr(Odd, name))

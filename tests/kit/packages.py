@@ -97,8 +97,7 @@ MODULES = {
 }
 
 
-def stand_in(name):
-    """The module of this name, with what the wrappers use of it."""
+def stand_in(name):  # the module of this name, with what the wrappers use of it
     module = types.ModuleType(name)
     vars(module).update(MODULES[name])
     return module

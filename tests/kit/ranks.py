@@ -11,7 +11,6 @@ class Beside(Communicator):
         self.rank, self.size = rank, 1 + len(others)
         self.others, self.asked = others, []
 
-    def allgather(self, value):
-        """Gives what all ranks say; `asked` keeps what this one said."""
+    def allgather(self, value):  # gives what all ranks say; `asked` keeps what this one said
         self.asked.append(value)
         return [value, *(other(value) for other in self.others)]

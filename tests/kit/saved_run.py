@@ -39,16 +39,14 @@ def save_checkpoint(path, trainer, epoch=1):
     )
 
 
-def damage(path, label):
-    """Flips the last bit of a checkpoint's arrays."""
+def damage(path, label):  # flips the last bit of a checkpoint's arrays
     file = path / "checkpoints" / label / "state.npz"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
 
 
-def load_weights(path):
-    """Arrays and meta values of the newest checkpoint in a folder."""
+def load_weights(path):  # arrays and meta values of the newest checkpoint in a folder
     found = newest_weights(path)
     return found.arrays, found.meta
 

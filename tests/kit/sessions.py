@@ -31,8 +31,7 @@ def run_session(command, heritage=None, comm=None, episodes=4, callbacks=(), gpu
 
 
 @contextlib.contextmanager
-def stop_asked(looks):
-    """Lets a run find the signal to stop from its look number `looks` on."""
+def stop_asked(looks):  # lets a run find the signal to stop from its look number `looks` on
     seen = itertools.count(1)
     with mock.patch.object(session, "stop_requested", side_effect=lambda: next(seen) >= looks):
         yield

@@ -17,8 +17,7 @@ NETWORK = {"hidden_sizes": (16, 16)}
 BATCHES = {"batch_size": 32, "capacity": 3000}
 
 
-def paying(config, *terms, **changes):
-    """The configuration with these reward terms, in this order."""
+def paying(config, *terms, **changes):  # the configuration with these reward terms, in this order
     return dataclasses.replace(config, rewards={term.name: term for term in terms}, **changes)
 
 
@@ -77,14 +76,12 @@ def trainer_of(config=BASE, **changes):
     return build_trainer(dataclasses.replace(config, **changes), Communicator())
 
 
-def go_on(done):
-    """What a run without signals answers after each cycle."""
+def go_on(done):  # what a run without signals answers after each cycle
     del done
     return False
 
 
-def replay_state(trainer):
-    """Copies of all filled replay rows, by worker and name."""
+def replay_state(trainer):  # copies of all filled replay rows, by worker and name
     return {
         worker: {name: array[: shard.size].copy() for name, array in shard.arrays.items()}
         for worker, shard in trainer.replay.shards.items()

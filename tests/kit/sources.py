@@ -6,8 +6,7 @@ import pathlib
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def imported_modules(source):
-    """Names every module that `source` imports, also inside functions."""
+def imported_modules(source):  # names every module that `source` imports, also inside functions
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -17,6 +16,5 @@ def imported_modules(source):
                 yield f"{node.module}.{alias.name}"
 
 
-def imported_packages(source):
-    """Names the outermost packages of these."""
+def imported_packages(source):  # names the outermost packages of these
     return {name.split(".")[0] for name in imported_modules(source)}

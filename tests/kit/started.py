@@ -26,8 +26,7 @@ def environment(mode):
     return {**os.environ, **extra}
 
 
-def start(*words, how=ALONE, mode="", sessions=()):
-    """Returns a running `music-tf WORDS`."""
+def start(*words, how=ALONE, mode="", sessions=()):  # a running `music-tf WORDS`
     return subprocess.Popen(
         [*how, "-m", "music_tf", *words],
         cwd=ROOT,
@@ -45,8 +44,7 @@ def ended(*program, **options):
     return subprocess.run(list(map(str, program)), check=False, **given)
 
 
-def python(code, *words, **options):
-    """The same of a process that runs this code."""
+def python(code, *words, **options):  # the same of a process that runs this code
     return ended(sys.executable, "-c", code, *words, **options)
 
 

@@ -32,20 +32,17 @@ def context(split=None, columns=(), skills=1, scale=None, seed=0, same=(), **inf
     )
 
 
-def made_transition(**fields):
-    """A minibatch that has these fields and nothing else."""
+def made_transition(**fields):  # a minibatch that has these fields and nothing else
     return Transition(*[None] * len(Transition._fields))._replace(**fields)
 
 
-def transitions(before, after):
-    """Transitions between observations [W, B, O]."""
+def transitions(before, after):  # transitions between observations [W, B, O]
     return made_transition(
         observation=tf.constant(before, tf.float32), next_observation=tf.constant(after, tf.float32)
     )
 
 
-def weights_of(term, seed=None):
-    """Its initial weights, or random ones."""
+def weights_of(term, seed=None):  # its initial weights, or random ones
     layout = Layout(term.networks)
     flat = layout.initial()
     if seed is not None:

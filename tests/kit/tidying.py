@@ -60,18 +60,15 @@ class Tidying(gymnasium.Env[Any, Any]):
         return observation | {"observation": observation["observation"][_ORDER]}
 
 
-def disc(environment):
-    """Where the disc is, read from the simulator."""
+def disc(environment):  # where the disc is, read from the simulator
     return environment.inner._observe()["achieved_goal"]
 
 
-def pair(environment):
-    """Numbers of two axes."""
+def pair(environment):  # numbers of two axes
     return np.zeros((2, 2))
 
 
-def broken(environment):
-    """Reads what is not there."""
+def broken(environment):  # reads what is not there
     return environment.sensors
 
 

@@ -1,8 +1,7 @@
 """Mistyped names."""
 
 
-def typos(names):
-    """Yields (typo, name): a letter left out, swapped, put in or replaced."""
+def typos(names):  # (typo, name): a letter left out, swapped, put in or replaced
     for name in names:
         for at in range(len(name)):
             before, here, after = name[:at], name[at : at + 1], name[at + 1 :]
