@@ -99,7 +99,7 @@ def learners(comm):
     return {"rank": group.rank, "size": group.size, "total": total, "root": group.is_root}
 
 
-def main(folder):  # runs all of it
+def main(folder):
     comm = Communicator()
     trainer, metrics = train(comm)
     trainer.update.check_equal()
