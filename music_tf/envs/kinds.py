@@ -133,25 +133,26 @@ def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Ro
         (Kind.OBJECT, touched),
         (Kind.MOVER, alone > _RARE),
         (Kind.SETTLE, np.concatenate(quiet).any(axis=0)),
-        (Kind.REST, scale > 0.0),
     ]
-    return [next(kind for kind, holds in rules if holds[c]) for c in range(len(scale))]
+    columns = range(len(scale))
+    return [next((kind for kind, holds in rules if holds[c]), Kind.REST) for c in columns]
 
 
-def one_sided(branches: Iterable[Branch]) -> Rows:
-    """Returns 0 for columns with which an opposite action does the opposite, 1 if nothing, [O]."""
+def one_sided(branches: Sequence[Branch]) -> Rows:
+    """Returns 0 for columns that an opposite action moves the opposite way, 1 for the same, [O]."""
     effects: dict[int, list[Rows]] = {}
     for one in branches:
         if one.at_random and len(one.apart()):
             effects.setdefault(one.number, []).append(one.apart()[:_SOON][-1])
-    both = np.array([pair for pair in effects.values() if len(pair) == 2])  # noqa: PLR2004
+    pairs = [pair for pair in effects.values() if len(pair) == 2]  # noqa: PLR2004
+    both = np.reshape(pairs, (-1, 2, branches[0].rows.shape[1]))
     total = np.abs(both).sum(axis=(0, 1))
     share: Rows = np.abs(both.sum(axis=1)).sum(axis=0) / np.maximum(total, 1e-300)
     return share
 
 
 def velocities(branches: Iterable[Branch]) -> dict[int, str]:
-    """Returns columns that go along with the change of another one that does not with theirs."""
+    """Returns columns that follow the change of another one, more than that one follows theirs."""
     long = [one.rows for one in branches if len(one.rows) > 3]  # noqa: PLR2004
     here = np.concatenate([rows[1:-1] for rows in long])
     before = np.concatenate([rows[1:-1] - rows[:-2] for rows in long])
@@ -198,14 +199,14 @@ def rotations(states: Rows, kinds: Sequence[Kind]) -> dict[int, str]:
 
 
 def differences(states: Rows, kinds: Sequence[Kind], scale: Rows) -> dict[tuple[int, int], int]:
-    """Returns columns that are a thing's place minus one of the robot's, by both of these.
+    """Returns columns that are a thing's place minus one of the robot's, or the opposite, by both.
 
-    The difference answers at once as the place does. Nothing here tells which is which: so each of
-    them stands in the place of the other, too.
+    Such a difference answers the action as the robot's place does, and the thing's place is their
+    sum. Which of the two is the place remains open: each is found as the other's difference.
     """
     robots = [c for c, kind in enumerate(kinds) if kind == Kind.ROBOT]
-    still = (Kind.ROBOT, Kind.CONSTANT, Kind.NOISE)
-    things = [c for c, kind in enumerate(kinds) if kind not in still]
+    others = (Kind.ROBOT, Kind.CONSTANT, Kind.NOISE)
+    things = [c for c, kind in enumerate(kinds) if kind not in others]
     if len(robots) + len(things) > _MANY:
         return {}
     some = states[np.random.default_rng(0).permutation(len(states))[:300]]
