@@ -385,12 +385,26 @@ class Tuner:
             study.stop()
 
     def _checked(self, values: Mapping[str, Any], name: str, seed: int) -> float:
-        if self._stop.is_set():
-            return math.nan
         folder = self._search.check_folder(name, values, seed)
-        score = self._trained(values, seed, folder, lambda *_: False)
+        with self._alone_in(folder) as alone:
+            if not alone:
+                return math.nan
+            score = self._trained(values, seed, folder, lambda *_: False)
         self._say(f"{name}, seed {seed}: {math.nan if score is None else score:.4g}")
         return math.nan if score is None else score
+
+    @contextmanager
+    def _alone_in(self, folder: Path) -> Iterator[bool]:
+        """Waits until no other process of the study trains in a directory; False after a stop."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+            while not self._stop.is_set():
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(_POLL_SECONDS)
+            yield not self._stop.is_set()
 
     def _trained(
         self,

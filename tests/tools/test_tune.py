@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -197,7 +198,7 @@ def test_the_preset_is_the_first_trial_and_seeds_follow_each_other(root, trainer
     tuner = tune.Tuner(search(), lambda text: None, trainer())
     tuner.work(4, 1, math.inf)
     assert (root / "tune/FetchReach-v4_ddpg_her/study.db").exists()
-    assert next(iter(seen(tmp_path))) == (0.2, 100)
+    assert seen(tmp_path)[0] == [0.2, 100]
     assert [trial.user_attrs["seed"] for trial in tuner.study.trials] == [100, 101, 100, 101]
     assert tuner.study.best_value >= 1.0 - 0.1**2 - 1e-9
 
@@ -220,6 +221,16 @@ def test_what_was_found_is_compared_with_the_preset_on_other_seeds(root, trainer
         "on seeds of its own the preset is better; this line trains with it",
         "music-tf train ddpg_her --env-id FetchReach-v4",
     ]
+
+
+def test_processes_that_compare_at_once_train_each_run_once(root, trainer, tmp_path):
+    def checked(_):
+        tuner = tune.Tuner(search(), lambda text: None, trainer(0.2))
+        return tuner._checked({"exploration.noise": 0.3}, "found", 200)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(checked, range(2))) == [pytest.approx(1.0)] * 2
+    assert seen(tmp_path) == [[0.3, 200]]
 
 
 def test_another_process_goes_on_with_the_trials_that_are_missing(root, trainer, tmp_path):
@@ -357,7 +368,7 @@ def test_only_trials_that_ended_are_counted(root, trainer):
     tuner.study.tell(tuner.study.ask(), state=optuna.trial.TrialState.FAIL)
     tuner.study.enqueue_trial({"exploration.noise": 0.35})
     assert len(tuner.study.trials) == 3
-    assert tune.summary(search(), tuner, {})[0].startswith("1 trials, best score")
+    assert tune.summary(search(), tuner, {})[0].startswith("1 trial, best score")
 
 
 def test_a_trial_is_held_until_the_study_knows_its_score(root, trainer):
