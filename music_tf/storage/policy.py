@@ -282,7 +282,6 @@ class AdaptivePolicy(SavedPolicy):
         """The rows from which the belief is inferred, [N, C], one per step: see `context_rows`."""
         return self._context
 
-    @property
     def networks(self) -> dict[str, Mapping[str, Array]]:
         """Weights of actor and encoder by name."""
         return {"actor": self.snapshot.weights, "encoder": self.snapshot.encoder}
@@ -377,9 +376,10 @@ class AdaptivePolicy(SavedPolicy):
 
     def _rows(self, episode: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]) -> Array:
         """Returns the rows of an episode for the encoder, [T, C]."""
-        if len(episode) != 3:  # noqa: PLR2004
+        if not isinstance(episode, tuple | list) or len(episode) != 3:  # noqa: PLR2004
             raise ValueError(
-                f"episodes: expected observations, actions and rewards of each, got {len(episode)}"
+                "episodes: expected observations, actions and rewards of each, got "
+                f"{len(episode)} in a {type(episode).__name__}"
             )
         observed = np.atleast_2d(_numbers("observations", episode[0], self.observation_dim))
         actions = np.atleast_2d(_numbers("actions", episode[1], self.action_dim))

@@ -225,12 +225,16 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     assert agent.belief.variance.tolist() == [1.0] * 3
     np.testing.assert_array_equal(agent.begin_episode(1), first)
     assert agent.sizes("encoder") == (5, 6)
-    assert (agent.sizes("actor"), set(agent.networks)) == ((5, 2), {"actor", "encoder"})
+    assert (agent.sizes("actor"), set(agent.networks())) == ((5, 2), {"actor", "encoder"})
 
 
 @cases(("given", "text"), 
         ([], "episodes: expected at least one, got none"),
         ([episodes()[0][:2]], "expected observations, actions and rewards of each, got 2"),
+        (
+            [dict(zip(("observations", "actions", "rewards"), episodes()[0], strict=True))],
+            "observations, actions and rewards of each, got 3 in a dict",
+        ),
         (
             [(np.zeros((6, 3)), *episodes()[0][1:])],
             r"observations: expected numbers of shape \[2\]",
