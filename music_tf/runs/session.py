@@ -103,7 +103,8 @@ def learn(
                 session = Session(command, ranks, directory, draw, listeners)
                 session.begin(heritage)
             except (UsageError, EnvironmentFault, Stopped) as fault:
-                cure = f"to go on:\n{_resuming(command, path, comm.size)}"
+                same = "no setting has changed yet; to go on:"
+                cure = f"{same}\n{_resuming(command, path, comm.size)}"
                 if not command.resume:
                     directory.discard()
                     cure = "nothing is saved yet: start it anew"
@@ -167,6 +168,7 @@ class Session:
                     _LOGGER.warning("%s", note)
             self._trainer.start_from(heritage.arrays)  # the source is not needed from here on
             self._make_sure_it_is_saved()
+        fail_together(directory.keep_record, comm)
         self._writer = self._opened_writer(command.resume)
 
     def _build(self) -> None:

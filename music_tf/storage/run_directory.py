@@ -120,9 +120,19 @@ def _parent(command: "TrainCommand") -> Path:
 class RunDirectory:
     """A run directory in use by this job; `open_run` makes one."""
 
-    def __init__(self, path: Path, comm: "Communicator", lock: RunLock | None) -> None:
-        """Starts this rank's log; the root holds the lock, and warns on the terminal as well."""
+    def __init__(
+        self,
+        path: Path,
+        comm: "Communicator",
+        lock: RunLock | None,
+        resumed: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Starts this rank's log; the root holds the lock, and warns on the terminal as well.
+
+        Of a resumed run the root also takes what `keep_record` writes.
+        """
         self.path = path
+        self._resumed = resumed
         self.checkpoints = path / "checkpoints"
         self.log = log_path(path, comm.rank)
         self.disk_warning = RateLimitedWarning()
@@ -154,11 +164,25 @@ class RunDirectory:
         Raises:
             EnvironmentFault: It cannot be written.
         """
-        if not self._is_root:
-            return
-        stored = read_record(self.path)
+        if self._is_root:
+            self._write_record({**read_record(self.path), "tasks": tasks})
+
+    def keep_record(self) -> None:
+        """Writes what a resumed run now is into its `config.json`, on the root.
+
+        Until then the file describes the run as it was: a resume that is refused changes nothing.
+
+        Raises:
+            EnvironmentFault: It cannot be written.
+        """
+        if self._resumed is not None:
+            tasks = read_record(self.path).get("tasks")
+            drawn = {} if tasks is None else {"tasks": tasks}
+            self._write_record({**self._resumed, **drawn})
+
+    def _write_record(self, record: Mapping[str, Any]) -> None:
         try:
-            replace_file(self.path / CONFIG_NAME, _encode({**stored, "tasks": tasks}))
+            replace_file(self.path / CONFIG_NAME, _encode(record))
         except OSError as error:
             raise EnvironmentFault(f"{self.path}: cannot be written: {error}") from error
 
@@ -212,7 +236,8 @@ def open_run(
     Args:
         path: The run directory, the same on every rank and visible to all of them.
         record: For `config.json`: `recipe`, `preset`, `arguments` and the resolved `config`, all
-            JSON values. Versions, ranks, host and commit are added.
+            JSON values. Versions, ranks, host and commit are added. `keep_record` writes that of
+            a resumed run.
         resume: Whether to resume the run in the directory.
         comm: All ranks; the root does the work, and every rank raises its faults.
 
@@ -225,10 +250,12 @@ def open_run(
         EnvironmentFault: It cannot be read or written.
     """
     lock: RunLock | None = None
+    resumed: Mapping[str, Any] | None = None
     refused = broken = None
     if comm.is_root:
         try:
-            lock = _prepare(path, {**record, **provenance(comm, record)}, resume)
+            lock, found = _prepare(path, {**record, **provenance(comm, record)}, resume)
+            resumed = found if resume else None
         except UsageError as error:
             refused = str(error)
         except OSError as error:
@@ -238,11 +265,15 @@ def open_run(
         raise UsageError(refused)
     if broken is not None:
         raise EnvironmentFault(broken)
-    return RunDirectory(path, comm, lock)
+    return RunDirectory(path, comm, lock, resumed)
 
 
-def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
-    """Checks everything before writing anything, then again once the lock is held."""
+def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock, Mapping[str, Any]]:
+    """Checks everything before writing anything, then again once the lock is held.
+
+    Returns:
+        The lock, and the record of the run. That of a new run is written.
+    """
 
     def checked() -> dict[str, Any]:
         if resume:
@@ -260,11 +291,13 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> RunLock:
             remove_drafts(path, name)
         for name in _FOLDERS:
             (path / name).mkdir(exist_ok=True)
-        replace_file(path / CONFIG_NAME, _encode(checked()))
+        found = checked()
+        if not resume:
+            replace_file(path / CONFIG_NAME, _encode(found))
     except BaseException:
         lock.release()
         raise
-    return lock
+    return lock, found
 
 
 def refuse_if_taken(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Runs of skills one after the other: cut and continued through their files, and looked at."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -108,6 +109,20 @@ def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path
     config = json.loads((path / "config.json").read_text())["config"]
     assert (config["skills"], config["epochs"]) == (3, 6)
     del whole
+
+
+def test_a_stage_that_the_world_cannot_do_leaves_a_run_as_it_was_to_go_on_with_another(
+    whole, tmp_path
+):
+    path = tmp_path / "run"
+    shutil.copytree(whole, path)
+    record = (path / "config.json").read_bytes()
+    opens = '[{}, {"at": {"skill": 2}, "set": {"WALL": true}}]'
+    with pytest.raises(UsageError, match="did you mean wall"):
+        train(path, "--resume", "--skills", "3", "--env.changes", opens.replace("WALL", "wal"))
+    assert (path / "config.json").read_bytes() == record
+    train(path, "--resume", "--skills", "3", "--env.changes", opens.replace("WALL", "wall"))
+    assert music_tf.load_policy(path).worlds == (0, 0, 1)
 
 
 @cases(("more", "said"), 

@@ -598,13 +598,15 @@ def test_a_stop_while_environments_are_made_leaves_no_new_run(tmp_path, stopped_
 
 def test_a_stop_while_environments_are_made_keeps_a_resumed_run(whole, tmp_path, stopped_after):
     def content():
-        return (path / "metrics.csv").read_bytes(), sorted((path / "checkpoints").iterdir())
+        files = [(path / name).read_bytes() for name in ("metrics.csv", "config.json")]
+        return files, sorted((path / "checkpoints").iterdir())
 
     path = tmp_path / "run"
     shutil.copytree(whole, path)
     before = content()
     stopped_after(1)
-    with pytest.raises(Stopped, match=rf"before the first step, to go on:\n.*{path} --resume"):
+    told = rf"before the first step, no setting has changed yet; to go on:\n.*{path} --resume"
+    with pytest.raises(Stopped, match=told):
         train(path, replace(HER_RUN, epochs=5), resume=True)
     assert content() == before
     signals.forget_signals()

@@ -34,7 +34,9 @@ def changed(**settings):
 
 
 def open_and_close(path, record=RECORD, resume=False):
-    open_run(path, record, resume, Communicator()).close()
+    run = open_run(path, record, resume, Communicator())
+    run.keep_record()
+    run.close()
 
 
 def contents(path):
