@@ -64,6 +64,9 @@ class EnvConfig(Settings):
     skills: str = ""
     """A run with skills, of which an action then chooses one for `skill_steps` steps; goals become
     the last columns of the observation. Empty: actions are the environment's own."""
+    skill_count: Annotated[int | None, In(2, 4096)] = None
+    """How many of them, from the first on. Unset: all that run has when this one begins, also if it
+    learns more later."""
     skill_steps: Annotated[int, In(1, 10**6)] = 10
     """Steps for which a chosen skill acts."""
     skill_discount: Annotated[float, In(0, 1, "[)")] = 0.99

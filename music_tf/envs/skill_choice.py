@@ -41,7 +41,13 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         """
         super().__init__(environment)
         self._settings = settings
-        self._policy = _skills_of(settings.skills)
+        self._policy = skills_of(settings.skills)
+        choices = settings.skill_count or self._policy.skills
+        if choices > self._policy.skills:
+            raise UsageError(
+                f"env.skill_count: {settings.skills[:120]} has {self._policy.skills} skills, "
+                f"expected no more, got {choices}"
+            )
         self._goals = isinstance(environment.observation_space, gymnasium.spaces.Dict)
         spaces: Any = environment.observation_space
         sizes = [
@@ -63,7 +69,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise UsageError(text)
         box = gymnasium.spaces.Box
         self.observation_space = box(-math.inf, math.inf, (size,), np.float64)
-        self.action_space = box(-1.0, 1.0, (self._policy.skills,), np.float32)
+        self.action_space = box(-1.0, 1.0, (choices,), np.float32)
         self._state = np.zeros(size)
 
     @property
@@ -119,7 +125,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         return np.concatenate([np.asarray(part, np.float64) for part in parts])
 
 
-def _skills_of(run: str) -> Any:
+def skills_of(run: str) -> Any:
     """Returns the policy of a run with several skills.
 
     Raises:

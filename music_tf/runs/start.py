@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from music_tf.config.fields import with_fields
+from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
 from music_tf.process.children import check_extra
 from music_tf.process.launcher import check_topology, launched_rank
@@ -148,7 +149,8 @@ def _prepared(
 ) -> _Found:
     """Returns the run directory, the warm start, and settings that the source of that implies.
 
-    These settings are the number of skills and the pinned skill. All ranks raise the root's fault.
+    These settings are the number of skills, the pinned skill, and how many skills of another run a
+    controller chooses among. All ranks raise the root's fault.
     """
     found: _Found | None = None
     config = command.config
@@ -176,6 +178,7 @@ def _prepared(
                     config = dataclasses.replace(config, pinned_skill=best)
                 heritage = try_heritage(config, source, command.start.parts)
             follows = {"skills": config.skills, "pinned_skill": config.pinned_skill}
+            follows["env.skill_count"] = _choices(config.env, command.resume)
             found = prepare_directory(command), heritage, follows
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
@@ -183,3 +186,16 @@ def _prepared(
     if found is None:
         raise _FAULTS[code](fault_text)
     return found
+
+
+def _choices(env: EnvConfig, resume: bool) -> int | None:
+    """Returns among how many skills of an earlier run a new run chooses; None where it has none.
+
+    That run may still learn, one skill after the other.
+    """
+    if not env.skills or env.skill_count is not None or resume:
+        return env.skill_count
+    from music_tf.envs.skill_choice import skills_of  # noqa: PLC0415 - numpy, Gymnasium
+
+    skills: int = skills_of(env.skills).skills
+    return skills

@@ -1,3 +1,4 @@
+import json
 import math
 import types
 
@@ -121,6 +122,15 @@ def test_it_acts_as_the_run_does_and_goals_are_columns(run):
     plain.close()
 
 
+def test_a_controller_may_choose_among_the_first_skills_of_a_run_alone(run):
+    envs = LockstepEnvs(POINT, 1, EnvConfig(skills=str(run), skill_count=2))
+    assert envs.spec.action_dim == 2
+    envs.close()
+    told = r"env\.skill_count: .* has 3 skills, expected no more, got 4"
+    with pytest.raises(UsageError, match=told):
+        LockstepEnvs(POINT, 1, EnvConfig(skills=str(run), skill_count=4))
+
+
 @cases(
     ("changes", "env_id", "text"),
     ({"skills": 1}, POINT, "expected a run with several skills, .* is ddpg with 1 as one_hot"),
@@ -157,6 +167,8 @@ def test_a_controller_trains_and_is_evaluated_as_it_acts(run, tmp_path):
         replay={"batch_size": 8},
         evaluation={"episodes": 2},
     )
+    record = json.loads((done.path / "config.json").read_text())
+    assert record["config"]["env"]["skill_count"] == 3  # whatever that run learns later
     rows = rows_of(done.path)
     assert len(rows) == 2
     assert 0.0 < float(rows[-1]["train/entropy"]) <= math.log(3)
