@@ -112,7 +112,8 @@ def saved_policy(
     weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
     encoder = _encoder_of(config, found, len(moments[0].mean))
-    current = Snapshot(config.agent.actor, weights, inputs, encoder=encoder)
+    acts = Snapshot(config.agent.actor, weights, inputs, encoder=encoder)
+    current = acts._replace(explorer={})  # so that a policy can be copied and pickled
     snapshot: Snapshot | SkillSnapshots = current
     worlds: tuple[int, ...] = ()
     if config.incremental.on:

@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 
 import numpy as np
@@ -157,6 +158,13 @@ def of_two_skills(tmp_path_factory):
 def test_what_does_not_fit_is_refused_by_name(of_two_skills, observation, goal, skill, text):
     with pytest.raises(ValueError, match=text):
         of_two_skills.act(observation, goal, skill)
+
+
+def test_a_policy_can_be_copied_and_so_sent_to_another_process(of_two_skills):
+    sent = copy.deepcopy(of_two_skills)
+    for skill in range(2):
+        given = OBSERVATION, GOAL, skill
+        np.testing.assert_array_equal(sent.act(*given), of_two_skills.act(*given))
 
 
 @pytest.fixture(scope="module")
