@@ -182,15 +182,15 @@ class SkillSequence:
         one_hot = np.eye(self._config.skills, dtype=np.float32)[skill]
         return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
 
-    def judged(self, evaluation: Evaluation) -> tuple[Evaluation, Policy] | None:
-        """Returns all finished skills as one policy, and its evaluation; None without any skill.
+    def judged(self, evaluation: Evaluation, current: Policy) -> tuple[Evaluation, Policy]:
+        """Returns all finished skills as one policy, and its evaluation.
 
-        Evaluation episodes go through the skills in turn.
+        Evaluation episodes go through the skills in turn. Before the first skill is finished, the
+        `current` policy is the only one.
         """
-        if not self.learned:
-            return None
-        config = self._config.of_first_skills(len(self.learned))
-        return evaluation._replace(config=config), policy_of(SkillSnapshots(tuple(self.learned)))
+        config = self._config.of_first_skills(max(1, len(self.learned)))
+        policy = policy_of(SkillSnapshots(tuple(self.learned))) if self.learned else current
+        return evaluation._replace(config=config), policy
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns actors and moments of all skills by name, [K, ...]; zeros for later skills."""

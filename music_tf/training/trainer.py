@@ -441,8 +441,9 @@ class Trainer:
 
     def judged(self) -> tuple[Evaluation, Policy]:
         """Returns all that the run has learned as one policy, and the evaluation of it."""
-        learned = self.sequence and self.sequence.judged(self.evaluation)
-        return learned or (self.evaluation, self.policy())
+        if self.sequence is None:
+            return self.evaluation, self.policy()
+        return self.sequence.judged(self.evaluation, self.policy())
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acting needs."""

@@ -16,6 +16,7 @@ from music_tf.intrinsic import incremental
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
+from music_tf.runs.judging import compare
 from music_tf.training.build import build_trainer
 from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
@@ -223,6 +224,20 @@ def test_skills_are_measured_at_their_ends_alone():
     assert [("skill/spread" in row) for row in rows] == [False, True] * 3
     assert rows[5]["skill/spread"] == 0.0  # of equal episodes
     assert [row["disk/skill"] for row in rows] == [0, 0, 1, 1, 2, 2]
+
+
+def test_before_a_skill_is_finished_the_one_at_hand_is_judged_and_differs_from_no_other():
+    trainer = trainer_of()
+    trained(trainer, 1)
+    evaluation, policy = trainer.judged()
+    assert evaluation.config.skills == 1
+    played = evaluation.play(policy, 2)
+    np.testing.assert_array_equal(
+        played.observation, trainer.evaluation.play(trainer.policy(), 2).observation
+    )
+    assert "skill/hausdorff_mean" not in compare(evaluation, policy, 2)["ours"]
+    trained(trainer, 4)
+    assert trainer.judged()[0].config.skills == 2
 
 
 class Cut:  # what a run has saved at the end of each epoch, as its session keeps it
