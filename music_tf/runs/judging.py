@@ -142,17 +142,26 @@ def measure_skills(
 
     Returns:
         For each skill its number, its metrics with those of `heldout`, and `shift_m`, the mean
-        displacement of the object over an episode by axis, None without an object. Empty if fewer
-        than two skills act.
+        displacement of the object over an episode by axis, None without an object. `nearest` is
+        the Hausdorff distance to the nearest other skill, and `spread` the mean distance between
+        the ends of two episodes. Empty if fewer than two skills act.
     """
     acting = evaluation.config.acting_skills
-    rows = []
+    rows: list[dict[str, Any]] = []
+    seen, length = [], []
     for skill in acting if len(acting) > 1 else ():
         played = evaluation.play(policy, episodes, skill)
+        counted = evaluation.counted(played)
+        seen.append(evaluation.seen(counted))
+        length.append(counted.length)
         ways = shifts(played.observation, played.length, evaluation.envs.info)
         metrics = evaluation.behaviour(played) | heldout(played)
         shift = None if ways is None else [float(way) for way in ways.mean(axis=0)]
         rows.append({"skill": skill, "metrics": metrics, "shift_m": shift})
+    if rows:
+        apart = separation(seen, length)
+        for row, nearest, spread in zip(rows, apart.nearest, apart.spreads, strict=True):
+            row |= {"nearest": float(nearest), "spread": float(spread)}
     return rows
 
 
@@ -161,7 +170,8 @@ def skill_rows(
 ) -> dict[str, Row]:
     """Returns the rows of the table: what `measure_skills` found, and the random policy.
 
-    The return is left out if it is zero in every row. `unit` is the unit of lengths.
+    The return is left out if it is zero in every row. `unit` is the unit of lengths. Distances
+    between skills are shown if there is no object.
     """
     every = [random, *(found["metrics"] for found in measured)]
     shown = dict(_COLUMNS)
@@ -178,6 +188,8 @@ def skill_rows(
     rows: dict[str, Row] = {}
     for found in measured:
         row = named(found["metrics"])
+        if found["shift_m"] is None and "nearest" in found:
+            row |= {"nearest skill": found["nearest"], "spread": found["spread"]}
         if found["shift_m"] is not None:
             row |= dict(zip(map(in_unit, _LENGTHS[-_AXES:]), found["shift_m"], strict=False))
             if len(found["shift_m"]) > 1:

@@ -188,4 +188,9 @@ def test_verbs_show_each_skill(whole, capsys):
     assert run_verb(["evaluate", str(whole), "--episodes", "4"]) == 0
     shown = capsys.readouterr().out
     assert "skill 0" in shown
-    assert "skill 1" in shown
+    assert "nearest skill" in shown
+    found = json.loads((whole / "evaluation.json").read_text())
+    apart = found["policies"]["ours"]["skill/hausdorff_min"]
+    for row in found["skills"]:  # two, whose episodes are all alike
+        assert row["nearest"] == pytest.approx(apart)
+        assert row["spread"] == 0.0
