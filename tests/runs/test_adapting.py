@@ -20,10 +20,10 @@ from music_tf.storage.policy import AdaptivePolicy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import CONFIG_NAME
 from tests.kit import encoders
+from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
-from tests.kit.cases import cases
 
 WORDS = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
 OWN = f"{encoders.HERE}:pooled"
@@ -156,10 +156,12 @@ def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long
     assert set(evaluated(run, "--tasks test")["adaptation"]) == {"visits", "explored", "test"}
 
 
-@cases(("words", "text"), 
-        ("--full --tasks test", "expected --tasks both, got test"),
-        ("--tasks all", "got 'all'"),
-        ("--explore 0", "expected a whole number in [1, 10000]"))
+@cases(
+    ("words", "text"),
+    ("--full --tasks test", "expected --tasks both, got test"),
+    ("--tasks all", "got 'all'"),
+    ("--explore 0", "expected a whole number in [1, 10000]"),
+)
 def test_impossible_visits_are_refused(run, capsys, words, text):
     assert exit_code(["evaluate", str(run), *words.split()]) == 2
     assert text in " ".join(capsys.readouterr().err.split())
@@ -228,21 +230,23 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     assert (agent.sizes("actor"), set(agent.networks())) == ((5, 2), {"actor", "encoder"})
 
 
-@cases(("given", "text"), 
-        ([], "episodes: expected at least one, got none"),
-        ([episodes()[0][:2]], "expected observations, actions and rewards of each, got 2"),
-        (
-            [dict(zip(("observations", "actions", "rewards"), episodes()[0], strict=True))],
-            "observations, actions and rewards of each, got 3 in a dict",
-        ),
-        (
-            [(np.zeros((6, 3)), *episodes()[0][1:])],
-            r"observations: expected numbers of shape \[2\]",
-        ),
-        ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
-        ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
-        ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
-        ([(np.zeros((1, 2)), np.zeros((0, 2)), [])], "at least one step, got 1, 0 and"))
+@cases(
+    ("given", "text"),
+    ([], "episodes: expected at least one, got none"),
+    ([episodes()[0][:2]], "expected observations, actions and rewards of each, got 2"),
+    (
+        [dict(zip(("observations", "actions", "rewards"), episodes()[0], strict=True))],
+        "observations, actions and rewards of each, got 3 in a dict",
+    ),
+    (
+        [(np.zeros((6, 3)), *episodes()[0][1:])],
+        r"observations: expected numbers of shape \[2\]",
+    ),
+    ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
+    ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
+    ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
+    ([(np.zeros((1, 2)), np.zeros((0, 2)), [])], "at least one step, got 1, 0 and"),
+)
 def test_episodes_that_do_not_fit_are_refused(run, given, text):
     agent = load_policy(run)
     with pytest.raises(ValueError, match=text):
@@ -282,29 +286,31 @@ def test_a_policy_that_infers_its_condition_takes_none(run):
         load_policy(run).sizes("critic")
 
 
-@cases(("words", "text"), 
-        ("--tasks.train 0", r"tasks\.train: expected at least 1, got 0"),
-        ("--tasks.test 0", r"tasks\.test: expected at least 1, got 0"),
-        ("--tasks.train 30", r"multiple of workers 4, .* got 30; nearest: 32"),
-        ("--agent.meta-batch 6", r"multiple of workers 4, got 6; nearest: 8"),
-        ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
-        ("--condition.kind gaussian --condition.size 10", r"expected belief for an agent"),
-        ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),
-        ("--agent.encoder lstm", r"mlp, gru or module:function"),
-        ("--agent.context-chunk 20", r"expected 40, .* encoder mlp, got 20; .*--agent.encoder gru"),
-        ("--agent.encoder gru --agent.context-chunk 30", r"divisor of 40, .* got 30; nearest: 20"),
-        ("--agent.encoder gru --agent.context-chunk 64", r"divisor of 40, .* got 64; nearest: 40"),
-        (
-            "--agent.encoder gru --agent.context-chunk 5 --replay.batch-size 120",
-            r"multiple of 16, .* got 120; nearest: 128",
-        ),
-        ("--agent.encoder a:b --learners 1", r"no TensorFlow, which a:b needs"),
-        ("--replay.draw episodes", r"replay\.draw: expected steps .*, got episodes; leave it out"),
-        ("--collect.steps 5", r"a visit to a task is made of whole episodes"),
-        ("--collect.random-steps 5", r"a visit to a task is made of whole episodes"),
-        ("--replay.relabel-k 4", r"a task is inferred, not shown as a goal"),
-        ("--goals zero", r"a task is inferred, not shown as a goal"),
-        ("--skills 3", r"expected one_hot for skills 3"))
+@cases(
+    ("words", "text"),
+    ("--tasks.train 0", r"tasks\.train: expected at least 1, got 0"),
+    ("--tasks.test 0", r"tasks\.test: expected at least 1, got 0"),
+    ("--tasks.train 30", r"multiple of workers 4, .* got 30; nearest: 32"),
+    ("--agent.meta-batch 6", r"multiple of workers 4, got 6; nearest: 8"),
+    ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
+    ("--condition.kind gaussian --condition.size 10", r"expected belief for an agent"),
+    ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),
+    ("--agent.encoder lstm", r"mlp, gru or module:function"),
+    ("--agent.context-chunk 20", r"expected 40, .* encoder mlp, got 20; .*--agent.encoder gru"),
+    ("--agent.encoder gru --agent.context-chunk 30", r"divisor of 40, .* got 30; nearest: 20"),
+    ("--agent.encoder gru --agent.context-chunk 64", r"divisor of 40, .* got 64; nearest: 40"),
+    (
+        "--agent.encoder gru --agent.context-chunk 5 --replay.batch-size 120",
+        r"multiple of 16, .* got 120; nearest: 128",
+    ),
+    ("--agent.encoder a:b --learners 1", r"no TensorFlow, which a:b needs"),
+    ("--replay.draw episodes", r"replay\.draw: expected steps .*, got episodes; leave it out"),
+    ("--collect.steps 5", r"a visit to a task is made of whole episodes"),
+    ("--collect.random-steps 5", r"a visit to a task is made of whole episodes"),
+    ("--replay.relabel-k 4", r"a task is inferred, not shown as a goal"),
+    ("--goals zero", r"a task is inferred, not shown as a goal"),
+    ("--skills 3", r"expected one_hot for skills 3"),
+)
 def test_settings_that_do_not_fit_tasks_are_refused_with_what_would(words, text):
     with pytest.raises(UsageError, match=text):
         parse_train(["sac_pearl", *words.split()])
@@ -316,10 +322,12 @@ def test_other_agents_refuse_tasks():
             parse_train(["sac", "--env-id", "music_tf/PointRobot-v0", *words.split()])
 
 
-@cases(("changes", "text"), 
-        ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks"),
-        ({"env_id": "music_tf/PointReach-v0"}, "shows goals"),
-        ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"))
+@cases(
+    ("changes", "text"),
+    ({"env_id": "music_tf/UnitBox-v0"}, "expected a family of tasks"),
+    ({"env_id": "music_tf/PointReach-v0"}, "shows goals"),
+    ({"agent__context_reward": "sparse_reward"}, r"--world\.extras sparse_reward"),
+)
 def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path, changes, text):
     with pytest.raises(UsageError, match=text):
         trained(tmp_path / "run", **changes)
@@ -328,9 +336,12 @@ def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path, change
 
 
 
-@cases("changes", 
-        {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
-        {"agent__encoder": OWN, "agent__posterior": "full", "tasks__resample_belief": "step"}, ids=["gru", "own"])
+@cases(
+    "changes",
+    {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
+    {"agent__encoder": OWN, "agent__posterior": "full", "tasks__resample_belief": "step"},
+    ids=["gru", "own"],
+)
 def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, changes):
     trust([OWN])
     run = trained(tmp_path / "run", epochs=1, **changes)
@@ -366,10 +377,13 @@ def test_a_run_begins_with_the_encoder_of_another_one_that_reads_the_same(run):
         np.testing.assert_array_equal(found[f"parameters/{name}"], weights)
 
 
-@cases("changes", 
-        {"agent__context_next_observation": True},
-        {"agent__encoder": "gru"},
-        {"agent__posterior": "full"}, ids=["following", "gru", "full"])
+@cases(
+    "changes",
+    {"agent__context_next_observation": True},
+    {"agent__encoder": "gru"},
+    {"agent__posterior": "full"},
+    ids=["following", "gru", "full"],
+)
 def test_an_encoder_that_reads_or_says_something_else_is_not_taken_over(run, changes):
     with pytest.raises(UsageError, match=r"encoder"):
         try_heritage(small(**changes), run / "checkpoints", ["encoder"])

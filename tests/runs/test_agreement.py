@@ -6,8 +6,8 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs import agreement
 from music_tf.runs.agreement import check_alike, describe_differences, warn_of_processors
-from tests.kit.ranks import Beside
 from tests.kit.cases import cases
+from tests.kit.ranks import Beside
 
 RECORD = {"recipe": "ddpg", "preset": "laptop", "config": {"seed": 0, "agent": {"polyak": 0.9}}}
 INTEL = "processor\t: 0\nmodel name\t: A\nflags\t\t: fpu sse4_2 avx avx2 fma hypervisor\n"
@@ -23,12 +23,14 @@ def test_ranks_that_are_alike_pass():
     check_alike(RECORD, False, Beside(same))
 
 
-@cases(("changes", "lines"), 
-        (
-            {"agent.polyak": "0.5", "seed": "1"},
-            ["seed: rank 0 has 0, rank 1 has 1", "agent.polyak: rank 0 has 0.9, rank 1 has 0.5"],
-        ),
-        ({"--resume": "true"}, ["--resume: rank 0 has false, rank 1 has true"]))
+@cases(
+    ("changes", "lines"),
+    (
+        {"agent.polyak": "0.5", "seed": "1"},
+        ["seed: rank 0 has 0, rank 1 has 1", "agent.polyak: rank 0 has 0.9, rank 1 has 0.5"],
+    ),
+    ({"--resume": "true"}, ["--resume: rank 0 has false, rank 1 has true"]),
+)
 def test_other_settings_are_named_with_the_rank_and_both_values(changes, lines):
     with pytest.raises(UsageError) as raised:
         check_alike(RECORD, False, Beside(lambda answer: (answer[0] | changes, answer[1])))
@@ -53,10 +55,12 @@ def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):
     assert first == again != changed
 
 
-@cases(("text", "flags"), 
-        (INTEL + "\n" + INTEL.replace("avx2", "avx512f"), ["avx", "avx2", "fma", "sse4_2"]),
-        (ARM, ["asimd", "sve"]),
-        ("", []))
+@cases(
+    ("text", "flags"),
+    (INTEL + "\n" + INTEL.replace("avx2", "avx512f"), ["avx", "avx2", "fma", "sse4_2"]),
+    (ARM, ["asimd", "sve"]),
+    ("", []),
+)
 def test_only_instructions_that_compute_numbers_are_compared(tmp_path, monkeypatch, text, flags):
     cpuinfo, comm = tmp_path / "cpuinfo", Beside(same)
     cpuinfo.write_text(text)
@@ -68,16 +72,18 @@ def test_only_instructions_that_compute_numbers_are_compared(tmp_path, monkeypat
 OLD, NEW, ODD = ["avx", "fma"], ["avx", "avx512f", "fma"], ["avx", "sse4a"]
 
 
-@cases(("flags", "text"), 
-        ([], ""),
-        ([["avx", "fma"], ["fma", "avx"], []], ""),
-        ([[], []], ""),
-        ([NEW, OLD, NEW, OLD], "ranks [1, 3] lack avx512f unlike ranks [0, 2]"),
-        (
-            [OLD, OLD, ODD, NEW],
-            "ranks [2] lack fma have sse4a unlike ranks [0, 1]; "
-            "ranks [3] have avx512f unlike ranks [0, 1]"
-        ))
+@cases(
+    ("flags", "text"),
+    ([], ""),
+    ([["avx", "fma"], ["fma", "avx"], []], ""),
+    ([[], []], ""),
+    ([NEW, OLD, NEW, OLD], "ranks [1, 3] lack avx512f unlike ranks [0, 2]"),
+    (
+        [OLD, OLD, ODD, NEW],
+        "ranks [2] lack fma have sse4a unlike ranks [0, 1]; "
+        "ranks [3] have avx512f unlike ranks [0, 1]",
+    ),
+)
 def test_ranks_that_differ_are_named_with_what_they_lack_and_have(flags, text):
     assert describe_differences(flags) == text
 

@@ -13,9 +13,9 @@ from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import best_skill, with_skills_of
 from music_tf.storage.loading import load_policy
 from music_tf.training.evaluation import Evaluation
+from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import ENV_ID, save_run, small_config, write_config
-from tests.kit.cases import cases
 
 BOX = "music_tf/UnitBox-v0"
 CONTINUOUS = {"condition": ConditionConfig(kind="sphere", size=3), "skills": 1}
@@ -38,9 +38,11 @@ def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path)
     np.testing.assert_allclose(returns, expected)
 
 
-@cases(("env_id", "skills", "text"), 
-        (ENV_ID, 4, "expected a run with 4 skills, .* is sac_diayn with 3 as one_hot"),
-        ("music_tf/PointReach-v0", 3, "acts on 8 columns with 3 numbers, .* has 3 and 2"))
+@cases(
+    ("env_id", "skills", "text"),
+    (ENV_ID, 4, "expected a run with 4 skills, .* is sac_diayn with 3 as one_hot"),
+    ("music_tf/PointReach-v0", 3, "acts on 8 columns with 3 numbers, .* has 3 and 2"),
+)
 def test_skills_that_cannot_be_tried_are_refused(tmp_path, env_id, skills, text):
     save_run(tmp_path, "sac_diayn", skills=3)
     with pytest.raises(UsageError, match=text):

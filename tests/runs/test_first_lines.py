@@ -1,12 +1,10 @@
 """What a run says before it builds anything."""
 
-import pytest
-
 from music_tf.runs import first_lines
 from music_tf.training.actors import Ranks
+from tests.kit.cases import cases
 from tests.kit.small import HER
 from tests.kit.wires import actors_of
-from tests.kit.cases import cases
 
 
 @cases(("cores", "said"), (3, "on 3 cores; 1 too few for all to work at once"), (4, "on 4 cores"))

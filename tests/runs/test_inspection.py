@@ -11,8 +11,8 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run, measure
 from music_tf.runs.loaded import load_run
 from music_tf.training.evaluation import wilson_interval
-from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
 from tests.kit.cases import cases
+from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
 
 
 def acts(policy, skills=1):  # the actions of a policy in five fixed states
@@ -46,12 +46,14 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_f
         load_run(tmp_path)
 
 
-@cases(("totals", "text"), 
-        (np.ones(4), r"normalizer/goal: expected float64 \(5,\), found float64 \(4,\)"),
-        (np.ones(7, np.float32), r"normalizer/goal: expected float64 \(7,\), found float32"),
-        (np.ones((7, 1)), r"normalizer/goal: expected at most 1048576 numbers, found \(7, 1\)"),
-        (np.ones(2**20 + 1), "normalizer/goal: expected at most 1048576 numbers"),
-        (None, "normalizer/goal: missing"))
+@cases(
+    ("totals", "text"),
+    (np.ones(4), r"normalizer/goal: expected float64 \(5,\), found float64 \(4,\)"),
+    (np.ones(7, np.float32), r"normalizer/goal: expected float64 \(7,\), found float32"),
+    (np.ones((7, 1)), r"normalizer/goal: expected at most 1048576 numbers, found \(7, 1\)"),
+    (np.ones(2**20 + 1), "normalizer/goal: expected at most 1048576 numbers"),
+    (None, "normalizer/goal: missing"),
+)
 def test_moments_that_no_run_has_are_named(tmp_path, totals, text):
     trainer = save_run(tmp_path)
     arrays = trainer.shared() | {"normalizer/goal": totals}

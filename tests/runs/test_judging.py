@@ -29,9 +29,9 @@ from music_tf.runs.judging import (
 from music_tf.runs.loaded import load_run
 from music_tf.storage.metrics import COVERAGE, MetricsWriter
 from music_tf.training.evaluation import Evaluation, noise, random_actions, still
+from tests.kit.cases import cases
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
-from tests.kit.cases import cases
 
 
 def contact(gripper, places, length=None):
@@ -58,10 +58,11 @@ def test_the_median_of_steps_is_unknown_where_most_episodes_have_no_contact():
     assert median_steps(np.array([3, 4, 51, 51]), length) is None
 
 
-@cases(("low", "high", "cells"), 
-        ((1.05, 0.40), (1.55, 1.10), 140),  # 10 by 14, though 1.1 / 0.05 is a little over 22
-        ((-1.0, -1.0), (1.0, 1.0), 1600),
-        ((0.01, 0.01), (0.11, 0.06), 6),  # cells 0, 1 and 2 by cells 0 and 1
+@cases(
+    ("low", "high", "cells"),
+    ((1.05, 0.40), (1.55, 1.10), 140),  # 10 by 14, though 1.1 / 0.05 is a little over 22
+    ((-1.0, -1.0), (1.0, 1.0), 1600),
+    ((0.01, 0.01), (0.11, 0.06), 6),  # cells 0, 1 and 2 by cells 0 and 1
 )
 def test_a_support_has_as_many_cells_as_it_reaches_into(low, high, cells):
     assert support_cells(Support(low=low, high=high, rest_height=0.0)) == cells
@@ -344,13 +345,15 @@ def test_a_run_in_which_one_skill_acts_has_no_table(config):
     assert measure_skills(evaluation(**config), pushes, 1) == []
 
 
-@cases(("x", "y", "text"), 
-        (0.3, 0.0, "→ 0°"),
-        (0.3, 0.3, "↗ 45°"),
-        (-0.1, 0.0, "← 180°"),
-        (0.0, -0.2, "↓ 270°"),
-        (0.2, -0.001, "→ 0°"),
-        (0.03, -0.03, "-"))
+@cases(
+    ("x", "y", "text"),
+    (0.3, 0.0, "→ 0°"),
+    (0.3, 0.3, "↗ 45°"),
+    (-0.1, 0.0, "← 180°"),
+    (0.0, -0.2, "↓ 270°"),
+    (0.2, -0.001, "→ 0°"),
+    (0.03, -0.03, "-"),
+)
 def test_a_direction_is_an_arrow_seen_from_above(x, y, text):
     assert direction(x, y) == text
 

@@ -10,8 +10,8 @@ from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.learned import Learned
 from music_tf.runs.loaded import learned_arrays
-from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 from tests.kit.cases import cases
+from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 
 def learned(trainer):  # the rewards of a trainer by themselves, at its weights
@@ -88,9 +88,11 @@ def test_only_terms_that_still_count_are_measured():
     assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout", "music/paid_heldout"}
 
 
-@cases(("change", "text"), 
-        ({"parameters/ghost/kernel": np.zeros(2)}, "ghost/kernel: no such weight in this run"),
-        ({"parameters/statistics/score/bias": np.zeros(2)}, "statistics/score/bias: expected"))
+@cases(
+    ("change", "text"),
+    ({"parameters/ghost/kernel": np.zeros(2)}, "ghost/kernel: no such weight in this run"),
+    ({"parameters/statistics/score/bias": np.zeros(2)}, "statistics/score/bias: expected"),
+)
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):

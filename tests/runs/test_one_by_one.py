@@ -11,9 +11,9 @@ from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.runs.callbacks import CallbackFailed
+from tests.kit.cases import cases
 from tests.kit.jobs import assert_same_run, rows_of
 from tests.kit.sessions import run_session
-from tests.kit.cases import cases
 
 OPTIONS = """
 --skills 2 --incremental.epochs 2 --incremental.collected 2 --cycles 2 --updates 5
@@ -125,15 +125,17 @@ def test_a_stage_that_the_world_cannot_do_leaves_a_run_as_it_was_to_go_on_with_a
     assert music_tf.load_policy(path).worlds == (0, 0, 1)
 
 
-@cases(("more", "said"), 
-        (["--skills", "1"], "--skills: the run has 2, got 1"),
-        (["--incremental.epochs", "3"], "--incremental.epochs: the run has 2, got 3"),
-        (["--epochs", "6"], "expected those of all skills together, 4, got 6"),
-        (["--skills", "3", "--incremental.past", "append"], "the run has refresh, got append"),
-        (
-            ["--skills", "3", "--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]'],
-            "--env.changes: the run has"
-        ))
+@cases(
+    ("more", "said"),
+    (["--skills", "1"], "--skills: the run has 2, got 1"),
+    (["--incremental.epochs", "3"], "--incremental.epochs: the run has 2, got 3"),
+    (["--epochs", "6"], "expected those of all skills together, 4, got 6"),
+    (["--skills", "3", "--incremental.past", "append"], "the run has refresh, got append"),
+    (
+        ["--skills", "3", "--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]'],
+        "--env.changes: the run has",
+    ),
+)
 def test_what_was_learned_cannot_be_changed_afterwards(whole, more, said):
     with pytest.raises(UsageError) as told:
         parse_train(["--resume", "--run-dir", str(whole), *more])
@@ -149,23 +151,25 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
     assert parse_train([*words, "--env.changes", changes]).config.env.changes == changes
 
 
-@cases(("words", "said"), 
-        (["--epochs", "9"], "epochs: expected those of all skills together, 16, got 9\n"),
-        (["--epochs", "9"], "nearest: --skills 2"),
-        (["--skills", "0"], "skills: expected a whole number in [1, 4096], got 0"),
-        (["--incremental.epochs", "2", "3"], "one for each of 4 skills, got 2\n"),
-        (["--disk.k", "1"], "disk.k: expected a whole number in [2, 1000], got 1"),
-        (["--disk.k", "9", "--disk.rows", "8"], "disk.rows: expected at least disk.k = 9, got 8"),
-        (["--disk.descriptor", "stride"], "add --world.extras stride=stride:20"),
-        (["--disk.timesteps", "equal"], "add --world.extras time=time"),
-        (["--disk.balance", "released", "--disk.alpha", "0"], "expected both above 0"),
-        (["--pinned-skill", "1"], "skills take turns by themselves"),
-        (["--condition.sampler", "stratified"], "one skill acts at a time"),
-        (["--rewards", "task"], "need one reward that tells a skill from earlier ones, got task"),
-        (
-            ["--env.changes", '[{}, {"at": {"skill": 4}, "set": {"wall": true}}]'],
-            'the last of 4 skills is 3, got 4\nnearest: {"skill": 3}, or --skills 5'
-        ))
+@cases(
+    ("words", "said"),
+    (["--epochs", "9"], "epochs: expected those of all skills together, 16, got 9\n"),
+    (["--epochs", "9"], "nearest: --skills 2"),
+    (["--skills", "0"], "skills: expected a whole number in [1, 4096], got 0"),
+    (["--incremental.epochs", "2", "3"], "one for each of 4 skills, got 2\n"),
+    (["--disk.k", "1"], "disk.k: expected a whole number in [2, 1000], got 1"),
+    (["--disk.k", "9", "--disk.rows", "8"], "disk.rows: expected at least disk.k = 9, got 8"),
+    (["--disk.descriptor", "stride"], "add --world.extras stride=stride:20"),
+    (["--disk.timesteps", "equal"], "add --world.extras time=time"),
+    (["--disk.balance", "released", "--disk.alpha", "0"], "expected both above 0"),
+    (["--pinned-skill", "1"], "skills take turns by themselves"),
+    (["--condition.sampler", "stratified"], "one skill acts at a time"),
+    (["--rewards", "task"], "need one reward that tells a skill from earlier ones, got task"),
+    (
+        ["--env.changes", '[{}, {"at": {"skill": 4}, "set": {"wall": true}}]'],
+        'the last of 4 skills is 3, got 4\nnearest: {"skill": 3}, or --skills 5',
+    ),
+)
 def test_skills_that_cannot_be_learned_so_are_refused(words, said):
     with pytest.raises(UsageError) as told:
         parse_train(["sac_disk", *words])

@@ -79,16 +79,18 @@ TOLD = dict(zip([one.metric for one in MUSIC], (0.214, 1.149, 1.027, 0.016), str
 )
 
 
-@cases(("width", "told"), 
-        (30, "co-motion 0.21"),
-        (60, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  left ?"),
-        (80, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  left ?"),
-        (95, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  bound 0.016 (0.00)"),
-        (
-            160,
-            "steps 96,000  co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  "
-            "bound 0.016 (0.00)  left ?  elapsed 0:00  fps 99"
-        ))
+@cases(
+    ("width", "told"),
+    (30, "co-motion 0.21"),
+    (60, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  left ?"),
+    (80, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  left ?"),
+    (95, "co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  bound 0.016 (0.00)"),
+    (
+        160,
+        "steps 96,000  co-motion 0.21  I(dx; dy) 1.15 (-0.01)  pay 1.03 (0.07)  "
+        "bound 0.016 (0.00)  left ?  elapsed 0:00  fps 99",
+    ),
+)
 def test_a_line_holds_what_tells_most_and_is_no_wider_than_the_terminal(width, told, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     file = io.StringIO()
@@ -153,10 +155,12 @@ def test_on_a_terminal_a_bar_shows_cycles_below_lines_of_epochs_and_may_have_no_
     assert not any(code in shown(Terminal()) for code in ("\x1b[3", "\x1b[9"))
 
 
-@cases(("variables", "bar"), 
-        ({"TERM": "dumb"}, False),
-        ({"OMPI_COMM_WORLD_SIZE": "2"}, False),
-        ({"OMPI_COMM_WORLD_SIZE": "2", "MUSIC_TF_TERMINAL": "1"}, True))
+@cases(
+    ("variables", "bar"),
+    ({"TERM": "dumb"}, False),
+    ({"OMPI_COMM_WORLD_SIZE": "2"}, False),
+    ({"OMPI_COMM_WORLD_SIZE": "2", "MUSIC_TF_TERMINAL": "1"}, True),
+)
 def test_a_dumb_terminal_or_a_launcher_gets_plain_lines_unless_it_asks(monkeypatch, variables, bar):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -19,8 +19,8 @@ from music_tf.runs.loaded import load_run
 from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, summarize_skills
 from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
-from tests.kit.saved_run import save_run, write_config
 from tests.kit.cases import cases
+from tests.kit.saved_run import save_run, write_config
 
 BROKEN = "_broken_joint_3"
 SKILL = {"skill": SkillConfig(hidden_sizes=(8,), state="next")}
@@ -94,20 +94,19 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
     assert not (run / "skills.json").exists()
 
 
-@cases(("reward", "told"), 
-        ("upright", "--reward: expected module:function, got 'upright'"),
-        (
-            "my_rewards:to_the_rigth",
-            r"there is no .to_the_rigth. in my_rewards\ndid you mean to_the_right",
-        ),
-        ("no_module_of_that_name:f", "the module 'no_module_of_that_name' cannot be imported"),
-        ("my_rewards:one_number", r"--reward: expected \d+ finite numbers for an episode"),
-        ("my_rewards:no_number", r"finite numbers for an episode of \d+ steps, got non-finite"),
-        ("my_rewards:in_words", "got .*far"),
-        (
-            "my_rewards:raises",
-            r"--reward: fails on an episode of \d+ steps: IndexError: index 1000"
-        ))
+@cases(
+    ("reward", "told"),
+    ("upright", "--reward: expected module:function, got 'upright'"),
+    (
+        "my_rewards:to_the_rigth",
+        r"there is no .to_the_rigth. in my_rewards\ndid you mean to_the_right",
+    ),
+    ("no_module_of_that_name:f", "the module 'no_module_of_that_name' cannot be imported"),
+    ("my_rewards:one_number", r"--reward: expected \d+ finite numbers for an episode"),
+    ("my_rewards:no_number", r"finite numbers for an episode of \d+ steps, got non-finite"),
+    ("my_rewards:in_words", "got .*far"),
+    ("my_rewards:raises", r"--reward: fails on an episode of \d+ steps: IndexError: index 1000"),
+)
 def test_a_reward_that_is_no_function_to_numbers_fails(run, tmp_path, monkeypatch, reward, told):
     (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
     monkeypatch.chdir(tmp_path)
@@ -245,9 +244,11 @@ def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
     np.testing.assert_array_equal(arrays["skill/kept"], np.arange(30)[:, None] < arrays["length"])
 
 
-@cases(("options", "env_id"), 
-        ({"include_actions": True}, "music_tf/PointPush-v0"),
-        ({"missing_descriptor": "zeros"}, "Pendulum-v1"))
+@cases(
+    ("options", "env_id"),
+    ({"include_actions": True}, "music_tf/PointPush-v0"),
+    ({"missing_descriptor": "zeros"}, "Pendulum-v1"),
+)
 def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, options, env_id):
     rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", **options)}
     save_run(tmp_path, "sac_diayn", env_id=env_id, skills=3, rewards=rewards)
@@ -297,17 +298,21 @@ def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, ca
     assert (tmp_path / "config.json").read_bytes() == config
 
 
-@cases(("kwargs", "text"), 
-        ("joint", "env.kwargs: expected text, a JSON object such as"),
-        ('{"joint": 3}', "env.kwargs: music_tf/PointPush-v0 does not take"))
+@cases(
+    ("kwargs", "text"),
+    ("joint", "env.kwargs: expected text, a JSON object such as"),
+    ('{"joint": 3}', "env.kwargs: music_tf/PointPush-v0 does not take"),
+)
 def test_arguments_that_an_environment_does_not_take_are_refused(run, kwargs, text, capsys):
     assert guarded(lambda: run_verb(["skills", str(run), "--env.kwargs", kwargs])) == 2
     assert text in capsys.readouterr().err
 
 
-@cases(("states", "text"), 
-        (np.zeros([3, 7]), r"states: expected numbers of shape \[8\] or .*, got \[3, 7\]"),
-        (np.full([2, 8], np.nan), "states: expected finite numbers"))
+@cases(
+    ("states", "text"),
+    (np.zeros([3, 7]), r"states: expected numbers of shape \[8\] or .*, got \[3, 7\]"),
+    (np.full([2, 8], np.nan), "states: expected finite numbers"),
+)
 def test_states_of_another_shape_are_refused(run, states, text):
     with pytest.raises(ValueError, match=text):
         load_policy(run).nearest_skill(states)

@@ -28,11 +28,11 @@ from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.storage.results import read_result
 from music_tf.training.trainer import Trainer
+from tests.kit.cases import cases
 from tests.kit.counting import FORGETFUL
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC
-from tests.kit.cases import cases
 
 HER_RUN = replace(HER, workers=1, epochs=3, updates=2)
 """Epochs of 2 cycles of 60 steps."""
@@ -205,9 +205,12 @@ def test_a_run_in_parts_ends_as_a_whole_one(whole, tmp_path, stop_after, parts):
     assert_same_end(tmp_path / "run", whole)
 
 
-@cases(("config", "parts"), 
-        (EVERYTHING, [(0, 1), (0, 2)]),
-        (replace(MUSIC, replay=replace(HER.replay, priority="music")), [(3, 3)]), ids=["everything", "priorities"])
+@cases(
+    ("config", "parts"),
+    (EVERYTHING, [(0, 1), (0, 2)]),
+    (replace(MUSIC, replay=replace(HER.replay, priority="music")), [(3, 3)]),
+    ids=["everything", "priorities"],
+)
 def test_other_configurations_in_parts_end_as_whole_runs_too(tmp_path, stop_after, config, parts):
     config = replace(config, workers=1, epochs=3, updates=2)
     stop_after(0)
@@ -273,12 +276,15 @@ def test_an_epoch_that_was_interrupted_is_finished_even_if_time_is_up(tmp_path, 
     assert epochs_of(tmp_path / "run") == [1]
 
 
-@cases(("rates", "disturbance", "best"), 
-        ([0.2, 0.5, 0.5], "", (3, 0.5)),
-        ([0.8, 0.1, 0.3], "resumed", (1, 0.8)),
-        ([0.8, 0.5, 0.3], "the disk refuses the first", (2, 0.5)),
-        # the third epoch of four is not saved, and is played again
-        ([0.1, 0.5, 0.9, 0.6, 0.3], "bad numbers", (3, 0.9)), ids=str)
+@cases(
+    ("rates", "disturbance", "best"),
+    ([0.2, 0.5, 0.5], "", (3, 0.5)),
+    ([0.8, 0.1, 0.3], "resumed", (1, 0.8)),
+    ([0.8, 0.5, 0.3], "the disk refuses the first", (2, 0.5)),
+    # the third epoch of four is not saved, and is played again
+    ([0.1, 0.5, 0.9, 0.6, 0.3], "bad numbers", (3, 0.9)),
+    ids=str,
+)
 def test_the_best_weights_are_the_latest_of_equals(
     tmp_path, monkeypatch, bad_numbers, rates, disturbance, best
 ):
@@ -315,7 +321,11 @@ def test_unsupervised_runs_have_no_best_and_are_about_control(tmp_path, capsys):
     assert "  success " in capsys.readouterr().out
 
 
-@cases(("change", "text"), ({"seed": 5}, "seed"), ({"epochs": 2}, r"--epochs: expected at least the 3 .*, got 2\n"))
+@cases(
+    ("change", "text"),
+    ({"seed": 5}, "seed"),
+    ({"epochs": 2}, r"--epochs: expected at least the 3 .*, got 2\n"),
+)
 def test_a_resumed_run_must_be_the_same_run(whole, change, text):
     before = (whole / "config.json").read_bytes()
     with pytest.raises(UsageError, match=text):
@@ -454,7 +464,9 @@ def heritage(whole):
     return try_heritage(HER_RUN, whole / "checkpoints", parts)
 
 
-def test_a_run_that_starts_from_another_needs_it_once(whole, tmp_path, heritage, stop_after, capsys):
+def test_a_run_that_starts_from_another_needs_it_once(
+    whole, tmp_path, heritage, stop_after, capsys
+):
     straight, path = tmp_path / "straight", tmp_path / "run"
     config = replace(HER_RUN, seed=3)
     train(straight, config, heritage=heritage)
@@ -523,7 +535,9 @@ def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, heritage, c
     assert (meta_of(path)["before"], len(rows_of(path))) == ({}, 2)
 
 
-def test_bad_numbers_before_a_save_return_a_warm_start_to_its_start(tmp_path, bad_numbers, heritage):
+def test_bad_numbers_before_a_save_return_a_warm_start_to_its_start(
+    tmp_path, bad_numbers, heritage
+):
     for cycle in (1, 2):
         bad_numbers(cycle)
         train(tmp_path / f"{cycle}", heritage=heritage)

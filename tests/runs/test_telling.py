@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import pytest
-
 from music_tf import recipes
 from music_tf.config.fields import with_fields
 from music_tf.config.telling import Telling
@@ -26,19 +24,21 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
     return {one.label: one for one in found}
 
 
-@cases(("recipe", "env_id", "goals", "labels"), 
-        ("ddpg_music", PUSH, True, ["co-motion", "I(dx; dy)", "pay", "bound"]),
-        ("ddpg_music", "HandManipulateBlock-v1", True, ["I(dx; dy)", "pay", "bound"]),
-        ("ddpg_joint_motion", PUSH, True, ["co-motion", "I(dx; dy)", "pay for joint_motion"]),
-        ("ddpg_her", PUSH, True, ["success"]),
-        ("ddpg_her_fast", PUSH, True, ["success", "I(dx; dy)", "pay", "bound"]),
-        ("sac", "Hopper-v5", False, ["return"]),
-        ("sac_diayn", "Hopper-v5", False, ["accuracy"]),
-        ("sac_diayn", PUSH, True, ["co-motion", "accuracy"]),
-        ("sac_dads", "Ant-v5", False, ["skill reward"]),
-        ("sac_disk", "music_tf/Square-v0", False, ["apart"]),
-        ("sac_pearl", "music_tf/PointRobot-v0", False, ["prior", "after 2", "after 6"]),
-        ("sac_disk_music", "FetchPickAndPlace-v4", True, ["apart"]))
+@cases(
+    ("recipe", "env_id", "goals", "labels"),
+    ("ddpg_music", PUSH, True, ["co-motion", "I(dx; dy)", "pay", "bound"]),
+    ("ddpg_music", "HandManipulateBlock-v1", True, ["I(dx; dy)", "pay", "bound"]),
+    ("ddpg_joint_motion", PUSH, True, ["co-motion", "I(dx; dy)", "pay for joint_motion"]),
+    ("ddpg_her", PUSH, True, ["success"]),
+    ("ddpg_her_fast", PUSH, True, ["success", "I(dx; dy)", "pay", "bound"]),
+    ("sac", "Hopper-v5", False, ["return"]),
+    ("sac_diayn", "Hopper-v5", False, ["accuracy"]),
+    ("sac_diayn", PUSH, True, ["co-motion", "accuracy"]),
+    ("sac_dads", "Ant-v5", False, ["skill reward"]),
+    ("sac_disk", "music_tf/Square-v0", False, ["apart"]),
+    ("sac_pearl", "music_tf/PointRobot-v0", False, ["prior", "after 2", "after 6"]),
+    ("sac_disk_music", "FetchPickAndPlace-v4", True, ["apart"]),
+)
 def test_a_run_is_told_by_what_it_is_paid_for(recipe, env_id, goals, labels):
     found = told(recipe, env_id, goals)
     assert list(found) == labels

@@ -12,8 +12,8 @@ from music_tf.errors import EnvironmentFault, Stopped
 from music_tf.reading.command import as_typed, parse_train
 from music_tf.runs import session, start, tracking
 from music_tf.tools import new_drawing
-from tests.kit.small import OPTIONS
 from tests.kit.cases import cases
+from tests.kit.small import OPTIONS
 
 TINY = ("ddpg_her", "--epochs", "2", *as_typed(OPTIONS))
 LARGEST_BATCH = 100

@@ -19,7 +19,7 @@ from music_tf.errors import Stopped, UsageError
 from music_tf.runs.worlds import acting_now, measure_worlds
 from music_tf.storage.worlds import COLUMNS, WorldsTable
 from music_tf.training.evaluation import Evaluation
-from tests.kit.saved_run import load_weights, save_run
+from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.sources import ROOT
 
