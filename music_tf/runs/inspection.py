@@ -184,10 +184,16 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
     """Returns the embedding, or the ends of skills, by which a run reaches goals.
 
     Raises:
-        UsageError: The run has neither, or was trained on goals. Its environments are closed then;
-            the text names the option that `asked`.
+        UsageError: The run has neither, or was trained on goals, or its environment has no goals to
+            go to. Its environments are closed then; the text names the option that `asked`.
     """
-    leads = loaded.saved.leads
+    leads, run = loaded.saved.leads, loaded.path
+    if asked == "--zero-shot" and not loaded.envs.spec.goal_dim:
+        loaded.envs.close()
+        raise UsageError(
+            f"{asked}: {run}: expected an environment with goals, {loaded.config.env_id} has none\n"
+            f"to send the run to a place of yours: music-tf play {run} --reach X Y"
+        )
     text = leads if isinstance(leads, str) else "it has neither"
     if isinstance(leads, Ends):
         columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
@@ -202,8 +208,9 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
         text = "it was trained on goals, so that none of them is new"
     loaded.envs.close()
     raise UsageError(
-        f"{asked}: {loaded.path}: expected a run without goals that has learned an embedding, "
-        f"as sac_metra does, or skills whose ends are known; {text}"
+        f"{asked}: {run}: expected a run without goals that has an embedding, or skills whose ends "
+        f"are known; {text}\n"
+        "for example: music-tf train sac_place --init-from push_sac --parts actor,normalizer"
     )
 
 

@@ -113,11 +113,8 @@ def reaching(
     """Returns an evaluation under the environment's own goals, and the policy that goes there.
 
     Raises:
-        UsageError: The environment has no goals, or they specify none of the columns.
+        UsageError: Goals of the environment specify none of the columns.
     """
-    spec = evaluation.envs.spec
-    if not spec.goal_dim:
-        raise UsageError(f"--zero-shot: {run}: {spec.env_id} has no goals that could be reached")
     config = dataclasses.replace(evaluation.config, goals="environment")
     shown = evaluation._replace(config=config)
     few = np.arange(_APART, _APART + _FEW)
@@ -148,7 +145,7 @@ def measure_zero_shot(
         The other policies are random conditions, random actions, and no actions.
 
     Raises:
-        UsageError: The environment has no goals, or they specify none of the columns.
+        UsageError: Goals of the environment specify none of the columns.
     """
     spec = evaluation.envs.spec
     shown, plain = reaching(evaluation, snapshot, leads, run)

@@ -105,6 +105,15 @@ def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
         leading_to_goals(other)
 
 
+def test_an_environment_without_goals_is_refused_before_skills_are_measured(tmp_path):
+    save_run(tmp_path, "sac_diayn", env_id="music_tf/UnitBox-v0", skills=3).envs.close()
+    with pytest.raises(UsageError, match=r"--zero-shot: .*UnitBox-v0 has none\n.* --reach X Y"):
+        evaluate_run(load_run(tmp_path), 2, beyond=Beyond(zero_shot=True))
+    assert not (tmp_path / "skills.json").exists()
+    with pytest.raises(UsageError, match=r"--reach: .*; nothing has measured where its skills end"):
+        leading_to_goals(load_run(tmp_path), "--reach")
+
+
 def test_an_evaluation_on_goals_measures_where_skills_end_unless_that_is_known(run, monkeypatch):
     led = []
     monkeypatch.setattr(inspection, "measure_zero_shot", lambda *given: led.append(given[2]) or {})
