@@ -1,7 +1,8 @@
-"""What each column of an observation does, and which of them follow from others.
+"""Classifies the columns of an observation, and finds columns that follow from others.
 
-What differs between twins as soon as their actions do is the robot's; what differs later, in some
-of them, was touched. No threshold on motion has to guess.
+Twins are episodes that are equal until their actions differ. A column that then differs at once
+belongs to the robot; one that differs later, in some twins, was touched. So no threshold on motion
+is needed.
 """
 
 import enum
@@ -14,26 +15,26 @@ import numpy as np
 from music_tf.envs.twins import Branch, Columns, Rows
 
 ANSWER, MOVED = 1e-3, 5.0
-"""Share of a deviation beyond which a difference was caused; how many times that has moved."""
+"""Threshold of a caused difference, in standard deviations; multiple of it that is a movement."""
 _SOON, _SETTLED = 2, 5
-"""Steps within which the robot answers; steps after which a world has come to rest."""
+"""Steps within which the robot responds; steps after which a world has come to rest."""
 _MOST, _RARE = 0.5, 0.1
-"""Share of branches in which the robot answers, or of still steps in which a mover moves; share of
-still steps beyond which what nothing touched is a mover, too."""
+"""Share of branches in which the robot responds, or of steps without actions in which a mover
+moves; share of such steps above which a column that was never touched is a mover, too."""
 _BACK, _SMOOTH, _ROUGH = 0.1, 0.15, 0.5
-"""Share of its way to which a pulse comes back; changes of a step that pulses have, in deviations:
-at least, and so that they need not come back."""
+"""A pulse returns to within this share of its largest difference. Its change per step, in standard
+deviations, exceeds the second number, or the third if it does not return."""
 _UNKNOWN = 0.3
-"""Share of a deviation by which what is played again must not differ."""
+"""Share of a standard deviation by which a repeated episode may differ."""
 _VELOCITY, _EXACT = 0.75, 1e-4
-"""Correlation with another column's change; how exact a difference or a square is, in
-deviations."""
+"""Least correlation of a velocity with another column's change; tolerance of a difference or a
+square, in standard deviations."""
 _MANY = 70
-"""Columns up to which differences are looked for."""
+"""Most columns for which differences are looked for."""
 
 
 class Kind(enum.StrEnum):
-    """What a column does."""
+    """Kind of a column."""
 
     ROBOT = "answer the action at once"
     OBJECT = "rest until touched, and stay where they were left"
@@ -46,28 +47,28 @@ class Kind(enum.StrEnum):
 
 
 class ColumnFacts(NamedTuple):
-    """All that is known of the columns when groups are compared."""
+    """Facts about the columns, by which groups of them are compared."""
 
     branches: Sequence[Branch]
     tolerance: Rows
-    """By how much columns differ where it was caused, [O]."""
+    """Largest difference without a cause, [O]."""
     kinds: Sequence[Kind]
     derived: Mapping[int, str]
-    """Columns that are no places of their own, with what they are."""
+    """Columns that follow from others, each with a description."""
     turned: Mapping[int, str]
-    """Columns that are angles, with how they are shown."""
+    """Columns that represent angles, each with the representation."""
     differences: Mapping[tuple[int, int], int]
-    """By a thing's column and one of the robot's, the column that is their difference."""
+    """By a column of an object and one of the robot, the column that is their difference."""
     goal: Columns
-    """Columns that are the achieved goal; empty where it is not observed."""
+    """Columns that are the achieved goal; empty if it is not observed."""
 
     @property
     def places(self) -> list[int]:
-        """Columns of the robot that could be where something is: no cosines, no quaternions."""
+        """Columns of the robot that may be positions: no cosines, no quaternions."""
         return [c for c in self.of(Kind.ROBOT) if c not in self.turned]
 
     def of(self, *kinds: Kind) -> list[int]:
-        """Returns columns of some kinds, but for those that are derived."""
+        """Returns columns of some kinds, without derived ones."""
         return [c for c, kind in enumerate(self.kinds) if kind in kinds and c not in self.derived]
 
 
@@ -75,8 +76,8 @@ def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
     """Compares branches with their twins, and columns with each other.
 
     Args:
-        branches: What was played.
-        noise: By how much columns differ when the same is played again, [O].
+        branches: Episodes and their twins.
+        noise: Differences of columns between repetitions of an episode, [O].
     """
     states = np.concatenate([one.rows for one in branches])
     scale = deviations(states)
@@ -98,7 +99,7 @@ def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
 
 
 def deviations(states: Rows) -> Rows:
-    """Returns those of columns of states [N, O], at least a hundredth of what is usual, [O]."""
+    """Returns standard deviations of states [N, O], at least a hundredth of their median, [O]."""
     own: Rows = states.std(axis=0)
     live = own[own > 1e-9]  # noqa: PLR2004
     raised: Rows = np.maximum(own, 0.01 * np.median(live) if len(live) else 1.0)
@@ -106,13 +107,13 @@ def deviations(states: Rows) -> Rows:
 
 
 def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Rows) -> list[Kind]:
-    """Returns what the columns do beside their twins, and without actions.
+    """Returns the kinds of columns, from differences between twins and motion without actions.
 
     Args:
-        branches: What was played.
-        scale: Deviations of the columns, [O].
-        tolerance: By how much they differ where it was caused, [O].
-        rough: Changes of a step, in deviations, [O].
+        branches: Episodes and their twins.
+        scale: Standard deviations of the columns, [O].
+        tolerance: Largest differences without a cause, [O].
+        rough: Changes of a step, in standard deviations, [O].
     """
     parted = [(one.at_random, np.abs(one.apart())) for one in branches if len(one.apart())]
     first = [gaps[:_SOON].max(axis=0) > tolerance for by_chance, gaps in parted if by_chance]
@@ -165,7 +166,7 @@ def velocities(branches: Iterable[Branch]) -> dict[int, str]:
 
 
 def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
-    """Returns columns that are others as they are, or as they were a step before."""
+    """Returns columns that equal another one, now or a step before, with a description."""
     moving = [c for c, kind in enumerate(kinds) if kind not in (Kind.CONSTANT, Kind.REST)]
     now = np.concatenate([one.rows[1:] for one in branches])
     before = np.concatenate([one.rows[:-1] for one in branches])
@@ -179,7 +180,7 @@ def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
 
 
 def correlations(a: Rows, b: Rows) -> Rows:
-    """Returns those of the columns of two arrays [N, A] and [N, B], [A, B]; 0 of constants."""
+    """Returns correlations of columns of two arrays [N, A] and [N, B], [A, B]; 0 for constants."""
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     norms = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
     found: Rows = (a.T @ b) / np.maximum(norms, 1e-12)
@@ -187,7 +188,7 @@ def correlations(a: Rows, b: Rows) -> Rows:
 
 
 def rotations(states: Rows, kinds: Sequence[Kind]) -> dict[int, str]:
-    """Returns neighbours whose squares add up to 1, with what they are."""
+    """Returns neighbouring columns whose squares sum to 1, with a description."""
     found: dict[int, str] = {}
     for size, name in ((2, "cosines and sines of angles"), (4, "quaternions")):
         for first in range(states.shape[1] - size + 1):
