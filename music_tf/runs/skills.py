@@ -252,7 +252,10 @@ def show_skills(
             cells["next"] = f"skill {followed[int(nearest.argmin())].skill}"
         rows[f"skill {one.skill}"] = cells
     progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
+    returns = [row["return"] for row in found["each"]]
     lines = [f"best by {name}: skill {found['best']}"]
+    if len(returns) > 1 and min(returns) == max(returns):
+        lines = [f"no skill is best by {name}: all earn {returns[0]:.3f}"]
     if found["effective"] is not None:
         lines.append(
             f"effective number of skills exp(H): {found['effective']:.2f} of "

@@ -42,10 +42,23 @@ class Worlds:
         self._stage = trainer.world
 
     def resume(self) -> None:
-        """Continues at the present epoch of the trainer."""
-        self._stage = self._trainer.world
-        if self._trainer.comm.is_root and self._trainer.config.env.stages:
-            self._table.resume(self._trainer.counters.epoch)
+        """Continues at the present epoch of the trainer; every rank must call it together.
+
+        A stage that was added for the next skill is measured now, since the run did not know it
+        when the last skill ended.
+        """
+        trainer, sequence = self._trainer, self._trainer.sequence
+        self._stage, measured = trainer.world, False
+        if not trainer.config.env.stages:
+            return
+        if trainer.comm.is_root:
+            measured = self._table.resume(trainer.counters.epoch)
+        if sequence is None or sequence.skill_of(trainer.counters.epoch) != len(sequence.learned):
+            return
+        before = sequence.begun.worlds[-1] if sequence.learned else self._stage
+        if before != self._stage and not trainer.comm.broadcast_object(measured):
+            self._stage = before
+            self._judge()
 
     def end_epoch(self) -> None:
         """Measures if the world changes after this epoch; every rank must call it together."""

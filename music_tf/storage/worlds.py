@@ -46,8 +46,8 @@ class WorldsTable:
         self._path, self._warn = path / WORLDS_NAME, warn
         self._rows: list[dict[str, str]] = []
 
-    def resume(self, epoch: int) -> None:
-        """Keeps the rows of changes up to an epoch.
+    def resume(self, epoch: int) -> bool:
+        """Keeps the rows of changes up to an epoch; returns whether there are any of this epoch.
 
         Rows of later epochs and of the end of the run are dropped, since they are measured again.
 
@@ -56,11 +56,12 @@ class WorldsTable:
         """
         found = _whole_rows(self._path)
         if found is None:
-            return
+            return False
         self._rows = [
             row for row in found if int(row["epoch"]) <= epoch and row["stage"] != row["next_stage"]
         ]
         self._write()
+        return any(int(row["epoch"]) == epoch for row in self._rows)
 
     def add(self, rows: Sequence[Cells]) -> None:
         """Adds rows, computes their column `moved` from earlier rows, and writes the table."""

@@ -11,6 +11,7 @@ from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.runs.callbacks import CallbackFailed
+from music_tf.storage.worlds import read_worlds
 from tests.kit.cases import cases
 from tests.kit.jobs import assert_same_run, rows_of
 from tests.kit.sessions import run_session
@@ -123,6 +124,13 @@ def test_a_stage_that_the_world_cannot_do_leaves_a_run_as_it_was_to_go_on_with_a
     assert (path / "config.json").read_bytes() == record
     train(path, "--resume", "--skills", "3", "--env.changes", opens.replace("WALL", "wall"))
     assert music_tf.load_policy(path).worlds == (0, 0, 1)
+    change = [row for row in read_worlds(path) if (row["stage"], row["next_stage"]) == (0, 1)]
+    assert [(row["epoch"], row["skill"], row["world"]) for row in change] == [
+        (4, 0, 0),
+        (4, 1, 0),
+        (4, 0, 1),
+        (4, 1, 1),
+    ]
 
 
 @cases(
@@ -179,6 +187,7 @@ def test_skills_that_cannot_be_learned_so_are_refused(words, said):
 def test_epochs_follow_from_those_of_the_skills_which_one_by_one_must_be_said():
     with pytest.raises(UsageError, match=r"expected epochs of each, got none\n.* 4"):
         parse_train(["sac_diayn", "--rewards", "disk"])
+
     def asked(*words):
         config = parse_train(["sac_disk", *words]).config
         return config.skills, config.epochs
@@ -198,3 +207,5 @@ def test_verbs_show_each_skill(whole, capsys):
     for row in found["skills"]:  # two, whose episodes are all alike
         assert row["nearest"] == pytest.approx(apart)
         assert row["spread"] == 0.0
+    assert run_verb(["skills", str(whole), "--episodes", "2"]) == 0
+    assert "no skill is best by the task's own reward: all earn 0.0" in capsys.readouterr().out
