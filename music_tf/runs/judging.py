@@ -28,7 +28,7 @@ from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
 from music_tf.storage.metrics import CONTROL
 from music_tf.training.evaluation import Added, Evaluation, noise, random_actions, still
-from music_tf.types import Array, Episodes, IntArray, Metrics
+from music_tf.types import Array, Episodes, IntArray, Metrics, SplitSpec
 
 EPISODES = 100
 """Episodes of each policy in the final table of a run."""
@@ -292,29 +292,34 @@ def _beside_baselines(
         yield name, evaluation.play(still, episodes, planned=plan)
 
 
+def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
+    """Returns the mutual information between moves of robot and surroundings, as far as known."""
+    if split is None or len(played.length) < 2:  # noqa: PLR2004  (pairings need another episode)
+        return {}
+    moved = np.diff(played.observation, axis=1)  # [E, T, O]
+    found = paired_information(
+        moved[..., list(split.agent)],
+        moved[..., list(split.surrounding)],
+        played.length,
+        stream(_SEED, "judging/information"),
+    )
+    if not len(found.null):
+        return {}
+    return {
+        "control/information": found.nats,
+        "control/information_null": float(found.null.mean()),
+        "control/information_null_std": float(found.null.std()),
+        "control/information_p": found.chance,
+    }
+
+
 def _measures(
     evaluation: Evaluation, policy: Policy, episodes: int, added: Callable[[int], Added | None]
 ) -> Metrics:
     """Measures a policy; `added(draw)` is added to its actions, for one of several draws."""
     config, spec, info = evaluation.config, evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
-    measures: Metrics = {}
-    split = spec.split
-    if split is not None and episodes > 1:  # pairings need another episode
-        moved = np.diff(played.observation, axis=1)  # [E, T, O]
-        found = paired_information(
-            moved[..., list(split.agent)],
-            moved[..., list(split.surrounding)],
-            played.length,
-            stream(_SEED, "judging/information"),
-        )
-        if len(found.null):
-            measures |= {
-                "control/information": found.nats,
-                "control/information_null": float(found.null.mean()),
-                "control/information_null_std": float(found.null.std()),
-                "control/information_p": found.chance,
-            }
+    measures = _information(played, spec.split)
     if info.support is not None:
         cells = visited_cells(played.observation, played.length, info)
         measures["control/coverage"] = len(cells) / support_cells(info.support)

@@ -334,8 +334,6 @@ def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path, change
     assert not (tmp_path / "run").exists()
 
 
-
-
 @cases(
     "changes",
     {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},

@@ -28,8 +28,6 @@ def nobody_launched_us(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-
-
 def shown(file, **options):
     bar = Progress([SUCCESS], file=file, **options)
     bar.banner(["train [ddpg_her]"])
