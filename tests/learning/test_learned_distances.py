@@ -9,9 +9,10 @@ import tensorflow as tf
 
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
-from music_tf.recipes.distance import sac_lsd, sac_metra
+from music_tf.recipes.distance import sac_csd, sac_lsd, sac_metra
 from music_tf.training.build import build_trainer
 from tests.kit.plane import STEPS
+from tests.kit.puck import Puck
 from tests.kit.small import go_on
 
 pytestmark = pytest.mark.slow
@@ -87,3 +88,40 @@ def test_a_slow_axis_counts_in_time_as_much_as_a_fast_one_and_in_distance_little
     # tenth of those along x in the mean over directions z: .316 at best
     _, (fast, slow) = along_axes(sac_lsd, 0.1)
     assert slow < 0.65 * fast
+
+
+PUCK = {
+    "env_id": "Puck-v0",
+    "seed": 101,
+    "cycles": 20,
+    "epochs": 12,
+    "collect.random_steps": 4000,
+    "distance.columns": (0, 1, 2, 3),
+    "distance.normalize_inputs": True,
+    "distance.sigma_floor": 1e-2,
+    "distance.dual_start": 300.0,
+    "distance.scale": 5.0,
+}
+
+
+def puck_cells(observation):  # squares of 0.1 where the puck was
+    return len(np.unique(np.rint(observation[..., 2:].reshape(-1, 2) / 0.1), axis=0))
+
+
+def random_play(episodes):
+    generator, env, states = np.random.default_rng(0), Puck(), []
+    for seed in range(episodes):
+        states.append(env.reset(seed=seed)[0])
+        states += [env.step(generator.uniform(-1.0, 1.0, 2))[0] for _ in range(STEPS)]
+    return np.stack(states)
+
+
+def test_skills_under_the_density_distance_push_a_puck_that_random_actions_hardly_meet():
+    config = with_fields(sac_csd("laptop", "music_tf/UnitBox-v0"), SETTINGS | PUCK)
+    env = dataclasses.replace(config.env, max_episode_steps=STEPS)
+    trainer = build_trainer(dataclasses.replace(config, env=env), Communicator())
+    played = []
+    for _ in range(config.epochs):
+        trainer.run_epoch(go_on, played.append)
+    trainer.envs.close()
+    assert puck_cells(played[-1].observation) > 2 * puck_cells(random_play(40))
