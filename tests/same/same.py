@@ -208,7 +208,8 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("commit", help="what the working tree is compared with")
-    parser.add_argument("--only", nargs="+", default=list(CONFIGURATIONS), choices=CONFIGURATIONS)
+    names = list(CONFIGURATIONS)
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=names, choices=names)
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2], choices=[1, 2])
     parser.add_argument("--kept", type=lambda text: pathlib.Path(text).absolute(), default=OWN)
     parser.add_argument("--lines", action="store_true", help="only the command lines")
