@@ -65,13 +65,10 @@ def test_its_world_is_known(env_id):
     assert (envs.spec.split, envs.spec.observation_dim) == (info.split, COLUMNS[env_id])
 
 
-def test_the_first_disc_is_that_of_the_toy_without_a_crowd():
+def test_the_first_disc_is_that_of_the_toy_and_the_second_goes_round_in_ten_steps():
     crowd, plain = (gymnasium.make(f"music_tf/{n}-v0") for n in ("PointPushCrowd", "PointPush"))
     actions = np.random.default_rng(1).uniform(-1, 1, [20, 3]).astype(np.float32)
     np.testing.assert_array_equal(played(crowd, 4, actions)[:, :8], played(plain, 4, actions))
-
-
-def test_the_second_disc_goes_round_in_ten_steps_and_comes_in_any_unit():
     environment = make_environment(CROWD)
     seen = played(environment, 3, resting(environment, 10))
     np.testing.assert_allclose(seen[10, 8:10], seen[0, 8:10], atol=1e-9)

@@ -45,14 +45,11 @@ def test_a_disc_that_has_fallen_cannot_be_fetched_back():
     np.testing.assert_array_equal(after, [1.05, 0.0, -0.5])
 
 
-def test_reward_is_zero_within_a_tenth_and_takes_many_goals():
+def test_reward_is_zero_within_a_tenth_where_an_episode_ends_only_if_asked_to():
     rewards = PointPush().compute_reward(
         np.zeros((3, 3)), np.array([[0.09, 0, 0], [0.08, 0.08, 0], [0, 0, 0.5]]), {}
     )
     np.testing.assert_array_equal(rewards, [0.0, -1.0, -1.0])
-
-
-def test_episode_ends_at_the_goal_only_where_asked_to():
     for terminating in (False, True):
         environment = PointPush(terminate_when_reached=terminating)
         place(environment, (0.0, 0.0), (0.5, 0.0), goal=(0.5, 0.05, 0.0))

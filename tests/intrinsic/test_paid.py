@@ -34,7 +34,7 @@ def after_one(term, batch):  # gain of a term that has seen a minibatch, and wha
     return term.gain, term.reward({}, batch, term.steady_feed(2)).numpy()
 
 
-def test_the_gain_makes_the_mean_what_was_asked_for_and_is_kept_and_taken_over():
+def test_the_gain_makes_the_mean_what_was_asked_for_or_is_one_factor_and_is_taken_over():
     # 1 of 4 steps moves: 0.3 / 0.25 = 1.2, of which a quarter is 0.3
     gain, scaled = after_one(joint_motion(mean=0.3), steps(1, 4))
     assert gain == pytest.approx(1.2)
@@ -45,9 +45,6 @@ def test_the_gain_makes_the_mean_what_was_asked_for_and_is_kept_and_taken_over()
     assert set(term.shared()) == {"scales/joint_motion"}
     other.load(term.shared())
     assert other.gain == term.gain != 1.0
-
-
-def test_a_fixed_gain_is_one_factor():
     fixed = JointMotion(JointMotionConfig(gain=2.5, shift=0.0), context(SPLIT))
     assert (fixed.gain, fixed.steady_feed(2), fixed.shared()) == (2.5, {}, {})
     batch = steps(1, 4)

@@ -161,7 +161,7 @@ def test_the_gradient_of_the_log_price_is_the_mean_slack_whatever_the_price(dual
     assert float(tape.gradient(loss, log_dual)) == pytest.approx(-0.1996667, abs=1e-6)
 
 
-def test_the_price_at_its_floor_feels_violations_alone():
+def test_the_price_follows_its_known_trace_and_at_its_floor_feels_violations_alone():
     log_dual, left = tf.Variable(math.log(0.5)), tf.constant([0.001, -0.3])
     with tf.GradientTape() as tape:
         losses = embedding_loss(tf.zeros([2]), left, log_dual, log_floor=math.log(2.0))
@@ -170,9 +170,6 @@ def test_the_price_at_its_floor_feels_violations_alone():
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(embedding_loss(tf.zeros([2]), left, log_dual, math.log(2.0)))
     assert float(tape.gradient(loss, log_dual)) == pytest.approx(-0.3)
-
-
-def test_the_price_follows_its_known_trace():
     log_dual = tf.Variable([math.log(3000.0)], dtype=tf.float32)
     state, trace = AdamState.zeros(np.zeros(1, np.float32)), []
     for number, gradient in enumerate((-0.037, -0.01, 1e-6, 1e-6), 1):

@@ -109,15 +109,12 @@ def test_what_belongs_together_stands_out_from_a_null_that_holds_what_all_episod
     assert found.chance == pytest.approx(1 / 21)
 
 
-def test_without_anything_common_the_null_is_near_zero():
+def test_the_null_is_near_zero_without_anything_common_and_no_episode_its_own_partner():
     x, _, length, generator = movements(0.0)
     y = generator.standard_normal(x.shape)
     found = paired_information(x - x.mean(axis=0), y, length, generator)
     assert found.null.mean() == pytest.approx(0.0, abs=0.05)
     assert len(found.null) == 20
-
-
-def test_an_episode_is_never_its_own_partner():
     # With two episodes the null can only be the other one's: equal numbers fall apart.
     x = np.random.default_rng(0).standard_normal((2, 50, 1))
     found = paired_information(x, x, np.array([50, 50]), np.random.default_rng(1), 3)

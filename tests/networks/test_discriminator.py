@@ -20,15 +20,12 @@ def arrays(hidden=(4, 6), columns=2, skills=3):
     return network, {f"parameters/{name}": array for name, array in named.items()}
 
 
-def test_the_golden_values_of_three_logits():
+def test_numpy_scores_three_logits_as_worked_by_hand_and_as_the_trained_network_does():
     kernel = np.zeros([1, 3], np.float32)
     names = Discriminator([kernel, np.array([2.0, 0.0, -1.0], np.float32)], None, (0,), True)
     np.testing.assert_allclose(
         names.log_likelihood(np.zeros([1, 1])), [[-0.169846, -2.169846, -3.169846]], atol=1e-5
     )
-
-
-def test_numpy_scores_skills_as_the_trained_network_does():
     network, saved = arrays()
     saved["scales/discriminator"] = SCALE
     names = discriminator_of(saved, SEEN, (4, 6), 3)
@@ -40,7 +37,7 @@ def test_numpy_scores_skills_as_the_trained_network_does():
     np.testing.assert_allclose(names.log_likelihood(states), expected, atol=1e-5)
 
 
-def test_actions_follow_the_columns_that_a_discriminator_sees():
+def test_actions_follow_the_columns_that_are_seen_and_without_any_all_states_are_alike():
     network, saved = arrays(columns=5)
     names = discriminator_of(saved, {**SEEN, "actions": 3}, (4, 6), 3)
     assert (names.columns, names.actions, names.size) == ((0, 2), 3, 2)
@@ -49,9 +46,6 @@ def test_actions_follow_the_columns_that_a_discriminator_sees():
     layers = [array for name, array in saved.items() if name.startswith("parameters")]
     expected = keras.ops.convert_to_numpy(keras.ops.log_softmax(network(layers, rows)))
     np.testing.assert_allclose(names.log_likelihood(states[:, :2], actions), expected, atol=1e-5)
-
-
-def test_a_discriminator_without_inputs_scores_every_state_alike():
     _, saved = arrays()
     names = discriminator_of(saved, {"components": [], "state": "next", "blind": True}, (4, 6), 3)
     found = names.log_likelihood(np.random.default_rng(1).normal(size=(5, 25)))

@@ -466,12 +466,9 @@ def test_the_line_that_resumes_a_run_keeps_its_topology(typed, launch, line):
     assert resume_line(command, Path("run"), launch) == f"music-tf {line}"
 
 
-def test_a_flag_in_python_is_true_or_false():
+def test_a_flag_in_python_is_true_or_false_and_arguments_are_what_json_can_hold():
     with pytest.raises(UsageError, match="--resume: expected True or False, got 'yes'"):
         as_typed({"resume": "yes"})
-
-
-def test_arguments_of_an_environment_are_what_json_can_hold():
     kwargs = {"size": np.int64(3), "near": np.float32(0.5), "kinds": ["a", None]}
     given = parse_train(["ddpg_her", *as_typed({"env": {"kwargs": kwargs}})])
     assert json.loads(given.config.env.kwargs) == {"size": 3, "near": 0.5, "kinds": ["a", None]}

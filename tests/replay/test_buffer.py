@@ -196,7 +196,7 @@ def test_only_what_is_new_is_unsaved():
     assert buffer.unsaved()[0]["slots"].tolist() == [3]
 
 
-def test_transitions_fit_together():
+def test_transitions_fit_together_and_k_of_zero_or_none_changes_no_goal():
     batch = buffer_of(filled(config={"relabel_k": 0.0})).sample_transitions(3, 0)
     assert batch.observation.shape == (3, 1, 64, 4)
     number, time = places(batch)
@@ -204,9 +204,6 @@ def test_transitions_fit_together():
     np.testing.assert_allclose(batch.observation[..., 0], state, rtol=1e-6)
     np.testing.assert_allclose(batch.next_observation[..., 0], state + 1, rtol=1e-6)
     np.testing.assert_allclose(batch.action[..., 0], state + 0.5, rtol=1e-6)
-
-
-def test_k_zero_and_none_change_no_goal():
     for config in ({"relabel_k": 0.0}, {"relabel_k": 4.0, "strategy": "none"}):
         batch = buffer_of(filled(config=config)).sample_transitions(3, 0)
         np.testing.assert_array_equal(batch.desired_goal[..., 0], -places(batch)[0])

@@ -43,7 +43,7 @@ def test_no_episode_has_more_pictures_than_are_announced():
     assert pace_of(125).most_pictures(1000) == 201
 
 
-def test_what_is_left_is_said_soon_and_then_every_ten_seconds():
+def test_what_is_left_is_said_soon_then_every_ten_seconds_and_rounded_as_people_say_it():
     said = []
     times = iter(np.arange(100) * 3.0)
     frames = list(reported("abcdefghijklm", 20, said.append, lambda: next(times)))
@@ -54,9 +54,6 @@ def test_what_is_left_is_said_soon_and_then_every_ten_seconds():
         "8 of at most 20 pictures are drawn, about 40 s left",
         "12 of at most 20 pictures are drawn, about 25 s left",
     ]
-
-
-def test_times_are_rounded_as_people_say_them():
     assert [duration(seconds) for seconds in (0.2, 12.0, 99.0, 100.0, 610.0)] == [
         *("5 s", "15 s", "100 s"),
         *("2 minutes", "10 minutes"),

@@ -49,16 +49,13 @@ def test_an_episode_is_fixed_by_its_index_whatever_is_asked_for_beside_it():
     assert len(set(evaluation_conditions(range(200), TWO, 3).seeds.tolist())) == 200
 
 
-def test_skills_take_turns_or_one_is_pinned():
+def test_skills_take_turns_or_one_is_pinned_and_continuous_ones_are_fixed_by_index():
     turns = evaluation_conditions(range(7), Config(skills=3), 3).skills
     np.testing.assert_array_equal(turns.argmax(axis=1), [0, 1, 2, 0, 1, 2, 0])
     asked = evaluation_conditions(range(4), Config(skills=3, pinned_skill=1), 3, skill=2).skills
     np.testing.assert_array_equal(asked, np.eye(3)[[2] * 4])
     pinned = evaluation_conditions(range(4), Config(skills=3, pinned_skill=1), 3).skills
     np.testing.assert_array_equal(pinned, np.eye(3)[[1] * 4])
-
-
-def test_continuous_conditions_are_fixed_by_index_for_every_seed_and_sampler():
     ours, theirs = (
         evaluation_conditions(indices, Config(seed=seed, condition=GAUSSIAN), 3).skills
         for indices, seed in ((range(40), 0), ([7, 39], 1))
