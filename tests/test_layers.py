@@ -47,13 +47,10 @@ def own_stage(path):
     return stage_of(".".join(("music_tf", *path.relative_to(PACKAGE).with_suffix("").parts)))
 
 
-def may_use(stage, used):
-    return stage == used or RANK[used] < RANK[stage]
-
-
 def wrong_imports(stage, source):
     stages = {name: stage_of(name) for name in imported_modules(source)}
-    return [name for name, used in stages.items() if used and not may_use(stage, used)]
+    above = {used for used in stages.values() if used and RANK[used] >= RANK[stage]}
+    return [name for name, used in stages.items() if used in above - {stage}]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)

@@ -32,10 +32,6 @@ def measured(tmp_path, text, level=()):
     return stored.measures_of(read_result(path), task)
 
 
-def of_level(found):
-    return tuple(found.get(name) for name in (stored.FIRST, stored.MINUTES, stored.HELD))
-
-
 @cases(
     ("level", "expected"),
     # Epoch 2 is the first to meet both; of epochs 4 and 6, evaluated later, one does.
@@ -49,7 +45,8 @@ def of_level(found):
     ({}, (None, None, None)),
 )
 def test_epochs_without_an_evaluation_count_neither_way(tmp_path, level, expected):
-    assert of_level(measured(tmp_path, SEED, level)) == expected
+    found = measured(tmp_path, SEED, level)
+    assert tuple(map(found.get, (stored.FIRST, stored.MINUTES, stored.HELD))) == expected
 
 
 def test_a_search_judges_by_the_share_of_all_evaluations_at_the_level(tmp_path):

@@ -110,13 +110,10 @@ def test_goals_at_a_place_keep_what_the_place_does_not_say():
     np.testing.assert_allclose(goals, [[0.1, 0.4, 0.3]])
 
 
-def episodes_of(observation, achieved):
-    return make_episodes(0, 1)._replace(observation=observation, achieved_goal=achieved)
-
-
 def test_goals_say_columns_that_equal_the_achieved_goal_and_leave_what_else_is_seen():
     observation = np.random.default_rng(0).normal(size=(3, 6, 10)).astype(np.float32)
-    played = episodes_of(observation, observation[..., [3, 4, 5]])
+    seen = {"observation": observation, "achieved_goal": observation[..., [3, 4, 5]]}
+    played = make_episodes(0, 1)._replace(**seen)
     places = places_of(PLANE._replace(columns=(7, 4)), played, "RUN")
     here, there = places.of(np.arange(10.0)[None], np.array([[0.3, 0.4, 0.5]]))
     np.testing.assert_array_equal(here, [[7.0, 4.0]])

@@ -226,12 +226,6 @@ def test_other_runs_have_one_task():
     assert plain.rounds() == plain.rounds(initial=True) == 1
 
 
-def refusal_of(config):
-    with pytest.raises(UsageError) as refused:
-        collector_of(config)
-    return str(refused.value)
-
-
 def test_a_context_longer_than_what_a_visit_plays_is_refused_with_the_longest_there_can_be():
     for changes, most in (
         ({"tasks__initial": 3, "tasks__prior": 1, "tasks__posterior": 1}, 10),
@@ -240,9 +234,10 @@ def test_a_context_longer_than_what_a_visit_plays_is_refused_with_the_longest_th
         ({"tasks__initial": 9, "tasks__prior": 1, "tasks__posterior": 0, "rollouts": 3}, 15),
     ):
         collector_of(small(agent__context_rows=most, **changes))
-        text = refusal_of(small(agent__context_rows=most + 1, **changes))
-        assert f"expected at most {most} rows, got {most + 1}" in text
-        assert f"nearest: --agent.context-rows {most}" in text
+        with pytest.raises(UsageError, match=f"expected at most {most} rows, got ") as refused:
+            collector_of(small(agent__context_rows=most + 1, **changes))
+        assert f"got {most + 1}" in str(refused.value)
+        assert f"nearest: --agent.context-rows {most}" in str(refused.value)
 
 
 def test_evaluation_tasks_among_those_of_training_are_allowed_and_said():
