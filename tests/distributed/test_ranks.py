@@ -182,13 +182,7 @@ def test_collectives_by_hand(tmp_path):
     for rank in range(3):
         found = json.loads((tmp_path / f"found_{rank}.json").read_text())
         assert found == {
-            "workers": [2 * rank, 2 * rank + 1],
-            "sum": [0 + 1 + 2, 30],
-            "into": [3.0, 3.0],
-            "max": [2, 0],
-            "any": [True, False],
-            "broadcast": [5.0],
-            "broadcast_object": {"rank": 0},
-            "allgather": [[0], [1], [2]],
-            "timed": True,
+            **{"workers": [2 * rank, 2 * rank + 1], "sum": [0 + 1 + 2, 30], "into": [3.0, 3.0]},
+            **{"max": [2, 0], "any": [True, False], "broadcast": [5.0]},
+            **{"broadcast_object": {"rank": 0}, "allgather": [[0], [1], [2]], "timed": True},
         }

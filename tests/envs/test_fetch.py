@@ -32,8 +32,7 @@ def test_all_numbers_equal_those_of_gymnasium_make_to_the_last_bit(env_id):
     random = np.random.default_rng(0)
     plain = gymnasium.make(env_id)
     member = FetchMember(make_environment(env_id))
-    size = plain.observation_space["observation"].shape[0]
-    row = Row(np.zeros(size), np.zeros(3), np.zeros(3))
+    row = Row(np.zeros(plain.observation_space["observation"].shape[0]), np.zeros(3), np.zeros(3))
     for episode in range(EPISODES if "Dense" not in env_id else 2):
         goal = np.array([1.3, 0.7, 0.5]) if episode % 2 else None
         expected, _ = plain.reset(seed=episode)

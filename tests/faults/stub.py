@@ -212,17 +212,10 @@ def _day(sign):  # sets this process's wall clock a day forth or back
 
 
 _WAYS = {
-    "raise": _raise,
-    "sys.exit(3)": lambda *_: sys.exit(3),
-    "os._exit(7)": lambda *_: os._exit(7),
-    "segfault": lambda *_: ctypes.string_at(0),
-    "memory": _grow,
-    "killed": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
-    "hang": lambda *_: time.sleep(1e6),
-    "linger": lambda *_: time.sleep(3.0),
-    "slow": lambda *_: time.sleep(0.2),
-    "ulp": _one_ulp,
-    "nan": _bad,
-    "tomorrow": _day(1.0),
+    **{"raise": _raise, "sys.exit(3)": lambda *_: sys.exit(3)},
+    **{"os._exit(7)": lambda *_: os._exit(7), "segfault": lambda *_: ctypes.string_at(0)},
+    **{"memory": _grow, "killed": lambda *_: os.kill(os.getpid(), signal.SIGKILL)},
+    **{"hang": lambda *_: time.sleep(1e6), "linger": lambda *_: time.sleep(3.0)},
+    **{"slow": lambda *_: time.sleep(0.2), "ulp": _one_ulp, "nan": _bad, "tomorrow": _day(1.0)},
     "yesterday": _day(-1.0),
 }

@@ -238,10 +238,7 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
         [dict(zip(("observations", "actions", "rewards"), episodes()[0], strict=True))],
         "observations, actions and rewards of each, got 3 in a dict",
     ),
-    (
-        [(np.zeros((6, 3)), *episodes()[0][1:])],
-        r"observations: expected numbers of shape \[2\]",
-    ),
+    ([(np.zeros((6, 3)), *episodes()[0][1:])], r"observations: expected numbers of shape \[2\]"),
     ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
     ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
     ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),

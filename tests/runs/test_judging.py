@@ -221,8 +221,7 @@ def test_of_continuous_conditions_counts_what_a_linear_map_explains():
 def test_a_linear_map_explains_what_skills_do_and_what_follows_a_direction():
     generator = np.random.default_rng(0)
     ends = generator.normal(size=(4, 6, 3)) + generator.normal(size=(4, 1, 3))
-    one_hot = np.repeat(np.eye(4), 6, axis=0)
-    found = linearly_explained(one_hot, ends.reshape(-1, 3))
+    found = linearly_explained(np.repeat(np.eye(4), 6, axis=0), ends.reshape(-1, 3))
     assert found == pytest.approx(variance_explained(ends))
     towards = generator.normal(size=(500, 2))
     turned = towards @ [[0.0, 2.0, 0.5], [-2.0, 0.0, 0.0]] + 7.0

@@ -166,11 +166,8 @@ def test_object_arrays_and_unsafe_names_are_refused(tmp_path):
 
 
 NEWEST = [
-    "epoch_000002/manifest.json",
-    "epoch_000002/meta.json",
-    "epoch_000002/state.npz",
-    "replay/worker_0000/epoch_000002.npz",
-    "replay/worker_0001/epoch_000002.npz",
+    *("epoch_000002/manifest.json", "epoch_000002/meta.json", "epoch_000002/state.npz"),
+    *("replay/worker_0000/epoch_000002.npz", "replay/worker_0001/epoch_000002.npz"),
 ]
 
 

@@ -44,20 +44,12 @@ def found(run, tmp_path_factory):  # the archive of six episodes
 def test_an_archive_holds_what_was_played(found, played):
     steps = played.action.shape[1]
     assert {name: (array.dtype.str, array.shape) for name, array in found.items()} == {
-        "observation": ("<f4", (6, steps + 1, 8)),
-        "achieved_goal": ("<f4", (6, steps + 1, 3)),
-        "desired_goal": ("<f4", (6, 3)),
-        "action": ("<f4", (6, steps, 3)),
-        "reward": ("<f4", (6, steps)),
-        "length": ("<i8", (6,)),
-        "terminated": ("|b1", (6,)),
-        "success": ("|b1", (6,)),
-        "skill": ("<i8", (6,)),
-        "seed": ("<i8", (6,)),
-        "about": (found["about"].dtype.str, ()),
-        "skill/return": ("<f4", (6,)),
-        "skill/descriptor": ("<f4", (steps, 6, 3)),
-        "skill/kept": ("|b1", (steps, 6)),
+        **{"observation": ("<f4", (6, steps + 1, 8)), "achieved_goal": ("<f4", (6, steps + 1, 3))},
+        **{"desired_goal": ("<f4", (6, 3)), "action": ("<f4", (6, steps, 3))},
+        **{"reward": ("<f4", (6, steps)), "length": ("<i8", (6,)), "terminated": ("|b1", (6,))},
+        **{"success": ("|b1", (6,)), "skill": ("<i8", (6,)), "seed": ("<i8", (6,))},
+        **{"about": (found["about"].dtype.str, ()), "skill/return": ("<f4", (6,))},
+        **{"skill/descriptor": ("<f4", (steps, 6, 3)), "skill/kept": ("|b1", (steps, 6))},
     }
     for name in ("observation", "achieved_goal", "desired_goal", "action", "reward", "length"):
         np.testing.assert_array_equal(found[name], getattr(played, name))
