@@ -67,7 +67,7 @@ def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
 
 OTHERS = {
     **{"env_id": "FetchSlideDense-v4", "env.kwargs": '{"reward_type":"dense"}'},
-    **{"env.changes": '[{},{"at":{"steps":9}}]', "env.success_ends": True},
+    **{"env.changes": '[{},{"at":{"steps":9}}]', "env.success_ends": True, "env.skill_count": 9},
     **{"env.max_episode_steps": 9, "collect.steps": 9, "evaluation.every_episodes": 9},
     **{f"{term}.clip": (0.25, 0.75) for term in ("music", "joint_motion", "random_reward")},
     **{"world.surrounding": (5, 6), "world.object": (5, 6, 7), "world.gripper": (0, 1, 2)},
