@@ -407,8 +407,8 @@ def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, 
 @cases(
     ("name", "aim", "text"),
     ("embedded", Aim((1.0,)), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
-    ("plain", Aim((1.0, 2.0)), r"--reach: .* expected a run without goals that has learned an"),
-    ("plain", Aim(), r"--zero-shot: .* expected a run without goals that has learned an"),
+    ("plain", Aim((1.0, 2.0)), r"--reach: .* expected a run without goals that has an embedding"),
+    ("plain", Aim(), r"--zero-shot: .* expected a run without goals that has an embedding"),
 )
 def test_a_film_of_a_run_that_nothing_leads_is_refused(aimed, runs, tmp_path, name, aim, text):
     run = (runs if name == "plain" else aimed) / name
