@@ -112,8 +112,9 @@ def saved_policy(
     weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
     encoder = _encoder_of(config, found, len(moments[0].mean))
-    acts = Snapshot(config.agent.actor, weights, inputs, encoder=encoder)
-    current = acts._replace(explorer={})  # so that a policy can be copied and pickled
+    current = Snapshot(  # with a dict as `explorer`, so that a policy can be copied and pickled
+        config.agent.actor, weights, inputs, encoder=encoder, explorer={}
+    )
     snapshot: Snapshot | SkillSnapshots = current
     worlds: tuple[int, ...] = ()
     if config.incremental.on:

@@ -374,6 +374,12 @@ def working_backend() -> str | None:
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
-    *(check_python, check_packages, check_machine, check_tensorflow),
-    *(check_simulator, check_mpi, check_rendering, check_tensorboard),
+    check_python,
+    check_packages,
+    check_machine,
+    check_tensorflow,
+    check_simulator,
+    check_mpi,
+    check_rendering,
+    check_tensorboard,
 )

@@ -396,7 +396,6 @@ class Tuner:
     @contextmanager
     def _alone_in(self, folder: Path) -> Iterator[bool]:
         """Waits until no other process of the study trains in a directory; False after a stop."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
             while not self._stop.is_set():
                 try:

@@ -4,5 +4,5 @@ import pytest
 
 
 def cases(names, *rows, **options):
-    """Runs a test with each row: `pytest.mark.parametrize`, whose table lies a level deeper."""
+    """Runs a test once for each row, as `pytest.mark.parametrize` does for a list of rows."""
     return pytest.mark.parametrize(names, rows, **options)
