@@ -253,7 +253,7 @@ def test_a_signal_stops_and_saves_and_afterwards_means_what_it_did(tmp_path, num
             signal.raise_signal(number)
 
     before = [signal.getsignal(one) for one in HANDLERS]
-    with pytest.raises(music_tf.Stopped, match="to go on:"):
+    with pytest.raises(music_tf.Stopped, match="to resume:"):
         music_tf.train("ddpg_her", run_dir=tmp_path / "run", callbacks=[Raises()], **OPTIONS)
     assert [signal.getsignal(one) for one in HANDLERS] == before
     assert not signals.stop_requested()

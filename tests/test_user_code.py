@@ -116,7 +116,7 @@ def test_a_reward_in_an_array_is_refused_with_the_number_expected():
     envs.reset([0], [0])
     (fault,) = envs.step(np.zeros((1, 2), np.float32), [0]).faults
     says = "reward: expected a number, got shape (1,): return float(reward[0])"
-    assert fault == f"PaysInArrays-v0, environment 0, step 1: BadObservation: {says}"
+    assert fault == f"PaysInArrays-v0, environment 0, step 1: {says}"
 
 
 @pytest.mark.parametrize("reward", [None, "near", [1.0], 1j])

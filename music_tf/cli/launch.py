@@ -131,7 +131,7 @@ def run_job(
                 code = job.wait(timeout=_POLL_SECONDS)
                 if code == EXIT_DONE and proof is not None and not proof.exists():
                     raise HostLost(
-                        "a host was lost: mpirun ended, and the first rank had not; to go on:\n"
+                        "a host was lost: mpirun ended, and the first rank had not; to resume:\n"
                         + again
                     )
                 return code if code >= 0 else 128 - code

@@ -77,7 +77,7 @@ class OfOneRun(Verb):
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
     """A run directory, latest, or an agent of the package such as push; a path wins over a name."""
     env_id: str | None = None
-    """The id of your own environment again, as module:Id: no file may import it."""
+    """Your own environment, as module:Id; what a run names is not imported without consent."""
     allow_import: Flag = False
     """Let the run import the modules of your own that it names: recipe, environment, functions."""
 
@@ -121,7 +121,7 @@ class OfRuns(Verb):
     """A verb that shows what runs have written."""
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
-    """Run directories (also of runs still going), or latest; plot takes copies of metrics.csv."""
+    """Run directories, of running ones too, or latest; plot takes copies of metrics.csv."""
     allow_import: Flag = False
     """Let runs import the modules of your own recipes that they name."""
 
@@ -178,9 +178,9 @@ class Evaluate(MeasuringVerb):
     (docs/metrics.md explains them); takes a minute or two longer. For a run that adapts to tasks:
     how well the belief predicts the task, and whether a visit depends on other tasks."""
     zero_shot: Flag = False
-    """Measure the share of the environment's goals that it reaches, none seen in training: by its
-    embedding (docs/distance.md), or by the skill that ends nearest. Unknown ends of skills are
-    measured first, as by music-tf skills RUN."""
+    """Measure the share of the environment's goals, none seen in training, that the policy reaches:
+    by its embedding (docs/distance.md), or by the skill that ends nearest. Unknown ends of skills
+    are measured first, as by music-tf skills RUN."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
     minari: str | None = None
@@ -339,9 +339,9 @@ class Play(OfOneRun):
 class Skills(MeasuringVerb):
     """Plays each skill of a run on the same episodes, and compares the skills.
 
-    The effective number of skills (exp of the entropy of the prior that prefers recognised skills),
-    and which skills are mistaken for which. The distances of their ends, and the share of the
-    variance that lies between skills. The best skill for the task's own reward, or for --reward.
+    Shows the effective number of skills (exp of the entropy of the prior that prefers recognised
+    skills), which skills are mistaken for which, the distances of their ends, the share of the
+    variance that lies between skills, and the best skill for the task's own reward or --reward.
     Writes a table, RUN/skills.json and RUN/videos/skills.png, which music-tf report shows.
     """
 

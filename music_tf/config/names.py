@@ -231,12 +231,13 @@ def check_env_id(env_id: str) -> str:
 
 
 def _beside(env_id: str) -> str | None:
-    """Returns an id, whatever its version, that a module in the current folder registers."""
-    quoted = re.compile(rf"(['\"])({re.escape(_stem(env_id) or env_id)}-v\d+)\1")
+    """Returns an id that a module in the current folder registers: typed, or the module's first."""
+    typed = rf"(['\"])({re.escape(_stem(env_id) or env_id)}-v\d+)\1"
     for path in sorted(Path().glob("*.py")):
         with contextlib.suppress(OSError, UnicodeError):
             text = path.read_text(encoding="utf-8")
-            found = quoted.search(text)
+            is_module = path.stem == env_id.removesuffix(".py")
+            found = re.search(r"(['\"])([\w.-]+-v\d+)\1" if is_module else typed, text)
             if found and "register" in text and path.stem.isidentifier():
                 return f"{path.stem}:{found[2]}"
     return None

@@ -268,7 +268,7 @@ def pushed(seen: ColumnFacts, ranked: Sequence[Match]) -> Found:
         apart = not any(set(one.thing) & set(had) for had in (best.thing, *others))
         if one.grip == best.grip and apart:
             others.append(one.thing)
-    agent = f"{listed(best.grip)} answer the action at once"
+    agent = f"{listed(best.grip)} respond to the action at once"
     thing = f"{listed(best.thing)} rest until touched ({best.touches} times)"
     reasons = {
         "agent": Proposal(best.grip, agent),
@@ -295,7 +295,7 @@ def held(seen: ColumnFacts) -> Found | None:
         return None
     why = f"{listed(goal)} are the achieved goal, and an action and its opposite push it alike"
     proposals = {
-        "agent": Proposal(tuple(joints), f"{listed(joints)} answer at once and both ways"),
+        "agent": Proposal(tuple(joints), f"{listed(joints)} respond at once, both ways"),
         "surrounding": Proposal(goal, why),
         "object": Proposal(goal[:_WAYS], why),
         "descriptor": Proposal(goal, "skills differ by where they bring the object"),
@@ -307,25 +307,25 @@ def nothing_pushed(seen: ColumnFacts) -> Found:
     """Says why no object is proposed, and what skills can be told apart by all the same."""
     kinds, goal, verdict = seen.kinds, seen.goal, Certainty.CANNOT_TELL
     if Kind.ROBOT not in kinds:
-        why = "no column answers an action at once"
+        why = "no column responds to an action at once"
         if Kind.NOISE in kinds:
             why = "one seed gives different episodes: reset and step draw only from self.np_random"
         return Found(kinds, {}, verdict, why, {})
     things, rest = seen.of(Kind.OBJECT), [c for c in seen.of(Kind.REST) if c not in goal]
     if things:
-        why = f"{listed(things)} move now and then, and nothing shows with what of the robot"
+        why = f"{listed(things)} moved at times, and no columns of the robot were seen to move them"
     elif rest:
-        why = f"{listed(rest)} rest, and nothing that was played moved them: goals, or out of reach"
+        why = f"nothing that was played moved {listed(rest)}: a goal, or an object out of reach"
     else:
         verdict = Certainty.NO_OBJECT
-        why = "nothing rests until it is touched: there is no object, or it is seen with others"
+        why = "no column rests until touched: there is no object, or it has no columns of its own"
     columns: tuple[int | str, ...] = ("observation",)
     reason = "skills differ by all that is observed"
     if seen.branches[0].goals.shape[1]:
         columns, reason = goal or ("achieved_goal",), "skills differ by what they achieve"
     elif 0 < len(seen.places) <= _WAYS and not seen.turned and not things:
         columns = tuple(seen.places)
-        reason = f"{listed(columns)} are the places that answer the action"
+        reason = f"{listed(columns)} are the places that respond to the action"
     return Found(kinds, {}, verdict, why, {"descriptor": Proposal(columns, reason)})
 
 

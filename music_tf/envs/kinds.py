@@ -36,10 +36,10 @@ _MANY = 70
 class Kind(enum.StrEnum):
     """Kind of a column."""
 
-    ROBOT = "answer the action at once"
+    ROBOT = "respond to the action at once"
     OBJECT = "rest until touched, and stay where they were left"
-    PULSE = "twitch when touched: speeds of things, contact sensors"
-    MOVER = "move whatever is done"
+    PULSE = "change briefly when touched: speeds of things, contact sensors"
+    MOVER = "move whatever the action"
     SETTLE = "move in the first steps alone"
     REST = "differ between episodes, and nothing moved them"
     CONSTANT = "never change"

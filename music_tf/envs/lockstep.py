@@ -326,7 +326,7 @@ class LockstepEnvs:
         if came := instead_of_numbers(values, achieved.shape[:1]):
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} must give "
-                f"{achieved.shape[:1]} finite numbers, got {came}; see music-tf check-env"
+                f"{achieved.shape[:1]} finite numbers, got {came}\nsee music-tf check-env"
             )
         return values
 

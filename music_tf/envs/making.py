@@ -28,6 +28,8 @@ from music_tf.process.tensorflow_start import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)
+_OF_IMAGES = 3
+"""Axes of an image: height, width, colour."""
 _ROBOTICS = "gymnasium_robotics"
 _EXTRAS = {"Box2D": "box2d", "panda_gym": "panda", "pybullet": "panda"}
 """Modules that environments import, and the extra of music_tf that installs each."""
@@ -71,8 +73,9 @@ def make_environment(
                     f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
                     f"cure: {PIP_INSTALL} 'mujoco>=3.3,<3.12'"
                 ) from error
+            cure = "\ncure: --env.kwargs '{\"NAME\": VALUE}'" if "required pos" in text else ""
             raise EnvironmentFault(
-                f"{env_id}: the environment cannot be created ({text})"
+                f"{env_id}: the environment cannot be created ({text}){cure}"
             ) from error
     if "mujoco" in sys.modules:
         simulator.catch_warnings()
@@ -134,11 +137,14 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
     if isinstance(space, gymnasium.spaces.Box) and axes == 1:
         return
     came = f"a dict with {sorted(keys)}" if keys else str(space)[:100]
-    cure = "register it with gymnasium.wrappers.FlattenObservation around it"
+    cure = (
+        "cure: gymnasium.register(ID, lambda **options: gymnasium.wrappers.FlattenObservation("
+        f"{type(environment.unwrapped).__name__}(**options)), max_episode_steps=N)"
+    )
     raise UsageError(
         f"env_id: {env_id!r}: expected observations that are a vector, or a dict with "
         f"{', '.join(GOAL_KEYS)}; got {came}\n"
-        f"{'images cannot be learned from' if axes > 1 else cure}"
+        f"{'images cannot be learned from' if axes == _OF_IMAGES else cure}"
     )
 
 

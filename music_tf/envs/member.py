@@ -12,6 +12,7 @@ from music_tf.envs import simulator
 from music_tf.envs.changes import Changes
 from music_tf.envs.extras import InfoEntry, Reader
 from music_tf.envs.making import GOAL_KEYS
+from music_tf.errors import MusicError
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +46,8 @@ def answers_wrongly(error: BaseException) -> bool:
 
 def told(error: BaseException) -> str:
     """Returns an exception of an environment as one line, with advice for a wrong return value."""
+    if isinstance(error, MusicError | BadObservation):
+        return " ".join(str(error).splitlines())
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     if "values to unpack" not in text:
         return text
@@ -102,6 +105,8 @@ class PlainMember:
         with np.errstate(all="ignore"):  # the results are checked
             observation, reward, terminated, truncated, info = self.environment.step(action)
         write_row(observation, row)
+        if not isinstance(info, Mapping):
+            raise BadObservation(f"info: expected a dict, got {info!r:.80}")
         self._write_extras(row, info)
         if self._shown is not None:
             row.desired_goal[:] = self._shown

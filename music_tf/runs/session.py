@@ -103,7 +103,7 @@ def learn(
                 session = Session(command, ranks, directory, draw, listeners)
                 session.begin(heritage)
             except (UsageError, EnvironmentFault, Stopped) as fault:
-                same = "no setting has changed yet; to go on:"
+                same = "no setting has changed yet; to resume:"
                 cure = f"{same}\n{_resuming(command, path, comm.size)}"
                 if not command.resume:
                     directory.discard()
@@ -227,7 +227,7 @@ class Session:
             progress.banner(
                 [
                     f"nothing left to train: {counters.epoch} of {config.epochs} epochs and "
-                    f"{minutes} are used; to go on, give --epochs or --max-minutes a larger number"
+                    f"{minutes} are used; to continue, raise --epochs or --max-minutes"
                 ]
             )
         self._make_sure_it_is_saved()
@@ -428,7 +428,7 @@ class Session:
             done = f"stopped in epoch {counters.epoch + 1}, which will begin anew,"
         else:
             self._make_sure_it_is_saved()
-        text = f"{done} after {counters.env_steps} steps; to go on:\n{self._resuming}"
+        text = f"{done} after {counters.env_steps} steps; to resume:\n{self._resuming}"
         fault = self._listeners.fault
         if fault is not None:
             fault.add_note(f"a callback raised this; {text}")

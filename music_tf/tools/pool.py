@@ -189,7 +189,7 @@ class Pool:
                 raise UsageError(
                     f"{path}: holds the result of another command\nit has:    {command}\n"
                     f"the study: {run.command}\n"
-                    "remove the file to go on with that run, or to train it anew"
+                    "remove the file to continue that run, or to train it anew"
                 )
             self.states[run.name] = self._begun(run) if command is None else DONE
         for run in reversed(runs):  # a missing run also needs the one that it starts from

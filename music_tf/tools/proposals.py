@@ -8,7 +8,7 @@ from typing import NamedTuple
 from music_tf import recipes
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
-from music_tf.envs.columns import Found, Proposal, listed
+from music_tf.envs.columns import Certainty, Found, Proposal, listed
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import EnvironmentInfo, lookup
 from music_tf.errors import UsageError
@@ -89,6 +89,8 @@ def next_lines(task: CheckedEnv, found: Found) -> str:
     if task.info.split is not None or own:
         world = {} if task.info.split is not None else own
         lines += _line(task, found, _MUSIC, "control of the object, without a task", _typed(world))
+    elif found.verdict == Certainty.CANNOT_TELL:
+        lines.append("control of an object: give --world.agent and --world.surrounding by hand")
     if task.pays is not None:
         options = [] if task.bounded else ["--agent.return-clip", "off"]
         lines += _line(task, found, _HINDSIGHT, f"the task with hindsight, {task.pays}", options)

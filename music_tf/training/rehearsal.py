@@ -33,7 +33,7 @@ from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, Episod
 
 SEED = 0
 _OTHER_SEEDS = range(1, 6)
-_LONGEST = 1000
+LONGEST = 1000
 """Maximum number of steps of the episode."""
 _DISTANCES = -3.0, 3.0
 """Decimal logarithms of the smallest and largest distance at which goals are tried."""
@@ -89,8 +89,8 @@ class Rehearsal:
             MusicError: The environment cannot be made.
         """
         settings, longest = settings or EnvConfig(), find_spec(env_id).max_episode_steps
-        if (settings.max_episode_steps or longest or 0) > _LONGEST:
-            settings = dataclasses.replace(settings, max_episode_steps=_LONGEST)
+        if (settings.max_episode_steps or longest or 0) > LONGEST:
+            settings = dataclasses.replace(settings, max_episode_steps=LONGEST)
         self.env_id = env_id
         self.envs = LockstepEnvs(env_id, 1, settings, world=world)
         self.envs.hush()  # training will report what breaks
@@ -137,7 +137,7 @@ class Rehearsal:
         try:
             computed, paid = self._replayed(episode)
         except EnvironmentFault as fault:
-            cure = "let compute_reward take goals and info as replay gives them, see docs"
+            cure = "let compute_reward take goals [N, G] and use only what each step's info has"
             text = str(fault).removeprefix(f"{self.env_id}: ").removesuffix(_SEE)
             return Verdict(text, cure)
         gaps = self._own_gaps(paid, computed)

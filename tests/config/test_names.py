@@ -139,6 +139,8 @@ def test_a_refusal_names_what_was_meant(typed, meant):
     ("ArmPush-v0", "users_arm:ArmPush-v0"),
     ("ArmPush-v1", "users_arm:ArmPush-v0"),
     ("me/Lift-v0", "users_arm:me/Lift-v3"),
+    ("users_arm", "users_arm:ArmPush-v0"),
+    ("users_arm.py", "users_arm:ArmPush-v0"),
 )
 def test_an_id_without_the_module_that_has_it_is_meant_with_it(typed, meant, tmp_path, monkeypatch):
     (tmp_path / "a_picture.py").write_bytes(b"\xff\xfe")

@@ -100,7 +100,8 @@ def test_a_module_with_a_fault_of_its_own_is_named_with_the_fault(tmp_path, monk
 @cases(
     ("space", "told"),
     (spaces.Box(0, 1, (8, 8, 3)), r"got Box.*\nimages cannot be learned from"),
-    (spaces.Discrete(3), r"got Discrete\(3\)\n.*FlattenObservation"),
+    (spaces.Discrete(3), r"got Discrete\(3\)\n.*FlattenObservation\(Counting\(\*\*options"),
+    (spaces.Box(0, 1, (1, 4)), r"got Box\(0.0, 1.0, \(1, 4\), float32\)\n.*Flatten"),
     (spaces.Dict({"arm": spaces.Box(0, 1, (2,))}), r"got a dict with \['arm'\]\n.*Flatten"),
     (
         spaces.Dict(dict.fromkeys(GOAL_KEYS, spaces.Box(0, 1, (2,)))),

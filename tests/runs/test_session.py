@@ -194,7 +194,7 @@ def in_parts(path, config, stop_after, parts):
         with stop_after(stop) as stopped:
             train(path, replace(config, epochs=epochs), resume=number > 0)
         if stop:
-            assert "steps; to go on:\n" in str(stopped.value)
+            assert "steps; to resume:\n" in str(stopped.value)
             assert str(stopped.value).endswith(f"--run-dir {path} --resume")
             assert not (path / "summary.json").exists()
 
@@ -619,7 +619,7 @@ def test_a_stop_while_environments_are_made_keeps_a_resumed_run(whole, tmp_path,
     shutil.copytree(whole, path)
     before = content()
     stopped_after(1)
-    told = rf"before the first step, no setting has changed yet; to go on:\n.*{path} --resume"
+    told = rf"before the first step, no setting has changed yet; to resume:\n.*{path} --resume"
     with pytest.raises(Stopped, match=told):
         train(path, replace(HER_RUN, epochs=5), resume=True)
     assert content() == before

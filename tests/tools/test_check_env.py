@@ -55,12 +55,24 @@ def test_a_fault_fails_its_check_with_a_cure(odd, fault, failed):
     assert all(check.cure for check in checks if not check.ok)
 
 
+@cases(
+    ("fault", "found_by", "says"),
+    ("exception", "episode", "the motor burns"),
+    ("nan", "observations", "observation at step 90 is not finite"),
+    ("no info", "corners", "step 1: info: expected a dict, got None"),
+)
+def test_a_fault_is_told_by_findings_alone_even_late(odd, fault, found_by, says, capfd):
+    odd.fault, odd.at_step = fault, 90
+    found = {one.name: one for one in check_environment(ODD, EnvConfig(max_episode_steps=100))}
+    assert found[found_by].detail.endswith(says)
+    assert (found[found_by].ok, capfd.readouterr().err) == (False, "")
+
+
 @pytest.mark.parametrize("fault", ["reset alone", "four"])
 def test_what_reset_and_step_must_give_is_said_where_they_give_something_else(odd, fault):
     odd.fault = fault
     found = check_environment(ODD)[-1].detail
-    assert "values to unpack (expected" in found
-    assert "reset must give (observation, info), step (observation, reward, term" in found
+    assert re.search(r"values to unpack \(expected.*reset must .*n, info\), step \(.*, rew", found)
 
 
 @cases(
@@ -76,16 +88,11 @@ def test_liberties_with_actions_and_arrays_are_found(points, env_id, name, says)
     assert found.cure
 
 
-@cases(
-    ("where", "failed"),
-    ("step", {"episode"}),
-    ("reset", {"episode"}),
-    ("compute_reward", {"episode"}),
-)
-def test_an_environment_that_ends_the_process_is_a_finding(points, monkeypatch, where, failed):
+@cases("where", "step", "reset", "compute_reward")
+def test_an_environment_that_ends_the_process_is_a_finding(points, monkeypatch, where):
     monkeypatch.setattr(Quits, "where", where)
     checks = check_environment("Quits-v0")
-    assert {check.name for check in checks if not check.ok} == failed
+    assert {check.name for check in checks if not check.ok} == {"episode"}
     assert "SystemExit: 0" in checks[-1].detail
 
 
@@ -94,18 +101,12 @@ def test_a_reward_in_an_array_and_what_is_dropped_are_told(points):
     assert checks["rewards"].detail.startswith("step 1: reward: expected a number, got shape (1,)")
     assert not checks["rewards"].ok
     (keys, *_) = check_environment("Touches-v0")
-    assert keys.ok
-    assert keys.detail.endswith("desired_goal; not learned from: touch")
+    assert (keys.ok, keys.detail.partition("; ")[2]) == (True, "not learned from: touch")
 
 
 def test_unbounded_actions_fail_before_anything_is_played(odd):
     odd.high = float("inf")
-    checks = check_environment(ODD)
-    assert [(check.name, check.ok) for check in checks] == [
-        ("goal keys", True),
-        ("actions", False),
-        ("episode length", True),
-    ]
+    assert [check.ok for check in check_environment(ODD)] == [True, False, True]
 
 
 def test_arguments_of_the_environment_change_what_is_checked():

@@ -340,7 +340,7 @@ def test_a_refusal_of_a_reward_that_fails_names_its_environment_once(points, mon
 
 
 def test_a_long_episode_is_cut(points, monkeypatch):
-    monkeypatch.setattr(rehearsal, "_LONGEST", 7)
+    monkeypatch.setattr(rehearsal, "LONGEST", 7)
     assert rewards("Point-v0").detail == "replay computes what 7 steps paid"
 
 
