@@ -11,7 +11,7 @@ ARM, WITH_GOALS = "tests.kit.arm:Arm-v0", "tests.kit.arm:ArmWithGoals-v0"
 _WORLD = "--world.agent 4 5 --world.surrounding 6 7 --world.object 6 7 --world.gripper 4 5"
 
 STUDY = Study(
-    question="Does an environment of one's own learn by the commands of check-env?",
+    question="Do the commands of check-env train a robot of your own?",
     role="reported",
     tasks=(
         Task(env_id=ARM, seeds=range(313, 316), epochs=8, level={"eval/object_comotion_m": 0.2}),

@@ -201,7 +201,7 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
     ),
 }
 """Facts by prefix of the id; the first that fits is used."""
-_UNKNOWN = _without_split("unknown", "This environment is not in the registry")
+_UNKNOWN = _without_split("unknown", "The columns of this environment are not known")
 _PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
 """Prefixes of the modules whose environments the table describes."""
 _HARMLESS = "gymnasium.wrappers.common"
