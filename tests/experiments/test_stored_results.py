@@ -1,7 +1,10 @@
 """What docs/results says of stored results and of what was measured holds for all of them."""
 
+import json
 import re
 from pathlib import Path
+
+import numpy as np
 
 from experiments.intervals import mean
 from music_tf import recipes
@@ -39,3 +42,14 @@ def test_all_fifteen_seeds_of_music_together_are_told_as_stored():
     push, pick = motion("FetchPush"), motion("FetchPickAndPlace")
     page = " ".join((ROOT / "docs/results/control.md").read_text(encoding="utf-8").split())
     assert f"have {push} m on FetchPush and {pick} m on FetchPickAndPlace." in page
+
+
+def test_what_a_broken_joint_leaves_of_returns_is_told_as_stored():
+    # means over six joints and three seeds
+    returns = json.loads((RESULTS / "broken_joints.json").read_text())["returns"]
+    skills, plain = (
+        round(np.mean([sides[side] for joint, sides in returns.items() if joint != "none"]))
+        for side in ("skills", "plain")
+    )
+    page = " ".join((ROOT / "docs/results/robots.md").read_text(encoding="utf-8").split())
+    assert f"the best of five skills returns {skills} on average, `sac` {plain} " in page
