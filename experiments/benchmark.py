@@ -56,15 +56,13 @@ OBSERVED, ACTIONS = 29, 4
 """Inputs and outputs of the actor on FetchPush-v4: observation 25, condition 1 and goal 3."""
 ENV_STEPS_PER_CYCLE = 100
 """Two episodes of 50 steps."""
-NETWORKS = 280_000
-"""Float32 numbers that an update of DDPG reduces over the ranks."""
 _SECONDS = 900.0
 _KIB_PER_MB = 1024.0
 _PACKAGES = (
     *("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py"),
     *("stable-baselines3", "torch"),
 )
-_RANKED = frozenset({"ranks", "reductions", "guards", "overlap"})
+_RANKED = frozenset({"ranks", "guards", "overlap"})
 _THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
 """Threads of measurements with more than one."""
 _FIRST_STEP = """
@@ -117,7 +115,6 @@ class Sizes:
     """Updates in a cycle of two ranks."""
     hidden: tuple[int, ...] = (256, 256, 256)
     batch: int = 256
-    networks: int = NETWORKS
     meta_hidden: tuple[int, ...] = (128, 128)
     """Hidden layers of all networks of PEARL."""
     meta_latent: int = 5
@@ -375,8 +372,8 @@ def why_not(probe: str) -> str:
     return ""
 
 
-def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
-    """Takes one measurement; `ranks` is for measurements of several ranks.
+def take(probe: str, quick: bool) -> dict[str, Any]:
+    """Takes one measurement.
 
     Raises:
         EnvironmentFault: It failed or took too long.
@@ -390,7 +387,7 @@ def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
         if probe in _RANKED:
             mpirun = find_mpirun() or "mpirun"
             library = flavour(ask_version(mpirun, 60.0).output)
-            start = [*rank_words(mpirun, library, ranks), sys.executable, "-m", "mpi4py"]
+            start = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py"]
         counts = json.dumps(dataclasses.asdict(sizes))
         _run(
             [*start, str(HERE / "measure.py"), probe, str(out), counts],
@@ -402,8 +399,8 @@ def take(probe: str, quick: bool, ranks: int = RANKS) -> dict[str, Any]:
             },
         )
         found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    if probe in _RANKED and found["ranks"] != ranks:
-        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {ranks}")
+    if probe in _RANKED and found["ranks"] != RANKS:
+        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {RANKS}")
     return found
 
 

@@ -49,7 +49,6 @@ from music_tf.types import Array, EnvSpec, Episodes, all_finite
 
 ENV_ID = "FetchPush-v4"
 SUBSTEPS = 20
-_REDUCTIONS = 200
 _PEAK_SECONDS = 0.3
 _CHECKS_PER_STEP = 8
 """Checks for finite numbers in a step: actions, simulator's state, rewards and observations."""
@@ -523,21 +522,6 @@ def _always_on(trainer: Trainer) -> float:
     return own + equal * updates / DESYNC_INTERVAL
 
 
-def reductions(sizes: Sizes) -> dict[str, float]:
-    """Returns the milliseconds of an all-reduce of two numbers, and of all networks."""
-    comm = Communicator()
-    found: dict[str, float] = {"ranks": comm.size}
-    for name, numbers in (("latency_ms", 2), ("networks_ms", sizes["networks"])):
-        own, total = np.ones(numbers, np.float32), np.empty(numbers, np.float32)
-        times = []
-        for _ in range(_REDUCTIONS):
-            comm.barrier()
-            times.append(_seconds(comm.sum_into, own, total))
-        median = comm.max_in_place(np.array([np.median(times)]))  # the slowest rank's
-        found[name] = 1e3 * float(median[0])
-    return found
-
-
 def asleep(sizes: Sizes) -> dict[str, float]:
     """Times cycles of a learner and actors that each sleep for 0.2 s.
 
@@ -592,7 +576,6 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "feeding": feeding,
     "ranks": ranks,
     "guards": guards,
-    "reductions": reductions,
     "overlap": asleep,
 }
 
