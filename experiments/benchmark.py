@@ -26,9 +26,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
@@ -62,7 +60,7 @@ _PACKAGES = (
     *("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py"),
     *("stable-baselines3", "torch"),
 )
-_RANKED = frozenset({"ranks", "guards", "overlap"})
+_RANKED = frozenset({"ranks", "guards"})
 _THREADS = {"update_2t": 2, "our_sac": 2, "our_ddpg": 2}
 """Threads of measurements with more than one."""
 _FIRST_STEP = """
@@ -82,7 +80,7 @@ examples:
   make bench                                            everything, some minutes
   python experiments/benchmark.py --only env_fetch_vs_gymnasium env_fetch_vs_mjstep
   python experiments/benchmark.py --quick               does it run? the numbers mean nothing
-  python experiments/benchmark.py --table               stored results as markdown
+  python experiments/benchmark.py --table               shows the stored results
 
 keys:
 """
@@ -159,18 +157,12 @@ def ddpg_update_flop(
     layers of the critic to the actions, but not to its weights. A multiply-add counts twice;
     biases, activations, Adam and target updates have no products and are left out.
     """
-
-    def multiply_adds(*layers: int) -> int:
-        return sum(rows * columns for rows, columns in itertools.pairwise(layers))
-
-    actor = multiply_adds(inputs, *hidden, actions)
-    actor_behind_first = actor - inputs * hidden[0]
-    critic = multiply_adds(inputs + actions, *hidden, 1)
-    critic_behind_first = critic - (inputs + actions) * hidden[0]
+    actor, actor_behind = _multiply_adds(inputs, *hidden, actions)
+    critic, critic_behind = _multiply_adds(inputs + actions, *hidden, 1)
     target = actor + critic
-    value_loss = 2 * critic + critic_behind_first
-    policy_loss = actor + critic + critic_behind_first + actions * hidden[0]
-    policy_gradient = actor + actor_behind_first
+    value_loss = 2 * critic + critic_behind
+    policy_loss = actor + critic + critic_behind + actions * hidden[0]
+    policy_gradient = actor + actor_behind
     return 2 * batch * (target + value_loss + policy_loss + policy_gradient)
 
 
@@ -188,24 +180,23 @@ def meta_update_flop(
     value, with an action of the policy and the critics; then the policy. The encoder's gradient
     comes from the critics' inputs.
     """
-
-    def cost(inputs: int, outputs: int) -> tuple[int, int]:
-        """Returns multiply-adds of a row, and those after the first layer."""
-        sizes = (inputs, *hidden, outputs)
-        whole = sum(before * after for before, after in itertools.pairwise(sizes))
-        return whole, whole - inputs * hidden[0]
-
     state = observed + latent
-    actor, actor_behind = cost(state, 2 * actions)
-    critic, critic_behind = cost(state + actions, 1)
-    value, value_behind = cost(state, 1)
-    encoder, encoder_behind = cost(observed + actions + 1, 2 * latent)
+    actor, actor_behind = _multiply_adds(state, *hidden, 2 * actions)
+    critic, critic_behind = _multiply_adds(state + actions, *hidden, 1)
+    value, value_behind = _multiply_adds(state, *hidden, 1)
+    encoder, encoder_behind = _multiply_adds(observed + actions + 1, *hidden, 2 * latent)
     inferring = value + 2 * (2 * critic + critic_behind + latent * hidden[0])
     valuing = actor + 2 * critic + 2 * value + value_behind
     through_critics = 2 * (critic_behind + actions * hidden[0])
     acting = actor + 2 * critic + through_critics + actor + actor_behind
     contexts = context * (2 * encoder + encoder_behind)
     return 2 * (rows * (inferring + valuing + acting) + contexts)
+
+
+def _multiply_adds(*sizes: int) -> tuple[int, int]:
+    """Returns the multiply-adds of dense layers for a row, and those behind the first layer."""
+    each = [before * after for before, after in itertools.pairwise(sizes)]
+    return sum(each), sum(each[1:])
 
 
 def cycle_limit_s(mj_step_per_s: float, peak_flop_per_s: float) -> float:
@@ -238,12 +229,8 @@ class Key(NamedTuple):
         return float(self.value(*(measured[need] for need in self.needs)))
 
 
-def _of_peak(name: str) -> Callable[[Mapping[str, float]], float]:
-    return lambda found: found["updates_per_s"] * ddpg_update_flop() / found[name]
-
-
-def _meta_of_peak(found: Mapping[str, float]) -> float:
-    return found["updates_per_s"] * meta_update_flop() / found["peak_flop_per_s"]
+def _of_peak(flop: int) -> Callable[[Mapping[str, float]], float]:
+    return lambda found: found["updates_per_s"] * flop / found["peak_flop_per_s"]
 
 
 def _rates(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
@@ -268,23 +255,15 @@ KEYS: dict[str, Key] = {
         "our environment steps/s over those of mj_step(nstep=20) alone, from the same states",
     ),
     "update_vs_peak_1t": Key(
-        *("x", "higher", ("update_1t",), _of_peak("peak_flop_per_s")),
+        *("x", "higher", ("update_1t",), _of_peak(ddpg_update_flop())),
         "multiply-adds/s of DDPG updates over the matrix-multiply peak, 1 thread",
     ),
     "update_vs_peak_2t": Key(
-        *("x", "higher", ("update_2t",), _of_peak("peak_flop_per_s")),
+        *("x", "higher", ("update_2t",), _of_peak(ddpg_update_flop())),
         "the same with 2 threads, also for the peak",
     ),
-    "update_vs_tensorflow_1t": Key(
-        *("x", "higher", ("update_1t",), _of_peak("tensorflow_flop_per_s")),
-        "the same over the fastest product by TensorFlow alone, 1 thread",
-    ),
-    "update_vs_tensorflow_2t": Key(
-        *("x", "higher", ("update_2t",), _of_peak("tensorflow_flop_per_s")),
-        "the same with 2 threads, a product on each",
-    ),
     "meta_update_vs_peak_1t": Key(
-        *("x", "higher", ("meta",), _meta_of_peak),
+        *("x", "higher", ("meta",), _of_peak(meta_update_flop())),
         "the same of updates of PEARL on HalfCheetah with 1,024 rows, in processor time, 1 thread; "
         "at least 0.5",
     ),
@@ -338,14 +317,6 @@ KEYS: dict[str, Key] = {
         *("x", "lower", ("guards",), itemgetter("ratio")),
         "time of a cycle on 2 ranks with all guards (finite numbers, equal ranks, watchdog) over "
         "one without; limit 1.02",
-    ),
-    "cycle_lag0_s": Key(
-        *("s", "lower", ("overlap",), itemgetter("lag0_s")),
-        "a cycle of a learner and an actor that sleep 0.2 s in it, one after the other",
-    ),
-    "cycle_lag1_s": Key(
-        *("s", "lower", ("overlap",), itemgetter("lag1_s")),
-        "the same with --lag 1, at the same time; limit 0.3 s",
     ),
     "startup_help_s": Key("s", "lower", ("help",), itemgetter("seconds"), "music-tf --help"),
     "startup_first_step_s": Key(
@@ -514,26 +485,12 @@ def load(path: Path) -> dict[str, Any]:
     return stored
 
 
-def rich_table(record: Mapping[str, Any]) -> Table:
-    """Returns the table for a terminal."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("key", "median", "min", "max", "unit", "better"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("meaning")
-    for name, key in KEYS.items():
-        if name in record:
-            table.add_row(name, *_numbers(record[name]), key.unit, key.better, key.meaning)
-        elif name in record["left_out"]:
-            table.add_row(name, "-", "-", "-", key.unit, key.better, record["left_out"][name])
-    return table
-
-
 def markdown(record: Mapping[str, Any]) -> str:
-    """Returns the table for a documentation page, with a line about the machine."""
+    """Returns the table for a terminal or a page, with a line about the machine."""
     lines = ["| key | median | min | max | unit | better |", "|---|---|---|---|---|---|"]
     for name, key in KEYS.items():
         if name in record:
-            median, low, high = _numbers(record[name])
+            median, low, high = (f"{record[name][of]:.3g}" for of in ("median", "min", "max"))
             lines.append(f"| `{name}` | {median} | {low} | {high} | {key.unit} | {key.better} |")
     about = record["header"]
     machine, versions = about["machine"], about["versions"]
@@ -566,10 +523,6 @@ def spread_warning(record: Mapping[str, Any]) -> str:
     )
 
 
-def _numbers(found: Mapping[str, float]) -> list[str]:
-    return [f"{found[name]:.3g}" for name in ("median", "min", "max")]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, or shows stored measurements, and returns 0.
 
@@ -595,7 +548,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where to write (default experiments/results/benchmark.json for all keys at full "
         "size; else nowhere)",
     )
-    option("--table", action="store_true", help="print the stored results as markdown and end")
+    option("--table", action="store_true", help="show the stored results and end")
     given = parser.parse_args(arguments)
     if given.table:
         sys.stdout.write(markdown(load(given.out or RESULTS)))
@@ -617,10 +570,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    Console().print(rich_table(record))
-    if warning := spread_warning(record):
-        Console(stderr=True, soft_wrap=True).print(warning, highlight=False)
-    sys.stdout.write(f"{out or 'not written: choose a file with --out'}\n")
+    sys.stdout.write(f"{markdown(record)}{out or 'not written: choose a file with --out'}\n")
     return EXIT_DONE
 
 

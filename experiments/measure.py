@@ -37,11 +37,8 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.losses.neighbours import kth_nearest
 from music_tf.networks.parameters import Layout, compiled
 from music_tf.recipes import resolve
-from music_tf.training.acting_rank import ActingRank
-from music_tf.training.actors import Actors
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.build import build_terms, build_trainer
-from music_tf.training.collect import Collector
 from music_tf.training.feeds import as_tensor
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import DESYNC_INTERVAL
@@ -154,7 +151,7 @@ class MatrixPeak:
         its threads.
         """
         generator = np.random.default_rng(0)
-        self.flop_per_s = self.tensorflow_flop_per_s = 0.0
+        self.flop_per_s = 0.0
         self._pairs = [generator.standard_normal((2, n, n), np.float32) for n in sizes]
         self._threads = threads
         self._tensors = [[tf.constant(pair) for _ in range(threads)] for pair in self._pairs]
@@ -163,7 +160,7 @@ class MatrixPeak:
             self._product(pair)
 
     def look(self) -> None:
-        """Multiplies each size for a moment in both libraries, and keeps the fastest of each."""
+        """Multiplies each size for a moment in both libraries, and keeps the fastest product."""
         for pair, tensors in zip(self._pairs, self._tensors, strict=True):
             flop = 2.0 * pair.shape[1] ** 3
             numpy_product = partial(np.matmul, pair[0], pair[1], out=np.empty_like(pair[0]))
@@ -171,7 +168,6 @@ class MatrixPeak:
             while time.perf_counter() < end:
                 by_tensorflow = self._threads * flop / _seconds(self._product, tensors)
                 by_numpy = flop / _seconds(numpy_product)
-                self.tensorflow_flop_per_s = max(self.tensorflow_flop_per_s, by_tensorflow)
                 self.flop_per_s = max(self.flop_per_s, by_tensorflow, by_numpy)
 
 
@@ -275,11 +271,7 @@ def update(sizes: Sizes, threads: int) -> dict[str, float]:
     peak = MatrixPeak(sizes["matrices"], threads)
     config = configuration("ddpg_her", sizes, {"agent.critics": 1, "threads": threads})
     rate = updates_per_s(filled_trainer(config, sizes, Communicator()), sizes, peak)
-    return {
-        "updates_per_s": rate,
-        "peak_flop_per_s": peak.flop_per_s,
-        "tensorflow_flop_per_s": peak.tensorflow_flop_per_s,
-    }
+    return {"updates_per_s": rate, "peak_flop_per_s": peak.flop_per_s}
 
 
 def meta(sizes: Sizes) -> dict[str, float]:
@@ -522,47 +514,6 @@ def _always_on(trainer: Trainer) -> float:
     return own + equal * updates / DESYNC_INTERVAL
 
 
-def asleep(sizes: Sizes) -> dict[str, float]:
-    """Times cycles of a learner and actors that each sleep for 0.2 s.
-
-    The rest of their work is on a toy and takes milliseconds.
-
-    Returns:
-        Median seconds of a cycle at each lag.
-    """
-    comm = Communicator()
-    limit_threads(1)
-    workers = comm.size - 1
-    small = {"workers": workers, "rollouts": 1, "updates": 1, "cycles": 10**6, "threads": 1}
-    found: dict[str, float] = {"ranks": comm.size}
-
-    def after_sleep(method: Callable[..., Any]) -> Callable[..., Any]:
-        def late(*given: Any) -> Any:
-            time.sleep(0.2)
-            return method(*given)
-
-        return late
-
-    if comm.rank:
-        slow = after_sleep(Collector.collect)
-        Collector.collect = slow  # type: ignore[method-assign]
-    for lag in (0, 1):
-        toy = resolve("ddpg_her", env_id="music_tf/PointPush-v0")
-        config = with_fields(toy, {**small, "lag": lag})
-        if comm.rank:
-            ActingRank(config, comm).serve(lambda evidence: None)
-            continue
-        with Actors(config, comm) as actors:
-            trainer = build_trainer(config, actors.learning, actors)
-            slow = after_sleep(trainer.update.run_parts)
-            trainer.update.run_parts = slow  # type: ignore[method-assign]
-            for _ in range(sizes["warm_cycles"]):
-                trainer.run_cycle()
-            taken = [_seconds(trainer.run_cycle) for _ in range(sizes["cycles"])]
-        found[f"lag{lag}_s"] = statistics.median(taken)
-    return found
-
-
 MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "simulation": simulation,
     "update_1t": partial(update, threads=1),
@@ -576,7 +527,6 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "feeding": feeding,
     "ranks": ranks,
     "guards": guards,
-    "overlap": asleep,
 }
 
 

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PEAK = 70.320128e9
 MEASURED = {
     "simulation": dict(env_steps_per_s=800.0, gymnasium_steps_per_s=400.0, mj_step_per_s=1000.0),
-    "update_1t": dict(updates_per_s=50.0, peak_flop_per_s=PEAK, tensorflow_flop_per_s=0.8 * PEAK),
-    "update_2t": dict(updates_per_s=50.0, peak_flop_per_s=2 * PEAK, tensorflow_flop_per_s=PEAK),
+    "update_1t": dict(updates_per_s=50.0, peak_flop_per_s=PEAK),
+    "update_2t": dict(updates_per_s=50.0, peak_flop_per_s=2 * PEAK),
     "meta": {"updates_per_s": 100.0, "peak_flop_per_s": 166.8530176e9},
     "our_sac": {"updates_per_s": 90.0},
     "their_sac": {"updates_per_s": 30.0},
@@ -30,7 +30,6 @@ MEASURED = {
     "one_by_one": {"seconds": 40.0},
     "ranks": {"cycle_s": 1.0, "mpi_share": 0.05, "ranks": 2},
     "guards": {"guarded_s": 1.01, "unguarded_s": 1.0, "ratio": 1.01, "ranks": 2},
-    "overlap": {"lag0_s": 0.42, "lag1_s": 0.22, "ranks": 2},
     "help": {"seconds": 0.1},
     "first_step": {"seconds": 4.0},
     "memory": {"mb": 500.0},
@@ -40,8 +39,6 @@ WORTH = {
     "env_fetch_vs_mjstep": 0.8,
     "update_vs_peak_1t": 0.5,  # 50 updates of 0.70320128 GFLOP, of 70.320128 GFLOP/s
     "update_vs_peak_2t": 0.25,
-    "update_vs_tensorflow_1t": 0.625,  # 0.5 / 0.8
-    "update_vs_tensorflow_2t": 0.5,
     "meta_update_vs_peak_1t": 0.5,  # 100 updates of 0.834265088 GFLOP
     "update_vs_sb3_sac": 3.0,
     "update_vs_sb3_ddpg": 2.5,
@@ -55,8 +52,6 @@ WORTH = {
     "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products
     "mpi_overhead_np2": 0.05,
     "guarded_cycle_np2": 1.01,
-    "cycle_lag0_s": 0.42,
-    "cycle_lag1_s": 0.22,
     "startup_help_s": 0.1,
     "startup_first_step_s": 4.0,
     "memory_mb_per_rank": 500.0,
@@ -193,8 +188,7 @@ def test_what_updates_see_both_numbers_of_neighbours_and_a_whole_run_of_skills_a
     assert 0.0 < measure.one_by_one(sizes)["seconds"] <= time.process_time() - start
 
 
-def test_a_quick_run_writes_the_record(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
+def test_a_quick_run_writes_the_record(tmp_path, capsys):
     out = tmp_path / "deep" / "benchmark.json"
     names = ["env_fetch_vs_gymnasium", "env_fetch_vs_mjstep", "startup_help_s"]
     words = ["--quick", "--repetitions", "2", "--only", *names, "--out", str(out)]
@@ -218,7 +212,7 @@ def test_a_quick_run_writes_the_record(tmp_path, capsys, monkeypatch):
 @pytest.mark.distributed
 def test_two_ranks_are_measured(tmp_path):
     out = tmp_path / "benchmark.json"
-    names = ["mpi_overhead_np2", "guarded_cycle_np2", "cycle_lag0_s", "cycle_lag1_s"]
+    names = ["mpi_overhead_np2", "guarded_cycle_np2"]
     assert benchmark.main(["--quick", "--only", *names, "--out", str(out)]) == 0
     found = json.loads(out.read_text())
     assert found["measured"][0]["ranks"]["ranks"] == 2
@@ -227,8 +221,6 @@ def test_two_ranks_are_measured(tmp_path):
     assert guards["ranks"] == 2
     assert guards["unguarded_s"] > 0.0
     assert 0.1 < found["guarded_cycle_np2"]["median"] < 10.0
-    assert found["cycle_lag0_s"]["median"] >= 0.4  # two sleeps, one after the other
-    assert found["cycle_lag1_s"]["median"] >= 0.2
 
 
 def test_a_partial_run_leaves_the_stored_results_alone(taken, monkeypatch, capsys, tmp_path):
