@@ -2,8 +2,8 @@
 
 On the seeds and steps of `music_holds`: a frozen random statistics network (ablation), a
 hand-made reward for moving together, random numbers with the same mean reward, and MUSIC in
-episodes that continue after the block is lost. `music_settings` tries four settings, and one of its
-own for each reward, on seeds 102 and 103. The choices for each reward are conditions here:
+episodes that continue after the block is lost. The study `music_settings` of commit 53c0837 tries
+four settings, and one of its own for each reward, on seeds 102 and 103. Its choices are conditions:
 `joint_motion5`, which counts steps of at least 5 mm, and `frozen_hold8`. `frozen_mean5` is added
 because it lifted the block on seed 102. The choice for the learned bound is now the preset.
 """

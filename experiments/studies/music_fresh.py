@@ -1,7 +1,8 @@
 """Does the preset hold on seeds that had not been looked at in any way?
 
 The unchanged `ddpg_music`, as in `music_holds`. There, seed 204 of FetchPush with a faster
-statistics network suggested a slower one, whose learning rate `music_slow` chose on other seeds.
+statistics network suggested a slower one, whose learning rate was chosen on other seeds (study
+`music_slow` of commit 53c0837).
 These five seeds of each task had neither been used nor looked at before.
 """
 

@@ -6,9 +6,9 @@ of 3600, and rewards for skills have weight 1. This was chosen on seed 100, wher
 after 200 thousand. A gate at 4500 with half the weight, or at 3600 with 0.3 of it, had no effect by
 then. Returns were alike, 4600 to 4700, also before a gate opened.
 
-`closed` was tried first: a target of 6700, the mean of `sac` on seeds 100 and 101
-(`skills_smerl_target`), and a margin of a tenth. Seed 241 reached 5470, and its gate never opened.
-Its other seeds were cancelled.
+`closed` was tried first: a target of 6700, the mean of `sac` on seeds 100 and 101 (study
+`skills_smerl_target` of commit 53c0837), and a margin of a tenth. Seed 241 reached 5470, and its
+gate never opened. Its other seeds were cancelled.
 
 The temperature is learned, as in `sac`. With a constant 0.1, as in the recipe at that time, seed
 240 reached 2266, where `sac` reached 5514. Seed 240 is left out, since it was looked at.
