@@ -122,7 +122,6 @@ mutants: $(STAMP)  ## Break the code in many places and see that tests notice; w
 
 results: $(STAMP)  ## Rebuild tables and pictures from experiments/results
 	$(VENV_PYTHON) -m experiments.tables
-	$(VENV_PYTHON) -m experiments.columns
 
 bench: $(STAMP)  ## Measure the throughput on this machine
 	$(VENV_PYTHON) experiments/benchmark.py $(ARGS)

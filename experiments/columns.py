@@ -1,41 +1,24 @@
-"""Writes the lists of docs/metrics.md from the code: `python -m experiments.columns`.
+"""The lists of docs/metrics.md, from what the code declares."""
 
-It replaces the text between `<!-- columns: NAME -->` and `<!-- /columns -->`, where NAME is
-`metrics` for the columns of metrics.csv, or a part of `JUDGED`. `make results` does so, too.
-"""
-
-import re
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from music_tf import recipes
-from music_tf.cli.exits import guarded, leave
 from music_tf.config.names import suggestion
 from music_tf.config.terms import ENTROPY, reward_metrics
-from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.errors import UsageError
 from music_tf.storage.metrics import JUDGED, SECTIONS
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "metrics.md"
-_BLOCK = re.compile(r"(<!-- columns: (.+) -->\n)(?s:.*?)(<!-- /columns -->)")
 
-
-def filled(text: str) -> str:
-    """Returns a page with the lists that its markers name.
+def list_of(name: str) -> str:
+    """Returns the columns of metrics.csv for `metrics`, else the measures of a part of `JUDGED`.
 
     Raises:
-        UsageError: A marker names no list.
+        UsageError: There is no such list.
     """
-    lists = {"metrics": _sections(), **{name: _list(part) for name, part in JUDGED.items()}}
-
-    def fill(block: re.Match[str]) -> str:
-        head, name, tail = block.groups()
-        if name not in lists:
-            raise UsageError(f"columns: no list {name}{suggestion(name, lists)}")
-        return f"{head}{lists[name]}\n{tail}"
-
-    return _BLOCK.sub(fill, text)
+    lists = {"metrics": _sections(), **{part: _list(JUDGED[part]) for part in JUDGED}}
+    if name not in lists:
+        raise UsageError(f"there is no list {name!r}{suggestion(name, lists)}")
+    return lists[name]
 
 
 def _sections() -> str:
@@ -52,20 +35,3 @@ def _sections() -> str:
 
 def _list(metrics: Mapping[str, str]) -> str:
     return "\n".join(f"- `{name}`: {meaning}" for name, meaning in metrics.items())
-
-
-def main() -> int:
-    """Writes the page if it has changed, and returns the exit code.
-
-    Raises:
-        UsageError: A marker names no list.
-    """
-    text = PAGE.read_text(encoding="utf-8")
-    if (current := filled(text)) != text:
-        PAGE.write_text(current, encoding="utf-8")
-        sys.stdout.write(f"{PAGE.relative_to(ROOT)}\n")
-    return EXIT_DONE
-
-
-if __name__ == "__main__":
-    leave(guarded(main))

@@ -1,4 +1,4 @@
-"""Tables and pictures from the stored results alone: `make results`.
+"""Tables and pictures from the stored results alone, and lists of metrics: `make results`.
 
 A study in experiments/studies names the metrics of its table. In README.md and docs/**/*.md this
 program replaces the text between
@@ -6,13 +6,13 @@ program replaces the text between
     <!-- results: STUDY -->
     <!-- /results -->
 
-by a table of that study (for several names: of all of them, with the columns of the first), and
-between
+by a table of that study (for several names: of all of them, with the columns of the first), between
 
     <!-- value: STUDY/CONDITION_TASK METRIC -->
     <!-- /value -->
 
-by the mean of a metric over seeds. All measures of each seed go to
+by the mean of a metric over seeds, and between `<!-- columns: NAME -->` and `<!-- /columns -->` by
+the list of that name. All measures of each seed go to
 experiments/results/STUDY/README.md, and pictures of studies are drawn again if their data have
 changed. `--check` only lists the differences (exit code 1).
 """
@@ -20,10 +20,11 @@ changed. `--check` only lists the differences (exit code 1).
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from experiments.columns import list_of
 from experiments.stored import RESULTS, ROOT
 from experiments.study_pictures import IMAGES, draw, outdated_pictures
 from experiments.study_readme import readme
@@ -31,33 +32,37 @@ from experiments.study_table import table_of, value_of
 from music_tf.cli.exits import guarded, leave
 from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
 
-_BLOCK = re.compile(r"(<!-- results: ([\w ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- results: ([\w ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
+_LIST = re.compile(r"(<!-- columns: ([\w ]+) -->\n).*?(<!-- /columns -->)", re.DOTALL)
 _VALUE = re.compile(r"(<!-- value: (\w+)/(\S+) (\S+) -->)[^`\n]*?(<!-- /value -->)")
 
 
 def filled(text: str, page: Path, results: Path = RESULTS) -> str:
-    """Returns a page with the tables and values that its markers name.
+    """Returns a page with the tables, lists and values that its markers name.
 
     Raises:
-        UsageError: A marker names no study, or its results lack the value; the text has page and
-            line.
+        UsageError: A marker names no study or list, or results lack the value; the text has page
+            and line.
     """
+    made_by: dict[re.Pattern[str], Callable[..., str]] = {
+        _TABLE: lambda names: f"{table_of(names.split(), page, results)}\n",
+        _LIST: lambda name: f"{list_of(name)}\n",
+        _VALUE: partial(value_of, results=results),
+    }
+    for marker, make in made_by.items():
+        text = marker.sub(partial(_made, page, make), text)
+    return text
 
-    def guard(found: re.Match[str], make: Any, *given: Any) -> str:
-        try:
-            return str(make(*given, results))
-        except UsageError as fault:
-            line = found.string.count("\n", 0, found.start()) + 1
-            row = found.string.splitlines()[line - 1].strip()[:100]
-            raise UsageError(f"{page.name}, line {line}, {row!r}: {fault}") from fault
 
-    def table(found: re.Match[str]) -> str:
-        return f"{found[1]}{guard(found, table_of, found[2].split(), page)}\n{found[3]}"
-
-    def value(found: re.Match[str]) -> str:
-        return f"{found[1]}{guard(found, value_of, found[2], found[3], found[4])}{found[5]}"
-
-    return _VALUE.sub(value, _BLOCK.sub(table, text))
+def _made(page: Path, make: Callable[..., str], found: re.Match[str]) -> str:
+    """Returns a marker with what is made of the words between its first and its last group."""
+    head, *words, tail = found.groups()
+    try:
+        return f"{head}{make(*words)}{tail}"
+    except UsageError as fault:
+        line = found.string.count("\n", 0, found.start()) + 1
+        row = found.string.splitlines()[line - 1].strip()[:100]
+        raise UsageError(f"{page.name}, line {line}, {row!r}: {fault}") from fault
 
 
 def pages() -> list[Path]:

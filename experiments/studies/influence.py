@@ -11,30 +11,21 @@ from music_tf.tools.study import Condition, Study, Task
 
 WORLD = """--env.kwargs '{"shakes": true, "near": true}'"""
 METRA = f"{WORLD} --distance.columns 3 4"
+BLOCKS = f"{WORLD} --influence.columns 3 4 5 25 26 27"
 
 STUDY = Study(
     question="What finds the block that can be moved, where a second block is shaken all the time?",
     role="reported",
     tasks=(Task(env_id="music_tf/FetchPushConveyor-v0", seeds=range(280, 283), epochs=12),),
     conditions=(
-        Condition(
-            name="music",
-            label="learned T, SAC",
-            recipe="sac_music",
-            arguments=f"{WORLD} --music.clip -4 4",
-        ),
-        Condition(name="cai", label="CAI", recipe="ddpg_cai", arguments=WORLD),
-        Condition(
-            name="cai_both",
-            label="CAI of both blocks",
-            recipe="ddpg_cai",
-            arguments=f"{WORLD} --influence.columns 3 4 5 25 26 27",
-        ),
-        Condition(
-            name="metra_alone",
-            label="METRA",
-            recipe="sac_metra",
-            arguments=f"{METRA} --collect.update-after 0",
+        *(
+            Condition(name=name, label=label, recipe=recipe, arguments=arguments)
+            for name, label, recipe, arguments in (
+                ("music", "learned T, SAC", "sac_music", f"{WORLD} --music.clip -4 4"),
+                ("cai", "CAI", "ddpg_cai", WORLD),
+                ("cai_both", "CAI of both blocks", "ddpg_cai", BLOCKS),
+                ("metra_alone", "METRA", "sac_metra", f"{METRA} --collect.update-after 0"),
+            )
         ),
         Condition(
             name="metra",

@@ -10,6 +10,8 @@ learning rate of the statistics network is 1e-3, not the preset's 1e-4.
 from music_tf.tools.study import CONTROL, Condition, Study, Task
 
 WORLD = """--env.kwargs '{"shakes": true, "near": true}'"""
+MUSIC, MOTION = (f"{WORLD} --{term}.clip -4 4" for term in ("music", "joint-motion"))
+FOLLOWED = """--env.kwargs '{"near": true}' --music.clip -4 4"""
 
 STUDY = Study(
     question="Does a learned bound tell the block that it can move from the one that moves itself?",
@@ -19,43 +21,16 @@ STUDY = Study(
             env_id="music_tf/FetchPushConveyor-v0", seeds=range(200, 205), epochs=12, level=CONTROL
         ),
     ),
-    conditions=(
-        Condition(
-            name="music",
-            label="learned T",
-            recipe="ddpg_music",
-            arguments=f"{WORLD} --music.clip -4 4",
-        ),
-        Condition(
-            name="frozen",
-            label="frozen T",
-            recipe="ddpg_music_frozen",
-            arguments=f"{WORLD} --music.clip -4 4",
-        ),
-        Condition(
-            name="frozen_mean5",
-            label="frozen T, `mean 5`",
-            recipe="ddpg_music_frozen",
-            arguments=f"{WORLD} --music.clip -4 4 --music.mean 5",
-        ),
-        Condition(
-            name="joint_motion",
-            label="hand-made reward, 1 mm",
-            recipe="ddpg_joint_motion",
-            arguments=f"{WORLD} --joint-motion.clip -4 4",
-        ),
-        Condition(
-            name="followed",
-            label="learned T, second block to and fro",
-            recipe="ddpg_music",
-            arguments="""--env.kwargs '{"near": true}' --music.clip -4 4""",
-        ),
-        Condition(
-            name="music_1e3",
-            label="learned T at 1e-3",
-            recipe="ddpg_music",
-            arguments=f"{WORLD} --music.clip -4 4 --music.learning-rate 1e-3",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
+        for name, label, recipe, arguments in (
+            ("music", "learned T", "ddpg_music", MUSIC),
+            ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
+            ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
+            ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
+            ("followed", "learned T, second block to and fro", "ddpg_music", FOLLOWED),
+            ("music_1e3", "learned T at 1e-3", "ddpg_music", f"{MUSIC} --music.learning-rate 1e-3"),
+        )
     ),
     shown={
         "eval/object_comotion_m": "co-motion (m)",

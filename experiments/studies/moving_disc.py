@@ -10,37 +10,21 @@ the preset.
 from music_tf.tools.study import Condition, Study, Task
 
 WORLD = """--env.kwargs '{"unit": 1000, "near": true}'"""
+MUSIC, MOTION = (f"{WORLD} --{term}.clip -4 4" for term in ("music", "joint-motion"))
 
 STUDY = Study(
     question="Does a learned bound tell the disc that it can move from the one that moves itself?",
     role="reported",
     tasks=(Task(env_id="music_tf/PointPushCrowd-v0", seeds=range(200, 205), epochs=8),),
-    conditions=(
-        Condition(
-            name="music",
-            label="learned T, bounds below zero",
-            recipe="ddpg_music",
-            arguments=f"{WORLD} --music.clip -4 4",
-        ),
-        Condition(name="never_below_zero", label="learned T", recipe="ddpg_music", arguments=WORLD),
-        Condition(
-            name="frozen",
-            label="frozen T",
-            recipe="ddpg_music_frozen",
-            arguments=f"{WORLD} --music.clip -4 4",
-        ),
-        Condition(
-            name="frozen_mean5",
-            label="frozen T, `mean 5`",
-            recipe="ddpg_music_frozen",
-            arguments=f"{WORLD} --music.clip -4 4 --music.mean 5",
-        ),
-        Condition(
-            name="joint_motion",
-            label="hand-made reward, 1 mm",
-            recipe="ddpg_joint_motion",
-            arguments=f"{WORLD} --joint-motion.clip -4 4",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
+        for name, label, recipe, arguments in (
+            ("music", "learned T, bounds below zero", "ddpg_music", MUSIC),
+            ("never_below_zero", "learned T", "ddpg_music", WORLD),
+            ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
+            ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
+            ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
+        )
     ),
     shown={
         "eval/object_moved_rate": "moved",

@@ -11,6 +11,7 @@ because it lifted the block on seed 102. The choice for the learned bound is now
 from music_tf.tools.study import CONTROL, LIFTED, Condition, Picture, Study, Task
 
 PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
+FROZEN, MOTION = "ddpg_music_frozen", "ddpg_joint_motion"
 
 STUDY = Study(
     question="What does ddpg_music do that its controls do not?",
@@ -19,34 +20,17 @@ STUDY = Study(
         Task(env_id=PUSH, seeds=range(200, 210), epochs=20, level=CONTROL),
         Task(env_id=PICK, seeds=range(200, 205), epochs=20, level=LIFTED),
     ),
-    conditions=(
-        Condition(name="frozen", label="frozen T", recipe="ddpg_music_frozen"),
-        Condition(
-            name="frozen_mean5",
-            label="frozen T, `mean 5`",
-            recipe="ddpg_music_frozen",
-            arguments="--music.mean 5",
-        ),
-        Condition(
-            name="frozen_hold8",
-            label="frozen T, `random-hold 8`",
-            recipe="ddpg_music_frozen",
-            arguments="--exploration.random-hold 8",
-        ),
-        Condition(name="joint_motion", label="hand-made reward, 1 mm", recipe="ddpg_joint_motion"),
-        Condition(
-            name="joint_motion5",
-            label="hand-made reward, 5 mm",
-            recipe="ddpg_joint_motion",
-            arguments="--joint-motion.threshold 0.005",
-        ),
-        Condition(name="random_reward", label="random reward", recipe="ddpg_random_reward"),
-        Condition(
-            name="continue",
-            label="learned T, table unknown",
-            recipe="ddpg_music",
-            arguments="--lost-object continue",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
+        for name, label, recipe, arguments in (
+            ("frozen", "frozen T", FROZEN, ""),
+            ("frozen_mean5", "frozen T, `mean 5`", FROZEN, "--music.mean 5"),
+            ("frozen_hold8", "frozen T, `random-hold 8`", FROZEN, "--exploration.random-hold 8"),
+            ("joint_motion", "hand-made reward, 1 mm", MOTION, ""),
+            ("joint_motion5", "hand-made reward, 5 mm", MOTION, "--joint-motion.threshold 0.005"),
+            ("random_reward", "random reward", "ddpg_random_reward", ""),
+            ("continue", "learned T, table unknown", "ddpg_music", "--lost-object continue"),
+        )
     ),
     shown={
         "eval/object_comotion_m": "co-motion (m)",

@@ -17,56 +17,42 @@ as in the task. The skills take about 25 minutes per run on one core, the contro
 from music_tf.tools.study import Condition, Study, Task
 
 PLANE, GOALS = "music_tf/Ant-v0", "music_tf/AntGoals-v0"
-SKILLS = "runs/studies/skills_ant/cool/music_tf_Ant-v0/seed240"
-SLOWLY = "--collect.updates-per-step 0.25"
+SKILLS = "--env.skills runs/studies/skills_ant/cool/music_tf_Ant-v0/seed240"
+SLOW = "--collect.updates-per-step 0.25"
 APART = (
     "--preset qdax --rollouts 25 --world.descriptor 0 1 --env.max-episode-steps 100 "
     '--env.kwargs \'{"forward_reward_weight": 0, "contact_cost_weight": 0}\''
 )
+COOL = f"{APART} --agent.temperature 0.02"
 SEEDS = range(240, 243)
 
 STUDY = Study(
     question="How far do the skills of an ant part, and does a controller of them reach goals?",
     role="reported",
     tasks=(Task(env_id=PLANE, seeds=SEEDS, epochs=40), Task(env_id=GOALS, seeds=SEEDS, epochs=20)),
-    conditions=(
+    conditions=tuple(
         Condition(
-            name="cool",
-            label="DIAYN, temperature from 0.02",
-            recipe="sac_diayn",
-            arguments=f"{APART} --agent.temperature 0.02",
-            tasks=(PLANE,),
-        ),
-        Condition(
-            name="skills",
-            label="DIAYN, temperature from 1",
-            recipe="sac_diayn",
-            arguments=APART,
-            tasks=(PLANE,),
-        ),
-        Condition(
-            name="controller",
-            label="controller of five skills",
-            recipe="skills_controller",
-            arguments=f"--env.skills {SKILLS}",
-            tasks=(GOALS,),
-        ),
-        Condition(
-            name="sac",
-            label="`sac`",
-            recipe="sac",
-            arguments=SLOWLY,
-            tasks=(GOALS,),
-            epochs={GOALS: 40},
-        ),
-        Condition(
-            name="sac_counted",
-            label="`sac`, steps of the skills counted",
-            recipe="sac",
-            arguments=SLOWLY,
-            tasks=(GOALS,),
-            epochs={GOALS: 140},
-        ),
+            name=name,
+            label=label,
+            recipe=recipe,
+            arguments=arguments,
+            tasks=(task,),
+            epochs=epochs,
+        )
+        for name, label, recipe, arguments, task, epochs in (
+            ("cool", "DIAYN, temperature from 0.02", "sac_diayn", COOL, PLANE, {}),
+            ("skills", "DIAYN, temperature from 1", "sac_diayn", APART, PLANE, {}),
+            ("controller", "controller of five skills", "skills_controller", SKILLS, GOALS, {}),
+            ("sac", "`sac`", "sac", SLOW, GOALS, {GOALS: 40}),
+            (
+                "sac_counted",
+                "`sac`, steps of the skills counted",
+                "sac",
+                SLOW,
+                GOALS,
+                {GOALS: 140},
+            ),
+        )
     ),
     shown={
         "eval/return": "return",

@@ -10,33 +10,21 @@ Half a minute to two minutes per run on one core, ten skills twice that: at most
 from music_tf.tools.study import Condition, Study, Task
 
 BOX = "music_tf/UnitBox-v0"
-FOUR = "--skills 4"
+DADS = "--skills 4 --dads.omit 2 --env.max-episode-steps 5"
+SMERL = "--skills 4 --skill.target 4 --skill.margin 0.5"
 
 STUDY = Study(
     question="Are four skills told apart in the box after 20 thousand steps, and ten after 40?",
     role="reported",
     tasks=(Task(env_id=BOX, seeds=range(240, 243), epochs=20),),
-    conditions=(
-        Condition(name="four", label="DIAYN, four skills", recipe="sac_diayn", arguments=FOUR),
-        Condition(
-            name="ten",
-            label="DIAYN, ten skills",
-            recipe="sac_diayn",
-            arguments="--skills 10",
-            epochs={BOX: 40},
-        ),
-        Condition(
-            name="dads",
-            label="DADS, four skills",
-            recipe="sac_dads",
-            arguments=f"{FOUR} --dads.omit 2 --env.max-episode-steps 5",
-        ),
-        Condition(
-            name="smerl",
-            label="SMERL, four skills",
-            recipe="sac_smerl",
-            arguments=f"{FOUR} --skill.target 4 --skill.margin 0.5",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe=recipe, arguments=arguments, epochs=epochs)
+        for name, label, recipe, arguments, epochs in (
+            ("four", "DIAYN, four skills", "sac_diayn", "--skills 4", {}),
+            ("ten", "DIAYN, ten skills", "sac_diayn", "--skills 10", {BOX: 40}),
+            ("dads", "DADS, four skills", "sac_dads", DADS, {}),
+            ("smerl", "SMERL, four skills", "sac_smerl", SMERL, {}),
+        )
     ),
     shown={
         "skills/mean/skill/accuracy_heldout": "recognised",

@@ -23,26 +23,19 @@ from music_tf.tools.study import Condition, Study, Task
 
 CHEETAH = "music_tf/HalfCheetah-v0"
 SLOWLY = "--collect.updates-per-step 0.25"
-LEARNED = "--agent.learn-temperature True --agent.temperature 1"
+SMERL = f"{SLOWLY} --agent.learn-temperature True --agent.temperature 1 --skill.target"
 
 STUDY = Study(
     question="What do skills add to a task that is solved, and what when a joint breaks?",
     role="reported",
     tasks=(Task(env_id=CHEETAH, seeds=range(241, 244), epochs=60),),
-    conditions=(
-        Condition(name="sac", label="SAC, no skills", recipe="sac", arguments=SLOWLY),
-        Condition(
-            name="smerl",
-            label="SMERL, five skills",
-            recipe="sac_smerl",
-            arguments=f"{SLOWLY} {LEARNED} --skill.target 4000 --skill.margin 400",
-        ),
-        Condition(
-            name="closed",
-            label="SMERL, gate at 6030",
-            recipe="sac_smerl",
-            arguments=f"{SLOWLY} {LEARNED} --skill.target 6700 --skill.margin 670",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
+        for name, label, recipe, arguments in (
+            ("sac", "SAC, no skills", "sac", SLOWLY),
+            ("smerl", "SMERL, five skills", "sac_smerl", f"{SMERL} 4000 --skill.margin 400"),
+            ("closed", "SMERL, gate at 6030", "sac_smerl", f"{SMERL} 6700 --skill.margin 670"),
+        )
     ),
     shown={
         "eval/return": "return",

@@ -15,7 +15,10 @@ from music_tf.tools.study import Condition, Study, Task
 
 HOPPER, CAR = "Hopper-v5", "MountainCarContinuous-v0"
 WALKER, CHEETAH = "BipedalWalker-v3", "HalfCheetah-v5"
-TURNS = "--preset diayn_torch --collect.steps 50 --updates 50"
+_TURNS = "--preset diayn_torch --collect.steps 50 --updates 50"
+_TWENTY = "--skills 20 --evaluation.episodes 20"
+_ARRIVING = f"{_TURNS} --cycles 20 {_TWENTY} --skill.subtract-prior False"
+_FIFTY = f"{_TURNS} --cycles 100 --skills 50 --evaluation.episodes 50 --env.max-episode-steps 1000"
 
 STUDY = Study(
     question="What is the running log q of sac_diayn after as many episodes as the original?",
@@ -26,34 +29,13 @@ STUDY = Study(
         Task(env_id=WALKER, seeds=(240,), epochs=60, minutes=60),
         Task(env_id=CHEETAH, seeds=(240,), epochs=60, minutes=60),
     ),
-    conditions=(
-        Condition(
-            name="twenty",
-            label="20 skills",
-            recipe="sac_diayn",
-            arguments=f"{TURNS} --cycles 100 --skills 20 --evaluation.episodes 20",
-            tasks=(HOPPER, CHEETAH),
-        ),
-        Condition(
-            name="arriving",
-            label="20 skills, prior not subtracted",
-            recipe="sac_diayn",
-            arguments=(
-                f"{TURNS} --cycles 20 --skills 20 --evaluation.episodes 20 "
-                "--skill.subtract-prior False"
-            ),
-            tasks=(CAR,),
-        ),
-        Condition(
-            name="fifty",
-            label="50 skills",
-            recipe="sac_diayn",
-            arguments=(
-                f"{TURNS} --cycles 100 --skills 50 --evaluation.episodes 50 "
-                "--env.max-episode-steps 1000"
-            ),
-            tasks=(WALKER,),
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe="sac_diayn", arguments=arguments, tasks=tasks)
+        for name, label, arguments, tasks in (
+            ("twenty", "20 skills", f"{_TURNS} --cycles 100 {_TWENTY}", (HOPPER, CHEETAH)),
+            ("arriving", "20 skills, prior not subtracted", _ARRIVING, (CAR,)),
+            ("fifty", "50 skills", _FIFTY, (WALKER,)),
+        )
     ),
     shown={
         "skills/mean/skill/log_likelihood_heldout": "log q, held out (nats)",

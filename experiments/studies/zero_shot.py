@@ -13,43 +13,24 @@ was set before any of their runs, when seed 280 of METRA was known.
 from music_tf.tools.study import Condition, Study, Task
 
 _AFTER_MUSIC = "--init-from push_sac --parts actor,normalizer"
-_UNLEARNED = "--distance.train False --distance.scale 18"
+_UNLEARNED = f"{_AFTER_MUSIC} --distance.train False --distance.scale 18"
 """Of x and y, 0.1 m each in random play, and of a network at its start a metre is 9 to 10 units."""
+_PLACE = f"{_UNLEARNED} --distance.initializer orthogonal --distance.hidden-sizes"
 
 STUDY = Study(
     question="Does a robot that was never given a goal bring a block where it is told?",
     role="reported",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(280, 285), epochs=7),),
-    conditions=(
+    conditions=tuple(
         Condition(
-            name="metra",
-            label="MUSIC, then METRA, conditions relabelled",
-            recipe="sac_metra",
-            arguments=_AFTER_MUSIC,
-            measured="--zero-shot",
-        ),
-        Condition(
-            name="plain",
-            label="the same without relabelling",
-            recipe="sac_metra",
-            arguments=f"{_AFTER_MUSIC} --condition.relabel 0",
-            measured="--zero-shot",
-        ),
-        Condition(
-            name="place",
-            label="the place itself in place of an embedding",
-            recipe="sac_metra",
-            arguments=f"{_AFTER_MUSIC} {_UNLEARNED} --distance.initializer orthogonal "
-            "--distance.hidden-sizes",
-            measured="--zero-shot",
-        ),
-        Condition(
-            name="frozen",
-            label="an embedding that never learns",
-            recipe="sac_metra",
-            arguments=f"{_AFTER_MUSIC} {_UNLEARNED}",
-            measured="--zero-shot",
-        ),
+            name=name, label=label, recipe="sac_metra", arguments=arguments, measured="--zero-shot"
+        )
+        for name, label, arguments in (
+            ("metra", "MUSIC, then METRA, conditions relabelled", _AFTER_MUSIC),
+            ("plain", "the same without relabelling", f"{_AFTER_MUSIC} --condition.relabel 0"),
+            ("place", "the place itself in place of an embedding", _PLACE),
+            ("frozen", "an embedding that never learns", _UNLEARNED),
+        )
     ),
     shown={
         "zero_shot/ever": "goals reached at any step",
