@@ -92,12 +92,12 @@ class Sizes:
 
     env_episodes: int = 20
     """Episodes of 50 steps, of each of the three ways to step."""
-    stored_episodes: int = 200
-    """Episodes in replay before updates are timed."""
+    stored_episodes: int = 40
+    """Episodes of a worker in replay before updates are timed."""
     rounds: int = 8
     """Timed calls of all updates of a cycle, each after a measurement of the matrix peak."""
     updates: int = 40
-    """Updates per call."""
+    """Updates per call, and in a cycle of two ranks."""
     trajectories: int = 256
     """Episodes in a batch of the statistics network."""
     matrices: tuple[int, ...] = (512, 1024, 2048)
@@ -109,8 +109,6 @@ class Sizes:
     memory_env: str = "FetchPush-v4"
     memory_cycles: int = 4
     """Cycles of the run whose memory is measured."""
-    updates_per_cycle: int = 40
-    """Updates in a cycle of two ranks."""
     hidden: tuple[int, ...] = (256, 256, 256)
     batch: int = 256
     meta_hidden: tuple[int, ...] = (128, 128)
@@ -206,7 +204,7 @@ def cycle_limit_s(mj_step_per_s: float, peak_flop_per_s: float) -> float:
         mj_step_per_s: Calls of mj_step(nstep=20) per second, one for each environment step.
         peak_flop_per_s: Of matrix products, on one core.
     """
-    learning = FULL.updates_per_cycle * ddpg_update_flop() / peak_flop_per_s
+    learning = FULL.updates * ddpg_update_flop() / peak_flop_per_s
     return ENV_STEPS_PER_CYCLE / mj_step_per_s + learning
 
 

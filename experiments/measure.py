@@ -42,7 +42,7 @@ from music_tf.training.build import build_terms, build_trainer
 from music_tf.training.feeds import as_tensor
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import DESYNC_INTERVAL
-from music_tf.types import Array, EnvSpec, Episodes, all_finite
+from music_tf.types import Array, all_finite
 
 ENV_ID = "FetchPush-v4"
 SUBSTEPS = 20
@@ -193,52 +193,12 @@ def configuration(recipe: str, sizes: Sizes, changes: Mapping[str, object]) -> C
 
 
 def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:
-    """Returns a trainer with random episodes in replay and in the normalisers."""
+    """Returns a trainer with episodes of its initial policy in replay and in the normalisers."""
     trainer = build_trainer(config, comm)
-    generator = np.random.default_rng(0)
-    spec, count = trainer.envs.spec, sizes["stored_episodes"]
-    stored = {
-        worker: random_episodes(spec, count, config.condition_size, generator)
-        for worker in trainer.replay.shards
-    }
-    trainer.replay.add(stored, cycle=0)
-    for normalizer, name in (
-        (trainer.inputs.observations, "observation"),
-        (trainer.inputs.goals, "achieved_goal"),
-    ):
-        rows = np.stack([getattr(episodes, name) for episodes in stored.values()])
-        normalizer.update(rows.reshape(len(stored), -1, rows.shape[-1]), config.workers)
+    for cycle in range(sizes["stored_episodes"] // config.rollouts):
+        trainer.counters.cycle = cycle
+        trainer.collect()
     return trainer
-
-
-def random_episodes(
-    spec: EnvSpec, count: int, skills: int, generator: np.random.Generator
-) -> Episodes:
-    """Returns episodes of full length with standard normal numbers."""
-    steps = spec.max_episode_steps
-
-    def normal(*shape: int) -> np.ndarray:
-        return generator.standard_normal((count, *shape), np.float32)
-
-    return Episodes(
-        observation=normal(steps + 1, spec.observation_dim),
-        achieved_goal=normal(steps + 1, spec.goal_dim),
-        desired_goal=normal(spec.goal_dim),
-        action=np.clip(normal(steps, spec.action_dim), -1.0, 1.0),
-        reward=normal(steps),
-        length=np.full(count, steps, np.int64),
-        terminated=np.zeros(count, np.bool_),
-        truncated=np.ones(count, np.bool_),
-        lost=np.zeros(count, np.bool_),
-        success=np.zeros(count, np.bool_),
-        skill=np.eye(skills, dtype=np.float32)[generator.integers(skills, size=count)],
-        earlier_return=np.zeros(count, np.float32),
-        seed=np.zeros(count, np.int64),
-        task=np.zeros(count, np.int64),
-        visit=np.zeros(count, np.int64),
-        context=np.zeros(count, np.bool_),
-        extras={},
-    )
 
 
 def learn(trainer: Trainer) -> None:
@@ -404,8 +364,7 @@ def warm_trainer(comm: Communicator, sizes: Sizes) -> Trainer:
     """Returns DDPG with hindsight, a worker per rank, after some cycles; ranks call it together."""
     limit_threads(1)
     alike = {"workers": comm.size, "threads": 1, "agent.critics": 1}
-    updates = {"updates": sizes["updates_per_cycle"]}
-    config = configuration("ddpg_her", sizes, alike | updates)
+    config = configuration("ddpg_her", sizes, alike)
     trainer = build_trainer(config, comm)
     for _ in range(sizes["warm_cycles"]):
         trainer.run_cycle()

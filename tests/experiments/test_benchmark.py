@@ -171,6 +171,7 @@ def test_updates_are_timed_on_the_path_of_several_ranks():
     config = measure.configuration("ddpg_music", sizes, {"workers": 2})
     comm = Counting()
     trainer = measure.filled_trainer(config, sizes, comm)
+    comm.calls = 0
     before = trainer.update.parameters.numpy()
     assert measure.updates_per_s(trainer, sizes) > 0.0
     assert comm.calls == (sizes["rounds"] + 1) * sizes["updates"]
