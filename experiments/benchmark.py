@@ -111,15 +111,8 @@ class Sizes:
     """Cycles of the run whose memory is measured."""
     hidden: tuple[int, ...] = (256, 256, 256)
     batch: int = 256
-    meta_hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of all networks of PEARL."""
-    meta_latent: int = 5
-    meta_batch: int = 4
-    """Tasks of a meta-update."""
     meta_rows: int = 1024
-    """Steps of a meta-update, of all its tasks."""
-    meta_context: int = 100
-    """Steps in the context of a task."""
+    """Steps of an update of PEARL, of all its tasks."""
     skill_epochs: tuple[int, ...] = (4, 4, 4, 4)
     """Epochs of skills that are learned one after the other."""
     compared_threads: int = 2
@@ -167,12 +160,12 @@ def ddpg_update_flop(
 def meta_update_flop(
     observed: int = 17,
     actions: int = 6,
-    latent: int = FULL.meta_latent,
-    hidden: Sequence[int] = FULL.meta_hidden,
+    latent: int = 5,
+    hidden: Sequence[int] = (128, 128),
     rows: int = FULL.meta_rows,
-    context: int = FULL.meta_batch * FULL.meta_context,
+    context: int = 400,
 ) -> int:
-    """Returns the same for an update of PEARL, which has three steps.
+    """Returns the same for an update of PEARL, by default for four tasks of HalfCheetah.
 
     Twin critics and the encoder step first, with the target of the state value; then the state
     value, with an action of the policy and the critics; then the policy. The encoder's gradient

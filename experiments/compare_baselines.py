@@ -36,7 +36,6 @@ LEARNERS = ("DDPG", "SAC")
 EPISODE_STEPS = 50
 COLUMNS = ("epoch", "time/env_steps", "time/elapsed_s")
 _PACKAGES = ("stable-baselines3", "torch", "mujoco", "gymnasium-robotics")
-_CRITICS = {"SAC": 2, "DDPG": 1}
 
 
 def load_library(threads: int) -> Any:
@@ -61,22 +60,22 @@ def load_library(threads: int) -> Any:
 def build(library: Any, name: str, env_id: str, **settings: Any) -> Any:
     """Returns an untrained learner of Stable-Baselines3, with hindsight replay on goal tasks."""
     environment = gymnasium.make(env_id)
-    shape: dict[str, Any] = {"net_arch": [256, 256]}
+    policy, layers = "MlpPolicy", 2
     if has_goals(environment):
-        shape["net_arch"] = [256, 256, 256]
+        policy, layers = "MultiInputPolicy", 3
+        relabelling = {"n_sampled_goal": 4, "goal_selection_strategy": "future"}
         settings["replay_buffer_class"] = library.HerReplayBuffer
-        settings["replay_buffer_kwargs"] = {
-            "n_sampled_goal": 4,
-            "goal_selection_strategy": "future",
-        }
+        settings["replay_buffer_kwargs"] = relabelling
     else:
         settings.update(learning_starts=1000, train_freq=1, gradient_steps=1)
-    if "critics" in settings:
-        shape["n_critics"] = settings.pop("critics")
+    if name == "DDPG":
+        noise = importlib.import_module("stable_baselines3.common.noise")
+        actions = np.zeros(environment.action_space.shape or (1,))
+        settings["action_noise"] = noise.NormalActionNoise(actions, actions + 0.2)
     return getattr(library, name)(
-        "MultiInputPolicy" if has_goals(environment) else "MlpPolicy",
+        policy,
         environment,
-        policy_kwargs=shape,
+        policy_kwargs={"net_arch": [256] * layers},
         batch_size=256,
         device="cpu",
         **settings,
@@ -88,26 +87,10 @@ def has_goals(environment: gymnasium.Env[Any, Any]) -> bool:
     return isinstance(environment.observation_space, gymnasium.spaces.Dict)
 
 
-def exploration(name: str, env_id: str) -> dict[str, Any]:
-    """Returns the action noise of DDPG, which has none by default."""
-    if name != "DDPG":
-        return {}
-    noise = importlib.import_module("stable_baselines3.common.noise")
-    actions = np.zeros(gymnasium.make(env_id).action_space.shape or (1,))
-    return {"action_noise": noise.NormalActionNoise(actions, actions + 0.2)}
-
-
 def updates_per_s(library: Any, name: str, episodes: int, rounds: int, updates: int) -> float:
-    """Times `train` on FetchPush, with our number of critics and learning rate."""
-    model = build(
-        library,
-        name,
-        "FetchPush-v4",
-        critics=_CRITICS[name],
-        learning_rate=1e-3,
-        buffer_size=50_000,
-        learning_starts=10**9,
-    )
+    """Times `train` on FetchPush, with our learning rate."""
+    unlike = {"learning_rate": 1e-3, "buffer_size": 50_000, "learning_starts": 10**9}
+    model = build(library, name, "FetchPush-v4", **unlike)
     model.learn(total_timesteps=episodes * EPISODE_STEPS)
     seconds = 0.0
     for number in range(rounds + 1):
@@ -182,8 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES]
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python experiments/compare_baselines.py", *words])
-    explores = exploration(given.learner, given.env_id)
-    model = build(library, given.learner, given.env_id, seed=given.seed, **explores)
+    model = build(library, given.learner, given.env_id, seed=given.seed)
     with given.out.open("w", encoding="utf-8", newline="") as out:
         out.write(header(command, ", ".join([code_version(), *versions])))
         train(model, given.env_id, given, out)

@@ -238,13 +238,9 @@ def meta(sizes: Sizes) -> dict[str, float]:
     """Measures PEARL against the matrix-multiply peak of the same process, in processor time."""
     limit_threads(1)
     peak = MatrixPeak(sizes["matrices"], 1)
-    hidden, tasks = tuple(sizes["meta_hidden"]), sizes["meta_batch"]
     changes = {
         **{"workers": 1, "threads": 1, "updates": sizes["updates"], "env.max_episode_steps": 200},
-        **{"agent.hidden_sizes": hidden, "agent.encoder_sizes": hidden},
-        **{"agent.latent_size": sizes["meta_latent"], "agent.meta_batch": tasks},
-        **{"agent.context_rows": sizes["meta_context"], "replay.batch_size": sizes["meta_rows"]},
-        **{"tasks.train": tasks, "tasks.initial": 1},
+        **{"replay.batch_size": sizes["meta_rows"], "tasks.train": 4, "tasks.initial": 1},
     }
     config = with_fields(resolve("sac_pearl", env_id=CHEETAH_VELOCITY), changes)
     trainer = build_trainer(config, Communicator())

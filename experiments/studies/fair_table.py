@@ -24,15 +24,17 @@ def alone(name: str, label: str, recipe: str, measured: str = ZERO_SHOT) -> Cond
     return Condition(name=name, label=label, recipe=recipe, measured=measured)
 
 
-def after_music(name: str, label: str, recipe: str, arguments: str = "") -> Condition:
-    """Returns a method that starts from the actor of MUSIC, and with critics of its own."""
+def after_music(
+    name: str, label: str, recipe: str, arguments: str = "", parts: str = ACTOR
+) -> Condition:
+    """Returns a method that starts from MUSIC: with critics of its own, unless `parts` has them."""
     return Condition(
         name=name,
         label=f"MUSIC, then {label}",
         recipe=recipe,
         arguments=arguments,
         start_from="music",
-        parts=ACTOR,
+        parts=parts,
         measured=ZERO_SHOT,
     )
 
@@ -46,13 +48,7 @@ STUDY = Study(
         alone("music", "MUSIC", "sac_music", measured=""),
         alone("cai", "CAI", "ddpg_cai", measured=""),
         alone("diayn", "DIAYN", "sac_diayn"),
-        Condition(
-            name="music_diayn",
-            label="MUSIC, then DIAYN",
-            recipe="sac_music_diayn",
-            start_from="music",
-            measured=ZERO_SHOT,
-        ),
+        after_music("music_diayn", "DIAYN", "sac_music_diayn", parts=""),
         Condition(
             name="disk",
             label="MUSIC, then DISk",

@@ -78,8 +78,7 @@ def test_a_row_is_written_for_each_evaluation_until_the_time_is_over(library, tm
 
 @pytest.mark.parametrize("name", compare_baselines.LEARNERS)
 def test_the_learners_are_compared_like_for_like(library, name):
-    explores = compare_baselines.exploration(name, ENV_ID)
-    made = compare_baselines.build(library, name, ENV_ID, seed=7, **explores).made_with
+    made = compare_baselines.build(library, name, ENV_ID, seed=7).made_with
     assert made.pop("action_noise", None) == (([0.0, 0.0], [0.2, 0.2]) if name == "DDPG" else None)
     assert made == {
         "policy": "MultiInputPolicy",
