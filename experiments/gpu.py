@@ -141,11 +141,8 @@ def cycle_ms(launch: Sequence[str], words: Sequence[str], workers: int, quick: b
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         task = f"train ddpg_her --env-id {given.memory_env} --workers {workers} --rollouts 2"
-        sizes = (
-            f"--epochs 4 --cycles {cycles} --updates {given.updates} "
-            f"--replay.batch-size {given.batch}"
-        )
-        said = [*task.split(), *sizes.split(), "--evaluation.episodes", "2", *words]
+        sizes = f"--cycles {cycles} --updates {given.updates} --replay.batch-size {given.batch}"
+        said = [*f"{task} {sizes} --epochs 4 --evaluation.episodes 2".split(), *words]
         done = run_command(
             [*launch, *said, "--run-dir", str(run)],
             seconds=900.0,

@@ -309,13 +309,9 @@ def neighbours(sizes: Sizes) -> dict[str, float]:
 
         taken = compiled(distances)
         taken()
-        times = []
-        for _ in range(sizes["rounds"]):
-            start = time.process_time()
-            for _ in range(sizes["updates"]):
-                taken()
-            times.append((time.process_time() - start) / sizes["updates"])
-        found[f"k{k}_ms"] = 1e3 * min(times)
+        counts = {"number": sizes["updates"], "repeat": sizes["rounds"]}
+        seconds = timeit.repeat(taken, timer=time.process_time, **counts)
+        found[f"k{k}_ms"] = 1e3 * min(seconds) / sizes["updates"]
     return found
 
 

@@ -27,7 +27,7 @@ def alone(name: str, label: str, recipe: str, measured: str = ZERO_SHOT) -> Cond
 def after_music(
     name: str, label: str, recipe: str, arguments: str = "", parts: str = ACTOR
 ) -> Condition:
-    """Returns a method that starts from MUSIC: with critics of its own, unless `parts` has them."""
+    """Returns a method that starts from the actor of MUSIC, or from other parts of its run."""
     return Condition(
         name=name,
         label=f"MUSIC, then {label}",

@@ -9,6 +9,7 @@ FetchPickAndPlace. On seed 100, hindsight with one critic or two, 80 updates or 
 from music_tf.tools.study import Condition, Study, Task
 
 SUCCESS = "eval/success_rate"
+ALONE = "--agent.critics 2 --updates 160 --exploration.random-hold 4"
 
 STUDY = Study(
     question="What does ddpg_her_fast owe to hindsight alone, and what to the learned bound?",
@@ -17,19 +18,12 @@ STUDY = Study(
         Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=12, level={SUCCESS: 0.95}),
         Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), epochs=14, level={SUCCESS: 0.9}),
     ),
-    conditions=(
-        Condition(
-            name="frozen",
-            label="`ddpg_her_fast`, frozen T",
-            recipe="ddpg_her_fast",
-            arguments="--music.train False",
-        ),
-        Condition(
-            name="alone",
-            label="hindsight alone",
-            recipe="ddpg_her",
-            arguments="--agent.critics 2 --updates 160 --exploration.random-hold 4",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
+        for name, label, recipe, arguments in (
+            ("frozen", "`ddpg_her_fast`, frozen T", "ddpg_her_fast", "--music.train False"),
+            ("alone", "hindsight alone", "ddpg_her", ALONE),
+        )
     ),
     shown={
         SUCCESS: "success",

@@ -6,17 +6,12 @@ cores.
 
 from music_tf.tools.study import Condition, Study, Task
 
+SUCCESS = "eval/success_rate"
+
 STUDY = Study(
     question="Does lag 1 cost ddpg_her_fast steps or success?",
     role="reported",
-    tasks=(
-        Task(
-            env_id="FetchPush-v4",
-            seeds=range(260, 265),
-            epochs=14,
-            level={"eval/success_rate": 0.95},
-        ),
-    ),
+    tasks=(Task(env_id="FetchPush-v4", seeds=range(260, 265), epochs=14, level={SUCCESS: 0.95}),),
     conditions=tuple(
         Condition(
             name=f"lag_{lag}",
@@ -26,6 +21,6 @@ STUDY = Study(
         )
         for lag in (0, 1)
     ),
-    shown={"eval/success_rate": "success", "level/steps": "level: seeds, thousand steps"},
+    shown={SUCCESS: "success", "level/steps": "level: seeds, thousand steps"},
     compared_with="lag_0",
 )

@@ -12,19 +12,12 @@ STUDY = Study(
     question="Does a point find new places from a few episodes, and sooner with a full covariance?",
     role="reported",
     tasks=(Task(env_id="music_tf/PointRobot-v0", seeds=range(300, 305), epochs=10),),
-    conditions=(
-        Condition(
-            name="full",
-            label="PEARL, full covariance",
-            recipe="sac_pearl",
-            arguments="--agent.posterior full",
-        ),
-        Condition(
-            name="diagonal",
-            label="PEARL, diagonal, as published",
-            recipe="sac_pearl",
-            arguments="--agent.posterior diagonal",
-        ),
+    conditions=tuple(
+        Condition(name=name, label=label, recipe="sac_pearl", arguments=f"--agent.posterior {name}")
+        for name, label in (
+            ("full", "PEARL, full covariance"),
+            ("diagonal", "PEARL, diagonal, as published"),
+        )
     ),
     shown={
         "adapt/return_prior": "prior",

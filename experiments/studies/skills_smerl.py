@@ -14,9 +14,6 @@ The temperature is learned, as in `sac`. With a constant 0.1, as in the recipe a
 240 reached 2266, where `sac` reached 5514. Seed 240 is left out, since it was looked at.
 
 About 12 minutes per run on one core.
-
-What is left of the returns with a joint broken was measured by `experiments/broken_joints.py` of
-commit 9bc5428.
 """
 
 from music_tf.tools.study import Condition, Study, Task
