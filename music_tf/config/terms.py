@@ -96,7 +96,7 @@ class TermConfig(Settings):
     def _paid(self) -> str:
         low, high = (end + self.shift for end in self.clip)
         ends = f", {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
-        return f"a step{ends}"
+        return f"mean reward of a step{ends}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,10 +129,9 @@ class PaidConfig(TermConfig):
     mean: Annotated[float, In(0, 1e6, "(]")] = 0.2
     """With gain auto: the mean of gain times raw reward, before clip or logarithm."""
     pay: Literal["clip", "log"] = "clip"
-    """What a scaled reward r is paid, within `clip`: r, or sign(r) log(1 + |r|), which rises ever
-    more slowly."""
+    """How the scaled raw reward r becomes a reward, within `clip`: r, or sign(r) log(1 + |r|)."""
     clip: Bounds = (0.0, 1.0)
-    """Bounds of what the scaled reward is paid; with -4 4 noise, whose mean is 0, pays nothing."""
+    """Bounds of that reward; with -4 4 noise, whose mean is 0, earns nothing."""
 
     @property
     def counts(self) -> bool:
@@ -153,6 +152,6 @@ class PaidConfig(TermConfig):
             INFORMATION,
             "I(dx; dy)",
             random=f"{INFORMATION}_random",
-            scale="nats that moves of robot and surroundings share; 0 is none",
+            scale="mutual information of the motions of robot and surroundings in nats; 0 is none",
         )
         return (moved, *super().tells(run))

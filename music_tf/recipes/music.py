@@ -24,8 +24,8 @@ class MusicConfig(PaidConfig):
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
         "music/bound_random": "the same bound on episodes of random actions",
-        "music/paid_heldout": "mean pay of a step in evaluation episodes, at full weight",
-        "music/paid_random": "the same pay in episodes of random actions",
+        "music/paid_heldout": "mean reward of a step in evaluation episodes, at full weight",
+        "music/paid_random": "the same in episodes of random actions",
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
         "music/gain": "reward per nat; with gain auto",
     }
@@ -34,7 +34,7 @@ class MusicConfig(PaidConfig):
     """Reward per nat of the pair bound. auto: `mean` divided by a running mean of the bound, which
     is independent of units. Unset: the gain of the environment, auto if it has none."""
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
-    """Added after clipping; with -1 every reward is a cost, with 0 an idle step pays nothing."""
+    """Added after clipping; with -1 every reward is a cost, with 0 an idle step earns nothing."""
     weight: Schedule = ((0.0, 1.0), (50.0, 1.0), (200.0, 1.0))
     pair_negatives: Literal["random", "swap", "all_pairs"] = "random"
     """Mismatched pairs of the two states of a transition: swapped or not by one random draw for
@@ -61,10 +61,11 @@ class MusicConfig(PaidConfig):
 
     def tells(self, run: Config) -> Sequence[Telling]:
         """Returns joint motion, and pay and bound beside those of random actions."""
+        bounded = "lower bound of the mutual information in nats"
         return (
             *super().tells(run)[:1],
             Telling("music/paid_heldout", "pay", random="music/paid_random", scale=self._paid),
-            Telling("music/bound_heldout", "bound", random="music/bound_random", scale="nats"),
+            Telling("music/bound_heldout", "bound", random="music/bound_random", scale=bounded),
         )
 
 

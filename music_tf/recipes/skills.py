@@ -151,7 +151,7 @@ class SkillConfig(DiversityConfig):
             name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
             return (Telling(name, "log-likelihood", scale=scale),)
         chance = 1.0 / run.skills
-        scale = f"share of steps whose skill is named; chance is {chance:.3g}"
+        scale = f"share of steps whose skill is recognised; chance is {chance:.3g}"
         return (Telling("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
 
     def check(self, run: Config) -> None:

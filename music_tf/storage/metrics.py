@@ -74,7 +74,7 @@ _COVERED = {
     "rollout/object_coverage": "the same cells in this epoch's rollouts",
 }
 _WITH_GRIPPERS = {
-    "eval/object_comotion_m": "path of the object together with the gripper; metres, or the "
+    "eval/object_comotion_m": "path of the object with the gripper; metres, or the "
     "environment's unit"
 }
 _OF_LIFTING = {

@@ -182,7 +182,7 @@ class Rehearsal:
         return Verdict(
             f"columns {few(list(map(str, columns)))} of the observation change with the goal: "
             "hindsight gives a step another goal, and leaves them as they are",
-            "leave the goal out of the observation: policies see it beside",
+            "leave the goal out of the observation: policies get it separately",
         )
 
     def goal_set(self) -> Verdict:

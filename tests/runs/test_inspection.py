@@ -169,7 +169,7 @@ def test_what_music_pays_and_bounds_stands_beside_random_actions(tmp_path, capsy
     assert found["ours"]["music/bound_heldout"] != found["random"]["music/bound_heldout"]
     shown = capsys.readouterr().out
     assert "learns if these rise:\n  co-motion  path of the object with the gripper\n" in shown
-    assert "\n  pay        a step, 0 to 4\n  bound      nats\n" in shown
+    assert "\n  pay        mean reward of a step, 0 to 4\n  bound      lower bound of the" in shown
 
 
 def test_networks_that_do_not_fit_are_named_where_they_are_asked(tmp_path):

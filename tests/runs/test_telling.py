@@ -76,7 +76,7 @@ def test_lines_say_what_to_follow_with_words_for_scale_and_units():
     found = list(told("sac_diayn", "Hopper-v5", goals=False, skills=4).values())
     assert explanation(found, "in brackets random actions") == [
         "the run learns if these rise:",
-        "  accuracy  share of steps whose skill is named; chance is 0.25",
+        "  accuracy  share of steps whose skill is recognised; chance is 0.25",
     ]
     pay = Telling("a", "pay", random="b", scale="a step")
     motion = Telling("c", "co-motion", "m", scale="0.2 m is control")
