@@ -66,6 +66,8 @@ def world_text(found: Found, info: EnvironmentInfo) -> str:
         lines.append(_compared(info.split, found))
     elif info.family != lookup("").family and "surrounding" not in found.proposed:
         lines.append(f"known: {info.why_no_split}")
+    elif found.verdict == Certainty.CANNOT_TELL:
+        lines.append("if there is an object: --world.agent COLUMNS --world.surrounding COLUMNS")
     return "\n".join(lines)
 
 
@@ -89,8 +91,6 @@ def next_lines(task: CheckedEnv, found: Found) -> str:
     if task.info.split is not None or own:
         world = {} if task.info.split is not None else own
         lines += _line(task, found, _MUSIC, "control of the object, without a task", _typed(world))
-    elif found.verdict == Certainty.CANNOT_TELL:
-        lines.append("control of an object: give --world.agent and --world.surrounding by hand")
     if task.pays is not None:
         options = [] if task.bounded else ["--agent.return-clip", "off"]
         lines += _line(task, found, _HINDSIGHT, f"the task with hindsight, {task.pays}", options)
