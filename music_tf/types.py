@@ -211,7 +211,7 @@ def refusal(
         compared: Some of `ALL`.
     """
     differs = "" if before is None else _difference(before, now, compared)
-    cure = "in training the environment was another; make it as it was, or train anew"
+    cure = "the environment was different in training; restore it, or train again"
     return f"{differs}\n{where}: {cure}" if differs else ""
 
 

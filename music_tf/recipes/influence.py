@@ -89,7 +89,7 @@ class InfluenceConfig(PaidConfig):
         hold = run.exploration.random_hold
         if self.candidates and hold > 1.0:
             raise UsageError(
-                "influence.candidates: random actions are chosen anew in each step, expected "
+                "influence.candidates: random actions are drawn in each step, expected "
                 f"--exploration.random-hold 1, got {hold:g}"
             )
         if isinstance(run.agent, DiscreteSacConfig):

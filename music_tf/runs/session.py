@@ -107,7 +107,7 @@ def learn(
                 cure = f"{same}\n{_resuming(command, path, comm.size)}"
                 if not command.resume:
                     directory.discard()
-                    cure = "nothing is saved yet: start it anew"
+                    cure = "nothing is saved yet: start it again"
                 if isinstance(fault, Stopped):
                     raise Stopped(f"{fault}, {cure}") from fault
                 raise
@@ -157,9 +157,9 @@ class Session:
             if origin is not None:
                 raise UsageError(
                     f"{directory.path}: stopped before it had saved the parts of "
-                    f"{origin.get('run')}\nstart it anew with --init-from, in another --run-dir"
+                    f"{origin.get('run')}\nstart it again with --init-from, in another --run-dir"
                 )
-            _LOGGER.warning("%s: no checkpoint, starting anew", directory.checkpoints)
+            _LOGGER.warning("%s: no checkpoint, starting from scratch", directory.checkpoints)
         self._launched_before = self._trainer.counters.wall_s
         if heritage is not None and not command.resume:
             found, wanted = heritage.record, command.start
@@ -425,7 +425,7 @@ class Session:
         self._progress.stop()
         counters, done = self._trainer.counters, "stopped and saved"
         if self._config.collect.steps and self._trainer.log.cycles:
-            done = f"stopped in epoch {counters.epoch + 1}, which will begin anew,"
+            done = f"stopped in epoch {counters.epoch + 1}, which will be repeated,"
         else:
             self._make_sure_it_is_saved()
         text = f"{done} after {counters.env_steps} steps; to resume:\n{self._resuming}"

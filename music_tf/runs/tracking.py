@@ -130,7 +130,7 @@ class Tracker:
         except Exception as error:  # whatever a package or its server raises
             if not self._warned:
                 text = f"{type(error).__name__}: {str(error)[:200]}"
-                _LOGGER.warning("--track %s fails, training goes on: %s", self._name, text)
+                _LOGGER.warning("--track %s fails, training continues: %s", self._name, text)
             self._warned = True
 
 

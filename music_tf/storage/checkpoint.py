@@ -191,7 +191,7 @@ def _all_damaged(directory: Path, damages: Sequence[str]) -> EnvironmentFault:
     shown = "\n".join(damages[:_SHOWN])
     return EnvironmentFault(
         f"{directory}: every one of {len(damages)} checkpoints is damaged:\n{shown}\n"
-        "nothing was changed: put back a copy of the files, or train anew in another --run-dir"
+        "nothing was changed: put back a copy of the files, or start a new run in another --run-dir"
     )
 
 

@@ -25,7 +25,7 @@ class RateLimitedWarning:
         """Warns that `what` was not written to a file, unless a warning is recent."""
         if time.monotonic() >= self._quiet_until:
             self._quiet_until = time.monotonic() + _QUIET_SECONDS
-            _LOGGER.warning("%s not written, training goes on: %s (%s)", what, error, path)
+            _LOGGER.warning("%s not written, training continues: %s (%s)", what, error, path)
 
 
 class LogFile(logging.FileHandler):

@@ -430,7 +430,7 @@ def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
             warn("metrics", error, path)  # the next row that is written drops these rows
     lost = last_epoch - max(kept.count(b"\n") - 1, 0)
     if lost > 0:
-        _LOGGER.warning("no row of %d of %d epochs, training goes on: %s", lost, last_epoch, path)
+        _LOGGER.warning("no row of %d of %d epochs, training continues: %s", lost, last_epoch, path)
     return kept
 
 

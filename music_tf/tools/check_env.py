@@ -265,7 +265,7 @@ def reset(played: Played) -> Verdict:
     detail = f"with the same seed, episodes differ from step {step} on"
     anew = dataclasses.replace(played.settings, remake=True)
     if _differs(played.env_id, anew) is None:
-        return detail, "--env.remake True makes it anew for each episode, and it repeats itself"
+        return detail, "--env.remake True makes a new one for each episode, which repeats itself"
     return detail, "restore everything in reset(seed=...), and draw only from self.np_random"
 
 

@@ -293,7 +293,7 @@ def check_simulator() -> Finding:
     gl = os.environ.get("MUJOCO_GL", "")
     if gl and ("OpenGL" in probe.errors or "MUJOCO_GL" in probe.errors):
         cause = f"MUJOCO_GL={gl} is set and cannot be loaded, which stops even stepping"
-        cure = "unset MUJOCO_GL (training draws nothing; play chooses by itself)"
+        cure = "unset MUJOCO_GL (training draws nothing; play chooses one)"
         return Finding(name, facts, cause, cure)
     return Finding(name, facts, probe.reason, INSTALL_ALL)
 

@@ -189,7 +189,7 @@ def _announcement(sheets: Sequence[Page], steps: int, pace: Pace) -> str:
     step = "every step" if pace.every == 1 else f"one step in {pace.every}"
     return (
         f"filming {episodes} episode{'s' * (episodes > 1)} of up to {steps} steps: {step}, "
-        f"{pace.frames_per_second:.3g} frames a second; they are played first"
+        f"{pace.frames_per_second:.3g} frames a second; episodes are played first"
     )
 
 

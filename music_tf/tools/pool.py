@@ -102,7 +102,7 @@ def store(run: StudyRun, results: Path) -> None:
     if summary.get("epochs", 0) > run.epochs:
         raise EnvironmentFault(
             f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"
-            "remove the directory to train it anew"
+            "remove the directory to train it again"
         )
     codes, seconds = zip(*run.stretches(), strict=True)
     details: dict[str, Any] = {"wall_s": round(math.fsum(filter(None, seconds)), 1)}
@@ -147,7 +147,7 @@ def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
             raise UsageError(
                 f"{name}: a reported study keeps the budget that it was begun with\n"
                 f"begun with [epochs, minutes] {noted[name]}, the study has {budget}\n"
-                f"remove {folder} and its results to begin it anew"
+                f"remove {folder} and its results to start it again"
             )
     replace_file(notes, json.dumps(noted).encode())
 
@@ -189,7 +189,7 @@ class Pool:
                 raise UsageError(
                     f"{path}: holds the result of another command\nit has:    {command}\n"
                     f"the study: {run.command}\n"
-                    "remove the file to continue that run, or to train it anew"
+                    "remove the file to continue that run, or to train it again"
                 )
             self.states[run.name] = self._begun(run) if command is None else DONE
         for run in reversed(runs):  # a missing run also needs the one that it starts from

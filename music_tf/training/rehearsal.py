@@ -237,7 +237,7 @@ class Rehearsal:
             "compute_reward knows the goal of the episode from info or from the environment; "
             f"read of info: {few(list(self.envs.asked)) or 'nothing'}",
             "let compute_reward use the desired goal that it is given, and read nothing from info "
-            "that hangs on the goal",
+            "that depends on the goal",
         )
         places = np.array([one.observation["achieved_goal"] for one in seen])
         if not reward_gaps(paid, self._of_near_goal(self.envs.goal_reward, places)).any():

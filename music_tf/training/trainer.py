@@ -263,7 +263,7 @@ class Trainer:
         if total.common:
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {self.config.env_id} says more")
         if self.comm.is_root:
-            _LOGGER.warning("%s; the run goes on as long as they are few", text)
+            _LOGGER.warning("%s; the run continues as long as they are few", text)
 
     def _take_in(self, collected: Collected, cycle: int) -> None:
         """Gives new episodes to replay, reward terms, running moments and the epoch's log."""

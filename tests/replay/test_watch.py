@@ -121,7 +121,7 @@ def test_a_reward_that_is_rarely_wrong_is_warned_of_once(turning, caplog):
         trainer.run_epoch(go_on)
     told = [each.getMessage() for each in caplog.records if "drawn with" in each.getMessage()]
     assert len(told) == 1
-    assert "the run goes on as long as they are few" in told[0]
+    assert "the run continues as long as they are few" in told[0]
 
 
 def test_rewards_are_watched_where_the_task_is_paid_under_its_goal_and_change_no_number():

@@ -351,7 +351,7 @@ def test_metrics_that_the_disk_refuses_for_a_while_cost_one_warning(tmp_path, mo
     monkeypatch.setattr(session, "stop_requested", stop_requested)
     train(tmp_path / "run")
     assert len(refused) > 2
-    assert len([text for text in caplog.messages if "training goes on" in text]) == 1
+    assert len([text for text in caplog.messages if "training continues" in text]) == 1
     assert epochs_of(tmp_path / "run") == [1, 2, 3]
     events, _ = shown_of(tmp_path / "run")
     assert [event.step for event in events.Scalars("train/mean_q")] == [120, 240, 360]

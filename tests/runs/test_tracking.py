@@ -144,7 +144,7 @@ def test_a_tracker_that_breaks_is_warned_of_once_and_costs_nothing(tmp_path, sta
     train(tmp_path / "run", *TINY, "--track", "wandb")
     assert (tmp_path / "run" / "summary.json").exists()
     warned = [record.getMessage() for record in caplog.records if "--track" in record.getMessage()]
-    assert warned == ["--track wandb fails, training goes on: ConnectionError: no route"]
+    assert warned == ["--track wandb fails, training continues: ConnectionError: no route"]
 
 
 @cases(("error", "code"), (Stopped("stopped"), 75), (RuntimeError("bug"), 1), ids=["stop", "bug"])

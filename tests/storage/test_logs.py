@@ -28,7 +28,9 @@ def test_a_full_disk_costs_log_lines_and_one_warning_in_ten_minutes(tmp_path, cl
     directory.close()
     first, second = capsys.readouterr().err.splitlines()
     assert first == second
-    assert first.startswith("warning: log not written, training goes on: [Errno 28] No space left")
+    assert first.startswith(
+        "warning: log not written, training continues: [Errno 28] No space left"
+    )
 
 
 def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_are_still_shown(tmp_path, capsys):
@@ -36,7 +38,7 @@ def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_are_still_shown(t
     LOGGER.warning("the disk is slow")
     directory.close()
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("warning: log not written, training goes on: [Errno 2]")
+    assert first.startswith("warning: log not written, training continues: [Errno 2]")
     assert second == "warning: the disk is slow"
 
 

@@ -279,7 +279,7 @@ def test_a_row_torn_by_a_kill_is_dropped_on_resume_with_a_warning(tmp_path, capl
     MetricsWriter(tmp_path, resume_after=2).write(row(2))
     assert (tmp_path / "metrics.csv").read_text().splitlines()[1:] == ["1,1,100", "2,2,200"]
     assert caplog.messages == [
-        f"no row of 1 of 2 epochs, training goes on: {tmp_path / 'metrics.csv'}"
+        f"no row of 1 of 2 epochs, training continues: {tmp_path / 'metrics.csv'}"
     ]
 
 

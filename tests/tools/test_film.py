@@ -141,7 +141,7 @@ def test_a_film_says_what_it_shows_and_how_long_it_takes(runs, tmp_path, monkeyp
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first == (
         "filming 2 episodes of up to 30 steps: one step in 5, 25 frames a second; "
-        "they are played first"
+        "episodes are played first"
     )
     # Steps 0, 5 and so on to 30, and 0.6 s of the last one.
     assert last.startswith("22 frames, ")

@@ -72,7 +72,7 @@ def test_steps_episodes_updates_and_returns_are_counted(straight):
 @pytest.mark.parametrize("looks", [4, 6])
 def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(looks, straight, tmp_path):
     within = contextlib.nullcontext() if looks % 4 == 0 else None
-    told = "stopped and saved" if within else "stopped in epoch 2, which will begin anew"
+    told = "stopped and saved" if within else "stopped in epoch 2, which will be repeated"
     with stop_asked(looks), pytest.raises(Stopped, match=told):
         run(tmp_path / "run")
     assert run(tmp_path / "run", resume=True) == straight[1]
