@@ -28,8 +28,6 @@ from music_tf.process.tensorflow_start import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
 _FIRST_BROKEN_MUJOCO = (3, 12)
-_OF_IMAGES = 3
-"""Axes of an image: height, width, colour."""
 _ROBOTICS = "gymnasium_robotics"
 _EXTRAS = {"Box2D": "box2d", "panda_gym": "panda", "pybullet": "panda"}
 """Modules that environments import, and the extra of music_tf that installs each."""
@@ -133,6 +131,9 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
     if keys >= set(GOAL_KEYS):
         if not hasattr(environment.unwrapped, "compute_reward"):
             raise UsageError(f"env_id: {env_id!r} has goals, but no method compute_reward for them")
+        shapes = {key: space[key].shape or () for key in GOAL_KEYS}
+        if any(len(shape) != 1 for shape in shapes.values()):
+            raise UsageError(f"env_id: {env_id!r}: expected vectors [N], got shapes {shapes}")
         return
     if isinstance(space, gymnasium.spaces.Box) and axes == 1:
         return
@@ -144,7 +145,7 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
     raise UsageError(
         f"env_id: {env_id!r}: expected observations that are a vector, or a dict with "
         f"{', '.join(GOAL_KEYS)}; got {came}\n"
-        f"{'images cannot be learned from' if axes == _OF_IMAGES else cure}"
+        f"{'images cannot be learned from' if axes == 3 else cure}"  # noqa: PLR2004
     )
 
 

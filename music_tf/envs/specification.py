@@ -4,7 +4,6 @@ from typing import Any
 
 import gymnasium
 
-from music_tf.envs.making import GOAL_KEYS
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import UsageError
 from music_tf.types import EnvSpec
@@ -16,8 +15,8 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
     """Returns sizes and split of an environment without extras; its world must fit them.
 
     Raises:
-        UsageError: Unknown episode length, arrays of several axes, columns that do not exist, or a
-            support without an object.
+        UsageError: Unknown episode length, columns that do not exist, or a support without an
+            object.
     """
     steps = environment.spec.max_episode_steps if environment.spec else None
     if not steps:
@@ -28,10 +27,7 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
     space: Any = environment.observation_space
     observation_dim, goal_dim = sum(space.shape or ()), 0
     if isinstance(space, gymnasium.spaces.Dict):
-        shapes: dict[str, tuple[int, ...]] = {key: space[key].shape or () for key in GOAL_KEYS}
-        if any(len(shape) != 1 for shape in shapes.values()):
-            raise UsageError(f"env_id: {env_id!r}: expected observations of one axis, got {shapes}")
-        observation_dim, goal_dim = shapes["observation"][0], shapes["desired_goal"][0]
+        observation_dim, goal_dim = (space[key].shape[0] for key in ("observation", "desired_goal"))
     split, descriptor = info.split, info.descriptor
     action_dim = int(environment.action_space.shape[0])
     columns = {

@@ -52,7 +52,7 @@ class Played(NamedTuple):
     returned: list[Any]  # observations, one more than rewards
     observations: list[Any]  # immediate copies of them
     rewards: list[Any]
-    infos: list[dict[str, Any]]
+    infos: list[Any]
 
     def goals(self) -> tuple[Any, Any]:
         """Returns achieved and desired goals [N, G] after each step."""
@@ -141,6 +141,8 @@ def _played(
         except FROM_USERS as error:
             detail, cure, rare = told(error), "make this run without an exception", []
         findings.append(Finding(name, detail, cure=cure, warning=any(rare)))
+        if name in _BASIC and not findings[-1].ok:
+            return findings
     return [*findings, *_columns(played)]
 
 
@@ -155,15 +157,18 @@ def observations(played: Played) -> Verdict:
             if value.shape != shape:
                 return f"{where} has shape {value.shape}", f"return the declared shape {shape}"
             if not np.issubdtype(value.dtype, np.floating):
-                return f"{where} is {value.dtype}", "return floating point numbers"
+                cure = "return floating point numbers"
+                return rehearsal.Verdict(f"{where} is {value.dtype}", cure, rare=True)
             if not np.isfinite(value).all():
                 return f"{where} is not finite", "return finite numbers"
     return f"finite, of the declared shapes, {len(played.rewards)} steps", ""
 
 
 def rewards(played: Played) -> Verdict:
-    """Checks that rewards are finite numbers."""
-    for step, found in enumerate(played.rewards, start=1):
+    """Checks that rewards are finite numbers, and that `info` comes with them."""
+    for step, (found, info) in enumerate(zip(played.rewards, played.infos, strict=True), start=1):
+        if not isinstance(info, Mapping):
+            return f"step {step}: info: expected a dict, got {info!r:.80}", "return a dict as info"
         try:
             usable = np.isfinite(number("reward", found))
         except BadObservation as error:
@@ -181,10 +186,8 @@ def fresh_arrays(played: Played) -> Verdict:
         for key in keys:
             now, then = (one if key is None else one[key] for one in (returned, copied))
             if not np.array_equal(now, then, equal_nan=True):
-                return (
-                    f"{key or 'observation'} of step {step} changed when later steps were taken",
-                    "return copies; training makes its own, but other programs may not",
-                )
+                found = f"{key or 'observation'} of step {step} changed when later steps were taken"
+                return found, "return copies; training makes its own, but other programs may not"
     return "arrays once returned do not change", ""
 
 
@@ -346,4 +349,5 @@ CHECKS: Mapping[str, Callable[[Played], Verdict]] = {
     "inputs": inputs,
 }
 """Checks of an episode by name, in the order in which they are shown."""
+_BASIC = "observations", "rewards"  # all other checks need them
 _WITHOUT_GOALS = "observations", "rewards", "fresh arrays", "corners", "reset", "inputs"

@@ -116,6 +116,15 @@ def test_observations_that_are_no_vector_are_refused(space, told, monkeypatch):
         make_environment(COUNTING)
 
 
+def test_goals_that_are_no_vectors_are_refused(odd, monkeypatch):
+    made = gymnasium.make(ODD)
+    space = spaces.Dict(dict.fromkeys(GOAL_KEYS, spaces.Box(0, 1, (2, 3))))
+    monkeypatch.setattr(made.unwrapped, "observation_space", space)
+    monkeypatch.setattr(gymnasium, "make", lambda *_args, **_options: made)
+    with pytest.raises(UsageError, match=r"vectors \[N\], got shapes \{'observation': \(2, 3\)"):
+        make_environment(ODD)
+
+
 @pytest.mark.parametrize("env_id", ["FetchReach-v4", "Pendulum-v1", "HalfCheetah-v5"])
 def test_environments_with_goals_and_without_are_made(env_id):
     assert make_environment(env_id).spec.id == env_id

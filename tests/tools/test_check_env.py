@@ -36,8 +36,8 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
 
 @cases(
     ("fault", "failed"),
-    ("nan", {"observations", "reset", "columns"}),
-    ("dtype", {"observations"}),
+    ("nan", {"observations"}),
+    ("no info", {"rewards"}),
     ("goal", {"constant goal", "goal met"}),
     ("wrong reward", {"reward"}),
     ("axis", {"batched reward", "reward"}),
@@ -59,7 +59,7 @@ def test_a_fault_fails_its_check_with_a_cure(odd, fault, failed):
     ("fault", "found_by", "says"),
     ("exception", "episode", "the motor burns"),
     ("nan", "observations", "observation at step 90 is not finite"),
-    ("no info", "corners", "step 1: info: expected a dict, got None"),
+    ("no info", "rewards", "step 1: info: expected a dict, got None"),
 )
 def test_a_fault_is_told_by_findings_alone_even_late(odd, fault, found_by, says, capfd):
     odd.fault, odd.at_step = fault, 90
@@ -73,6 +73,12 @@ def test_what_reset_and_step_must_give_is_said_where_they_give_something_else(od
     odd.fault = fault
     found = check_environment(ODD)[-1].detail
     assert re.search(r"values to unpack \(expected.*reset must .*n, info\), step \(.*, rew", found)
+
+
+def test_whole_numbers_are_observations_with_a_warning(odd):
+    odd.fault = "dtype"
+    found = {check.name: check for check in check_environment(ODD)}
+    assert (found["observations"].state, found["next"].state) == ("warn", "ok")
 
 
 @cases(
