@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.envs.hidden_goal import HiddenGoal
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, show_goal
 
 _STEP_LENGTH = 0.05
@@ -21,15 +22,23 @@ _TURN = np.array([1.0, 0.0, 1.0, 0.0])
 """Added to the orientation of the gripper's mocap body, which makes it point down."""
 _UPRIGHT = 4 * np.finfo(np.float64).eps
 """Below this cosine the Euler angles of the object are degenerate."""
+_HIDDEN = f"{HiddenGoal.__module__}:{HiddenGoal.__name__}"
 
 
-def is_fetch(environment: gymnasium.Env[Any, Any]) -> bool:
-    """Whether the fast path applies: an unmodified class of gymnasium-robotics' Fetch tasks."""
+def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
+    """Returns the fast path for a Fetch task of gymnasium-robotics, its goal shown or hidden.
+
+    None for all other environments, and for a class or a layout of bodies that was changed.
+    """
     unwrapped = environment.unwrapped
     module, name = type(unwrapped).__module__, type(unwrapped).__name__
     known = module.startswith("gymnasium_robotics.envs.fetch.") and name.startswith("MujocoFetch")
+    if not known or _welded_bodies(getattr(unwrapped, "model", None)) is None:
+        return None
     wrappers = environment.spec.additional_wrappers if environment.spec else ()
-    return known and not wrappers and _welded_bodies(getattr(unwrapped, "model", None)) is not None
+    if [one.entry_point for one in wrappers] == [_HIDDEN]:
+        return HiddenFetchMember(environment)
+    return None if wrappers else FetchMember(environment)
 
 
 class FetchMember(PlainMember):
@@ -142,6 +151,26 @@ class FetchMember(PlainMember):
         self._linear.dot(self._qvel, out)
         out *= self._seconds
         return out
+
+
+class HiddenFetchMember(FetchMember):
+    """Steps one Fetch task with a hidden goal, and gives bit for bit what `HiddenGoal` gives."""
+
+    def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(environment)
+        self._aim = np.zeros(3)
+
+    def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
+        """Starts the episode of this seed under the goal of the task."""
+        del goal
+        super().reset(seed, self.environment.get_wrapper_attr("task"), self._parts_of(row))
+
+    def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
+        return super().step(action, self._parts_of(row))
+
+    def _parts_of(self, row: Row) -> Row:
+        """Returns views of what is observed and achieved, which stand in one observation."""
+        return Row(row.observation[:-3], row.observation[-3:], self._aim)
 
 
 def _welded_bodies(model: Any) -> tuple[int, int] | None:

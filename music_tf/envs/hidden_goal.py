@@ -29,7 +29,8 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self._robot: Any = environment.unwrapped
         self._in_maze = hasattr(self._robot, "maze")
-        self._goal: Floats | None = None
+        self.task: Floats | None = None
+        """The goal [G] that replaces the environment's own; None keeps it."""
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Draws goals, [count, G], without changing the environment's own random state."""
@@ -42,15 +43,15 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
 
     def set_task(self, task: Floats) -> None:
         """Takes the goal, [G]."""
-        self._goal = task
+        self.task = task
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         """Starts an episode, then replaces the environment's goal by the task."""
         observed, info = self.env.reset(seed=seed, options=options)
-        if self._goal is not None:
-            show_goal(self._robot, self._goal)
+        if self.task is not None:
+            show_goal(self._robot, self.task)
         return _without_goal(observed), info
 
     def step(self, action: Action) -> tuple[Floats, float, bool, bool, dict[str, Any]]:

@@ -455,10 +455,10 @@ class LockstepEnvs:
         readers = self._extras.readers
         fast = not readers and not self._settings.skills  # the fast path has no `info`
         if "mujoco" in sys.modules and fast:
-            from music_tf.envs.fetch import FetchMember, is_fetch  # noqa: PLC0415  (needs MuJoCo)
+            from music_tf.envs.fetch import fetch_member  # noqa: PLC0415  (needs MuJoCo)
 
-            if is_fetch(environment):
-                return FetchMember(environment)
+            if (found := fetch_member(environment)) is not None:
+                return found
         return PlainMember(environment, self._settings.success_ends, readers)
 
     def _some_member(self) -> PlainMember:

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from gymnasium_robotics.utils import rotations
 
-from music_tf.envs.fetch import FetchMember, _euler, is_fetch
+from music_tf.envs.fetch import FetchMember, HiddenFetchMember, _euler, fetch_member
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Row
 from tests.kit.cases import cases
@@ -64,7 +64,9 @@ def test_an_exactly_degenerate_turn_takes_the_other_formula():
     np.testing.assert_allclose(angles, [0.0, np.pi / 2, np.arctan2(0.6, 0.8)], atol=1e-12)
 
 
-def test_only_plain_fetch_tasks_take_the_fast_path():
-    assert is_fetch(make_environment("FetchSlideDense-v4"))
-    assert not is_fetch(make_environment("HandReach-v3"))
-    assert not is_fetch(make_environment("music_tf/PointPush-v0"))
+def test_only_fetch_tasks_take_the_fast_path_their_goals_shown_or_hidden():
+    words = ("FetchSlideDense-v4", "music_tf/FetchSlideHiddenGoal-v0", "HandReach-v3")
+    made = [make_environment(env_id) for env_id in (*words, "music_tf/PointPush-v0")]
+    kinds = [FetchMember, HiddenFetchMember, type(None), type(None)]
+    assert [type(fetch_member(one)) for one in made] == kinds
+    assert not any(fetch_member(gymnasium.wrappers.ClipReward(one, -1.0, 0.0)) for one in made)

@@ -8,8 +8,10 @@ import music_tf.envs  # noqa: F401 - registers them
 from music_tf.config.names import EPISODE_STEPS, HIDDEN_GOALS
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
+from music_tf.envs.fetch import HiddenFetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.envs.member import PlainMember
 from music_tf.envs.registry import lookup
 
 REACH, PUSH = "music_tf/FetchReachHiddenGoal-v0", "music_tf/FetchPushHiddenGoal-v0"
@@ -57,6 +59,20 @@ def test_observations_are_those_of_the_task_that_shows_its_goal_with_what_is_ach
         np.testing.assert_array_equal(found[0], expected.astype(np.float32))
         found = hidden.step(action, [0]).observation
         seen, *_ = shown.step(action[0])
+
+
+@pytest.mark.parametrize("task", ["Reach", "Push", "PickAndPlace", "Slide"])
+def test_the_fast_path_gives_all_numbers_of_a_hidden_goal_to_the_last_bit(task):
+    both = [LockstepEnvs(f"music_tf/Fetch{task}HiddenGoal-v0", 1, world=w) for w in (None, SPARSE)]
+    fast, plain = both
+    assert [type(envs._members[0]) for envs in both] == [HiddenFetchMember, PlainMember]
+    for seed, goal in enumerate([None, *fast.sample_tasks(2, np.random.default_rng(1))[:, None]]):
+        for envs in both:
+            envs.reset([0], [seed], tasks=goal)
+        for action in actions_of(fast, 50):
+            one, other = (envs.step(action, [0]) for envs in both)
+            np.testing.assert_array_equal(fast._table, plain._table[:, :-1])
+            assert one[4:] == other[4:]  # reward, ends, success
 
 
 def drawn(env_id, count=400):
