@@ -22,8 +22,8 @@ def measure_adaptation(
         tasks if these are visited). The report has for `test` and `train` the vector of each task
         with mean return and success by episode of a visit, means and standard errors over tasks,
         and the returns of random actions. `full` needs both parts. It adds `probe_r2`, the R^2 of a
-        linear probe of the belief after two and after all episodes, and `leak`, the change of a
-        visit if another task is played in the same batch; `leak` should be 0.
+        linear probe of the belief after two and after all episodes, and `leak`, the change of
+        visits if another task is visited among them; `leak` should be 0.
     """
     parts = adaptation.parts
     played = {part: adaptation.play(snapshot, part, visits) for part in parts}
@@ -103,14 +103,13 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
 
 
 def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> float:
-    """Returns by how much visits to the first task change if another task is played beside it."""
-    sets = adaptation.tasks
-    other = np.concatenate([sets.test[:1], sets.train[:1]])
-    found = adaptation._replace(tasks=sets._replace(test=other)).play(
-        snapshot, "test", test.returns.shape[1]
-    )
-    apart = [np.abs(one[0] - two[0]).max() for one, two in zip(found, test, strict=True)]
-    return float(max(apart))
+    """Returns by how much visits to the first task change if another is visited among them."""
+    sets, repeats = adaptation.tasks, test.returns.shape[1]
+    both = sets._replace(test=np.concatenate([sets.test[:1], sets.train[:1]]))
+    rows = np.random.default_rng(0).permutation(2 * repeats)  # of both tasks in each batch
+    found = adaptation._replace(tasks=both).play_some(snapshot, "test", repeats, rows)
+    own = np.argsort(rows)[:repeats]
+    return float(max(np.abs(one[own] - two[0]).max() for one, two in zip(found, test, strict=True)))
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:

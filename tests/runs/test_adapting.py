@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from music_tf.config.world import _TRUSTED, trust
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks import own_encoder as own_encoder_module
 from music_tf.reading.command import parse_train
-from music_tf.runs.adapting import adaptation_rows
+from music_tf.runs.adapting import adaptation_rows, measure_adaptation
 from music_tf.runs.inspection import Beyond, evaluate_run
 from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import try_heritage
@@ -19,6 +20,7 @@ from music_tf.storage.loading import load_policy
 from music_tf.storage.policy import AdaptivePolicy
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import CONFIG_NAME
+from music_tf.training import adaptation as adaptation_module
 from tests.kit import encoders
 from tests.kit.cases import cases
 from tests.kit.pearl import small
@@ -51,10 +53,7 @@ def recorded(run):
 
 def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     tasks = recorded(run)["tasks"]
-    assert {part: np.shape(rows) for part, rows in tasks.items()} == {
-        "train": (6, 2),
-        "test": (3, 2),
-    }
+    assert [np.shape(tasks[part]) for part in ("train", "test")] == [(6, 2), (3, 2)]
     row = read_metrics(run, 2)
     for name in ("prior", "1", "2", "last"):
         assert row[f"adapt/return_{name}"] < 0.0
@@ -67,17 +66,10 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert (row["time/episodes"], row["time/updates"]) == (3 * 2 * 2 + 3 * 3 * 2, 12)
 
 
-class Heard:  # keeps what it is told of evaluations
-    def __init__(self):
-        self.adapted = []
-
-    def on_evaluation(self, played):
-        self.adapted.append(played)
-
-
 def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
-    half, heard = trained(tmp_path / "half", epochs=1), Heard()
-    run_session(command_of(small(), half, resume=True, **WORDS), callbacks=[heard])
+    half, heard = trained(tmp_path / "half", epochs=1), []
+    hearing = SimpleNamespace(on_evaluation=heard.append)
+    run_session(command_of(small(), half, resume=True, **WORDS), callbacks=[hearing])
     for part in ("weights", "encoder"):
         one, other = (getattr(load_policy(path).snapshot, part) for path in (run, half))
         assert one
@@ -86,7 +78,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
     timed = ("time/fps", "time/updates_per_second", "time/elapsed_s", "time/wall_s")
     for name in set(one) - set(timed):
         assert one[name] == other[name], name
-    (adapted,) = heard.adapted  # callbacks hear how it adapts, and change nothing
+    (adapted,) = heard  # callbacks hear how it adapts, and change nothing
     assert (adapted.test.returns.shape, adapted.train.returns.shape) == ((3, 2, 3), (6, 2, 3))
     assert adapted.test.returns[..., -1].mean() == other["adapt/return_last"]
 
@@ -106,10 +98,7 @@ def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same
     bodies = {"env_id": "music_tf/HopperBodies-v0", "agent__context_next_observation": True}
     half = trained(tmp_path / "half", epochs=1, **bodies)
     tasks = recorded(half)["tasks"]
-    assert {part: np.shape(rows) for part, rows in tasks.items()} == {
-        "train": (6, 34),
-        "test": (3, 34),
-    }
+    assert [np.shape(tasks[part]) for part in ("train", "test")] == [(6, 34), (3, 34)]
     run_session(command_of(small(**bodies), half, resume=True, **WORDS))
     assert recorded(half)["tasks"] == tasks
 
@@ -137,6 +126,13 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
     assert (len(rows), list(rows["mean"])) == (5, ["0", "1", "2", "random"])
     assert rows["mean"]["2"] == found["test"]["returns"][2]
     assert rows["mean"]["random"] == found["test"]["random"][2]
+
+
+def test_steps_of_another_task_in_a_context_are_found_as_a_leak(run, monkeypatch):
+    loaded, of_row = load_run(run), adaptation_module.context_of
+    monkeypatch.setattr(adaptation_module, "context_of", lambda *given: of_row(*given[:-1], 0))
+    found, _ = measure_adaptation(loaded.adaptation, loaded.agent, 2, full=True)
+    assert found["leak"] > 0.0
 
 
 def evaluated(run, words):  # what `evaluate` writes
