@@ -5,7 +5,7 @@ action = policy.act(observation)
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -368,22 +368,27 @@ class AdaptivePolicy(SavedPolicy):
                 "adapt: expected a checkpoint with an encoder; export one with "
                 "--parts actor,encoder,normalizer"
             )
-        if not episodes:
+        try:
+            given = list(episodes)
+        except TypeError as error:
+            raise ValueError(f"episodes: expected a list, got {episodes!r:.80}") from error
+        if not given:
             raise ValueError("episodes: expected at least one, got none")
-        self._context = np.concatenate([self._context, *map(self._rows, episodes)])
+        self._context = np.concatenate([self._context, *map(self._rows, given)])
         self._belief, self._latent = self._encoder(self._context), None
         return self
 
     def _rows(self, episode: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]) -> Array:
         """Returns the rows of an episode for the encoder, [T, C]."""
         if not isinstance(episode, tuple | list) or len(episode) != 3:  # noqa: PLR2004
+            count = f"{len(episode)} in a " if isinstance(episode, Sized) else ""
             raise ValueError(
                 "episodes: expected observations, actions and rewards of each, got "
-                f"{len(episode)} in a {type(episode).__name__}"
+                f"{count}{type(episode).__name__}"
             )
         observed = np.atleast_2d(_numbers("observations", episode[0], self.observation_dim))
         actions = np.atleast_2d(_numbers("actions", episode[1], self.action_dim))
-        rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
+        rewards = _numbers("rewards", np.atleast_1d(episode[2]), len(actions))
         fits = len(observed) - 1 == len(actions) == len(rewards) > 0 and rewards.ndim == 1
         if not fits:
             raise ValueError(
@@ -391,8 +396,8 @@ class AdaptivePolicy(SavedPolicy):
                 f"and T rewards of at least one step, got {len(observed)}, {len(actions)} and "
                 f"{list(rewards.shape)}"
             )
-        if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
-            raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
+        if (np.abs(actions) > 1.0).any():
+            raise ValueError("episodes: expected actions in [-1, 1]")
         given = {self._inference.reward: rewards[:, None]}
         steps = Steps(observed[:-1], actions, rewards, observed[1:], given)
         return context_rows(self._inference, self.snapshot.inputs, steps)

@@ -263,11 +263,13 @@ class Policy:
         observed = np.atleast_2d(_numbers("observations", episode[0], about["observation_dim"]))
         actions = np.atleast_2d(_numbers("actions", episode[1], about["action_dim"]))
         rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
-        if not len(observed) - 1 == len(actions) == len(rewards) or rewards.ndim != 1:
+        if not len(observed) - 1 == len(actions) == len(rewards) > 0 or rewards.ndim != 1:
             raise ValueError(
                 "episodes: expected T + 1 observations, T actions and T rewards, got "
                 f"{len(observed)}, {len(actions)} and {list(rewards.shape)}"
             )
+        if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
+            raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
         seen = self._normalized(observed, "0/observation")
         after = [seen[1:]] if about["inference"]["next_observation"] else []
         rows = np.concatenate([seen[:-1], actions, rewards[:, None], *after], axis=-1)

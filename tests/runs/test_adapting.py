@@ -229,6 +229,10 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
 @cases(
     ("given", "text"),
     ([], "episodes: expected at least one, got none"),
+    (iter([]), "episodes: expected at least one, got none"),
+    (5, "episodes: expected a list, got 5"),
+    ([None], "expected observations, actions and rewards of each, got NoneType"),
+    (episodes()[0], "expected observations, actions and rewards of each, got 6 in a ndarray"),
     ([episodes()[0][:2]], "expected observations, actions and rewards of each, got 2"),
     (
         [dict(zip(("observations", "actions", "rewards"), episodes()[0], strict=True))],
@@ -237,7 +241,8 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     ([(np.zeros((6, 3)), *episodes()[0][1:])], r"observations: expected numbers of shape \[2\]"),
     ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
     ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
-    ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
+    ([(*episodes()[0][:2], np.full(5, np.nan))], "rewards: expected finite numbers, got nan"),
+    ([(*episodes()[0][:2], {})], r"rewards: expected numbers of shape \[5\]"),
     ([(np.zeros((1, 2)), np.zeros((0, 2)), [])], "at least one step, got 1, 0 and"),
 )
 def test_episodes_that_do_not_fit_are_refused(run, given, text):

@@ -155,6 +155,11 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
         latent = robot.draw(inferred, seed=3)
         np.testing.assert_array_equal(latent, fresh.begin_episode(3))
         np.testing.assert_array_equal(robot.act(observation, latent=latent), fresh.act(observation))
+    states, actions, rewards = episodes[0]
+    unknown = np.full(4, np.nan)
+    for bad in ((states, actions, unknown), (states, 9 * actions, rewards), (states[:1], [], [])):
+        with pytest.raises(ValueError, match=r"^(episodes|actions): expected"):
+            robot.infer([bad])
 
 
 @cases(
