@@ -173,7 +173,8 @@ class TasksConfig(Settings):
     extra: Annotated[int, In(0, 10**6)] = 0
     """Episodes of a visit after those, under the posterior; they are no context."""
     posterior_first: bool = True
-    """Whether the first episodes of `tasks.posterior` already use the posterior."""
+    """Whether the first episodes of `tasks.posterior`, and those of `tasks.extra`, already use the
+    posterior. False: the prior, as many as `tasks.resample_posterior`."""
     resample_belief: Literal["episode", "step"] = "episode"
     """Whether a latent is drawn for each episode of training, or anew at each step. Evaluations
     have one for each episode."""

@@ -133,7 +133,7 @@ class _Round(NamedTuple):
     """One episode in each environment of a visit."""
 
     posterior: bool
-    """Whether latents are drawn from the posterior; if nothing was inferred, it is the prior."""
+    """Whether latents are drawn from the posterior, else from the prior."""
     context: bool
     """Whether the episode becomes context for later rounds and for training the encoder."""
 
@@ -209,7 +209,7 @@ class TaskCollector(Collector):
         config, inference, snapshot = self._config, self._inference, order.snapshot
         size, spec = config.rollouts, self.envs.spec
         encoder = Encoder(snapshot.encoder, inference)
-        beliefs: list[Belief] = [encoder.prior] * len(tasks)
+        beliefs: list[Belief] = []
         contexts: list[list[Array]] = [[] for _ in tasks]
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
         shape = (spec.max_episode_steps, size, spec.action_dim)
@@ -222,10 +222,11 @@ class TaskCollector(Collector):
                     self._inferred(encoder, context, generator)
                     for context, generator in zip(contexts, generators["beliefs"], strict=True)
                 ]
-            since += int(each.posterior)
+            since = since + 1 if each.posterior else config.tasks.resample_posterior
+            believed = beliefs if each.posterior else [encoder.prior] * len(tasks)
             drawn = [
                 belief.draw(generator.standard_normal((*times, size, inference.latent), np.float32))
-                for belief, generator in zip(beliefs, generators["beliefs"], strict=True)
+                for belief, generator in zip(believed, generators["beliefs"], strict=True)
             ]
             latents = np.concatenate(drawn, axis=-2)  # [E, L], or [T, E, L]
             acting = _LatentByStep(policy, latents) if times else policy
@@ -253,14 +254,17 @@ class TaskCollector(Collector):
         tasks, size = self._config.tasks, self._config.rollouts
 
         def rounds(episodes: int, posterior: bool, context: bool) -> list[_Round]:
-            return [_Round(posterior, context)] * math.ceil(episodes / size)
+            count = math.ceil(episodes / size)
+            late = 0 if tasks.posterior_first or not posterior else tasks.resample_posterior
+            return [_Round(posterior and number >= late, context) for number in range(count)]
 
         if initial:
             return rounds(tasks.initial, False, True)
-        later = rounds(tasks.posterior, True, True)
-        if later and not tasks.posterior_first:
-            later[0] = later[0]._replace(posterior=False)
-        return [*rounds(tasks.prior, False, True), *later, *rounds(tasks.extra, True, False)]
+        return [
+            *rounds(tasks.prior, False, True),
+            *rounds(tasks.posterior, True, True),
+            *rounds(tasks.extra, True, False),
+        ]
 
     def _inferred(
         self, encoder: Encoder, context: Sequence[Array], generator: np.random.Generator

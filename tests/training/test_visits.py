@@ -1,8 +1,7 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.point_robot import PointRobot
@@ -25,6 +24,13 @@ def collector_of(config=CONFIG, workers=(0, 1)):
 
 def snapshot_of(config=CONFIG):
     return build_trainer(config, Communicator(alone=True)).snapshot()
+
+
+@pytest.fixture
+def contexts(monkeypatch):  # all that beliefs are inferred from
+    seen, infer = [], Encoder.__call__
+    monkeypatch.setattr(Encoder, "__call__", lambda self, x: seen.append(x) or infer(self, x))
+    return seen
 
 
 def collect(collector, snapshot, cycle=3, initial=False):
@@ -82,31 +88,22 @@ def test_rewards_are_those_of_the_task_that_an_episode_says():
     np.testing.assert_allclose(played.reward, -distance, rtol=1e-5)
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_posterior_rounds_act_on_what_the_visit_has_shown(monkeypatch, first):
+@cases(("first", "known"), (True, (2, 3, 4, 4)), (False, (3, 4)))
+def test_posterior_rounds_act_on_what_the_visit_has_shown(contexts, first, known):
     config = small(
-        workers=1,
-        agent__meta_batch=4,
-        tasks__prior=2,
-        tasks__posterior=2,
-        tasks__extra=1,
+        **{"workers": 1, "agent__meta_batch": 4, "agent__deterministic_latent": True},
+        **{"tasks__prior": 2, "tasks__posterior": 2, "tasks__extra": 2},
         tasks__posterior_first=first,
-        agent__deterministic_latent=True,
     )
-    contexts = []
-    infer = Encoder.__call__
-    monkeypatch.setattr(Encoder, "__call__", lambda self, x: contexts.append(x) or infer(self, x))
     collector, snapshot = collector_of(config, (0,)), snapshot_of(config)
     played = collect(collector, snapshot).played
     acted = [bool(latent.any()) for latent in played.skill]
-    assert acted == [False, False, first, True, True]  # latents of the prior are 0
-    assert len(contexts) == (3 if first else 2)
+    assert acted == [False, False, first, True, first, True]  # latents of the prior are 0
     inference = config.agent.inference
-    lived = np.concatenate([context_of(snapshot, inference, played, row) for row in range(5)])
-    for context, episodes in zip(contexts[::-1], (4, 3, 2), strict=False):
+    lived = np.concatenate([context_of(snapshot, inference, played, row) for row in range(4)])
+    for context, episodes in zip(contexts, known, strict=True):
         assert context.shape == (config.agent.context_rows, 5)
-        known = lived[: 5 * episodes]
-        assert all((known == row).all(axis=1).any() for row in context)
+        assert all((lived[: 5 * episodes] == row).all(axis=1).any() for row in context)
     np.testing.assert_array_equal(
         played.skill[-1], Encoder(snapshot.encoder, inference)(contexts[-1]).mean
     )
@@ -114,13 +111,8 @@ def test_posterior_rounds_act_on_what_the_visit_has_shown(monkeypatch, first):
 
 def test_the_posterior_is_inferred_again_as_often_as_asked():
     config = small(
-        workers=1,
-        agent__meta_batch=4,
-        agent__deterministic_latent=True,
-        tasks__prior=1,
-        tasks__posterior=4,
-        tasks__extra=0,
-        tasks__resample_posterior=2,
+        **{"workers": 1, "agent__meta_batch": 4, "agent__deterministic_latent": True},
+        **{"tasks__posterior": 4, "tasks__extra": 0, "tasks__resample_posterior": 2},
     )
     latents = collect(collector_of(config, (0,)), snapshot_of(config)).played.skill
     assert (latents[1:] == latents[:-1]).all(axis=1).tolist() == [False, True, False, True]
@@ -215,12 +207,7 @@ def test_tasks_that_cannot_be_drawn_again_are_refused(monkeypatch, answer, text)
 
 
 def test_other_runs_have_one_task():
-    plain = dataclasses.replace(
-        CONFIG,
-        agent=type(CONFIG.agent).__mro__[1](),
-        condition=dataclasses.replace(CONFIG.condition, kind="one_hot"),
-        tasks=dataclasses.replace(CONFIG.tasks, train=0, test=0),
-    )
+    plain = Config(env_id=CONFIG.env_id)
     assert task_sets(plain, LockstepEnvs(CONFIG.env_id, 1)) is None
     assert recorded_tasks(None, plain) is None
     assert plain.rounds() == plain.rounds(initial=True) == 1
@@ -276,16 +263,9 @@ def test_another_latent_acts_at_each_step_where_that_is_asked_for(monkeypatch):
         np.testing.assert_array_equal(played.skill[[0, 3]], first[0])
 
 
-def test_a_recurrent_encoder_infers_from_all_steps_of_a_visit_in_order(monkeypatch):
+def test_a_recurrent_encoder_infers_from_all_steps_of_a_visit_in_order(contexts):
     config = small(agent__encoder="gru", tasks__prior=2, rollouts=2)
-    snapshot, contexts = snapshot_of(config), []
-    infer = Encoder.__call__
-
-    def watched(self, context):
-        contexts.append(context)
-        return infer(self, context)
-
-    monkeypatch.setattr(Encoder, "__call__", watched)
+    snapshot = snapshot_of(config)
     played = collect(collector_of(config, [0]), snapshot).played
     inference = config.agent.inference
     own = [context_of(snapshot, inference, played, row) for row in range(4)]
