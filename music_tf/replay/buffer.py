@@ -446,6 +446,12 @@ class ReplayBuffer:
         self.shrunk = True
 
 
+def keeps_steps(config: Config, spec: EnvSpec) -> bool:
+    """Whether replay keeps steps, and not the episodes that they are from."""
+    draw = config.replay.draw or ("episodes" if spec.goal_dim else "steps")
+    return draw == "steps" or config.collect.steps is not None
+
+
 def empty_store(
     config: Config, spec: EnvSpec, columns: Sequence[int] = (), worker: int = 0
 ) -> Shard | StepRing | TaskStore:
@@ -455,8 +461,7 @@ def empty_store(
         UsageError: Settings need whole episodes, and replay draws steps.
     """
     replay, collect = config.replay, config.collect
-    steps = replay.draw == "steps" or (replay.draw is None and not spec.goal_dim)
-    if not steps and collect.steps is None:
+    if not keeps_steps(config, spec):
         return Shard(spec, config.condition_size, replay, columns)
     relabelled = replay.relabel_k > 0 and replay.strategy != "none"
     if relabelled and not spec.goal_dim:

@@ -19,7 +19,7 @@ from music_tf.networks.acting import Snapshot
 from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
-from music_tf.replay.buffer import ReplayBuffer, Shard, empty_store
+from music_tf.replay.buffer import ReplayBuffer, empty_store, keeps_steps
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.watch import RewardWatch
 from music_tf.training.actors import Actors
@@ -56,16 +56,16 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         envs = actors.make_environment()
         collector = actors
     spec, gamma = envs.spec, discount(config, envs.spec)
+    absorbs = config.lost_object == "absorb" and envs.info.support is not None
+    if absorbs and keeps_steps(config, spec):
+        raise UsageError(
+            "lost_object: 'absorb' needs whole episodes, and replay that draws steps forgets which "
+            "object was lost\nuse --lost-object continue"
+        )
     terms = build_terms(config, envs, comm)
     learner = build_learner(config, spec, terms)
     columns = list(dict.fromkeys(column for term in terms for column in term.columns))
     shards = {worker: empty_store(config, spec, columns, worker) for worker in workers}
-    absorbs = config.lost_object == "absorb" and envs.info.support is not None
-    if absorbs and not all(isinstance(shard, Shard) for shard in shards.values()):
-        raise UsageError(
-            "lost_object: 'absorb' needs whole episodes, and replay that draws steps forgets which "
-            "object was lost\nuse --lost-object continue, or neither collect.steps nor replay.draw"
-        )
     cut_by_epochs(config, spec.max_episode_steps)
     inputs = InputMoments(spec, config.normalizer, config.seen_condition, comm)
     update = Update(learner, terms, config.agent, gamma, comm, config.workers)

@@ -5,6 +5,7 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
+from music_tf.errors import UsageError
 from music_tf.recipes.pearl import sac_pearl_music
 from music_tf.training.build import build_trainer
 from tests.kit.pearl import CHANGES
@@ -45,3 +46,9 @@ def test_trajectories_of_all_tasks_teach_what_the_robot_says_of_its_surroundings
     store = next(iter(trainer.replay.shards.values()))
     slots, _ = store.pick_trajectories((20, 20), np.random.default_rng(0))
     assert len(np.unique(slots % len(store.numbers))) == len(store.numbers)
+
+
+def test_a_lost_object_cannot_be_absorbed_and_the_first_cure_is_the_one_that_helps():
+    config = with_fields(sac_pearl_music("laptop"), CHANGES | SMALL | {"lost_object": "absorb"})
+    with pytest.raises(UsageError, match=r"forgets which object was lost\nuse .*-object continue$"):
+        build_trainer(config, Communicator(alone=True))
