@@ -636,7 +636,7 @@ class Config(Settings):
                 f"{pinned}, got {kind}; or add --skills 1 --pinned-skill None",
             ),
             (
-                not discrete and given is None and kind != "belief",
+                not discrete and given is None and kind != "belief" and not self.agent.inference,
                 f"condition.size: expected how many numbers a {kind} condition has, got none; "
                 "for example --condition.size 2",
             ),

@@ -85,12 +85,17 @@ class InfluenceConfig(PaidConfig):
         return (*told, Telling("influence/heldout", "influence", random=random, scale=scale))
 
     def check(self, run: Config) -> None:
-        """Refuses discrete actions, and candidates for random actions that are held."""
+        """Refuses discrete actions, and candidates that are held or in visits to tasks."""
         hold = run.exploration.random_hold
         if self.candidates and hold > 1.0:
             raise UsageError(
                 "influence.candidates: random actions are drawn in each step, expected "
                 f"--exploration.random-hold 1, got {hold:g}"
+            )
+        if self.candidates and run.agent.inference is not None:
+            raise UsageError(
+                "influence.candidates: a visit to a task does not choose its random actions, "
+                f"expected --influence.candidates 0, got {self.candidates}"
             )
         if isinstance(run.agent, DiscreteSacConfig):
             raise UsageError(

@@ -61,7 +61,7 @@ class DiversityConfig(TermConfig):
         return self.target is not None and self.target > -math.inf
 
     def check(self, run: Config) -> None:
-        """Refuses a target without margin, the reverse, and a run with fewer than two skills."""
+        """Refuses a target without margin, the reverse, fewer than two skills, and a belief."""
         if (self.target is None) != (self.margin is None):
             given, other = ("target", "margin") if self.margin is None else ("margin", "target")
             raise UsageError(
@@ -72,6 +72,11 @@ class DiversityConfig(TermConfig):
             raise UsageError(
                 f"{self.shown('target')}: expected a return or -inf, got {self.target}\n"
                 f"for example: --{self.name}.target 1000"
+            )
+        if run.condition.kind == "belief":
+            raise UsageError(
+                f"rewards: {self.name} pays for conditions that are drawn, and a belief is "
+                f"inferred; leave {self.name} out"
             )
         discrete = run.condition.kind == "one_hot"
         if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
