@@ -54,16 +54,18 @@ def own_encoder(
     try:
         model = make(row_dim, inference.outputs, inference.sizes, seed)
         is_model = isinstance(model, keras.Model)
-        tried = model(np.zeros([*_CONTEXTS, row_dim], np.float32)) if is_model else 0.0
-        shape: list[int] = list(np.shape(tried))
+        context = np.zeros([*_CONTEXTS, row_dim], np.float32)
+        tried = np.asarray(model(context) if is_model else context)
     except FROM_USERS as error:
         text = f"{type(error).__name__}: {str(error)[:200]}"
         raise UsageError(f"{_OPTION}: {inference.encoder} fails: {text}") from error
     if not is_model:
         raise UsageError(f"{expected}, got {model!r:.80}")
-    parts = shape[1:2]  # M
-    if shape != [_CONTEXTS[0], *parts, inference.outputs] or parts == [0]:
-        raise UsageError(f"{expected}, got {shape} for {[*_CONTEXTS, row_dim]}")
+    parts = tried.shape[1:2]  # M
+    if tried.shape != (_CONTEXTS[0], *parts, inference.outputs) or parts == (0,):
+        raise UsageError(f"{expected}, got {list(tried.shape)} for {list(context.shape)}")
+    if tried.dtype != np.float32:
+        raise UsageError(f"{expected} in float32, got {tried.dtype}")
     kept = [weight.path for weight in model.non_trainable_variables if weight.name != _SEED]
     if kept or not model.trainable_variables:
         raise UsageError(
