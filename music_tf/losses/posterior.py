@@ -9,9 +9,7 @@ import tensorflow as tf
 from music_tf.config.agents import LEAST_VARIANCE
 
 
-def product_of_gaussians(
-    mean: tf.Tensor, raw_variance: tf.Tensor, counted: tf.Tensor | None = None
-) -> tuple[tf.Tensor, tf.Tensor]:
+def product_of_gaussians(mean: tf.Tensor, raw_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     r"""Returns mean and variance of the product of N factors, [..., L] each.
 
     .. math:: \sigma^2 = \Bigl(\sum_n \sigma_n^{-2}\Bigr)^{-1}, \quad
@@ -22,11 +20,8 @@ def product_of_gaussians(
     Args:
         mean: mu of each factor, shape [..., N, L].
         raw_variance: w, shape [..., N, L]; the variance is at least LEAST_VARIANCE.
-        counted: 1 for factors and 0 for padding, shape [..., N], at least one 1; None: all 1.
     """
     precision = 1.0 / tf.maximum(tf.nn.softplus(raw_variance), LEAST_VARIANCE)
-    if counted is not None:
-        precision *= counted[..., None]
     variance = 1.0 / tf.reduce_sum(precision, axis=-2)
     return variance * tf.reduce_sum(precision * mean, axis=-2), variance
 

@@ -67,14 +67,12 @@ LAPTOP: Mapping[str, Changes] = {
 
 _THREE: Changes = {"tasks.extra": 3}
 _LONG: Changes = {"updates": 800, **_THREE}
-_BODIES: Changes = {
-    **_LONG,
-    **_OTHER_BODY,
-    "agent.meta_batch": 10,
-    "replay.batch_size": 2560,
-    "tasks.train": 40,
-    "tasks.test": 10,
+_TEN: Changes = {"agent.meta_batch": 10, "replay.batch_size": 2560}
+_TWO: Changes = {
+    **{"agent.meta_batch": 4, "agent.context_rows": 256, "replay.batch_size": 1024},
+    **{"tasks.train": 2, "tasks.test": 2},
 }
+_BODIES: Changes = {**_LONG, **_OTHER_BODY, **_TEN, "tasks.train": 40, "tasks.test": 10}
 OYSTER: Mapping[str, Changes] = {
     POINT_ROBOT: {
         "updates": 200,
@@ -85,31 +83,11 @@ OYSTER: Mapping[str, Changes] = {
         "tasks.extra": 10,
     },
     CHEETAH_VELOCITY: _THREE,
-    CHEETAH_DIRECTION: {
-        "agent.meta_batch": 4,
-        "agent.context_rows": 256,
-        "replay.batch_size": 1024,
-        "tasks.train": 2,
-        "tasks.test": 2,
-        "tasks.prior": 5,
-        "tasks.extra": 5,
-    },
-    ANT_DIRECTION: {
-        **_LONG,
-        "agent.meta_batch": 4,
-        "agent.context_rows": 256,
-        "replay.batch_size": 1024,
-        "tasks.train": 2,
-        "tasks.test": 2,
-        "env.kwargs": _ALONG_X,
-    },
+    CHEETAH_DIRECTION: {**_TWO, "tasks.prior": 5, "tasks.extra": 5},
+    ANT_DIRECTION: {**_LONG, **_TWO, "env.kwargs": _ALONG_X},
     ANT_HIDDEN_GOAL: {
-        **_LONG,
-        "agent.meta_batch": 10,
-        "agent.context_rows": 256,
-        "agent.kl_weight": 1.0,
-        "replay.batch_size": 2560,
-        "tasks.train": 150,
+        **{**_LONG, **_TEN, "agent.context_rows": 256},
+        **{"agent.kl_weight": 1.0, "tasks.train": 150},
     },
     HUMANOID_DIRECTION: {**_LONG, "agent.context_rows": 256},
     **dict.fromkeys((WALKER_BODIES, HOPPER_BODIES), _BODIES),

@@ -26,10 +26,8 @@ def test_each_family_of_ours_has_settings_that_go_together(preset):
 
 
 @cases(
-    (
-        "name",
-        "expected",
-    ),  # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL
+    # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL
+    ("name", "expected"),
     ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1)),
     ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1)),
     ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1)),
