@@ -112,8 +112,8 @@ class Pearl(SacValue):
         """Returns the losses of all networks; the steps of a task are adjacent in the batch.
 
         The noise has `context` [W, m, N, C] and `belief` [W, >= m, L]. The first phase infers the
-        latents [W, m, L] and passes them to later phases as `latent`. With several beliefs in a
-        context, each counts as one task.
+        latents [W, m, L] and passes them to later phases as `latent`. Several beliefs in a
+        context share its steps and its divergence.
         """
         del critic_inputs
         config = self._config
