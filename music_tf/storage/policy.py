@@ -319,7 +319,7 @@ class AdaptivePolicy(SavedPolicy):
         self._latent = self._belief.draw(
             generator.standard_normal(self._inference.latent, np.float32)
         )
-        return self._latent
+        return self._latent.copy()
 
     def act(
         self,
@@ -374,21 +374,29 @@ class AdaptivePolicy(SavedPolicy):
             raise ValueError(f"episodes: expected a list, got {episodes!r:.80}") from error
         if not given:
             raise ValueError("episodes: expected at least one, got none")
-        self._context = np.concatenate([self._context, *map(self._rows, given)])
-        self._belief, self._latent = self._encoder(self._context), None
+        context = np.concatenate([self._context, *map(self._rows, given)])
+        with np.errstate(all="ignore"):  # the result is checked
+            belief = self._encoder(context)
+        if not np.isfinite([belief.mean, belief.variance]).all():
+            raise ValueError("episodes: expected numbers as in training, these give no belief")
+        self._context, self._belief, self._latent = context, belief, None
         return self
 
     def _rows(self, episode: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]) -> Array:
         """Returns the rows of an episode for the encoder, [T, C]."""
         if not isinstance(episode, tuple | list) or len(episode) != 3:  # noqa: PLR2004
-            count = f"{len(episode)} in a " if isinstance(episode, Sized) else ""
             raise ValueError(
                 "episodes: expected observations, actions and rewards of each, got "
-                f"{count}{type(episode).__name__}"
+                + (f"{len(episode)} in a " if isinstance(episode, Sized) else "")
+                + type(episode).__name__
             )
         observed = np.atleast_2d(_numbers("observations", episode[0], self.observation_dim))
         actions = np.atleast_2d(_numbers("actions", episode[1], self.action_dim))
-        rewards = _numbers("rewards", np.atleast_1d(episode[2]), len(actions))
+        try:
+            rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
+        except (TypeError, ValueError) as error:
+            text = f"rewards: expected numbers of shape [T], got {episode[2]!r:.80}"
+            raise ValueError(text) from error
         fits = len(observed) - 1 == len(actions) == len(rewards) > 0 and rewards.ndim == 1
         if not fits:
             raise ValueError(
@@ -396,8 +404,8 @@ class AdaptivePolicy(SavedPolicy):
                 f"and T rewards of at least one step, got {len(observed)}, {len(actions)} and "
                 f"{list(rewards.shape)}"
             )
-        if (np.abs(actions) > 1.0).any():
-            raise ValueError("episodes: expected actions in [-1, 1]")
+        if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
+            raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
         given = {self._inference.reward: rewards[:, None]}
         steps = Steps(observed[:-1], actions, rewards, observed[1:], given)
         return context_rows(self._inference, self.snapshot.inputs, steps)

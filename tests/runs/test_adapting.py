@@ -186,15 +186,12 @@ def test_an_exported_agent_visits_the_tasks_of_its_run(run, tmp_path):
 
 
 def episodes(count=2, steps=5):
-    generator = np.random.default_rng(0)
-    return [
-        (
-            generator.normal(size=(steps + 1, 2)),
-            generator.uniform(-1.0, 1.0, (steps, 2)),
-            generator.normal(size=steps),
-        )
-        for _ in range(count)
-    ]
+    g = np.random.default_rng(0)
+
+    def one():
+        return g.normal(size=(steps + 1, 2)), g.uniform(-1.0, 1.0, (steps, 2)), g.normal(size=steps)
+
+    return [one() for _ in range(count)]
 
 
 def test_a_saved_policy_explores_adapts_and_forgets(run):
@@ -241,8 +238,9 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     ([(np.zeros((6, 3)), *episodes()[0][1:])], r"observations: expected numbers of shape \[2\]"),
     ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
     ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
-    ([(*episodes()[0][:2], np.full(5, np.nan))], "rewards: expected finite numbers, got nan"),
-    ([(*episodes()[0][:2], {})], r"rewards: expected numbers of shape \[5\]"),
+    ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
+    ([(*episodes()[0][:2], {})], r"rewards: expected numbers of shape \[T\], got {}"),
+    ([(*episodes()[0][:2], np.full(5, 3e38))], "numbers as in training, these give no belief"),
     ([(np.zeros((1, 2)), np.zeros((0, 2)), [])], "at least one step, got 1, 0 and"),
 )
 def test_episodes_that_do_not_fit_are_refused(run, given, text):

@@ -104,9 +104,8 @@ def test_posterior_rounds_act_on_what_the_visit_has_shown(contexts, first, known
     for context, episodes in zip(contexts, known, strict=True):
         assert context.shape == (config.agent.context_rows, 5)
         assert all((lived[: 5 * episodes] == row).all(axis=1).any() for row in context)
-    np.testing.assert_array_equal(
-        played.skill[-1], Encoder(snapshot.encoder, inference)(contexts[-1]).mean
-    )
+    believed = Encoder(snapshot.encoder, inference)(contexts[-1])
+    np.testing.assert_array_equal(played.skill[-1], believed.mean)
 
 
 def test_the_posterior_is_inferred_again_as_often_as_asked():
