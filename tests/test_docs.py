@@ -240,8 +240,10 @@ def test_every_equation_names_a_function(page):
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
 def test_a_page_begins_with_a_title_and_one_paragraph_of_what_it_is_for(page):
     title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
-    assert title.startswith("# ") and "\n" not in title
-    assert first.endswith(".") and len(first.split()) <= 40
+    assert title.startswith("# ")
+    assert "\n" not in title
+    assert first.endswith(".")
+    assert len(first.split()) <= 40
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
