@@ -226,7 +226,7 @@ def test_a_fault_of_one_of_our_classes_is_the_environments_where_that_raises_it(
 
     envs = LockstepEnvs(ODD, 1)
     monkeypatch.setattr(odd, "reset", broken)
-    with pytest.raises(EnvironmentFault, match="NumbersFault: of the environment"):
+    with pytest.raises(EnvironmentFault, match="fails twice: of the environment"):
         envs.reset([0], [7])
 
 
