@@ -32,6 +32,7 @@ def test_a_model_that_fits_is_taken(function):
     ("function", "told"),
     ("flat", r"maps contexts \[B, N, 5\] to \[B, M, 4\], got \[2, 4\] for \[2, 3, 5\]"),
     ("narrow", r"got \[2, 3, 3\] for"),
+    ("short", r"short fails: ValueError: .*incompatible"),
     ("half", r"to \[B, M, 4\] in float32, got float16"),
     ("running", r"weights are all trainable; got 4 trainable and 2 others .*moving_mean"),
     ("weightless", r"got 0 trainable and 0 others"),
