@@ -43,6 +43,7 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
             trainer.envs.declared,
             tuple(config.rewards.values()),
             config.seen_condition,
+            config.condition.kind != "one_hot",
             config.pinned_skill,
         )
         heritage = inherit(heir, source, parts)

@@ -70,6 +70,8 @@ class Heir(NamedTuple):
     """Reward terms of the new run."""
     condition: int = 0
     """Size of the condition that its actor reads."""
+    continuous: bool = False
+    """Whether that condition is continuous."""
     skill: int | None = None
     """Its pinned skill."""
 
@@ -122,7 +124,7 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
             if not arrays_of:
                 raise _absent(part, holder, names)
         kind = stored.meta.get("condition", "one_hot")  # the only kind of older versions
-        found = _with_conditions(found, wanted, (seen, heir.condition), kind)
+        found = _with_conditions(found, wanted, heir, kind)
         try:
             check_fit(expected_of(found), expected_of(wanted))
         except MisfitError as misfit:
@@ -206,9 +208,7 @@ def _part(part: str, arrays: Arrays) -> Arrays:
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
 
 
-def _with_conditions(
-    found: Arrays, wanted: Arrays, before_condition: tuple[int, int], kind: object
-) -> Arrays:
+def _with_conditions(found: Arrays, wanted: Arrays, heir: Heir, kind: object) -> Arrays:
     """Returns networks of a run without skills with inputs for a condition.
 
     First layers get a row of zeros for each component of the condition. The one-hot vector of a
@@ -218,20 +218,20 @@ def _with_conditions(
     Args:
         found: Weights of the source.
         wanted: Weights of the new run.
-        before_condition: Sizes of the observation, which precedes the condition, and of the
-            condition of the new run.
+        heir: The new run.
         kind: Of the source's conditions.
 
     Raises:
         UsageError: The source has conditions of one component that is not constant.
     """
-    fitted, (observation, condition) = dict(found), before_condition
+    fitted, observation, condition = dict(found), heir.arrays[_STATISTICS].size // 2, heir.condition
+    grows = condition > 1 or (heir.continuous and kind == "one_hot")
     for name, kernel in found.items():
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
         more = len(wanted[name]) - len(kernel) if name in wanted and kernel.ndim else 0
         reads = first and name.startswith(_READ_CONDITIONS)
-        if reads and weight == "kernel" and bias in found and more == condition - 1 > 0:
+        if reads and weight == "kernel" and bias in found and grows and more == condition - 1:
             if kind != "one_hot":
                 raise UsageError(
                     f"--init-from: expected a source without conditions, or with those of "

@@ -387,26 +387,26 @@ def test_every_part_of_a_run_with_everything_can_be_taken_over(tmp_path):
     np.testing.assert_equal(group(after, *taken), group(before, *taken))
 
 
-@pytest.mark.parametrize("agent", ["ddpg", "sac"])
-def test_networks_of_a_run_without_skills_act_as_before_under_any_condition(tmp_path, agent):
+@pytest.mark.parametrize(("agent", "size"), [("ddpg", 3), ("sac", 1)])
+def test_networks_of_a_run_without_skills_act_as_before_under_any_condition(tmp_path, agent, size):
     config = MUSIC if agent == "ddpg" else with_fields(MUSIC, {"agent": SacConfig(**NETWORK)})
     before = trained(tmp_path, config)
-    conditioned = with_fields(config, {"condition.kind": "sphere", "condition.size": 3})
+    conditioned = with_fields(config, {"condition.kind": "sphere", "condition.size": size})
     parts = ("actor", "critic", "targets", "normalizer")
     after = started(conditioned, tmp_path / "checkpoints", parts)
     random = np.random.default_rng(0)
     spec = before.envs.spec
     observation = random.normal(size=(50, spec.observation_dim)).astype(np.float32)
     goal = np.zeros([50, spec.goal_dim], np.float32)
-    condition = random.normal(size=(50, 3)).astype(np.float32)
+    condition = random.normal(size=(50, size)).astype(np.float32)
     expected = before.snapshot().act(observation, goal, np.ones([50, 1], np.float32), None)
     found = after.snapshot().act(observation, goal, condition, None)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     own, source = (group(t, "parameters/critic_0/hidden_0/") for t in (after, before))
     kernel, earlier = (a["parameters/critic_0/hidden_0/kernel"] for a in (own, source))
     seen = spec.observation_dim
-    np.testing.assert_array_equal(kernel[seen : seen + 3], 0.0)
-    np.testing.assert_array_equal(kernel[seen + 3 :], earlier[seen + 1 :])
+    np.testing.assert_array_equal(kernel[seen : seen + size], 0.0)
+    np.testing.assert_array_equal(kernel[seen + size :], earlier[seen + 1 :])
 
 
 def test_a_single_number_that_varies_is_no_skill_that_moves_into_the_bias(tmp_path):
