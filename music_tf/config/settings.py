@@ -417,6 +417,17 @@ class Config(Settings):
             )
         self._check_changes()
         self._check_tasks()
+        self._check_rewards()
+        kind, alone = self.condition.kind, len(self.acting_skills) == 1
+        if self.condition.relabel and (kind == "belief" or self.incremental.on or alone):
+            raise UsageError(
+                "condition.relabel: expected conditions that are drawn for each episode, got "
+                f"condition.kind {kind}, skills {self.skills}, pinned_skill {self.pinned_skill}, "
+                f"incremental.epochs {self.incremental.epochs}\nnearest: --condition.relabel 0"
+            )
+
+    def _check_rewards(self) -> None:
+        """Rejects terms that do not fit the run or their name, and a priority without its term."""
         for name, term in self.rewards.items():
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
@@ -639,13 +650,6 @@ class Config(Settings):
                 not discrete and given is None and kind != "belief" and not self.agent.inference,
                 f"condition.size: expected how many numbers a {kind} condition has, got none; "
                 "for example --condition.size 2",
-            ),
-            (
-                bool(self.condition.relabel)
-                and (kind == "belief" or self.incremental.on or pinned is not None),
-                "condition.relabel: expected conditions that are drawn for each episode, got "
-                f"condition.kind {kind}, pinned_skill {pinned} and incremental.epochs "
-                f"{self.incremental.epochs}\nnearest: --condition.relabel 0",
             ),
             (
                 kind == "belief" and given not in (None, size),

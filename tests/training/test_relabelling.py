@@ -49,9 +49,10 @@ def test_actor_critics_and_rewards_see_the_same_condition_and_the_embedding_the_
     assert acting(feed.terms["distance"]["condition"], acted).all()
 
 
-def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled():
+@pytest.mark.parametrize(("skills", "pinned"), [(1, None), (3, 1)])
+def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled(skills, pinned):
     with pytest.raises(UsageError, match=r"(?s)condition.relabel: expected .*relabel 0"):
-        with_fields(SAC, {"skills": 3, "pinned_skill": 1, "condition.relabel": 0.5})
+        with_fields(SAC, {"skills": skills, "pinned_skill": pinned, "condition.relabel": 0.5})
 
 
 def test_a_density_learns_early_while_actions_are_random_and_nothing_else_does():
