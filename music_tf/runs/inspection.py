@@ -109,13 +109,14 @@ def evaluate_run(
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
     try:
-        result = measure(loaded, episodes, beyond.full)
-        if beyond.full and not adapts:
-            result |= _judged(loaded, episodes)
-        if leads is not None:
+        reached: dict[str, Any] = {}
+        if leads is not None:  # first, since no goal may be about what it sees
             run, acting = str(loaded.path), loaded.saved.snapshot
             found = measure_zero_shot(loaded.evaluation, acting, leads, run)
-            result |= {"zero_shot": found, "zero_shot_episodes": GOALS}
+            reached = {"zero_shot": found, "zero_shot_episodes": GOALS}
+        result = measure(loaded, episodes, beyond.full) | reached
+        if beyond.full and not adapts:
+            result |= _judged(loaded, episodes)
         _show(loaded, result, counted, progress)
         place = loaded.here / path
         result = _judged_before(place, result["checkpoint"]) | result
