@@ -3,14 +3,16 @@
 FetchPush and FetchPickAndPlace, 160 thousand steps of each method, three seeds. Methods after MUSIC
 start from the run of `music` on the same seed and count its steps and minutes as well; the agent of
 `disk` learns MUSIC as its first skill. On FetchPickAndPlace that is `disk_fetch`, which was stopped
-at 25 minutes. Methods of the distance family see the position of the block alone. Their ablations,
-the position itself and a frozen random network, have about the reward per metre of METRA at its
-end. In their first 8 thousand steps nothing is learned. A goal is reached by a direction in the
-embedding, or by the skill that ends nearest; a method with a single behaviour cannot reach goals.
+at 25 minutes. Methods of the distance family see the position of the block alone; the density of
+CSD also models that of the gripper. Their ablations, the position itself and a frozen random
+network, have about the reward per metre of METRA at its end on FetchPush. In their first 8 thousand
+steps nothing is learned. A goal is reached by a direction in the embedding, or by the skill that
+ends nearest; a method with a single behaviour cannot reach goals.
 
 No setting was chosen for this table: each method has its preset. Those of MUSIC were chosen on
-seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 of FetchPush, those of CAI, CSD
-and LSD on none. About 10 minutes per run and 3 for its evaluation on one core, 17 hours in all.
+seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 and of CSD on seeds 100 and 102
+of FetchPush, those of CAI and LSD on none. CSD with the 4 million steps of its authors is not
+compared. About 10 minutes per run and 3 for its evaluation on one core, 17 hours in all.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -184,7 +184,8 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Co
     """Skills that each cause rare changes in their own direction.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but the bound of a step is larger for changes that a
-    Gaussian model finds unlikely, so that changes which are hard to cause count more.
+    Gaussian model finds unlikely, so that changes which are hard to cause count more. On Fetch the
+    model sees the positions of gripper and object.
 
     `csd_release`: sizes, rates and schedule of the authors' code for FetchPush, FetchSlide and
     FetchPickAndPlace. The embedding's input is the whole observation. In the first 200,000 steps
@@ -192,10 +193,9 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Co
     """
     if preset == "csd_release":
         return _csd_release(env_id)
-    return _laptop(
-        env_id,
-        {"distance.distance": "density", "distance.dual_start": 300.0, "distance.slack": 1e-6},
-    )
+    modelled = tuple(range(6)) if of_family(env_id, _PLACES, ()) else ()  # gripper and object
+    own = {"distance.distance": "density", "distance.dual_start": 300.0, "distance.slack": 1e-6}
+    return _laptop(env_id, {**own, "distance.modelled": modelled})
 
 
 def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Config:

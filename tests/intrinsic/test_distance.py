@@ -312,6 +312,8 @@ def test_presets_see_the_object_where_there_is_one(recipe, env_id):
     columns = {"FetchPush-v4": (3, 4), "FetchPickAndPlace-v4": (3, 4, 5)}.get(env_id, ())
     assert config.rewards["distance"].columns == columns
     assert config.condition.size == (len(columns) or 2)
+    both = tuple(range(6)) if columns and recipe is sac_csd else ()  # gripper and object
+    assert config.rewards["distance"].modelled == both
 
 
 def test_what_a_lost_object_pays_is_within_its_bounds_and_nothing_at_scale_0():
