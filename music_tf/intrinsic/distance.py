@@ -25,14 +25,14 @@ from music_tf.randomness import stream
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.types import Episodes, Metrics, Transition
 
 _LARGEST_LOG_DEVIATION = math.log(1e6)
 _PROBE = 0.1
 """Change of a column, in its units, to measure how far the embedding moves."""
 _SHOWN_COLUMNS = 3
 _NO_LENGTH = 1e-9
-"""Added to lengths that may be 0."""
+"""Least of a length that is divided by."""
 _RESTING = "scales/distance_resting"
 """Name in checkpoints of the flag that the embedding does not learn yet."""
 
@@ -80,8 +80,9 @@ class Distance(GatedTerm):
         self._phi = network("phi", context.width(seen), context.skills)
         networks: list[Network | Scalar] = [self._phi]
         if self._priced:
+            dual = math.log(max(config.dual_start, config.lambda_floor))
             dual_rate = config.dual_learning_rate if config.train else 0.0
-            networks.append(Scalar("dual", math.log(config.dual_start), dual_rate))
+            networks.append(Scalar("dual", dual, dual_rate))
         self._modelled: Seen | None = None
         if config.has_density:
             modelled = self._modelled = _columns(config, "modelled", context) or seen
@@ -176,19 +177,18 @@ class Distance(GatedTerm):
         An episode counts as moving if any column changes by more than one unit of its inputs.
         """
         places = self._seen.along(episodes)
-        rows = np.arange(len(places))
-        first, last = places[:, 0], places[rows, episodes.length]
-        moved = np.abs(self._in_units(last) - self._in_units(first)).max(axis=-1) > 1.0
+        first, last = places[:, 0], places[np.arange(len(places)), episodes.length]
+        unit = self.scales["phi"].numpy()[1] if "phi" in self.scales else 1.0
+        moved = (np.abs(last - first) > unit).any(axis=-1)
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
-        cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, 1e-9)
+        cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)
         found = {"distance/moved": float(moved.mean())}
         if moved.any():
             found["distance/aligned"] = float(cosines[moved].mean())
-        for column in range(min(_SHOWN_COLUMNS, first.shape[-1])):
-            probe = np.zeros(first.shape[-1], np.float32)
-            probe[column] = _PROBE
+        probes = _PROBE * np.eye(first.shape[-1], dtype=np.float32)
+        for column, probe in enumerate(probes[:_SHOWN_COLUMNS]):
             step = self._step(weights, first[None], first[None] + probe).numpy()
             length = np.linalg.norm(step, axis=-1).mean() / _PROBE
             found[f"distance/units_{column}"] = float(length)
@@ -234,11 +234,6 @@ class Distance(GatedTerm):
             for seen in (before, after)
         ]
         return ends[1] - ends[0]
-
-    def _in_units(self, seen: Array) -> Array:
-        """Returns inputs of the embedding in units of their deviation, if they are normalised."""
-        scale = self.scales.get("phi")
-        return seen if scale is None else seen / scale.numpy()[1]
 
     @staticmethod
     def _ends(name: str, seen: Seen, batch: Transition) -> dict[str, Any]:

@@ -27,7 +27,10 @@ from music_tf.recipes.tasks import SAMPLED, SOFT, sac
 _PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
 _PLACES: Mapping[str, tuple[int, ...]] = {_PUSH: (3, 4), _SLIDE: (3, 4), _PICK: (3, 4, 5)}
 """Columns of the object's position: on a table, or also in the air."""
-_LEAST_DEVIATION = 1e-6
+_OF_LEARNING = ("density_early", "rest_until")
+_OF_THE_DUAL = ("distance", "dual_learning_rate", "dual_start", "lambda_floor", "norm", "slack")
+_OF_THE_DENSITY = ("density_early", "density_loss", "modelled", "sigma_floor")
+"""Settings that have no effect without networks that learn, a dual variable, or a density."""
 _AS_IT_IS = {
     "distance.train": False,
     "distance.hidden_sizes": (),
@@ -96,7 +99,7 @@ class DistanceConfig(DiversityConfig):
     update_order: Literal["simultaneous", "first"] = "simultaneous"
     """Whether embedding and dual variable step together with actor and critics, or before them, so
     that the agent gets the reward of the updated embedding."""
-    rest_until: Annotated[float, In(-1, 1)] = -1.0
+    rest_until: Annotated[float, In(-1, 1, "[)")] = -1.0
     """Cosine of replayed steps and their condition, weighted by length, above which embedding and
     dual variable begin to learn; until then they keep their initial values. Meant for embeddings
     that lose an axis early. -1: they learn at once."""
@@ -105,7 +108,7 @@ class DistanceConfig(DiversityConfig):
     density_early: bool = False
     """Trains the density from the first cycle, also before the agent learns
     (`collect.random_steps`, `collect.update_after`)."""
-    sigma_floor: Annotated[float, In(0, 1e6, "(]")] = _LEAST_DEVIATION
+    sigma_floor: Annotated[float, In(0, 1e6, "(]")] = 1e-6
     """Lower bound of the density's deviation, in the unit of its columns. Columns that never change
     reach it, and then dominate the distance."""
     hidden_sizes: OwnLayers = (64, 64)
@@ -136,31 +139,27 @@ class DistanceConfig(DiversityConfig):
         return only(super().foreseen(run), there)
 
     def check(self, run: Config) -> None:
-        """Refuses conditions without a direction, and settings of an unused density."""
+        """Refuses conditions without a direction, and settings of what this run does not have."""
         super().check(run)
         kind, size = run.condition.kind, run.condition_size
-        for wrong, text in (
-            (
-                self.density_early and not (self.has_density and self.train),
-                "distance.density_early: expected a density that learns, got --distance.constraint "
-                f"{self.constraint}, --distance.distance {self.distance} and --distance.train "
-                f"{self.train}\nleave it out, or --distance.constraint dual --distance.distance "
-                "density --distance.train true",
-            ),
-            (
-                kind in ("box", "belief"),
+        if kind in ("box", "belief"):
+            raise UsageError(
                 f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
-                f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}",
-            ),
-            (
-                bool(self.modelled) and not self.has_density,
-                "distance.modelled: says what a density models, got --distance.constraint "
-                f"{self.constraint} and --distance.distance {self.distance}\n"
-                "leave it out, or --distance.constraint dual --distance.distance density",
-            ),
+                f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}"
+            )
+        usual, dual = type(self)(), "--distance.constraint dual"
+        for there, what, needed, names in (
+            (self.train, "networks that learn", "--distance.train True", _OF_LEARNING),
+            (self.priced, "a dual variable", dual, _OF_THE_DUAL),
+            (self.has_density, "a density", f"{dual} --distance.distance density", _OF_THE_DENSITY),
         ):
-            if wrong:
-                raise UsageError(text)
+            for name in () if there else names:
+                value = getattr(self, name)
+                if value != getattr(usual, name):
+                    raise UsageError(
+                        f"distance.{name}: {value} has no effect without {what}, expected "
+                        f"{getattr(usual, name)}, or {needed}"
+                    )
 
 
 def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -> Config:
