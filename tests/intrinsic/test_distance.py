@@ -25,10 +25,10 @@ def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same
     return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
 
 
-def following(count, free=1.0, seed=0, touched=1 / 6):
+def following(count, seed=0):
     """Episodes that go one unit a step along their condition in columns 0 and 2.
 
-    Column 1 changes by `free` at random in each step, column 3 by 1 in a share `touched` of them.
+    Column 1 changes by about 1 at random in each step, column 3 by 1 in one of 40.
     """
     generator = np.random.default_rng(seed)
     condition = generator.normal(size=(count, SIZE)).astype(np.float32)
@@ -36,8 +36,8 @@ def following(count, free=1.0, seed=0, touched=1 / 6):
     states = np.zeros([count, STEPS + 1, SPEC.observation_dim], np.float32)
     along = np.arange(STEPS + 1)[None, :, None] * condition[:, None]
     states[..., 0], states[..., 2] = along[..., 0], along[..., 1]
-    steps = generator.normal(0.0, free, (count, STEPS))
-    switched = generator.random((count, STEPS)) < touched
+    steps = generator.normal(0.0, 1.0, (count, STEPS))
+    switched = generator.random((count, STEPS)) < 1 / 40
     states[:, 1:, 1], states[:, 1:, 3] = steps.cumsum(axis=1), switched.cumsum(axis=1)
     return make_episodes(0, count)._replace(observation=states, skill=condition)
 
@@ -90,8 +90,13 @@ def test_skills_are_paid_by_their_zero_centred_codes():
     ends = [episodes.observation[:, end][:, [0, 2]] for end in (0, 1)]
     kernel, bias, last, _ = (weight.numpy() for weight in weights["phi"])
     points = [np.maximum(rows @ kernel + bias, 0.0) @ last for rows in ends]
-    found = term.reward(weights, batch_of(episodes, 3), {})
+    found, batch = term.reward(weights, batch_of(episodes, 3), {}), batch_of(episodes, 3)
     np.testing.assert_allclose(found[0], ((points[1] - points[0]) * towards).sum(-1), rtol=1e-3)
+    term = distance(kind="one_hot", size=3, constraint="spectral")
+    loss, _ = term.loss(
+        weights, {"condition": batch.skill, **term._ends("seen", term._seen, batch)}
+    )
+    np.testing.assert_allclose(loss, -term.reward(weights, batch, {}).numpy().mean(-1), rtol=1e-5)
 
 
 def test_an_embedding_of_time_grows_along_conditions_up_to_its_limit():
@@ -145,25 +150,31 @@ def test_the_gradient_of_two_workers_is_the_mean_of_theirs():
     np.testing.assert_allclose(gradient(feed), gradient(halves), atol=1e-6)
 
 
-def test_the_density_counts_what_is_seldom_touched_more_than_what_moves_at_once():
-    episodes = following(256, free=1.0)
-    term = distance(distance="density", seen=(1, 3), learning_rate=3e-3)
-    weights, _ = train(term, replay(episodes), 1500)
-    _, metrics = term.loss(weights, first(term.feed(replay(episodes), 1, 7)))
-    # deviations of 1 and sqrt(5) / 6 = .37: weights (1 / .37)^2 = 7.2 to 1
-    assert float(metrics["distance/weight_spread"][0]) == pytest.approx(math.log(7.2), abs=0.7)
-
-
-@pytest.mark.parametrize(("kind", "squared"), [("l2", 0.11 / 3), ("one", 1.0)])
-def test_a_step_may_be_as_long_as_its_distance(kind, squared):
-    term = distance(distance=kind, seen=(0, 1, 2), slack=10.0, dual_start=2.0, lambda_floor=3.0)
+@cases(
+    ("settings", "squared", "model"),
+    ({"distance": "l2"}, 0.11 / 3, 0.0),
+    ({"distance": "one"}, 1.0, 0.0),
+    # squares 0.11 / 4, and 3 log 2 + 1.5 log 2 pi
+    ({"distance": "density"}, 0.11 / 3, 0.01375 + 2.0794415 + 2.7568156),
+    ({"distance": "density", "density_loss": "released"}, 0.11 / 3, 0.0275 + 6.0),
+)
+def test_a_step_may_be_as_long_as_its_distance(settings, squared, model):
+    settings = settings | {
+        "slack": 10.0,
+        "dual_start": 2.0,
+        "lambda_floor": 3.0,
+        "sigma_floor": 2.0,
+    }
+    scale = np.zeros(3, np.float32), np.full(3, 0.5, np.float32)
+    term = distance(seen=(0, 1, 2), scale=scale, **settings)
     weights = {name: [0.0 * each for each in own] for name, own in weights_of(term).items()}
-    after = tf.constant([[[0.1, 0.3, -0.1]]])
+    after = tf.constant([[[0.05, 0.15, -0.05]]])
     feed = {"seen": 0.0 * after, "seen_after": after, "condition": tf.ones([1, 1, 2])}
-    _, metrics = term.loss(weights, feed)
-    assert set(weights) == {"phi", "dual"}
+    loss, metrics = term.loss(weights, feed | {"modelled": 0.0 * after, "modelled_after": after})
     assert float(metrics["distance/slack"][0]) == pytest.approx(squared, rel=1e-5)
+    assert float(loss[0]) == pytest.approx(model - 3.0 * squared, rel=1e-5)  # at a price of 3
     assert term.networks[1].value == pytest.approx(math.log(3.0))
+    assert (term.leads, distance(update_order="first").leads) == (False, True)
 
 
 @pytest.mark.parametrize("constraint", ["dual", "spectral"])
@@ -195,7 +206,7 @@ def test_an_embedding_does_not_learn_until_conditions_are_followed(constraint):
 
 
 def test_a_light_that_is_seldom_switched_counts_ten_times_what_moves_at_once():
-    episodes = following(256, touched=1 / 40)
+    episodes = following(256)
     episodes.observation[..., 2] = 0.0
     settings = {"seen": (1, 3, 2), "learning_rate": 3e-3, "sigma_floor": 1e-3}
     term = distance(distance="density", **settings)
@@ -206,6 +217,9 @@ def test_a_light_that_is_seldom_switched_counts_ten_times_what_moves_at_once():
     free, light, constant = np.median(logs, axis=0)
     assert math.exp(2.0 * (free - light)) > 10.0
     assert constant < light - 1.0
+    _, metrics = term.loss(weights, first(term.feed(replay(episodes), 1, 7)))
+    spread = 2.0 * (free - max(constant, math.log(1e-3)))
+    assert float(metrics["distance/weight_spread"][0]) == pytest.approx(spread, abs=0.7)
 
 
 def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
@@ -251,20 +265,21 @@ def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_go
     assert found["distance/aligned"] == pytest.approx(float(expected.mean()), abs=1e-5)
     assert found["distance/units_0"] == pytest.approx(2.0, abs=1e-4)
     assert found["distance/units_1"] == pytest.approx(3.0, abs=1e-4)
+    ended = episodes._replace(length=np.ones_like(episodes.length))  # after less than 1
+    coarse = distance(hidden_sizes=(4,), scale=(np.zeros(2, np.float32), np.full(2, 1e2, "f")))
+    for term, few in ((made, ended), (coarse, episodes)):
+        assert term.heldout(weights, few)["distance/moved"] == 0.0
     episodes.observation[:] = episodes.observation[:, :1]
     assert "distance/aligned" not in made.heldout(weights, episodes)
 
 
-def test_an_embedding_at_rest_pays_all_the_same_and_a_lost_object_what_its_setting_says():
+def test_an_embedding_that_does_not_learn_pays_all_the_same():
     term, episodes = distance(train=False), following(8)
     assert {network.learning_rate for network in term.networks} == {0.0}
     assert term.feed(replay(episodes), 3, 0) == {}
     loss, metrics = term.loss(weights_of(term), {})
     assert (float(loss), metrics) == (0.0, {})
     assert np.abs(term.reward(weights_of(term), batch_of(episodes), {})).max() > 0.0
-    term = distance(lost_pays=-3.0)
-    assert float(term.mixing.lowest(tf.constant(2.0))) == -6.0
-    assert term.mixing.bounds == (-math.inf, math.inf)
 
 
 @cases(
@@ -314,4 +329,6 @@ def test_presets_see_the_object_where_there_is_one(recipe, env_id):
 def test_what_a_lost_object_pays_is_within_its_bounds_and_nothing_at_scale_0():
     mixing = distance(lost_pays=-5.0, clip=(-1.0, 1.0)).mixing
     assert mixing.bounds == (-5.0, 1.0)
+    assert distance(lost_pays=-3.0).mixing.bounds == (-math.inf, math.inf)
+    assert float(mixing.lowest(tf.constant(2.0))) == -10.0
     assert float(mixing._replace(scale=0.0).lowest(tf.constant(1.0))) == 0.0

@@ -27,10 +27,6 @@ def drawn(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def rotation(size, seed=0):
-    return np.linalg.qr(drawn(size, size, seed=seed))[0].astype(np.float32)
-
-
 def test_gaussian_losses_have_their_known_values():
     # errors over deviations: .1 e = .271828, .2, .1 / e^.5 = .060653; squares add up to .117570
     released = gaussian_loss(MEAN, LOG_DEVIATION, CHANGE, released=True)
@@ -130,7 +126,7 @@ def test_rewards_of_an_episode_add_up_to_its_displacement():
 
 
 def test_rotating_embedding_and_condition_together_changes_nothing():
-    step, towards, turn = drawn(9, 3), drawn(9, 3, seed=1), rotation(3)
+    step, towards, turn = drawn(9, 3), drawn(9, 3, seed=1), np.linalg.qr(drawn(3, 3))[0]
     np.testing.assert_allclose(
         inner_product_reward(tf.constant(step), tf.constant(towards)),
         inner_product_reward(tf.constant(step @ turn), tf.constant(towards @ turn)),

@@ -53,8 +53,9 @@ def evaluation():
     envs.close()
 
 
-def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation):
-    follower = Follower()
+def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation, monkeypatch):
+    follower, tried, play = Follower(), [], Evaluation.play_some
+    monkeypatch.setattr(Evaluation, "play_some", lambda *of: tried.extend(of[2]) or play(*of))
     found = measure_zero_shot(evaluation, follower, PLANE, "RUN", goals=24)
     assert found["ours"]["zero_shot/ever"] == 1.0
     assert found["ours"]["zero_shot/end_with_brake"] == 1.0
@@ -62,6 +63,7 @@ def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation)
     assert found["nothing"]["zero_shot/ever"] < 0.3
     assert found["random conditions"]["zero_shot/ever"] < 0.5
     assert not np.any(np.concatenate(follower.goals))
+    assert min(tried) >= 10**6  # goals of no evaluation, on which the stop is chosen
     # nothing but the start says where to go: the same follower without a way ends elsewhere
     assert found["random conditions"]["zero_shot/end"] < found["ours"]["zero_shot/end"]
 
