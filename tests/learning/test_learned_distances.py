@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
@@ -18,7 +17,7 @@ from tests.kit.small import go_on
 pytestmark = pytest.mark.slow
 
 SETTINGS = {
-    **{"env_id": "Plane-v0", "seed": 0, "workers": 1, "rollouts": 4, "cycles": 30, "updates": 40},
+    **{"env_id": "Plane-v0", "seed": 100, "workers": 1, "rollouts": 4, "cycles": 30, "updates": 40},
     **{"epochs": 4, "agent.hidden_sizes": (64, 64), "agent.actor_learning_rate": 1e-3},
     **{"agent.critic_learning_rate": 1e-3, "agent.temperature_learning_rate": 1e-3},
     **{"agent.temperature": 0.1, "agent.discount": 0.98, "collect.steps": None},
@@ -28,24 +27,23 @@ SETTINGS = {
 """24,000 steps, an update after every five."""
 
 
-def learned(recipe, seed=100, raw=False, **plane):
-    """States [E, T + 1, 2], conditions [E, 2] and points in the embedding of 40 episodes."""
-    config = with_fields(
-        recipe("laptop", "music_tf/UnitBox-v0"),
-        SETTINGS | {"seed": seed, "distance.normalize_inputs": not raw},
-    )
-    env = dataclasses.replace(config.env, max_episode_steps=STEPS, kwargs=json.dumps(plane))
-    trainer = build_trainer(dataclasses.replace(config, env=env), Communicator())
-    played = []
+def trained(recipe, settings, **world):  # a trainer, and the 40 episodes of its last evaluation
+    config = with_fields(recipe("laptop", "music_tf/UnitBox-v0"), SETTINGS | settings)
+    env = dataclasses.replace(config.env, max_episode_steps=STEPS, kwargs=json.dumps(world))
+    trainer, played = build_trainer(dataclasses.replace(config, env=env), Communicator()), []
     for _ in range(config.epochs):
         trainer.run_epoch(go_on, played.append)
-    (term,) = trainer.terms
-    states = played[-1].observation
-    origin = np.zeros_like(states.reshape(-1, 2))
-    weights = {name: trainer.update.weights()[name] for name in ("phi",)}
-    points = term._step(weights, tf.constant(origin), tf.constant(states.reshape(-1, 2)))
     trainer.envs.close()
-    return states, played[-1].skill, points.numpy().reshape(states.shape)
+    return trainer, played[-1]
+
+
+def learned(recipe, raw=False, **plane):
+    """States [E, T + 1, 2], conditions [E, 2] and points in the embedding of 40 episodes."""
+    trainer, played = trained(recipe, {"distance.normalize_inputs": not raw}, **plane)
+    (term,), states = trainer.terms, played.observation
+    origin = np.zeros_like(states.reshape(-1, 2))
+    points = term._step(trainer.update.weights(), origin, states.reshape(-1, 2))
+    return states, played.skill, points.numpy().reshape(states.shape)
 
 
 def explained(states, points):
@@ -117,11 +115,5 @@ def random_play(episodes):
 
 
 def test_skills_under_the_density_distance_push_a_puck_that_random_actions_hardly_meet():
-    config = with_fields(sac_csd("laptop", "music_tf/UnitBox-v0"), SETTINGS | PUCK)
-    env = dataclasses.replace(config.env, max_episode_steps=STEPS)
-    trainer = build_trainer(dataclasses.replace(config, env=env), Communicator())
-    played = []
-    for _ in range(config.epochs):
-        trainer.run_epoch(go_on, played.append)
-    trainer.envs.close()
-    assert puck_cells(played[-1].observation) > 2 * puck_cells(random_play(40))
+    _, played = trained(sac_csd, PUCK)
+    assert puck_cells(played.observation) > 2 * puck_cells(random_play(40))
