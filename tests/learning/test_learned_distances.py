@@ -115,5 +115,7 @@ def random_play(episodes):
 
 
 def test_skills_under_the_density_distance_push_a_puck_that_random_actions_hardly_meet():
+    # on seeds 120 to 122, on which no setting was tried, CSD has 166, 96 and 148 squares and LSD
+    # 177, 4 and 14: that CSD is better than LSD is not shown
     _, played = trained(sac_csd, PUCK)
     assert puck_cells(played.observation) > 2 * puck_cells(random_play(40))
