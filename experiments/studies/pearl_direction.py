@@ -31,5 +31,9 @@ STUDY = Study(
             epochs={CHEETAH: 20},
         ),
     ),
-    shown={"eval/return": "return"},
+    shown={
+        "adapt/return_prior": "prior",
+        "adapt/return_1": "after 1 episode",
+        "eval/return": "after 2; SAC: return",
+    },
 )
