@@ -107,8 +107,9 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     # and skills one after the other have a number of epochs that follows; what infers nothing has
     # no tasks
     apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
-    # of skills one after the other alone, and of a density alone
-    apart |= {"evaluation.length", "distance.modelled", "distance.density_early"}
+    # of skills one after the other alone; without these, others have no effect; of a density alone
+    apart |= {"evaluation.length", "distance.train", "distance.constraint", "distance.modelled"}
+    apart |= {f"distance.{name}" for name in ("density_early", "density_loss", "sigma_floor")}
     apart |= {f"{term.name}.batch" for term in every if getattr(term, "batch", "") == "own"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     groups = ("condition.", "incremental.", "disk.", "tasks.")
@@ -122,6 +123,8 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     assert [field.name for field in fields_of(config) if field in fields] == ["env_id"]
     pinned = parse_train(["sac", "--skills", "3", spelling("pinned_skill"), "2"]).config
     assert pinned.pinned_skill == 2
+    floor = ["sac_csd", spelling("distance.sigma_floor"), "0.5"]
+    assert parse_train(floor).config.rewards["distance"].sigma_floor == 0.5
     held = parse_train(["sac", spelling("exploration.random_hold"), "4"]).config
     assert held.exploration.random_hold == 4.0
 
