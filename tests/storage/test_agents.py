@@ -26,7 +26,8 @@ from tests.kit.sources import ROOT
 OF_MUSIC = ("pick", "push", "push_sac")
 WITH_SKILLS = ("ant", "hopper")
 ONE_BY_ONE = ("cheetah",)
-ADAPTING = ("point",)
+ADAPTING = {"cheetah_ways": 100.0, "point": 2.0}
+"""How far the mean return of four visits to a task may lie from that of all 20."""
 REACHING = ("reach_push",)
 NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ONE_BY_ONE, *ADAPTING, *REACHING)))
 EPISODES = 20
@@ -96,7 +97,7 @@ def test_it_adapts_in_a_few_visits_as_its_stored_evaluation_says(name):
     found = loaded.adaptation.by_episode(loaded.adaptation.play(loaded.agent, "test", 4))
     loaded.envs.close()
     for metric in ("adapt/return_prior", "adapt/return_2", "adapt/return_last"):
-        assert found[metric] == pytest.approx(published(name)[metric], abs=2.0)
+        assert found[metric] == pytest.approx(published(name)[metric], abs=ADAPTING[name])
 
 
 @pytest.mark.parametrize("name", REACHING)
