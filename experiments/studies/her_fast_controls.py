@@ -18,12 +18,9 @@ STUDY = Study(
         Task(env_id="FetchPush-v4", seeds=range(200, 203), epochs=12, level={SUCCESS: 0.95}),
         Task(env_id="FetchPickAndPlace-v4", seeds=range(200, 203), epochs=14, level={SUCCESS: 0.9}),
     ),
-    conditions=tuple(
-        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
-        for name, label, recipe, arguments in (
-            ("frozen", "`ddpg_her_fast`, frozen T", "ddpg_her_fast", "--music.train False"),
-            ("alone", "hindsight alone", "ddpg_her", ALONE),
-        )
+    conditions=Condition.of_rows(
+        ("frozen", "`ddpg_her_fast`, frozen T", "ddpg_her_fast", "--music.train False"),
+        ("alone", "hindsight alone", "ddpg_her", ALONE),
     ),
     shown={
         SUCCESS: "success",

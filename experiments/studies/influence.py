@@ -18,14 +18,11 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id="music_tf/FetchPushConveyor-v0", seeds=range(280, 283), epochs=12),),
     conditions=(
-        *(
-            Condition(name=name, label=label, recipe=recipe, arguments=arguments)
-            for name, label, recipe, arguments in (
-                ("music", "learned T, SAC", "sac_music", f"{WORLD} --music.clip -4 4"),
-                ("cai", "CAI", "ddpg_cai", WORLD),
-                ("cai_both", "CAI of both blocks", "ddpg_cai", BLOCKS),
-                ("metra_alone", "METRA", "sac_metra", f"{METRA} --collect.update-after 0"),
-            )
+        *Condition.of_rows(
+            ("music", "learned T, SAC", "sac_music", f"{WORLD} --music.clip -4 4"),
+            ("cai", "CAI", "ddpg_cai", WORLD),
+            ("cai_both", "CAI of both blocks", "ddpg_cai", BLOCKS),
+            ("metra_alone", "METRA", "sac_metra", f"{METRA} --collect.update-after 0"),
         ),
         Condition(
             name="metra",

@@ -21,16 +21,13 @@ STUDY = Study(
             env_id="music_tf/FetchPushConveyor-v0", seeds=range(200, 205), epochs=12, level=CONTROL
         ),
     ),
-    conditions=tuple(
-        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
-        for name, label, recipe, arguments in (
-            ("music", "learned T", "ddpg_music", MUSIC),
-            ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
-            ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
-            ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
-            ("followed", "learned T, second block to and fro", "ddpg_music", FOLLOWED),
-            ("music_1e3", "learned T at 1e-3", "ddpg_music", f"{MUSIC} --music.learning-rate 1e-3"),
-        )
+    conditions=Condition.of_rows(
+        ("music", "learned T", "ddpg_music", MUSIC),
+        ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
+        ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
+        ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
+        ("followed", "learned T, second block to and fro", "ddpg_music", FOLLOWED),
+        ("music_1e3", "learned T at 1e-3", "ddpg_music", f"{MUSIC} --music.learning-rate 1e-3"),
     ),
     shown={
         "eval/object_comotion_m": "co-motion (m)",

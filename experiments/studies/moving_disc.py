@@ -16,15 +16,12 @@ STUDY = Study(
     question="Does a learned bound tell the disc that it can move from the one that moves itself?",
     role="reported",
     tasks=(Task(env_id="music_tf/PointPushCrowd-v0", seeds=range(200, 205), epochs=8),),
-    conditions=tuple(
-        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
-        for name, label, recipe, arguments in (
-            ("music", "learned T, bounds below zero", "ddpg_music", MUSIC),
-            ("never_below_zero", "learned T", "ddpg_music", WORLD),
-            ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
-            ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
-            ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
-        )
+    conditions=Condition.of_rows(
+        ("music", "learned T, bounds below zero", "ddpg_music", MUSIC),
+        ("never_below_zero", "learned T", "ddpg_music", WORLD),
+        ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
+        ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
+        ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
     ),
     shown={
         "eval/object_moved_rate": "moved",

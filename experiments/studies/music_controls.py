@@ -20,17 +20,14 @@ STUDY = Study(
         Task(env_id=PUSH, seeds=range(200, 210), epochs=20, level=CONTROL),
         Task(env_id=PICK, seeds=range(200, 205), epochs=20, level=LIFTED),
     ),
-    conditions=tuple(
-        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
-        for name, label, recipe, arguments in (
-            ("frozen", "frozen T", FROZEN, ""),
-            ("frozen_mean5", "frozen T, `mean 5`", FROZEN, "--music.mean 5"),
-            ("frozen_hold8", "frozen T, `random-hold 8`", FROZEN, "--exploration.random-hold 8"),
-            ("joint_motion", "hand-made reward, 1 mm", MOTION, ""),
-            ("joint_motion5", "hand-made reward, 5 mm", MOTION, "--joint-motion.threshold 0.005"),
-            ("random_reward", "random reward", "ddpg_random_reward", ""),
-            ("continue", "learned T, table unknown", "ddpg_music", "--lost-object continue"),
-        )
+    conditions=Condition.of_rows(
+        ("frozen", "frozen T", FROZEN, ""),
+        ("frozen_mean5", "frozen T, `mean 5`", FROZEN, "--music.mean 5"),
+        ("frozen_hold8", "frozen T, `random-hold 8`", FROZEN, "--exploration.random-hold 8"),
+        ("joint_motion", "hand-made reward, 1 mm", MOTION, ""),
+        ("joint_motion5", "hand-made reward, 5 mm", MOTION, "--joint-motion.threshold 0.005"),
+        ("random_reward", "random reward", "ddpg_random_reward", ""),
+        ("continue", "learned T, table unknown", "ddpg_music", "--lost-object continue"),
     ),
     shown={
         "eval/object_comotion_m": "co-motion (m)",

@@ -26,13 +26,10 @@ STUDY = Study(
     question="What do skills add to a task that is solved, and what when a joint breaks?",
     role="reported",
     tasks=(Task(env_id=CHEETAH, seeds=range(241, 244), epochs=60),),
-    conditions=tuple(
-        Condition(name=name, label=label, recipe=recipe, arguments=arguments)
-        for name, label, recipe, arguments in (
-            ("sac", "SAC, no skills", "sac", SLOWLY),
-            ("smerl", "SMERL, five skills", "sac_smerl", f"{SMERL} 4000 --skill.margin 400"),
-            ("closed", "SMERL, gate at 6030", "sac_smerl", f"{SMERL} 6700 --skill.margin 670"),
-        )
+    conditions=Condition.of_rows(
+        ("sac", "SAC, no skills", "sac", SLOWLY),
+        ("smerl", "SMERL, five skills", "sac_smerl", f"{SMERL} 4000 --skill.margin 400"),
+        ("closed", "SMERL, gate at 6030", "sac_smerl", f"{SMERL} 6700 --skill.margin 670"),
     ),
     shown={
         "eval/return": "return",

@@ -418,13 +418,7 @@ class Config(Settings):
         self._check_changes()
         self._check_tasks()
         self._check_rewards()
-        kind, alone = self.condition.kind, len(self.acting_skills) == 1
-        if self.condition.relabel and (kind == "belief" or self.incremental.on or alone):
-            raise UsageError(
-                "condition.relabel: expected conditions that are drawn for each episode, got "
-                f"condition.kind {kind}, skills {self.skills}, pinned_skill {self.pinned_skill}, "
-                f"incremental.epochs {self.incremental.epochs}\nnearest: --condition.relabel 0"
-            )
+        self._check_relabelling()  # after rewards, which say why they need several conditions
 
     def _check_rewards(self) -> None:
         """Rejects terms that do not fit the run or their name, and a priority without its term."""
@@ -473,6 +467,16 @@ class Config(Settings):
             return ()
         every = tuple(range(self.condition_size))
         return every if self.pinned_skill is None else (self.pinned_skill,)
+
+    def _check_relabelling(self) -> None:
+        """Rejects relabelling of conditions of which there is only one, or none that is drawn."""
+        kind, alone = self.condition.kind, len(self.acting_skills) == 1
+        if self.condition.relabel and (kind == "belief" or self.incremental.on or alone):
+            raise UsageError(
+                "condition.relabel: expected conditions that are drawn for each episode, got "
+                f"condition.kind {kind}, skills {self.skills}, pinned_skill {self.pinned_skill}, "
+                f"incremental.epochs {self.incremental.epochs}\nnearest: --condition.relabel 0"
+            )
 
     def _check_changes(self) -> None:
         """Rejects stages that begin with a skill if all skills are learned at once."""

@@ -75,6 +75,11 @@ class Heir(NamedTuple):
     skill: int | None = None
     """Its pinned skill."""
 
+    @property
+    def observed(self) -> int:
+        """Size of the observation, which precedes the condition."""
+        return self.arrays[_STATISTICS].size // 2
+
 
 class Heritage(NamedTuple):
     """The initial state of a run with a warm start, and the record of its source."""
@@ -104,11 +109,11 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         EnvironmentFault: The source is damaged.
     """
     stored, own, facts = _stored(source, parts), _without_skills(heir.arrays), {}
-    where, seen = str(stored.folder), own[_STATISTICS].size // 2
+    where = str(stored.folder)
     if not _LEARNED.isdisjoint(parts):
         _check_actions(source, stored, heir.declared)
         if _has_skills(stored.names) and not _has_skills(heir.arrays):
-            stored = of_one_skill(stored, source, heir.skill, (seen, heir.condition))
+            stored = of_one_skill(stored, source, heir.skill, (heir.observed, heir.condition))
             facts, where = {"skill": heir.skill}, f"skill {heir.skill} of {source}"
     taken = _without_skills(stored.arrays)
     paid = {network: term for term in heir.terms for network in term.networks}
@@ -224,7 +229,7 @@ def _with_conditions(found: Arrays, wanted: Arrays, heir: Heir, kind: object) ->
     Raises:
         UsageError: The source has conditions of one component that is not constant.
     """
-    fitted, observation, condition = dict(found), heir.arrays[_STATISTICS].size // 2, heir.condition
+    fitted, observation, condition = dict(found), heir.observed, heir.condition
     grows = condition > 1 or (heir.continuous and kind == "one_hot")
     for name, kernel in found.items():
         network, first, weight = name.partition(_FIRST)

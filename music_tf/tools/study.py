@@ -93,6 +93,14 @@ class Condition(_Declared):
     measured: str = ""
     """More of the command line of `evaluate` at its end, as in `--zero-shot`."""
 
+    @classmethod
+    def of_rows(cls, *rows: tuple[str, str, str, str]) -> tuple["Condition", ...]:
+        """Returns a condition for each row of name, label, recipe and arguments."""
+        return tuple(
+            cls(name=name, label=label, recipe=recipe, arguments=arguments)
+            for name, label, recipe, arguments in rows
+        )
+
 
 Role: TypeAlias = Literal["tuning", "reported", "looked at"]
 Axis: TypeAlias = Literal["steps", "minutes"]
