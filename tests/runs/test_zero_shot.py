@@ -10,7 +10,14 @@ from music_tf.envs.toys import STEP_LENGTH
 from music_tf.errors import UsageError
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
-from music_tf.runs.zero_shot import Places, Reaching, measure_zero_shot, places_of, reaching
+from music_tf.runs.zero_shot import (
+    Places,
+    Reaching,
+    measure_zero_shot,
+    places_of,
+    reached_states,
+    reaching,
+)
 from music_tf.training.evaluation import Evaluation
 from tests.kit.episodes import make_episodes
 from tests.kit.small import BASE
@@ -74,6 +81,21 @@ def test_it_stops_within_its_distance_and_goes_on_beyond():
     here = np.float32([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     goals = np.float32([[0.09, 0.0, 0.0], [0.11, 0.0, 0.0]])
     np.testing.assert_allclose(policy(here, goals, None, None), [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
+
+
+def test_states_after_an_early_end_reach_nothing_and_the_last_one_is_where_it_ends(
+    evaluation, monkeypatch
+):
+    shown = evaluation._replace(config=dataclasses.replace(REACH, goals="environment"))
+    played = make_episodes(1, 3, lengths=[2, 2, 5])
+    for episode, state in enumerate((2, 4, 1)):
+        played.achieved_goal[episode, state] = played.desired_goal[episode]
+    reached = np.zeros([3, 6], np.bool_)
+    reached[[0, 2], [2, 1]] = True
+    np.testing.assert_array_equal(reached_states(shown, played), reached)
+    monkeypatch.setattr(Evaluation, "play", lambda *of, **and_by: played)
+    found = measure_zero_shot(evaluation, Follower(), PLANE, "RUN")
+    assert found["nothing"] == {"zero_shot/ever": 2 / 3, "zero_shot/end": 1 / 3}
 
 
 def test_of_skills_the_one_acts_that_ends_nearest_to_the_goal(evaluation):
