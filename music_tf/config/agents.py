@@ -49,6 +49,8 @@ class Inference(NamedTuple):
     """Whether a context holds the next observation of each step."""
     reward: str
     """The extra that is the reward in a context; empty: the environment's own."""
+    reward_scale: float
+    """Factor of the rewards in a context."""
     sizes: tuple[int, ...]
     """Units of each hidden layer of the encoder."""
 

@@ -116,6 +116,7 @@ def context_rows(inference: Inference, inputs: NetworkInputs, steps: Steps) -> A
     reward = steps.reward[..., None]
     if inference.reward:
         reward = steps.next_extras[inference.reward]
+    reward = np.float32(inference.reward_scale) * reward
     parts = [inputs.observations(steps.observation), steps.action, reward]
     if inference.next_observation:
         parts.append(inputs.observations(steps.next_observation))

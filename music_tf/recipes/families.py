@@ -19,6 +19,7 @@ from music_tf.config.names import (
 Changes = Mapping[str, Any]
 
 HIDDEN_PUSH, HIDDEN_REACH = "music_tf/FetchPushHiddenGoal-v0", "music_tf/FetchReachHiddenGoal-v0"
+_OF_FETCH = tuple(hidden for hidden in HIDDEN_GOALS if "Fetch" in hidden)
 _ALONG_X = '{"forward_backward": true}'
 
 _ROBOT: Changes = {
@@ -55,13 +56,27 @@ _GOAL: Changes = {
 }
 """Rewards in metres are small, so that their scale is larger."""
 _FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
+_IN_DECIMETRES: Changes = {
+    "normalizer.running": True,
+    "normalizer.clip": 5.0,
+    "normalizer.input_clip": 200.0,
+    "agent.context_reward_scale": 10.0,
+    "agent.context_rows": 50,
+    "agent.kl_weight": 0.2,
+    "tasks.posterior": 0,
+    "tasks.extra": 2,
+}
+"""On Fetch places and rewards differ by about 0.1 m, which encoders learn slowly from. Contexts of
+an episode under the prior alone are those that an adaptation begins with."""
+_FAR_FETCH: Changes = {**_FAR_GOAL, **_IN_DECIMETRES}
 LAPTOP: Mapping[str, Changes] = {
     **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),
     CHEETAH_DIRECTION: {**_ROBOT, **_TWO_TASKS},
     WALKER_BODIES: {**_ROBOT, **_OTHER_BODY},
     HOPPER_BODIES: {**_ROBOT, **_OTHER_BODY},
     **dict.fromkeys(HIDDEN_GOALS, _FAR_GOAL),
-    HIDDEN_REACH: _GOAL,
+    **dict.fromkeys(_OF_FETCH, _FAR_FETCH),
+    HIDDEN_REACH: {**_GOAL, **_IN_DECIMETRES, "epochs": 15},
 }
 """By environment; all other settings are those of the point robot."""
 
@@ -97,7 +112,7 @@ OYSTER: Mapping[str, Changes] = {
 _SHORT: Changes = {"tasks.initial": 2, "tasks.prior": 2, "tasks.extra": 2}
 GARAGE: Mapping[str, Changes] = {
     POINT_ROBOT: {"tasks.initial": 5, "tasks.prior": 5, "tasks.extra": 5},
-    **dict.fromkeys((hidden for hidden in HIDDEN_GOALS if "Fetch" in hidden), _SHORT),
+    **dict.fromkeys(_OF_FETCH, _SHORT),
 }
 """The same for garage, whose visits have a number of steps; short episodes need more of them."""
 OF_FAMILIES = {"laptop": LAPTOP, "oyster": OYSTER, "garage": GARAGE}

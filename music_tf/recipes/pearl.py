@@ -71,7 +71,10 @@ class PearlConfig(SacValueConfig):
     differ."""
     context_reward: str = ""
     """Extra that is the reward in contexts, such as `sparse_reward`; empty: the environment's own
-    reward, unscaled."""
+    reward."""
+    context_reward_scale: Annotated[float, In(0, 1e6, "(]")] = 1.0
+    """Factor of the rewards in contexts (`task.scale` has no effect there). Encoders learn fastest
+    from inputs that vary by about 1."""
     kl_weight: Annotated[float, In(0, 1e6)] = 0.1
     """Weight of the KL divergence, summed over the tasks of an update. Tune it with `task.scale`:
     the critics' loss grows with the square of the scale."""
@@ -98,6 +101,7 @@ class PearlConfig(SacValueConfig):
             chunk=self.context_chunk or self.context_rows,
             next_observation=self.context_next_observation,
             reward=self.context_reward,
+            reward_scale=self.context_reward_scale,
             sizes=self.encoder_sizes,
         )
 

@@ -82,6 +82,7 @@ def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
         "full": inference.full,
         "recurrent": inference.encoder == GRU,
         "next_observation": inference.next_observation,
+        "reward_scale": inference.reward_scale,
     }
 
 

@@ -270,9 +270,10 @@ class Policy:
             )
         if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
             raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
-        seen = self._normalized(observed, "0/observation")
-        after = [seen[1:]] if about["inference"]["next_observation"] else []
-        rows = np.concatenate([seen[:-1], actions, rewards[:, None], *after], axis=-1)
+        seen, inference = self._normalized(observed, "0/observation"), about["inference"]
+        paid = np.float32(inference["reward_scale"]) * rewards[:, None]
+        after = [seen[1:]] if inference["next_observation"] else []
+        rows = np.concatenate([seen[:-1], actions, paid, *after], axis=-1)
         return rows.astype(np.float32, copy=False)
 
 

@@ -84,6 +84,7 @@ def test_rows_of_a_context_hold_normalised_observations_and_a_raw_reward():
         ({}, [1.0, 0.5, -0.5, -7.0]),
         ({"context_next_observation": True}, [1.0, 0.5, -0.5, -7.0, 2.0]),
         ({"context_reward": "sparse"}, [1.0, 0.5, -0.5, 4.0]),
+        ({"context_reward_scale": 10.0}, [1.0, 0.5, -0.5, -70.0]),
     ):
         rows = context_rows(PearlConfig(**inference).inference, inputs, steps)
         np.testing.assert_array_equal(rows, [expected])

@@ -66,15 +66,22 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert (row["time/episodes"], row["time/updates"]) == (3 * 2 * 2 + 3 * 3 * 2, 12)
 
 
-def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path):
-    half, heard = trained(tmp_path / "half", epochs=1), []
+@cases(
+    "changes",
+    {},
+    {"normalizer__running": True, "agent__context_reward_scale": 10.0},
+    ids=["raw", "scaled"],
+)
+def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path, changes):
+    whole = trained(tmp_path / "whole", **changes) if changes else run
+    half, heard = trained(tmp_path / "half", epochs=1, **changes), []
     hearing = SimpleNamespace(on_evaluation=heard.append)
-    run_session(command_of(small(), half, resume=True, **WORDS), callbacks=[hearing])
+    run_session(command_of(small(**changes), half, resume=True, **WORDS), callbacks=[hearing])
     for part in ("weights", "encoder"):
-        one, other = (getattr(load_policy(path).snapshot, part) for path in (run, half))
+        one, other = (getattr(load_policy(path).snapshot, part) for path in (whole, half))
         assert one
         np.testing.assert_equal(other, one)
-    one, other = (read_metrics(path, 2) for path in (run, half))
+    one, other = (read_metrics(path, 2) for path in (whole, half))
     timed = ("time/fps", "time/updates_per_second", "time/elapsed_s", "time/wall_s")
     for name in set(one) - set(timed):
         assert one[name] == other[name], name

@@ -127,7 +127,8 @@ def own(folder):  # the exported policy in this process
 def adapting(tmp_path_factory, request):
     encoder, posterior = request.param
     path = tmp_path_factory.mktemp("adapting") / encoder
-    config = small(epochs=1, cycles=1, agent__encoder=encoder, agent__posterior=posterior)
+    beliefs = {"agent__posterior": posterior, "agent__context_reward_scale": 3.0}
+    config = small(epochs=1, cycles=1, agent__encoder=encoder, **beliefs)
     run_session(command_of(config, path, recipe="sac_pearl", arguments=("sac_pearl",)))
     return path
 
