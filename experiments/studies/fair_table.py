@@ -70,7 +70,7 @@ STUDY = Study(
             "music_frozen",
             "an embedding that never learns",
             "sac_metra",
-            "--distance.train False --distance.scale 18",
+            "--distance.train False --distance.scale 125",
         ),
         after_music("music_place", "the place itself", "sac_place"),
     ),
