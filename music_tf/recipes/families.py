@@ -66,8 +66,8 @@ _IN_DECIMETRES: Changes = {
     "tasks.posterior": 0,
     "tasks.extra": 2,
 }
-"""On Fetch places and rewards differ by about 0.1 m, which encoders learn slowly from. Contexts of
-an episode under the prior alone are those that an adaptation begins with."""
+"""On Fetch, places and rewards differ by about 0.1 m, too little for an encoder to learn fast.
+Contexts come from episodes under the prior alone, as at the start of an adaptation."""
 _FAR_FETCH: Changes = {**_FAR_GOAL, **_IN_DECIMETRES}
 LAPTOP: Mapping[str, Changes] = {
     **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),

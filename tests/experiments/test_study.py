@@ -292,7 +292,7 @@ def test_two_runners_do_not_share_a_study(folder, going):
 
 def test_the_end_of_the_time_allowed_saves_too(folder):
     write(folder)
-    code, output = run_study(folder, minutes=0.02, epochs=100)
+    code, output = run_study(folder, minutes=0.1, epochs=10**6)
     assert (code, "1 stopped" in output) == (75, True)
     assert (place(folder, "music") / "checkpoints/epoch_000001").exists()
 

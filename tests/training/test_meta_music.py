@@ -11,7 +11,10 @@ from music_tf.training.build import build_trainer
 from tests.kit.pearl import CHANGES
 from tests.kit.small import go_on
 
-SMALL = {"music.trajectories": 4, "music.hidden_size": 8, "agent.context_next_observation": True}
+SMALL = {
+    **{"music.trajectories": 4, "music.hidden_size": 8, "agent.context_next_observation": True},
+    **{"normalizer.running": False, "agent.context_reward_scale": 1.0},  # contexts in metres
+}
 GOAL, OBSERVED, ACTIONS = 3, 28, 4
 
 
