@@ -64,6 +64,11 @@ class Inference(NamedTuple):
         """Number of beliefs from each context in training."""
         return self.rows // self.chunk
 
+    @property
+    def read(self) -> Mapping[str, str | float]:
+        """What contexts hold as rewards, for a comparison with another run."""
+        return {"reward": self.reward, "reward_scale": self.reward_scale}
+
     def row_dim(self, observation_dim: int, action_dim: int) -> int:
         """Returns the number C of inputs of an encoder for each step."""
         after = observation_dim if self.next_observation else 0

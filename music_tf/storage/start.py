@@ -63,7 +63,7 @@ class Heir(NamedTuple):
     arrays: Arrays
     """Its initial weights, targets and statistics without a warm start."""
     inputs: Mapping[str, Any]
-    """Inputs of its reward networks, see `RewardTerm.inputs`."""
+    """Inputs of its reward networks and encoder, see `RewardTerm.inputs`."""
     declared: Declared
     """What its environment declares; actions must mean the same as in the source."""
     terms: Iterable[TermConfig] = ()
@@ -120,7 +120,8 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
     arrays = dict(own)
     for part in parts:
         if part in paid:
-            _check_inputs(part, paid[part], own, stored, heir.inputs)
+            _check_scaled(part, paid[part], own, stored)
+        _check_inputs(part, stored, heir.inputs)
         wanted, found = _part(part, own), _part(part, taken)
         if stored.meta.get("goals") != "environment":
             wanted.pop(_GOAL_STATISTICS, None)
@@ -296,10 +297,8 @@ def _check_actions(source: Path, stored: StoredWeights, declared: Declared) -> N
         raise UsageError(text)
 
 
-def _check_inputs(
-    part: str, term: TermConfig, own: Arrays, stored: StoredWeights, inputs: Mapping[str, Any]
-) -> None:
-    """Refuses a reward network if its inputs mean something else in the source."""
+def _check_scaled(part: str, term: TermConfig, own: Arrays, stored: StoredWeights) -> None:
+    """Refuses a reward network if its inputs are scaled in one of the runs alone."""
     here, there = (
         "scaled" if f"scales/{part}" in names else "raw" for names in (own, stored.names)
     )
@@ -308,6 +307,10 @@ def _check_inputs(
             f"--parts {part}: expected {here} inputs, found {there} ones in "
             f"{stored.folder}\nboth runs need the same --{term.name}.normalize-inputs"
         )
+
+
+def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -> None:
+    """Refuses a network if its inputs mean something else in the source."""
     said = stored.meta.get("inputs")
     if part not in inputs or not isinstance(said, dict) or part not in said:
         return

@@ -583,9 +583,15 @@ class Trainer:
             "condition": self.config.condition.kind,
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
-            "inputs": {name: seen for term in self.terms for name, seen in term.inputs.items()},
+            "inputs": self._read(),
             **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
         }
+
+    def _read(self) -> dict[str, Any]:
+        """Returns what reward networks and encoder read, by their names."""
+        inference = self.config.agent.inference
+        encoder = {} if inference is None else {"encoder": dict(inference.read)}
+        return encoder | {name: seen for term in self.terms for name, seen in term.inputs.items()}
 
     def check_equal(self) -> None:
         """Compares the shared state of all ranks bit by bit; a collective call.

@@ -379,7 +379,8 @@ def test_a_run_begins_with_the_encoder_of_another_one_that_reads_the_same(run):
     {"agent__context_next_observation": True},
     {"agent__encoder": "gru"},
     {"agent__posterior": "full"},
-    ids=["following", "gru", "full"],
+    {"agent__context_reward_scale": 10.0},
+    ids=["following", "gru", "full", "scaled"],
 )
 def test_an_encoder_that_reads_or_says_something_else_is_not_taken_over(run, changes):
     with pytest.raises(UsageError, match=r"encoder"):
