@@ -27,7 +27,7 @@ from tests.kit.terms import context, made_transition
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LEFT = {
     name: text
-    for name, text in re.findall(r"^```python\n# (\w+)\.py:.*?\n(.*?)^```", README, re.M | re.S)
+    for name, text in re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```", README, re.M | re.S)
 }
 """The README's example: a recipe `my_left`, a term `left`."""
 RECIPE = '''

@@ -38,12 +38,13 @@ COMMANDS += [
 LINES = [shlex.split(command, comments=True) for command in dict.fromkeys(COMMANDS)]
 FILM = ROOT / "docs" / "images" / "push.gif"
 MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
+SPEEDS = "pearl_velocity/pearl_music_tf_HalfCheetahVelocity-v0"
 LIFT, REACHED = "eval/object_lift_rate", "zero_shot/end_with_brake"
 HOLDS, CONTROLS = "music_holds/music", "music_controls"
 RESULTS = {
     "FetchPush, co-motion of `ddpg_music`": (f"{HOLDS}_FetchPush-v4", MOTION),
     "with a frozen network, `ddpg_music_frozen`": (f"{CONTROLS}/frozen_FetchPush-v4", MOTION),
-    "with a hand-made reward (5 mm), `ddpg_joint_motion`": (
+    "with a hand-made reward, `ddpg_joint_motion`": (
         f"{CONTROLS}/joint_motion5_FetchPush-v4",
         MOTION,
     ),
@@ -55,6 +56,8 @@ RESULTS = {
         "zero_shot/place_FetchPush-v4",
         REACHED,
     ),
+    "HalfCheetah, return at [new speeds](docs/results/pearl.md)": (SPEEDS, "adapt/return_prior"),
+    "after two episodes": (SPEEDS, "adapt/return_last"),
 }
 """What the files behind each row of the README's table are called before their seed, and what is
 measured of each: on its last 100 episodes, or on goals that it never had."""
@@ -118,7 +121,9 @@ def shown_for(values, metric):  # a result as the table shows it, with its 95 % 
         high = stats.beta.ppf(0.975, count + 1, seen - count)
         return f"{np.mean(values):.2f}: {count} of {seen} seeds ({low:.2f} to {high:.2f})"
     half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-    return f"{np.mean(values):.2f} ± {half:.2f}" + " m" * (metric == MOTION)
+    mean = np.mean(values)
+    digits = 0 if abs(mean) >= 100.0 else 2
+    return f"{mean:.{digits}f} ± {half:.2f}" + " m" * (metric == MOTION)
 
 
 def test_every_row_of_results_shows_what_is_stored():
