@@ -65,8 +65,8 @@ class Inference(NamedTuple):
         return self.rows // self.chunk
 
     @property
-    def read(self) -> Mapping[str, str | float]:
-        """What contexts hold as rewards, for a comparison with another run."""
+    def inputs(self) -> Mapping[str, str | float]:
+        """What rewards in contexts mean, as `RewardTerm.inputs` of reward networks."""
         return {"reward": self.reward, "reward_scale": self.reward_scale}
 
     def row_dim(self, observation_dim: int, action_dim: int) -> int:

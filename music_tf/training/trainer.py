@@ -583,14 +583,14 @@ class Trainer:
             "condition": self.config.condition.kind,
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
-            "inputs": self._read(),
+            "inputs": self._inputs_of_networks(),
             **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
         }
 
-    def _read(self) -> dict[str, Any]:
-        """Returns what reward networks and encoder read, by their names."""
+    def _inputs_of_networks(self) -> dict[str, Any]:
+        """Returns what inputs of reward networks and encoder mean, by their names."""
         inference = self.config.agent.inference
-        encoder = {} if inference is None else {"encoder": dict(inference.read)}
+        encoder = {} if inference is None else {"encoder": dict(inference.inputs)}
         return encoder | {name: seen for term in self.terms for name, seen in term.inputs.items()}
 
     def check_equal(self) -> None:

@@ -66,7 +66,7 @@ def test_without_a_context_the_prior_is_believed_and_a_latent_has_its_deviation(
     np.testing.assert_array_equal(belief.draw(np.float32([0.5, 9.0])), [2.0, -1.0])
 
 
-def test_rows_of_a_context_hold_normalised_observations_and_a_raw_reward():
+def test_rows_of_a_context_hold_normalised_observations_and_the_scaled_reward():
     inputs = NetworkInputs(
         Moments(np.float32([1.0]), np.float32([2.0])),
         Moments(np.zeros(0, np.float32), np.ones(0, np.float32)),
