@@ -19,6 +19,7 @@ from music_tf.config.settings import (
     ReplayConfig,
 )
 from music_tf.config.values import OwnLayers, Rate
+from music_tf.config.world import World
 from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.skills import DiversityConfig
@@ -361,6 +362,8 @@ class _Robot(NamedTuple):
 
     columns: int
     """Size of the observation, with the robot's position."""
+    place: tuple[int, ...]
+    """Columns of that position, for measures of where skills end."""
     kwargs: Mapping[str, bool]
     """Arguments of the environment's constructor."""
     directions: Mapping[str, Any]
@@ -373,6 +376,7 @@ _WITH_PLACE = {"exclude_current_positions_from_observation": False}
 _ROBOTS: Mapping[str, _Robot] = {
     "Ant-v5": _Robot(
         29,
+        (0, 1),
         {
             **_WITH_PLACE,
             "include_cfrc_ext_in_observation": False,
@@ -381,7 +385,7 @@ _ROBOTS: Mapping[str, _Robot] = {
         {"condition": ConditionConfig(kind="sphere", size=2)},
         0.03,
     ),
-    "HalfCheetah-v5": _Robot(18, _WITH_PLACE, {"skills": 16}, 0.1),
+    "HalfCheetah-v5": _Robot(18, (0,), _WITH_PLACE, {"skills": 16}, 0.1),
 }
 _RELEASED_STEPS = 200
 """Steps of an episode in the authors' code."""
@@ -434,6 +438,7 @@ def _released_robot(
         workers=1,
         agent=agent,
         env=EnvConfig(max_episode_steps=_RELEASED_STEPS, kwargs=json.dumps(robot.kwargs)),
+        world=World(descriptor=robot.place),
         exploration=SAMPLED,
         evaluation=EvaluationConfig(episodes=48, every=20),
         rewards={reward.name: reward},

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.envs.registry import ALL
 from music_tf.envs.scripted import StraightShove
 from music_tf.measures.behaviour import (
     coverage,
@@ -22,7 +23,7 @@ from music_tf.measures.behaviour import (
     visited_cells,
 )
 from music_tf.measures.information import paired_information
-from music_tf.measures.skills import separation
+from music_tf.measures.skills import kept_steps, separation
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
@@ -204,7 +205,7 @@ def judge(
     """Measures control by our policy and by the random one, on the same episodes.
 
     Every rank must call it together. `rollout_cells` is `rollout/object_coverage` of the run, if
-    known.
+    known. Without an object, skills end where the descriptor of the world ends, if it names one.
 
     Returns:
         Metrics named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
@@ -317,13 +318,16 @@ def _measures(
     evaluation: Evaluation, policy: Policy, episodes: int, added: Callable[[int], Added | None]
 ) -> Metrics:
     """Measures a policy; `added(draw)` is added to its actions, for one of several draws."""
-    config, spec, info = evaluation.config, evaluation.envs.spec, evaluation.envs.info
+    spec, info = evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
     measures = _information(played, spec.split)
     if info.support is not None:
         cells = visited_cells(played.observation, played.length, info)
         measures["control/coverage"] = len(cells) / support_cells(info.support)
     if info.object is None:
+        if info.descriptor not in ((), ALL):
+            measures["control/descriptor_cells"] = _descriptor_cells(evaluation, played)
+            measures |= _skill_variance(evaluation, policy, played, added)
         return measures
     turned = rotation(played.observation, played.length, info)
     if turned is not None:
@@ -334,23 +338,47 @@ def _measures(
         median = median_steps(steps, played.length)
         if median is not None:
             measures["control/steps_to_contact"] = median
-    starts, skills = min(STARTS, episodes), config.acting_skills
-
-    def ends(many: Iterable[Episodes]) -> Array:
-        """Returns the object's end positions, [plays, episodes, D]."""
-        return np.stack([end_position(one.observation, one.length, info) for one in many])
-
     repeated = (
-        evaluation.play(policy, starts, added=noise(spec, NOISE, repeat, added(0)))
+        evaluation.play(policy, min(STARTS, episodes), added=noise(spec, NOISE, repeat, added(0)))
         for repeat in range(REPEATS)
     )
-    measures["control/end_spread_m"] = end_spread(ends(repeated))
+    measures["control/end_spread_m"] = end_spread(_ends(evaluation, repeated))
+    return measures | _skill_variance(evaluation, policy, played, added)
+
+
+def _skill_variance(
+    evaluation: Evaluation,
+    policy: Policy,
+    played: Episodes,
+    added: Callable[[int], Added | None],
+) -> Metrics:
+    """Returns what skills, or the continuous conditions of `played`, explain of where they end."""
+    config, episodes = evaluation.config, len(played.length)
+    starts, skills = min(STARTS, episodes), config.acting_skills
     if len(skills) > 1 and starts > 1:
         each = (evaluation.play(policy, starts, skill, added(skill)) for skill in skills)
+        explained = variance_explained(_ends(evaluation, each))
         chance = (len(skills) - 1) / (len(skills) * starts - 1)
-        measures["control/skill_variance"] = variance_explained(ends(each))
-        measures["control/skill_variance_chance"] = chance
     elif not skills and episodes > config.condition_size + 1:
-        measures["control/skill_variance"] = linearly_explained(played.skill, ends([played])[0])
-        measures["control/skill_variance_chance"] = config.condition_size / (episodes - 1)
-    return measures
+        explained = linearly_explained(played.skill, _ends(evaluation, [played])[0])
+        chance = config.condition_size / (episodes - 1)
+    else:
+        return {}
+    return {"control/skill_variance": explained, "control/skill_variance_chance": chance}
+
+
+def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
+    """Returns the last place of each episode, [plays, E, D]: the object's, or the descriptor."""
+    info = evaluation.envs.info
+    if info.object is not None:
+        return np.stack([end_position(one.observation, one.length, info) for one in many])
+    kept = (evaluation.counted(one) for one in many)
+    return np.stack([evaluation.seen(one)[np.arange(len(one.length)), one.length] for one in kept])
+
+
+def _descriptor_cells(evaluation: Evaluation, played: Episodes) -> float:
+    """Returns the number of cells of side 1 that the descriptor visits."""
+    kept = evaluation.counted(played)
+    seen = evaluation.seen(kept)
+    visited = seen[kept_steps(kept.length + 1, seen.shape[1])]
+    return float(len(np.unique(np.floor(visited), axis=0)))

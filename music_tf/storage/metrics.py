@@ -176,6 +176,8 @@ def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, st
 CONTROL = {
     "control/coverage": "share of the support's cells of 5 cm that the object visits",
     "control/rollout_coverage": "the same in training, in the epoch of the checkpoint",
+    "control/descriptor_cells": "cells of side 1 that `world.descriptor` visits in any state, "
+    "without an object",
     "control/contact_rate": "share of episodes with a step in which the object moves over 1 mm "
     "with the gripper within 10 cm before and after",
     "control/steps_to_contact": "median over all episodes of the first such step, from 1; blank if "
@@ -183,9 +185,9 @@ CONTROL = {
     "control/rotation_rad": "mean angle between the object's first and last orientation, 0 to pi",
     "control/end_spread_m": "spread of end positions when a start is repeated 8 times with noise "
     "of 0.05 on actions: root mean square distance from the mean of the start",
-    "control/skill_variance": "share of the variance of end positions that lies between skills, "
-    "from the same starts, or that a linear map of continuous conditions explains; blank with one "
-    "skill or one start",
+    "control/skill_variance": "share of the variance of end positions (of the object, else of "
+    "`world.descriptor`) that lies between skills, from the same starts, or that a linear map of "
+    "continuous conditions explains; blank with one skill or one start",
     "control/skill_variance_chance": "the same if conditions were dealt out at random: (K - 1) / "
     "(S K - 1) for K skills and S starts, K / (E - 1) for K numbers and E episodes",
     "control/information": "I(dx; dy) of a step in nats, robot and object, k nearest neighbours",

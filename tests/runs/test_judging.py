@@ -178,7 +178,7 @@ def wide_disc(monkeypatch):
 def test_control_of_ours_stands_beside_that_of_the_random_policy():
     found = judge(evaluation(), carry, 12, 320.0)
     ours, random = found["ours"], found["random"]
-    other = ("skill", "rotation")  # of runs with skills, and of hands
+    other = ("skill", "rotation", "descriptor")  # with skills, of hands, without an object
     assert list(ours) == [name for name in CONTROL if not any(word in name for word in other)]
     assert ours["control/rollout_coverage"] == pytest.approx(320 / 1600)
     assert "control/rollout_coverage" not in random
@@ -216,6 +216,20 @@ def test_of_continuous_conditions_counts_what_a_linear_map_explains():
     assert random["control/skill_variance"] < 0.3
     few = judge(evaluation(condition=towards), carry, 3)["ours"]  # any map fits three ends
     assert not [name for name in few if name.startswith("control/skill_variance")]
+
+
+def test_skills_of_a_robot_without_an_object_end_where_its_descriptor_ends():
+    found = judge(evaluation("music_tf/Square-v0", skills=2), opposite, 20)["ours"]
+    assert found["control/descriptor_cells"] == 21.0  # 0 to 10 on the diagonal, and -1 to -10
+    assert found["control/skill_variance"] == pytest.approx(1.0)
+    assert found["control/skill_variance_chance"] == pytest.approx(1 / 39)
+    towards = {"condition": ConditionConfig(kind="sphere", size=2)}
+    square = evaluation("music_tf/Square-v0", **towards)
+    both = judge(square, lambda observation, goal, skill, noise: 0.5 * skill, 20)
+    assert both["ours"]["control/skill_variance"] == pytest.approx(1.0)
+    assert both["random"]["control/skill_variance"] < 0.6
+    unnamed = judge(evaluation("music_tf/PointReach-v0", **towards), opposite, 20)
+    assert unnamed == {"ours": {}, "random": {}}
 
 
 def test_a_linear_map_explains_what_skills_do_and_what_follows_a_direction():

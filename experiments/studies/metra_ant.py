@@ -1,0 +1,29 @@
+"""How far does METRA drive an ant in an hour of one core?
+
+The authors' settings for states (preset `metra_release`), with networks of 256 x 2 in place of
+1024 x 2, and half of their 6 million steps or fewer: a run ends after an hour. Nothing was chosen
+here.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+WIDTHS = "--agent.hidden-sizes 256 256 --distance.hidden-sizes 256 256"
+
+STUDY = Study(
+    question="How far, and in how many directions, does METRA drive an ant?",
+    role="reported",
+    tasks=(Task(env_id="Ant-v5", seeds=(280,), epochs=75, minutes=60),),
+    conditions=(
+        Condition(
+            name="metra",
+            label="METRA",
+            recipe="sac_metra",
+            arguments=f"--preset metra_release {WIDTHS}",
+        ),
+    ),
+    shown={
+        "control/descriptor_cells": "cells of 1 m",
+        "control/skill_variance": "variance of ends explained",
+        "distance/aligned": "cosine of way and direction",
+    },
+)
