@@ -70,7 +70,8 @@ STUDY = Study(
             "music_frozen",
             "an embedding that never learns",
             "sac_metra",
-            "--distance.train False --distance.scale 125",
+            "--distance.train False --distance.scale 125 --distance.rest-until -1 "
+            "--distance.hidden-sizes 64 64 --distance.initializer glorot",
         ),
         after_music("music_place", "the place itself", "sac_place"),
     ),

@@ -10,7 +10,9 @@ steps after MUSIC. No setting was chosen here.
 from music_tf.tools.study import Condition, Study, Task
 
 WORLD = """--env.kwargs '{"shakes": true, "near": true}'"""
-METRA = f"{WORLD} --distance.columns 3 4"
+LINEAR = "--distance.hidden-sizes --distance.initializer orthogonal --distance.rest-until 0.5"
+METRA = f"{WORLD} --distance.columns 3 4 {LINEAR}"
+"""As the preset on FetchPush."""
 BLOCKS = f"{WORLD} --influence.columns 3 4 5 25 26 27"
 
 STUDY = Study(

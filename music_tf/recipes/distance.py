@@ -32,13 +32,13 @@ _OF_LEARNING = ("density_early", "rest_until")
 _OF_THE_DUAL = ("distance", "dual_learning_rate", "dual_start", "lambda_floor", "norm", "slack")
 _OF_THE_DENSITY = ("density_early", "density_loss", "modelled", "sigma_floor")
 """Settings that have no effect without networks that learn, a dual variable, or a density."""
-_AS_IT_IS = {
-    "distance.train": False,
-    "distance.hidden_sizes": (),
-    "distance.initializer": "orthogonal",
-    "distance.scale": 18.0,
-}
-"""A turned copy of what the embedding sees. The scale pays about as much for a metre of a block as
+_LINEAR = {"distance.hidden_sizes": (), "distance.initializer": "orthogonal"}
+"""A matrix in place of a network, at first a turned copy of what the embedding sees."""
+_RESTING = {**_LINEAR, "distance.rest_until": 0.5}
+"""It learns once the policy follows conditions, else it fits those that a few episodes happened to
+have, and may lose an axis."""
+_AS_IT_IS = {**_LINEAR, "distance.train": False, "distance.scale": 18.0}
+"""This copy as it is. The scale pays about as much for a metre of a block as
 METRA's embedding comes to on FetchPush."""
 
 
@@ -103,7 +103,8 @@ class DistanceConfig(DiversityConfig):
     rest_until: Annotated[float, In(-1, 1, "[)")] = -1.0
     """Cosine of replayed steps and their condition, weighted by length, above which embedding and
     dual variable begin to learn; until then they keep their initial values. Meant for embeddings
-    that lose an axis early. -1: they learn at once."""
+    that lose an axis early, and best with an `orthogonal` linear one, whose reward is large enough
+    from the start. -1: they learn at once."""
     density_loss: Literal["nll", "released"] = "nll"
     """Loss of the density: minus the log-likelihood, or that of CSD's code for Fetch."""
     density_early: bool = False
@@ -172,12 +173,13 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -
 
     `laptop`: on Fetch the agent of `sac_music`, best with a warm start from its weights
     (`--init-from push_sac --parts actor,normalizer`). Half of the replayed steps are relabelled
-    with fresh conditions.
+    with fresh conditions. The embedding of an object's position is linear, and rests until the
+    policy follows conditions.
     `metra_release`: sizes, rates and order of the authors' code, on Ant-v5 and HalfCheetah-v5.
     """
     if preset == "metra_release":
         return _metra_release(env_id)
-    return _laptop(env_id, {})
+    return _laptop(env_id, _RESTING if of_family(env_id, _PLACES, ()) else {})
 
 
 def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:

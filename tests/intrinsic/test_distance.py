@@ -323,7 +323,10 @@ def test_presets_see_the_object_where_there_is_one(recipe, env_id):
     assert config.rewards["distance"].columns == columns
     assert config.condition.size == (len(columns) or 2)
     both = tuple(range(6)) if columns and recipe is sac_csd else ()  # gripper and object
-    assert config.rewards["distance"].modelled == both
+    reward = config.rewards["distance"]
+    assert reward.modelled == both
+    resting = bool(columns) and recipe is sac_metra
+    assert (reward.hidden_sizes, reward.rest_until) == (((), 0.5) if resting else ((64, 64), -1.0))
 
 
 def test_what_a_lost_object_pays_is_within_its_bounds_and_nothing_at_scale_0():
