@@ -18,6 +18,7 @@ from music_tf.config.settings import (
     EvaluationConfig,
     ReplayConfig,
 )
+from music_tf.config.telling import Telling
 from music_tf.config.values import OwnLayers, Rate
 from music_tf.config.world import World
 from music_tf.errors import UsageError
@@ -139,6 +140,15 @@ class DistanceConfig(DiversityConfig):
         there |= {"distance/followed": self.rests_at_first}
         there |= {f"distance/units_{number}": number < columns for number in range(3)}
         return only(super().foreseen(run), there)
+
+    def tells(self, run: Config) -> Sequence[Telling]:
+        """Returns how well the condition is followed, in evaluation and replay, and the reward."""
+        scale = "cosine of way and condition, at most 1"
+        told = [Telling("distance/aligned", "aligned", scale=scale)]
+        if self.rests_at_first:
+            learns = f"the same of replayed steps; above {self.rest_until:g} the embedding learns"
+            told.append(Telling("distance/followed", "followed", scale=learns))
+        return (*told, *super().tells(run))
 
     def check(self, run: Config) -> None:
         """Refuses conditions without a direction, and settings of what this run does not have."""

@@ -169,5 +169,6 @@ def test_a_release_is_refused_where_it_never_ran(recipe, env_id, near):
 def test_the_place_itself_is_metra_with_an_embedding_that_turns_its_columns(env_id):
     task = ("--env-id", env_id, "--seed", "3")
     turned = ("--distance.hidden-sizes", "--distance.train", "False", "--distance.scale", "18")
-    spelled_out = ("sac_metra", *task, *turned, "--distance.initializer", "orthogonal")
+    at_rest = ("--distance.initializer", "orthogonal", "--distance.rest-until", "-1")
+    spelled_out = ("sac_metra", *task, *turned, *at_rest)
     assert parse_train(["sac_place", *task]).config == parse_train([*spelled_out]).config
