@@ -3,7 +3,7 @@
 FetchPush. METRA on the block's x and y starts from the package's MUSIC actor (`push_sac`, 160
 thousand steps) and trains for 56 thousand steps; in the first 8 thousand that actor plays and
 nothing is learned. `metra` is the preset `laptop` of `sac_metra`, with a linear embedding that
-rests until the policy follows conditions. It was chosen on seeds 100 to 102, after `network`, which
+rests until the policy follows conditions. It was chosen on seeds 100 and 102, after `network`, which
 learns at once, had lost an axis on two of the five seeds here. Without relabelling, replayed steps
 keep the condition that acted. Two ablations measure the value of the embedding: x and y themselves
 under a random rotation, and a frozen random network. Both have about the reward per metre of METRA
