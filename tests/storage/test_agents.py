@@ -117,7 +117,7 @@ def test_it_goes_where_it_is_told_as_often_as_its_stored_evaluation_says(name):
 def test_a_policy_loaded_by_name_goes_to_opposite_places_in_opposite_directions(name):
     policy = music_tf.load_policy(name)
     seen = np.zeros(25)
-    seen[3:5] = 1.3, 0.75
+    seen[:3] = seen[3:6] = 1.3, 0.75, 0.42  # the gripper at the block
     there, back = (policy.act(seen, reach=[1.3, 0.75 + far]) for far in (0.1, -0.1))
     assert np.abs(there - back).max() > 0.1
 
