@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.envs.registry import ALL
+from music_tf.config.world import ALL
 from music_tf.envs.scripted import StraightShove
 from music_tf.measures.behaviour import (
     coverage,
