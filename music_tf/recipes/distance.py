@@ -159,13 +159,6 @@ class DistanceConfig(DiversityConfig):
                 f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
                 f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}"
             )
-        columns = len(self.columns)
-        if self.rests_at_first and not self.hidden_sizes and 0 < columns < size:
-            raise UsageError(
-                f"distance.rest_until: a linear embedding of {columns} columns cannot follow "
-                f"conditions of {size} numbers, expected at most {columns} of them\n"
-                "or one that learns at once: --distance.rest-until -1"
-            )
         usual, dual = type(self)(), "--distance.constraint dual"
         for there, what, needed, names in (
             (self.train, "networks that learn", "--distance.train True", _OF_LEARNING),

@@ -304,7 +304,6 @@ def test_a_density_of_what_never_changes_is_refused():
     ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
-    ({"condition.size": 3}, "of 2 columns .* of 3 numbers, .* at most 2 .*\nor .*until -1"),
     ({"distance.norm": "sum", "distance.constraint": "spectral"}, "without a dual .* mean, or --"),
     (
         {"condition.kind": "one_hot", "condition.size": None},
