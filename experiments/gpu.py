@@ -8,6 +8,7 @@ small run twice, and once with a resume, and reports whether the results are bit
 """
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -37,6 +38,7 @@ from music_tf.storage.results import read_result
 
 RECIPES = ("ddpg_her", "ddpg_music", "sac_her")
 ROWS = (256, 1024, 4096, 16384)
+PARTS = ("updates", "topologies", "same_bits")
 OUT = Path(__file__).parent / "results" / "gpu.json"
 _KERNEL_S, _FLOP_A_ROW, _FLOP_PER_S = 1.7e-6, 2.75e6, 30e12
 """Time of a small kernel, operations of DDPG per row, and single-precision rate. The model fits
@@ -155,11 +157,14 @@ def cycle_ms(launch: Sequence[str], words: Sequence[str], workers: int, quick: b
 
 
 def main() -> None:
-    """Measures everything and writes one file."""
+    """Measures the parts and writes one file, anew after each of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     parser.add_argument("--out", type=Path, default=OUT, help="file of results")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="in this order")
+    parser.add_argument("--recipes", nargs="+", default=RECIPES, help="of the updates")
+    parser.add_argument("--rows", nargs="+", type=int, default=ROWS, help="of an update")
     given = parser.parse_args()
     if given.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
@@ -167,15 +172,21 @@ def main() -> None:
     found: dict[str, Any] = {"header": header(" ".join(sys.argv), 1, given.quick)}
     found["header"]["machine"]["gpu"] = name
     found["header"]["build"] = dict(tf.sysconfig.get_build_info())
-    for recipe in RECIPES[:1] if given.quick else RECIPES:
-        for rows in ROWS[:1] if given.quick else ROWS:
-            found[f"{recipe}/{rows}"] = row = update_times(recipe, rows, given.quick)
-            sys.stdout.write(f"{recipe} {rows} {row}\n")
-    found["topologies"] = topologies(given.device, given.quick)
-    sys.stdout.write(f"{found['topologies']}\n")
-    found["same_bits"] = same_bits(given.device)
-    sys.stdout.write(f"{found['same_bits']}\n")
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+    def measured(key: str, value: dict[str, Any]) -> None:
+        found[key] = value
+        sys.stdout.write(f"{key} {value}\n")
+        sys.stdout.flush()
+        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+    for part in given.parts:
+        if part == "topologies":
+            measured(part, topologies(given.device, given.quick))
+        elif part == "same_bits":
+            measured(part, same_bits(given.device))
+        else:
+            for recipe, rows in itertools.product(given.recipes, given.rows):
+                measured(f"{recipe}/{rows}", update_times(recipe, rows, given.quick))
 
 
 if __name__ == "__main__":

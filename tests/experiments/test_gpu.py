@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(600)
 def test_everything_is_measured_and_written_with_the_hardware(tmp_path):
     out = tmp_path / "gpu.json"
     words = ["-m", "experiments.gpu", "--device", "cpu", "--quick", "--out", str(out)]
+    words += ["--recipes", "ddpg_her", "--rows", "256"]
     done = ended(sys.executable, *words, env=environment(real=True), timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(out.read_text())
