@@ -1,7 +1,7 @@
 """How useful are an ant's skills for a task in the plane, learned one by one or at once?
 
 A controller chooses among four frozen skills of `disk_robots` on Ant, seed 290, every ten steps,
-for 100 thousand steps of the simulator. Goals lie on a circle of 4 metres, and the return is the
+for 200 thousand steps of the simulator. Goals lie on a circle of 4 metres, and the return is the
 decrease of the distance. Episodes do not end with a fall, as when the skills were learned. About
 four minutes per run on one core; fewer than three seeds, for want of time. Settings are those of
 the preset.

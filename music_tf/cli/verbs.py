@@ -399,8 +399,8 @@ class Plot(OfRuns):
     example: ClassVar[str] = "plot runs/FetchPush-v4/*/* --axis minutes --out push.png"
 
     metric: tuple[str, ...] = ()
-    """Columns of metrics.csv, a panel each; default eval/success_rate, where the runs have it, else
-    eval/object_comotion_m. Runs go before it."""
+    """Columns of metrics.csv, a panel each; default the first that a run has of eval/success_rate,
+    eval/object_comotion_m, eval/information, eval/return and train/mean_q. Runs go before it."""
     axis: Literal["steps", "minutes", "episodes"] = "steps"
     """What curves are drawn over; episodes: of tasks without goals."""
     out: Path | None = None

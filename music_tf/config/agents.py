@@ -146,7 +146,7 @@ class AgentConfig(Settings):
         Literal["off", "symmetric", "auto"] | tuple[float, float],
         Where("the lower first (inf allowed)", is_word_or_rising),
     ] = "off"
-    """Bounds of the TD target: none, +-4/(1 - gamma), what the active rewards allow, or given."""
+    """Bounds of the TD target: none, +-4/(1 - gamma), what all rewards allow, or given."""
 
     @property
     def actor(self) -> str:
