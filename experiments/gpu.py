@@ -54,8 +54,8 @@ _TINY = (
 def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
     """Returns milliseconds and kernels of an update of `rows` rows, and the model's time.
 
-    `feed_ms` is for drawing indices of all updates and sending them, `host_feed_ms` for looking up
-    the batches on the host as well.
+    `feed_ms` is for drawing indices of all updates, `host_feed_ms` for looking up the batches on
+    the host as well. Sending them to the GPU counts in `update_ms`.
     """
     sizes = dict(vars(QUICK if quick else FULL))
     trainer = filled_trainer(
@@ -81,7 +81,7 @@ def update_times(recipe: str, rows: int, quick: bool) -> dict[str, float]:
 
 
 def kernels_of(hlo: str) -> int:
-    """Returns the number of products and fusions of an optimised program; each is a kernel."""
+    """Returns the number of products and fusions with one result, about that of the kernels."""
     return len(re.findall(r"= \S+ (?:fusion|dot|custom-call)\(", hlo))
 
 

@@ -5,6 +5,7 @@ import faulthandler
 import importlib
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ AUTOTUNED_NAME = "autotune.textproto"
 """File of a run with the kernels that XLA has chosen for a GPU."""
 NO_GPU = "-1"
 """Value of CUDA_VISIBLE_DEVICES that hides all GPUs."""
+_NEWEST = 9, 0
+"""Highest compute capability for which TensorFlow 2.21 can compile. For later GPUs (Blackwell) its
+XLA aborts the process (https://github.com/tensorflow/tensorflow/issues/111958)."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -42,11 +46,13 @@ def keep_autotuning(directory: Path) -> None:
     """Makes XLA store its choice of GPU kernels in the run directory, and reuse it on resume.
 
     XLA chooses by measured time, and kernels round differently, so a resume with a new choice would
-    not be bit-equal. XLA reads the variable at its first compilation. The user's own `XLA_FLAGS`
-    have priority.
+    not be bit-equal. XLA reads the variable at its first compilation in a process, so only the
+    first run of a process has such a file. The user's own `XLA_FLAGS` have priority.
     """
     flags, file = os.environ.get("XLA_FLAGS", ""), directory.absolute() / AUTOTUNED_NAME
-    if "_autotune_results_" in flags or "'" in str(file):
+    if f"{os.sep}{AUTOTUNED_NAME}'" in flags and str(file) not in flags:
+        _LOGGER.warning("%s: a second run in this process; on a GPU its resume may differ", file)
+    if "_autotune_results_" in flags or "'" in str(file) or flags[:1] not in ("", "-", " "):
         return
     added = [f"--xla_gpu_dump_autotune_results_to='{file}'"]
     if file.is_file() and file.stat().st_size:  # XLA fails without a file
@@ -124,17 +130,26 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
         The name of the GPU; None without one.
 
     Raises:
-        EnvironmentFault: A needed GPU does not exist or can no longer be claimed.
+        EnvironmentFault: A needed GPU does not exist, is too new, or can no longer be claimed.
     """
     config = importlib.import_module("tensorflow").config
     gpus = config.list_physical_devices("GPU")
     if needed and not gpus:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        look = "import tensorflow; tensorflow.config.list_physical_devices()"
         raise EnvironmentFault(
             f"--device gpu: TensorFlow sees no GPU (CUDA_VISIBLE_DEVICES is {hidden})\n"
-            f"for one of NVIDIA: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu"
+            f"for one of NVIDIA: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu\n"
+            f'what is missing: {shlex.quote(sys.executable)} -c "{look}"'
         )
     taken = gpus[:1] if allowed else []
+    details = [config.experimental.get_device_details(gpu) for gpu in taken]
+    if any(found.get("compute_capability", _NEWEST) > _NEWEST for found in details):
+        text = f"{details[0].get('device_name', 'the GPU')} is too new for this TensorFlow"
+        if needed:
+            raise EnvironmentFault(f"--device gpu: {text}\ntake --device cpu")
+        _LOGGER.warning("--device auto: %s; learning on the CPU", text)
+        taken = []
     try:
         config.set_visible_devices(taken, "GPU")
         for gpu in taken:
@@ -150,8 +165,7 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
     if not taken:
         return None
     config.experimental.enable_tensor_float_32_execution(False)
-    details = config.experimental.get_device_details(taken[0])
-    return str(details.get("device_name", taken[0].name))
+    return str(details[0].get("device_name", taken[0].name))
 
 
 def limit_threads(threads: int) -> None:

@@ -20,7 +20,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.gate import Arrays
 from music_tf.networks.acting import Snapshot, policy_of
-from music_tf.process.tensorflow_start import load_tensorflow, prepare_tensorflow
+from music_tf.process.tensorflow_start import claim_gpu, load_tensorflow, prepare_tensorflow
 from music_tf.reading.stored import StoredRun, read_run
 from music_tf.rollout import Policy
 from music_tf.storage.loading import saved_policy
@@ -87,13 +87,14 @@ class LoadedRun:
 
     @functools.cached_property
     def networks(self) -> "Learned":
-        """The networks of rewards; the first access loads TensorFlow.
+        """The networks of rewards; the first access loads TensorFlow, which then uses no GPU.
 
         Raises:
             UsageError: They do not fit the configuration.
         """
         prepare_tensorflow()
         load_tensorflow()
+        claim_gpu(needed=False, allowed=False)
         from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow
 
         return Learned(self.evaluation, self.learned)

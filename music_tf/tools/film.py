@@ -29,7 +29,7 @@ from music_tf.config.names import ROBOTICS, TOYS, TOYS_WITHOUT_GOALS, is_one_of,
 from music_tf.config.settings import Config
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process.children import run_command
-from music_tf.process.tensorflow_start import prepare_tensorflow
+from music_tf.process.tensorflow_start import NO_GPU, prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
 from music_tf.runs.inspection import describe, leading_to_goals, measured_stop
@@ -499,7 +499,11 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
         done = run_command(
             [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
             seconds=600.0,
-            environment={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MUJOCO_GL": ""},
+            environment={
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "MUJOCO_GL": "",
+                "CUDA_VISIBLE_DEVICES": NO_GPU,
+            },
         )
         if not done.ok:
             kind = UsageError if done.code == EXIT_USAGE else EnvironmentFault

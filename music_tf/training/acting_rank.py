@@ -99,7 +99,8 @@ class ActingRank:
                 played_us=round(1e6 * (time.monotonic() - came)),
                 waited_us=round(1e6 * (came - start)),
             )
-            comm.send(headed(header, body), 0)
+            with longer_timeout():  # the learner may compile or save before it receives
+                comm.send(headed(header, body), 0)
         self._end(order.code)
 
     def _end(self, code: int) -> None:

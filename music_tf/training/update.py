@@ -199,12 +199,16 @@ class Update:
         tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
         for name, term in self._fed(feed).items():
             check_feed(name, feed.terms[name], term.times * updates)
-        traced = frozenset(feed.terms), updates, early
+        shapes = tuple(np.shape(each) for each in tf.nest.flatten(tensors))
+        traced = frozenset(feed.terms), updates, early, shapes
         run = self._run_early if early else self._run_updates
         new = traced not in self._traced
         self._traced.add(traced)
-        with longer_timeout() if new else contextlib.nullcontext():
-            return list(map(np.asarray, run(tensors, schedules)))
+        try:
+            with longer_timeout() if new else contextlib.nullcontext():
+                return list(map(np.asarray, run(tensors, schedules)))
+        except tf.errors.ResourceExhaustedError as error:
+            raise MemoryError(f"the updates do not fit: {error.message[:200]}") from error
 
     def check_equal(self) -> None:
         """Compares the parameters of all ranks bit by bit; a collective call.

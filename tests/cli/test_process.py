@@ -71,6 +71,19 @@ def test_what_the_user_says_of_kernels_counts(monkeypatch, tmp_path):
     assert os.environ["XLA_FLAGS"] == own
 
 
+def test_a_second_run_of_a_process_is_told_that_xla_goes_on_with_the_first(
+    monkeypatch, tmp_path, caplog
+):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    for run in ("first", "first"):
+        keep_autotuning(tmp_path / run)
+    assert not caplog.text
+    flags = os.environ["XLA_FLAGS"]
+    keep_autotuning(tmp_path / "second")
+    assert os.environ["XLA_FLAGS"] == flags
+    assert f"{tmp_path / 'second'}/autotune.textproto: a second run in this process" in caplog.text
+
+
 @pytest.mark.parametrize(("device", "asked"), [("gpu", True), ("cpu", False), ("auto", False)])
 def test_flags_are_there_before_tensorflow_where_a_gpu_learns(monkeypatch, tmp_path, device, asked):
     seen = []
@@ -183,7 +196,7 @@ def two_gpus(monkeypatch):  # a TensorFlow that sees two GPUs, and what it was t
         set_visible_devices=lambda devices, kind: told.append((kind, [d.name for d in devices])),
         experimental=types.SimpleNamespace(
             set_memory_growth=lambda gpu, grows: told.append((gpu.name, grows)),
-            get_device_details=lambda gpu: {"device_name": "H100"},
+            get_device_details=lambda gpu: {"device_name": "H100", "compute_capability": (9, 0)},
             enable_tensor_float_32_execution=lambda allowed: told.append(("TF32", allowed)),
         ),
     )
@@ -198,6 +211,18 @@ def test_the_first_gpu_is_taken_and_where_none_is_allowed_none_is_seen(two_gpus)
     told.clear()
     assert claim_gpu(needed=False, allowed=False) is None
     assert told == [("GPU", [])]
+
+
+def test_a_gpu_on_which_tensorflow_would_abort_is_not_taken(two_gpus, caplog):
+    config, told = two_gpus
+    found = {"device_name": "RTX 5090", "compute_capability": (12, 0)}
+    config.experimental.get_device_details = lambda gpu: found
+    with pytest.raises(EnvironmentFault, match="RTX 5090 is too new for this TensorFlow"):
+        claim_gpu(needed=True)
+    assert not told
+    assert claim_gpu(needed=False) is None
+    assert told == [("GPU", [])]
+    assert "RTX 5090 is too new for this TensorFlow; learning on the CPU" in caplog.text
 
 
 def test_a_gpu_is_not_taken_from_a_tensorflow_that_computes_already(two_gpus, caplog):

@@ -232,8 +232,17 @@ def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
 
 
 def test_kernels_of_lsd_have_a_largest_singular_value_of_one():
-    weight = tf.constant(np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32))
-    assert np.linalg.norm(_of_spectral_norm_one(weight), 2) == pytest.approx(1.0, abs=1e-5)
+    drawn = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    for scale, shape in ((1.0, drawn), (1e-4, drawn.T), (30.0, np.linalg.qr(drawn)[0])):
+        weight = tf.constant(scale * shape)
+        assert np.linalg.norm(_of_spectral_norm_one(weight), 2) == pytest.approx(1.0, abs=1e-5)
+    weight = tf.Variable(drawn)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(_of_spectral_norm_one(weight))
+    left, sigma, right = np.linalg.svd(drawn)
+    outer = np.outer(left[:, 0], right[0])  # the gradient of the largest singular value
+    expected = 1.0 / sigma[0] - drawn.sum() / sigma[0] ** 2 * outer
+    np.testing.assert_allclose(tape.gradient(total, weight), expected, rtol=1e-3, atol=1e-5)
     bias = tf.ones([5])
     assert _of_spectral_norm_one(bias) is bias
 
