@@ -52,7 +52,7 @@ $(STAMP): requirements.lock setup.py
 	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary :all: \
 	  --require-hashes -r requirements.lock
 	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
-	  --no-build-isolation --editable .
+	  --no-build-isolation --config-settings editable_mode=compat --editable .
 	@touch $@
 
 train: $(STAMP)  ## Learn to control the block without a task reward (RECIPE=ddpg_music)

@@ -180,13 +180,16 @@ def main() -> None:
         given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
     for part in given.parts:
-        if part == "topologies":
-            measured(part, topologies(given.device, given.quick))
-        elif part == "same_bits":
-            measured(part, same_bits(given.device))
-        else:
-            for recipe, rows in itertools.product(given.recipes, given.rows):
-                measured(f"{recipe}/{rows}", update_times(recipe, rows, given.quick))
+        try:
+            if part == "topologies":
+                measured(part, topologies(given.device, given.quick))
+            elif part == "same_bits":
+                measured(part, same_bits(given.device))
+            else:
+                for recipe, rows in itertools.product(given.recipes, given.rows):
+                    measured(f"{recipe}/{rows}", update_times(recipe, rows, given.quick))
+        except (EnvironmentFault, subprocess.CalledProcessError, tf.errors.OpError) as error:
+            measured(f"failed/{part}", {"error": str(error)})  # the other parts are still wanted
 
 
 if __name__ == "__main__":

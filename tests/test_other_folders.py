@@ -14,6 +14,7 @@ from tests.kit.liberties import Wanders
 from tests.kit.points import points
 from tests.kit.saved_run import save_run
 from tests.kit.small import OPTIONS
+from tests.kit.started import python
 
 __all__ = ["points"]
 WANDERS = "tests.kit.liberties:Wanders-v0"
@@ -81,3 +82,9 @@ def test_outputs_are_written_where_asked(elsewhere, tmp_path, monkeypatch, capsy
         assert name in shown
         assert str(tmp_path) not in shown
     assert not os.listdir(elsewhere)
+
+
+def test_the_package_is_found_from_the_folder_that_holds_a_checkout(tmp_path):
+    (tmp_path / "music_tf" / "music_tf").mkdir(parents=True)  # a clone, seen as a namespace
+    done = python("import music_tf; music_tf.load_policy", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-1000:]

@@ -277,7 +277,7 @@ class Play(OfOneRun):
     """How many episodes, of each skill."""
     skill: str = "all"
     """Skills to film, counted from 0: one, several as in 0,2,7, or all."""
-    reach: Annotated[tuple[float, ...], In(-1e9, 1e9)] = ()
+    reach: Annotated[tuple[float, ...] | None, In(-1e9, 1e9)] = None
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
     what skills are told apart by (docs/distance.md). The goal is drawn."""
     zero_shot: Flag = False
@@ -306,6 +306,8 @@ class Play(OfOneRun):
             raise UsageError("--episode, --frames: expected with --strip; films have --episodes")
         if self.strip is not None and self.out is not None:
             raise UsageError("--strip: replaces the film; leave out --out")
+        if self.reach == ():
+            raise UsageError("--reach: expected where to go, as in 1.3 0.8; got no number")
         if self.reach and self.zero_shot:
             raise UsageError("--reach: sets the goal, as --zero-shot does; leave one out")
         if (self.reach or self.zero_shot) and self.skill != "all":
@@ -331,7 +333,7 @@ class Play(OfOneRun):
         if self.reach or self.zero_shot:
             from music_tf.tools.film import Aim  # noqa: PLC0415 - numpy, MuJoCo
 
-            return Aim(self.reach)
+            return Aim(self.reach or ())
         return [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
 
 

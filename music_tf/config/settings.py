@@ -639,7 +639,7 @@ class Config(Settings):
             (
                 discrete and given not in (None, self.skills) and self.skills > 1,
                 f"condition.size: expected {self.skills}, as skills says, got {given}; "
-                "leave one of the two out",
+                "leave skills out, or add --condition.size None",
             ),
             (
                 discrete and pinned is not None and pinned >= size,
@@ -648,7 +648,8 @@ class Config(Settings):
             (
                 not discrete and (self.skills > 1 or pinned is not None),
                 f"condition.kind: expected one_hot for skills {self.skills} and pinned_skill "
-                f"{pinned}, got {kind}; or add --skills 1 --pinned-skill None",
+                f"{pinned}, got {kind}\nfor skills: --condition.kind one_hot --condition.size "
+                "None; for directions: --skills 1 --pinned-skill None",
             ),
             (
                 not discrete and given is None and kind != "belief" and not self.agent.inference,

@@ -36,7 +36,8 @@ class TermConfig(Settings):
     term: ClassVar[str]
     """The `RewardTerm` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
-    """Names of its networks; each is a part that a warm start can take over."""
+    """Names of its networks; each is a part that a warm start can take over. Settings may leave
+    some out (`built`)."""
     chooser: ClassVar[str] = ""
     """The function `module:function` that scores random actions: from the arrays of its networks,
     observations [B, O] and actions [B, N, A] to scores [B, N]. Used if `explores` is above 0."""
@@ -49,6 +50,11 @@ class TermConfig(Settings):
     """Added after clipping."""
     weight: Schedule = ((0.0, 1.0),)
     """Weight in the sum of rewards, by epoch."""
+
+    @property
+    def built(self) -> Sequence[str]:
+        """Names of the networks that these settings build."""
+        return self.networks
 
     @classmethod
     def declared(cls) -> Mapping[str, str]:

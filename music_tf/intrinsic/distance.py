@@ -25,7 +25,7 @@ from music_tf.randomness import stream
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
-from music_tf.types import Episodes, Metrics, Transition
+from music_tf.types import Array, Episodes, Metrics, Transition
 
 _LARGEST_LOG_DEVIATION = math.log(1e6)
 _PROBE = 0.1
@@ -33,6 +33,8 @@ _PROBE = 0.1
 _SHOWN_COLUMNS = 3
 _NO_LENGTH = 1e-9
 """Least of a length that is divided by."""
+_UNEVEN = math.log(2.0)
+"""Logarithm of the ratio of two deviations beyond which coordinates of an object share one."""
 _SQUARINGS = 12
 """Of a matrix whose eigenvalues are squared singular values. A singular value that is smaller by a
 thousandth then weighs 3e-4 of the largest."""
@@ -70,7 +72,7 @@ class Distance(GatedTerm):
             "phi": {"components": context.components(seen), "constraint": config.constraint}
         }
         self.scales = scale_variables(
-            "phi", context.measure(seen) if config.normalize_inputs else None
+            "phi", _scale(seen, context) if config.normalize_inputs else None
         )
         self.mixing = self.mixed_up_to(math.inf)._replace(lost=config.lost_pays)
         rate = config.learning_rate if config.train else 0.0
@@ -255,6 +257,19 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen |
                 f"{column}"
             )
     return Seen(columns) if columns else None
+
+
+def _scale(seen: Seen, context: TermContext) -> tuple[Array, Array]:
+    """Returns mean and deviation of inputs under random actions, [n] each.
+
+    The coordinates of the object share their root mean square if they differ much: one that random
+    actions hardly change, as the height of a block, would count far more than the others.
+    """
+    mean, deviation = context.measure(seen)
+    place = np.isin(seen.columns, context.info.object or ())
+    if place.any() and np.ptp(np.log(deviation[place])) > _UNEVEN:
+        deviation[place] = np.sqrt(np.mean(deviation[place] ** 2))
+    return mean, deviation
 
 
 def _check_changing(modelled: Seen, context: TermContext) -> None:

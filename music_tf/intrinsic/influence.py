@@ -164,6 +164,6 @@ def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
         raise UsageError(
             f"influence: nothing says what actions may influence in {context.spec.env_id}, "
             f"expected columns of the observation, 0 to {there - 1}\n"
-            "for example: --influence.columns 3 4 5"
+            f"for example: --influence.columns {there - 1}"
         )
     return known or context.split().surrounding

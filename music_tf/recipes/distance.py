@@ -132,6 +132,11 @@ class DistanceConfig(DiversityConfig):
         """Whether the distance comes from a density model."""
         return self.priced and self.distance == "density"
 
+    @property
+    def built(self) -> Sequence[str]:
+        modelled = ("change_mean", "change_deviation") if self.has_density else ()
+        return ("phi", *(("dual",) if self.priced else ()), *modelled)
+
     def foreseen(self, run: Config) -> Mapping[str, str]:
         priced = self.train and self.priced
         columns = len(self.columns) or math.inf
@@ -146,7 +151,7 @@ class DistanceConfig(DiversityConfig):
         scale = "cosine of way and condition, at most 1"
         told = [Telling("distance/aligned", "aligned", scale=scale)]
         if self.rests_at_first:
-            learns = f"the same of replayed steps; above {self.rest_until:g} the embedding learns"
+            learns = f"the same of replayed steps; once above {self.rest_until:g}, phi learns"
             told.append(Telling("distance/followed", "followed", scale=learns))
         return (*told, *super().tells(run))
 
@@ -158,6 +163,15 @@ class DistanceConfig(DiversityConfig):
             raise UsageError(
                 f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
                 f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}"
+            )
+        for name in ("columns", "modelled"):
+            columns = getattr(self, name)
+            if len(set(columns)) < len(columns):
+                raise UsageError(f"distance.{name}: expected each column once, got {columns}")
+        if not self.train and not self.hidden_sizes and size < len(self.columns):
+            raise UsageError(
+                f"condition.size: a copy of {len(self.columns)} columns that never learns has as "
+                f"many directions, got {size}\nnearest: --condition.size {len(self.columns)}"
             )
         usual, dual = type(self)(), "--distance.constraint dual"
         for there, what, needed, names in (
@@ -227,9 +241,9 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Co
 def sac_place(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
     """Skills that bring an object far, each in a direction of its own, without an embedding.
 
-    `sac_metra` with the place of the object itself where that learns an embedding: a direction is
-    one in space. The embedding is a turned copy of its columns (`distance.columns`), which never
-    learns. Where the columns of a place are not known, name them.
+    `sac_metra` with the place of the object itself where that learns an embedding. The embedding is
+    a turned copy of its columns (`distance.columns`) in units of their deviations under random
+    actions, and never learns. Where the columns of a place are not known, name them.
     """
     del preset  # there is one
     return _laptop(env_id, _AS_IT_IS)
@@ -249,6 +263,7 @@ def _on_objects(env_id: str) -> Config:
     reward = DistanceConfig(columns=columns, normalize_inputs=True, scale=5.0)
     return dataclasses.replace(
         before,
+        epochs=7,
         agent=dataclasses.replace(before.agent, action_l2=0.05, return_clip="off"),
         condition=ConditionConfig(kind="sphere", size=len(columns) or 2, relabel=0.5),
         collect=CollectConfig(update_after=8000),

@@ -83,7 +83,7 @@ class DiversityConfig(TermConfig):
             raise UsageError(
                 f"skills: the {self.name} reward needs at least 2 that act, got skills "
                 f"{run.condition_size} and pinned_skill {run.pinned_skill}\n"
-                "for example: --skills 5 --pinned-skill None"
+                "for example: --skills 5 --condition.size None --pinned-skill None"
             )
 
 

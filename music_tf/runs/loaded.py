@@ -194,10 +194,11 @@ def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
     """Returns weights and scales of the networks of rewards from the arrays of a checkpoint.
 
     Empty if one of these networks is missing, as in a folder of exported weights, and if no reward
-    has a network.
+    has a network. A scalar, as a dual variable, is an array with the name of its network.
     """
-    networks = [f"parameters/{one}/" for term in rewards.values() for one in term.networks]
-    if not networks or not all(any(n.startswith(one) for n in arrays) for one in networks):
+    networks = [f"parameters/{one}/" for term in rewards.values() for one in term.built]
+    names = [f"{name}/" for name in arrays]
+    if not networks or not all(any(n.startswith(one) for n in names) for one in networks):
         return {}
     wanted = ("scales/", *networks)
-    return {name: array for name, array in arrays.items() if name.startswith(wanted)}
+    return {name: array for name, array in arrays.items() if f"{name}/".startswith(wanted)}

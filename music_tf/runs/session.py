@@ -462,6 +462,11 @@ class Session:
         shown = of_note(policies, self._config)
         progress.policies(shown, f"{self._config.env_id}, {what}")
         progress.banner(explanation(progress.telling))
+        if self._config.updates and not counters.updates:
+            collect = self._config.collect
+            first = max(collect.random_steps, collect.update_after)
+            text = f"nothing was learned in {counters.env_steps} steps: no update was made"
+            progress.banner([f"{text}, learning begins after {first} (--help collect)"])
         place, python = shlex.quote(str(path)), shlex.quote(sys.executable)
         progress.banner(
             [

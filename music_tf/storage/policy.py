@@ -23,6 +23,8 @@ Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or a goal environment's dictionary of observations and goals."""
 
 _MATRIX = 2
+_ROUNDING = 1e-3
+"""How far the length of a condition on the sphere may be from 1."""
 
 
 class SavedPolicy:
@@ -166,12 +168,23 @@ class SavedPolicy:
     def _condition(self, skill: Any, given: Array) -> Array:
         """Returns skills or continuous conditions, [K] or [B, K]."""
         if not self._acting:
+            if skill is None:
+                instead = ", or reach=" if isinstance(self.leads, Embedding) else ""
+                raise ValueError(
+                    f"skill: {self.recipe} has a {self.condition} condition, expected skill= of "
+                    f"shape [{self.skills}]{instead}"
+                )
             vectors = _numbers(f"skill, a {self.condition} condition", skill, self.skills)
             if vectors.shape[:-1] not in {(), given.shape[:-1]}:
                 raise ValueError(
                     f"skill: expected one condition, or one for each observation "
                     f"{list(given.shape)}, got {list(vectors.shape)}"
                 )
+            if (
+                self.condition == "sphere"
+                and np.ptp([1.0, *np.linalg.norm(np.atleast_2d(vectors), axis=-1)]) > _ROUNDING
+            ):
+                raise ValueError(f"skill: expected vectors of length 1, got {skill!r}"[:200])
             return vectors
         if skill is None and len(self._acting) > 1:
             raise ValueError(f"skill: this run has {self.skills}, give one of 0..{self.skills - 1}")

@@ -119,9 +119,6 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
     paid = {network: term for term in heir.terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
-        if part in paid:
-            _check_scaled(part, paid[part], own, stored)
-        _check_inputs(part, stored, heir.inputs)
         wanted, found = _part(part, own), _part(part, taken)
         if stored.meta.get("goals") != "environment":
             wanted.pop(_GOAL_STATISTICS, None)
@@ -129,6 +126,9 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
         for arrays_of, holder, names in ((wanted, "this run", own), (found, where, stored.names)):
             if not arrays_of:
                 raise _absent(part, holder, names)
+        if part in paid:
+            _check_scaled(part, paid[part], own, stored)
+        _check_inputs(part, stored, heir.inputs)
         kind = stored.meta.get("condition", "one_hot")  # the only kind of older versions
         found = _with_conditions(found, wanted, heir, kind)
         try:

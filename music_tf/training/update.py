@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class Update:
         self._learning_rate = tf.Variable(self.layout.learning_rates())
         self.step_scale = 1.0
         self._names: dict[tuple[frozenset[str], bool], tuple[list[tuple[str, int]], list[str]]] = {}
-        self._traced: set[tuple[frozenset[str], int, bool]] = set()
+        self._traced: set[tuple[Hashable, ...]] = set()
         """Terms, numbers of updates and modes for which the loop has been compiled."""
         self._run_updates = compiled(self._all_updates)
         self._run_early = compiled(self._early_updates)

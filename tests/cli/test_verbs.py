@@ -216,6 +216,8 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
     sys.modules["music_tf.tools.film"].Aim = lambda place: ("to", place)
     with pytest.raises(UsageError, match=r"--reach: expected numbers in .* got \(nan, 1.0\)"):
         run_verb(["play", str(stored_run), "--reach", "nan", "1"])
+    with pytest.raises(UsageError, match=r"--reach: expected where to go, .* got no number"):
+        run_verb(["play", str(stored_run), "--reach"])
     for where in (["--reach", "-1.5", "2"], ["--zero-shot"]):
         assert run_verb(["play", str(stored_run), *where]) == 0
     default = stored_run / "videos" / "policy.mp4"

@@ -1,4 +1,5 @@
 import math
+import types
 
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ import tensorflow as tf
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import ConditionConfig, ReplayConfig
 from music_tf.errors import UsageError
-from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one
+from music_tf.intrinsic.base import Seen
+from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one, _scale
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
 from music_tf.replay.buffer import ReplayBuffer, Shard
@@ -231,6 +233,22 @@ def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
     np.testing.assert_allclose(np.linalg.norm(way, axis=-1), 1.0, rtol=1e-5)
 
 
+@cases(
+    ("deviation", "expected"),
+    ([0.05, 0.3, 0.4, 0.01], [0.05, *3 * [0.2887]]),  # sqrt((.3^2 + .4^2 + .01^2) / 3)
+    ([0.05, 0.3, 0.4, 0.3], [0.05, 0.3, 0.4, 0.3]),
+)
+def test_a_height_that_random_actions_hardly_change_counts_as_the_other_coordinates(
+    deviation, expected
+):
+    world = types.SimpleNamespace(object=(3, 4, 5))
+    measured = types.SimpleNamespace(
+        info=world, measure=lambda seen: (np.zeros(4), np.array(deviation))
+    )
+    _, found = _scale(Seen((0, 3, 4, 5)), measured)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 def test_kernels_of_lsd_have_a_largest_singular_value_of_one():
     drawn = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     for scale, shape in ((1.0, drawn), (1e-4, drawn.T), (30.0, np.linalg.qr(drawn)[0])):
@@ -313,6 +331,11 @@ def test_a_density_of_what_never_changes_is_refused():
     ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
+    ({"distance.columns": (4, 4)}, r"columns: expected each column once, got \(4, 4\)"),
+    (
+        {"distance.train": False, "distance.rest_until": -1.0, "condition.size": 1},
+        "copy of 2 columns that never learns has as many directions, got 1",
+    ),
     ({"distance.norm": "sum", "distance.constraint": "spectral"}, "without a dual .* mean, or --"),
     (
         {"condition.kind": "one_hot", "condition.size": None},

@@ -6,6 +6,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.recipes.controls import RandomRewardConfig
+from music_tf.recipes.distance import DistanceConfig
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.learned import Learned
@@ -69,6 +70,24 @@ def test_an_actor_that_was_exported_alone_is_no_reward_s_network(config):
     exported = {n: a for n, a in trainer_of(config).shared().items() if "/actor/" in n}
     assert any(name.startswith("parameters/actor/") for name in exported)
     assert learned_arrays(exported, config.rewards) == {}
+
+
+@cases(
+    ("settings", "networks"),
+    ({"train": False}, {"phi", "dual"}),
+    ({"distance": "density"}, {"phi", "dual", "change_mean", "change_deviation"}),
+    ({"constraint": "spectral"}, {"phi"}),
+)
+def test_distances_are_measured_with_the_networks_that_their_settings_build(settings, networks):
+    config = with_fields(BASE, {"condition.kind": "sphere", "condition.size": 2})
+    reward = DistanceConfig(columns=(3, 4), **settings)
+    trainer = trainer_of(paying(config, reward))
+    assert set(reward.built) == networks == {each.name for each in trainer.terms[0].networks}
+    played = trainer.evaluation.play(carries, 4)
+    found = learned(trainer).heldout(played, trainer.counters.epoch)
+    weights = trainer.update.weights()
+    assert found == trainer.evaluation.heldout(trainer.active_terms(), weights, played)
+    assert {"distance/moved", "distance/units_0", "distance/units_1"} <= set(found)
 
 
 @pytest.mark.parametrize("lost_object", ["continue", "absorb"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from music_tf.config.settings import EnvConfig, ReplayConfig
+from music_tf.config.settings import CollectConfig, EnvConfig, ReplayConfig
 from music_tf.config.start import Start
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
@@ -256,6 +256,14 @@ def test_a_run_that_cannot_be_exact_says_so_once_at_its_start(config, said, tmp_
     lines = capsys.readouterr().out.splitlines()
     text = f"{config.env_id} does not repeat itself under one seed, so neither does this run; "
     assert [line.startswith(text) for line in lines].count(True) == said
+
+
+@pytest.mark.parametrize("after", [0, 10**6])
+def test_a_run_too_short_to_learn_says_so(after, tmp_path, capsys):
+    late = replace(HER_RUN, epochs=1, collect=CollectConfig(update_after=after))
+    train(tmp_path / "run", late)
+    text = "no update was made, learning begins after 1000000"
+    assert (text in capsys.readouterr().out) == (after > 0)
 
 
 def test_time_is_up_after_the_epoch_that_uses_it_and_resuming_says_so(tmp_path, capsys):

@@ -189,7 +189,8 @@ def test_a_continuous_condition_is_a_vector_for_all_or_for_each(of_vectors):
 
 @cases(
     ("skill", "text"),
-    (None, r"skill, a sphere condition: expected numbers of shape \[2\] or \[B, 2\], got \[\]"),
+    (None, r"skill: ddpg has a sphere condition, expected skill= of shape \[2\]$"),
+    ([5.0, 0.0], r"skill: expected vectors of length 1, got \[5.0, 0.0\]"),
     (1, r"shape \[2\] or .*, got \[\]"),
     ([0.6, 0.8, 0.0], r"shape \[2\] or .*, got \[3\]"),
     ([[0.6, 0.8]] * 3, r"one for each observation \[8\], got \[3, 2\]"),
