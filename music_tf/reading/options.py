@@ -44,6 +44,8 @@ Typed = dict[str, tuple[str, ...]]
 Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """An option without a value, off by default."""
 
+_LONGEST_HINT = 240
+"""Characters of the description of an option in an error about its value."""
 _RENAMED = {
     "music.agent": "world.agent",
     "music.surrounding": "world.surrounding",
@@ -221,9 +223,16 @@ def read_value(field: Field, words: Sequence[str]) -> Any:
         f"{show_option(field.name)}: expected {describe_type(field.hint)}, "
         f"got {' '.join(words)[:80]!r}"
         + (suggestion(wrong[0], choices) if choices else "")
-        + f"\n{field.documentation[:300]}"
+        + f"\n{_first_sentences(field.documentation)}"
         + ("" if field.value is None else f" Now {show_value(field.value)}.")
     )
+
+
+def _first_sentences(text: str) -> str:
+    """Returns the sentences that fit, at least one, at least one."""
+    end = text.rfind(". ", 0, _LONGEST_HINT)
+    end = end if end > 0 else text.find(". ")
+    return text if len(text) <= _LONGEST_HINT or end < 0 else text[: end + 1]
 
 
 def reward_names(terms: Terms) -> Any:

@@ -229,6 +229,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
     ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
     ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
+    ("sac_metra --distance.rest-until x", ["keep their initial values. Now 0.5."]),
     ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
     ("ddpg_music --rewards task --music.gain 2", ["--music.gain", "--rewards task music"]),
     ("ddpg --music.agent 0", ["'--music.agent'", "--world.agent"]),
