@@ -1,8 +1,8 @@
 """What is the effect of `--workers` on learning, for equal numbers of steps?
 
 A worker adds episodes to each cycle and rows to each update, but no update. So W workers take 192
-thousand steps of FetchPush in 96 / W epochs, with fewer and larger updates. On one core about six
-minutes per run with 4 workers, three with 32.
+thousand steps of FetchPush in 96 / W epochs, with fewer and larger updates. A run takes 16 to 42
+minutes on one core.
 """
 
 from music_tf.tools.study import CONTROL, Condition, Study, Task
