@@ -229,7 +229,7 @@ def read_value(field: Field, words: Sequence[str]) -> Any:
 
 
 def _first_sentences(text: str) -> str:
-    """Returns the sentences that fit, at least one, at least one."""
+    """Returns the first sentences, as many as fit but at least one."""
     end = text.rfind(". ", 0, _LONGEST_HINT)
     end = end if end > 0 else text.find(". ")
     return text if len(text) <= _LONGEST_HINT or end < 0 else text[: end + 1]
