@@ -146,4 +146,6 @@ def test_ranks_that_meet_within_the_loop_and_a_gpu_that_is_not_there_are_refused
     assert claim_gpu(needed=False) is None
     with pytest.raises(EnvironmentFault, match="--device gpu: TensorFlow sees no GPU") as fault:
         claim_gpu(needed=True)
-    assert len(str(fault.value).splitlines()) == 2
+    _, cure, look = str(fault.value).splitlines()
+    assert cure.endswith("; else --device cpu")
+    assert look.endswith('-c "import tensorflow; tensorflow.config.list_physical_devices()"')
