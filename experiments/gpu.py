@@ -190,6 +190,7 @@ def main() -> None:
                     measured(f"{recipe}/{rows}", update_times(recipe, rows, given.quick))
         except (EnvironmentFault, subprocess.CalledProcessError, tf.errors.OpError) as error:
             measured(f"failed/{part}", {"error": str(error)})  # the other parts are still wanted
+    sys.exit(int(any(key.startswith("failed/") for key in found)))
 
 
 if __name__ == "__main__":

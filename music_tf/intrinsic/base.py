@@ -334,6 +334,11 @@ def scale_variables(network: str, scale: tuple[Array, Array] | None) -> dict[str
     return {network: tf.Variable(np.stack(scale), trainable=False, dtype=tf.float32)}
 
 
+def share_deviation(deviation: Array, columns: BoolArray) -> None:
+    """Sets the deviations of some columns to their root mean square, in place."""
+    deviation[columns] = np.sqrt(np.mean(deviation[columns] ** 2))
+
+
 def schedule_value(schedule: Schedule, epoch: float) -> float:
     """Interpolates a schedule linearly in the epoch; it is constant before and after its ends."""
     epochs, values = zip(*schedule, strict=True)

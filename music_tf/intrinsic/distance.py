@@ -8,7 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import (
+    Feed,
+    Seen,
+    TermContext,
+    Weights,
+    scale_variables,
+    share_deviation,
+)
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.losses.distance import (
     controllability_log_weights,
@@ -268,7 +275,7 @@ def _scale(seen: Seen, context: TermContext) -> tuple[Array, Array]:
     mean, deviation = context.measure(seen)
     place = np.isin(seen.columns, context.info.object or ())
     if place.any() and np.ptp(np.log(deviation[place])) > _UNEVEN:
-        deviation[place] = np.sqrt(np.mean(deviation[place] ** 2))
+        share_deviation(deviation, place)
     return mean, deviation
 
 

@@ -7,7 +7,14 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import (
+    Feed,
+    Seen,
+    TermContext,
+    Weights,
+    scale_variables,
+    share_deviation,
+)
 from music_tf.intrinsic.paid import PaidTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
@@ -50,7 +57,7 @@ class Music(PaidTerm):
             for position in (context.info.gripper, context.info.object):
                 its = np.isin(self.columns, position or ())
                 if its.any():
-                    scale[1][its] = np.sqrt(np.mean(scale[1][its] ** 2))
+                    share_deviation(scale[1], its)
         self.scales = scale_variables("statistics", scale)
         seen = {"agent": list(split.agent), "surrounding": list(split.surrounding)}
         # checkpoints of earlier versions have ReLU units and no entry for the activation

@@ -20,7 +20,7 @@ from music_tf.config.settings import (
 )
 from music_tf.config.telling import Telling
 from music_tf.config.values import OwnLayers, Rate
-from music_tf.config.world import World
+from music_tf.config.world import Columns, World
 from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.skills import DiversityConfig
@@ -81,10 +81,10 @@ class DistanceConfig(DiversityConfig):
     norm: Literal["mean", "sum"] = "mean"
     """Squared length of a step in the embedding: the mean over its D components, as released, or
     their sum. The largest reward with `mean` is sqrt(D) times that with `sum`."""
-    columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
+    columns: Annotated[Columns, In(0, 10**6)] = ()
     """Observation columns that are inputs of the embedding; empty: `world.descriptor`, else the
     surroundings."""
-    modelled: Annotated[tuple[int, ...], In(0, 10**6)] = ()
+    modelled: Annotated[Columns, In(0, 10**6)] = ()
     """Columns whose changes the density models; empty: the inputs of the embedding."""
     normalize_inputs: bool = False
     """Divides inputs of embedding and density by their deviations under random actions."""
@@ -164,10 +164,6 @@ class DistanceConfig(DiversityConfig):
                 f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
                 f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}"
             )
-        for name in ("columns", "modelled"):
-            columns = getattr(self, name)
-            if len(set(columns)) < len(columns):
-                raise UsageError(f"distance.{name}: expected each column once, got {columns}")
         if not self.train and not self.hidden_sizes and size < len(self.columns):
             raise UsageError(
                 f"condition.size: a copy of {len(self.columns)} columns that never learns has as "

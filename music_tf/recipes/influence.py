@@ -10,6 +10,7 @@ from music_tf.config.settings import CollectConfig, Config, EvaluationConfig, Re
 from music_tf.config.telling import INFORMATION, Telling
 from music_tf.config.terms import PaidConfig
 from music_tf.config.values import Bounds, Layers, Rate
+from music_tf.config.world import Columns
 from music_tf.errors import UsageError
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
@@ -42,7 +43,7 @@ class InfluenceConfig(PaidConfig):
 
     clip: Bounds = (0.0, 10.0)
     """Bounds of the scaled reward."""
-    columns: Annotated[tuple[int, ...], In(0, 10**6)] = ()
+    columns: Annotated[Columns, In(0, 10**6)] = ()
     """Columns of the observation that actions may influence; empty: those of `world.object`, else
     the surroundings."""
     candidates: Annotated[int, In(0, 1024)] = 0

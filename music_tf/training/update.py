@@ -82,7 +82,7 @@ class Update:
         self.step_scale = 1.0
         self._names: dict[tuple[frozenset[str], bool], tuple[list[tuple[str, int]], list[str]]] = {}
         self._traced: set[tuple[Hashable, ...]] = set()
-        """Terms, numbers of updates and modes for which the loop has been compiled."""
+        """Terms, numbers of updates, modes and shapes for which the loop has been compiled."""
         self._run_updates = compiled(self._all_updates)
         self._run_early = compiled(self._early_updates)
         self._move_targets = compiled(self._polyak)

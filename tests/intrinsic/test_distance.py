@@ -331,7 +331,10 @@ def test_a_density_of_what_never_changes_is_refused():
     ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
-    ({"distance.columns": (4, 4)}, r"columns: expected each column once, got \(4, 4\)"),
+    (
+        {"distance.columns": (4, 4)},
+        r"distance.columns: expected whole numbers, each once in .*, got \(4, 4\)",
+    ),
     (
         {"distance.train": False, "distance.rest_until": -1.0, "condition.size": 1},
         "copy of 2 columns that never learns has as many directions, got 1",

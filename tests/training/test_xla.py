@@ -149,3 +149,14 @@ def test_ranks_that_meet_within_the_loop_and_a_gpu_that_is_not_there_are_refused
     _, cure, look = str(fault.value).splitlines()
     assert cure.endswith("; else --device cpu")
     assert look.endswith('-c "import tensorflow; tensorflow.config.list_physical_devices()"')
+
+
+def test_updates_that_do_not_fit_are_out_of_memory_not_a_bug(monkeypatch):
+    def too_large(*given):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+
+    trainer = trainer_of(HER)
+    trainer.collect()
+    monkeypatch.setattr(trainer.update, "_run_updates", too_large)
+    with pytest.raises(MemoryError, match="the updates do not fit: OOM when allocating"):
+        trainer.update.run(trainer.feed(), trainer.schedules())
