@@ -53,7 +53,7 @@ class Embedding(NamedTuple):
         if self.condition == "one_hot":
             chosen: Array = np.eye(size, dtype=np.float32)[way.argmax(axis=-1)]
             return chosen
-        length = np.linalg.norm(way, axis=-1, keepdims=True)
+        length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if self.condition == "gaussian" else 1.0
         found: Array = (long * unit).astype(np.float32)

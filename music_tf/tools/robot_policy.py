@@ -27,6 +27,8 @@ Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 _MATRIX, _LEAST_VARIANCE = 2, 1e-7
 _HERE = 1e-9
 """Distance in the embedding below which a place counts as reached."""
+_ROUNDING = 1e-3
+"""How far the length of a condition on the sphere may be from 1."""
 
 
 class TaskBelief(NamedTuple):
@@ -172,7 +174,11 @@ class Policy:
             return named, self._one_hot(skill)
         if skill is not None:
             raise ValueError("skill: this agent has no skills to count; give latent= in its place")
-        return named, _numbers(named, latent, self.about["condition_dim"])
+        numbers = _numbers(named, latent, self.about["condition_dim"])
+        lengths = np.linalg.norm(np.atleast_2d(numbers), axis=-1)
+        if self.about["condition"] == "sphere" and (np.abs(lengths - 1.0) > _ROUNDING).any():
+            raise ValueError(f"latent: expected vectors of length 1, got {latent!r}"[:200])
+        return named, numbers
 
     def _towards(self, reach: npt.ArrayLike, given: Array) -> Array:
         """Returns the condition that leads to a place, [K] or [B, K]."""
@@ -196,7 +202,7 @@ class Policy:
         if leads["condition"] == "one_hot":
             one_hot: Array = np.eye(size, dtype=np.float32)[way.argmax(axis=-1)]
             return one_hot
-        length = np.linalg.norm(way, axis=-1, keepdims=True)
+        length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if leads["condition"] == "gaussian" else 1.0
         found: Array = (long * unit).astype(np.float32)

@@ -42,6 +42,7 @@ def test_directions_are_those_of_the_term_that_learned_them(constraint):
     ("gaussian", (3.0, -4.0), (0.6 * 2**0.5, -0.8 * 2**0.5)),
     ("one_hot", (3.0, -4.0), (1.0, 0.0)),
     ("sphere", (0.0, 0.0), (1.0, 0.0)),
+    ("sphere", (3e30, -4e30), (0.6, -0.8)),
 )
 def test_a_direction_becomes_the_condition_that_leads_there(condition, way, towards):
     _, _, arrays, settings = saved()

@@ -186,6 +186,7 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
     ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one place, .* got \[3, 2\]"),
     ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),
     ("metra", {"reach": [0.0, 0.0], "latent": [1.0, 0.0]}, "reach: .*; leave latent= out"),
+    ("metra", {"latent": [1.0, 1.0]}, r"latent: expected vectors of length 1, got \[1.0, 1.0\]"),
     ("metra_skills", {"reach": [0.0, 0.0], "skill": 1}, "reach: .*; leave skill= out"),
 )
 def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
