@@ -40,7 +40,8 @@ class TermConfig(Settings):
     some out (`built`)."""
     chooser: ClassVar[str] = ""
     """The function `module:function` that scores random actions: from the arrays of its networks,
-    observations [B, O] and actions [B, N, A] to scores [B, N]. Used if `explores` is above 0."""
+    observations [B, O] and actions [B, N, A] to scores [B, N]; `choosing` has its other arguments.
+    Used if `explores` is above 0."""
     incremental: ClassVar[bool] = False
     """Whether it tells a skill from earlier ones, so that skills are learned one by one."""
 
@@ -82,6 +83,11 @@ class TermConfig(Settings):
     def explores(self) -> int:
         """Number of random actions among which exploration takes the best one by `chooser`."""
         return 0
+
+    @property
+    def choosing(self) -> Mapping[str, float]:
+        """Further arguments of `chooser`, by name."""
+        return {}
 
     def check(self, run: Any) -> None:
         """Refuses a run in which this term cannot work; by default none.

@@ -136,7 +136,8 @@ class Influence(PaidTerm):
         rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
         shape = [*inputs.shape[:-1], len(self._moved)]
         mean, outputs = self.networks[0](weights[INFLUENCE_MODEL], rows)
-        return tf.reshape(mean, shape), variance_of(tf.reshape(outputs, shape))
+        variance = variance_of(tf.reshape(outputs, shape), self._config.variance_floor)
+        return tf.reshape(mean, shape), variance
 
     def _change(self, batch: Transition) -> Any:
         """Returns the scaled change of the columns y in steps, [..., n]."""

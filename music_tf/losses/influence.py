@@ -11,14 +11,15 @@ import tensorflow as tf
 from music_tf.config.agents import ONE_OF_SOFTPLUS, OUTCOME_VARIANCES
 
 
-def variance_of(outputs: tf.Tensor) -> tf.Tensor:
-    r"""Maps outputs of the model to variances of the same shape; 0 is mapped to 1.
+def variance_of(outputs: tf.Tensor, floor: float = 0.0) -> tf.Tensor:
+    r"""Maps outputs of the model to variances of the same shape; 0 is mapped to 1 + floor.
 
-    .. math:: \operatorname{clip}(\log(1 + e^{w + \log(e - 1)}) + 10^{-8}, 10^{-8}, 200)
+    .. math:: \operatorname{clip}(\log(1 + e^{w + \log(e - 1)}) + f + 10^{-8}, 10^{-8}, 200)
+
+    The floor f is added, so that its gradient never vanishes; the authors' code has none.
     """
-    return tf.clip_by_value(
-        tf.nn.softplus(outputs + ONE_OF_SOFTPLUS) + OUTCOME_VARIANCES[0], *OUTCOME_VARIANCES
-    )
+    variance = tf.nn.softplus(outputs + ONE_OF_SOFTPLUS) + (floor + OUTCOME_VARIANCES[0])
+    return tf.clip_by_value(variance, *OUTCOME_VARIANCES)
 
 
 def divergences(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:

@@ -12,13 +12,16 @@ INFLUENCE_MODEL = "influence_model"
 """Name of the network that predicts the effect of an action."""
 
 
-def influences(arrays: Mapping[str, Array], states: Array, actions: Array) -> Array:
+def influences(
+    arrays: Mapping[str, Array], states: Array, actions: Array, floor: float = 0.0
+) -> Array:
     """Returns `losses.influence.influence_of_actions` of a model, in nats, [B, N].
 
     Args:
         arrays: Weights by name in the order of the Keras model, and the scale of its states.
         states: Observations, [B, O].
         actions: N candidates in each state, [B, N, A].
+        floor: Added to variances, as in `losses.influence.variance_of`.
     """
     weights = [array for name, array in arrays.items() if name.startswith(INFLUENCE_MODEL)]
     scale = arrays.get(f"scales/{INFLUENCE_MODEL}")
@@ -30,7 +33,7 @@ def influences(arrays: Mapping[str, Array], states: Array, actions: Array) -> Ar
         rows = np.tanh(rows @ hidden[index] + hidden[index + 1])
     mean = rows @ mean_kernel + mean_bias  # [B, N, n]
     raw = np.logaddexp(rows @ kernel + bias + np.float32(ONE_OF_SOFTPLUS), np.float32(0.0))
-    variance = np.clip(raw + OUTCOME_VARIANCES[0], *OUTCOME_VARIANCES)
+    variance = np.clip(raw + (floor + OUTCOME_VARIANCES[0]), *OUTCOME_VARIANCES)
     return _from_mixture(mean.astype(np.float64), variance.astype(np.float64))
 
 

@@ -53,6 +53,10 @@ class InfluenceConfig(PaidConfig):
     """Random actions K over which the influence is averaged; it is at most log K."""
     change_scale: Annotated[float, In(0, 1e9, "(]")] = 50.0
     """Factor on the change of columns in a step, for the model."""
+    sigma_floor: Annotated[float, In(0, 1e6)] = 0.0
+    """Noise added to the model: its deviation in the unit of the columns. Effects that are far
+    smaller are not paid. Without it, errors of the model count as influence where an object
+    rests."""
     normalize_inputs: bool = True
     """Divides the model's observations by their deviations under random actions."""
     train: bool = True
@@ -75,6 +79,15 @@ class InfluenceConfig(PaidConfig):
     @property
     def explores(self) -> int:
         return self.candidates
+
+    @property
+    def variance_floor(self) -> float:
+        """The added variance, in the unit of the model."""
+        return (self.sigma_floor * self.change_scale) ** 2
+
+    @property
+    def choosing(self) -> Mapping[str, float]:
+        return {"floor": self.variance_floor}
 
     def foreseen(self, run: Config) -> Mapping[str, str]:
         return only(super().foreseen(run), {"influence/loss": self.train})

@@ -182,7 +182,8 @@ class Collector:
         drawn = [each.uniform(-1.0, 1.0, shape).astype(np.float32) for each in generators]
         module, _, name = term.chooser.partition(":")
         known = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
-        score = functools.partial(getattr(importlib.import_module(module), name), known)
+        chooser = getattr(importlib.import_module(module), name)
+        score = functools.partial(chooser, known, **term.choosing)
         return Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
 
 

@@ -208,9 +208,12 @@ def test_the_gradient_of_two_workers_is_the_mean_of_theirs():
     np.testing.assert_allclose(gradient(feed), gradient(halves), atol=1e-5)
 
 
-def test_numpy_and_tensorflow_agree_on_which_action_decides_most():
+@pytest.mark.parametrize("floor", [0.0, 0.5])
+def test_numpy_and_tensorflow_agree_on_which_action_decides_most(floor):
     centre, unit = np.full(4, 0.5, np.float32), np.full(4, 2.0, np.float32)
-    term = influence_term(scale=(centre, unit), columns=(PLACE, NOISE))
+    term = influence_term(
+        scale=(centre, unit), columns=(PLACE, NOISE), sigma_floor=floor, change_scale=2.0
+    )
     layout = Layout(term.networks)
     flat = np.random.default_rng(0).normal(size=layout.size).astype(np.float32)
     arrays = layout.name_arrays(flat) | {"scales/influence_model": np.stack([centre, unit])}
@@ -220,7 +223,9 @@ def test_numpy_and_tensorflow_agree_on_which_action_decides_most():
     alike = tf.repeat(states[:, None], 6, axis=1)
     foretold = term._foretold(layout.split(tf.constant(flat)), alike, tf.constant(actions))
     expected = influence_of_actions(*foretold)
-    np.testing.assert_allclose(influences(arrays, states, actions), expected, rtol=1e-3, atol=1e-4)
+    found = influences(arrays, states, actions, **term._config.choosing)
+    assert term._config.choosing == {"floor": (2.0 * floor) ** 2}
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -83,3 +83,5 @@ def test_variances_begin_at_1_and_keep_within_their_bounds():
     found = variance_of(tf.constant([0.0, -60.0, 1e4, 2.0])).numpy()
     expected = [1.0, 1e-8, 200.0, math.log(1.0 + (math.e - 1.0) * math.e**2)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = variance_of(tf.constant([0.0, -60.0, 1e4]), floor=0.25).numpy()
+    np.testing.assert_allclose(found, [1.25, 0.25, 200.0], rtol=1e-6)
