@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 from music_tf.config.agents import GRU, AgentConfig, DdpgConfig, SoftConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, only
-from music_tf.config.terms import PaidConfig, TaskConfig, TermConfig
+from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import JsonObject
 from music_tf.config.world import World
 from music_tf.errors import UsageError
@@ -693,8 +693,8 @@ class Config(Settings):
                 raise UsageError(text)
 
 
-def pays_motion(config: Config) -> bool:
-    """Whether a run rewards joint movement of robot and surroundings: MUSIC or a control."""
+def measures_motion(config: Config) -> bool:
+    """Whether a run has a reward for which evaluations measure joint movement."""
     if config.incremental.on:
         return False
-    return any(isinstance(term, PaidConfig) and term.counts for term in config.rewards.values())
+    return any(term.measures_motion and term.counts for term in config.rewards.values())

@@ -44,6 +44,13 @@ class TermConfig(Settings):
     Used if `explores` is above 0."""
     incremental: ClassVar[bool] = False
     """Whether it tells a skill from earlier ones, so that skills are learned one by one."""
+    needs_split: ClassVar[bool] = False
+    """Whether it reads both halves of a split of the observation: robot and surroundings."""
+    measures_motion: ClassVar[bool] = False
+    """Whether evaluations measure how robot and surroundings move together."""
+    measures_diversity: ClassVar[bool] = False
+    """Whether its raw reward is a log-ratio that evaluations add up where no network names
+    skills."""
 
     clip: Bounds = (-math.inf, math.inf)
     """Bounds of the scaled reward."""
@@ -135,6 +142,8 @@ class TaskConfig(TermConfig):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PaidConfig(TermConfig):
     """A reward without a unit: w * (pay(gain * r) + shift)."""
+
+    measures_motion: ClassVar[bool] = True
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = 1.0
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""

@@ -17,6 +17,7 @@ class JointMotionConfig(PaidConfig):
 
     name: ClassVar[str] = "joint_motion"
     term: ClassVar[str] = "music_tf.intrinsic.joint_motion:JointMotion"
+    needs_split: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
         "reward/joint_motion_gain": "reward for joint motion; with gain auto",

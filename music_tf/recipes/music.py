@@ -20,6 +20,7 @@ class MusicConfig(PaidConfig):
     name: ClassVar[str] = "music"
     term: ClassVar[str] = "music_tf.intrinsic.music:Music"
     networks: ClassVar[Sequence[str]] = ("statistics",)
+    needs_split: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "music/bound": "bound on the mutual information in nats, on training trajectories",
         "music/bound_heldout": "the same bound on trajectories that the network was not trained on",

@@ -277,6 +277,7 @@ class DadsConfig(DiversityConfig):
     name: ClassVar[str] = "dads"
     term: ClassVar[str] = "music_tf.intrinsic.dads:Dads"
     networks: ClassVar[Sequence[str]] = ("dynamics",)
+    measures_diversity: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "dads/loss": "loss of the skill dynamics: minus the log-density of replayed changes",
         "dads/log_density": "mean log-density of replayed changes under their skill, in nats",

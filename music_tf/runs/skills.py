@@ -110,12 +110,13 @@ def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
 def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> Array | None:
     """Returns the sum of the diversity reward over episodes, [E], unscaled; None without one."""
     paid: Array
+    terms = [term.name for term in loaded.config.rewards.values() if term.measures_diversity]
     if likelihood is not None:
         acted = kept.skill.argmax(axis=-1)
         paid = diversity_returns(likelihood, acted, kept.length).astype(np.float32)
-    elif "dads" in loaded.config.rewards and loaded.learned:
+    elif terms and loaded.learned:
         steps = kept_steps(kept.length, kept.reward.shape[1])
-        paid = np.where(steps, loaded.networks.raw("dads", kept), 0.0).sum(axis=1)
+        paid = np.where(steps, loaded.networks.raw(terms[0], kept), 0.0).sum(axis=1)
     else:
         return None
     return paid

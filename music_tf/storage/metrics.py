@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from music_tf import recipes
 from music_tf.config.fields import Settings, groups_of
-from music_tf.config.settings import Config, pays_motion
+from music_tf.config.settings import Config, measures_motion
 from music_tf.config.telling import INFORMATION
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import EnvironmentFault
@@ -166,7 +166,7 @@ def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, st
         *([_COVERED] if thing else []),
         *([_WITH_GRIPPERS] if held else []),
         *([_OF_LIFTING] if held and supported else []),
-        *([_OF_MOTION] if pays_motion(config) else []),
+        *([_OF_MOTION] if measures_motion(config) else []),
         *(group.foreseen(config) for group in groups_of(config)),
         _OF_LEARNING,
     ]

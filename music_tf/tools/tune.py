@@ -29,7 +29,6 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
-from music_tf.config.terms import PaidConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import with_registered_world
 from music_tf.envs.registry import lookup, no_split
@@ -193,8 +192,8 @@ def check_task(search: Search) -> None:
     """
     config = with_registered_world(parse_train(search.typed({})).config)
     info = lookup(search.env_id)
-    controls = any(isinstance(term, PaidConfig) for term in config.rewards.values())
-    if controls and not config.world.agent and info.split is None:
+    asked = any(term.needs_split for term in config.rewards.values())
+    if asked and not config.world.agent and info.split is None:
         raise no_split(search.env_id, info)
     with closing(LockstepEnvs(search.env_id, 1, config.env, world=config.world)) as envs:
         envs.hush()

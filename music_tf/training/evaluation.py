@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from music_tf.conditions import continuous_conditions
-from music_tf.config.settings import Config, pays_motion
+from music_tf.config.settings import Config, measures_motion
 from music_tf.config.telling import INFORMATION
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -185,7 +185,7 @@ class Evaluation(NamedTuple):
         so that it adds little to the cost of an evaluation.
         """
         split, few = self.envs.spec.split, min(_FEW, len(played.length))
-        if split is None or few < 2 or not pays_motion(self.config):  # noqa: PLR2004
+        if split is None or few < 2 or not measures_motion(self.config):  # noqa: PLR2004
             return {}
         moved = np.diff(played.observation[:few], axis=1)  # [E, T, O]
         found = paired_information(

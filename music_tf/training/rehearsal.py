@@ -51,8 +51,6 @@ _ELSEWHERE = (
     "let compute_reward use nothing but what it is given",
 )
 _FINE = 1e-3
-_OF_SPLITS = {"music", "joint_motion"}
-"""Rewards that read a split of the observation into robot and surroundings."""
 _MOST = 0.5
 """Largest share of random steps in which surroundings move that the robot has to touch."""
 _SEE = "\nsee music-tf check-env"
@@ -582,7 +580,7 @@ def _asked_of_split(config: Config) -> tuple[str, ...]:
     Raises:
         EnvironmentFault: The user's columns of the robot never change.
     """
-    if not _OF_SPLITS & set(config.rewards):
+    if not any(term.needs_split for term in config.rewards.values()):
         return ()
     split, episodes = None, []
     with _streams_kept(), contextlib.ExitStack() as stack:
