@@ -37,6 +37,8 @@ TOYS = (
     "music_tf/PointPushTerminating-v0",
     "music_tf/PointReach-v0",
 )
+FETCH_REACH, FETCH_PUSH = "FetchReach-v4", "FetchPush-v4"
+FETCH_SLIDE, FETCH_PICK = "FetchSlide-v4", "FetchPickAndPlace-v4"
 FETCH = tuple(
     f"Fetch{task}{reward}-v4"
     for task, reward in product(("Reach", "Push", "Slide", "PickAndPlace"), _REWARDS)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from music_tf.config.fields import In, with_fields
+from music_tf.config.names import FETCH_PUSH
 from music_tf.config.settings import Config
 from music_tf.config.terms import PaidConfig
 from music_tf.recipes import Preset
@@ -28,9 +29,6 @@ class JointMotionConfig(PaidConfig):
     shift: Annotated[float, In(-1e9, 1e9)] = -1.0
 
 
-_PUSH = "FetchPush-v4"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RandomRewardConfig(PaidConfig):
     """A random number in [0, 1], drawn anew each time that a step is replayed."""
@@ -43,7 +41,7 @@ class RandomRewardConfig(PaidConfig):
     }
 
 
-def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_frozen(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """`ddpg_music` with a statistics network that never learns: an ablation.
 
     A random network already pays for some joint motion, so only the difference between `ddpg_music`
@@ -53,7 +51,7 @@ def ddpg_music_frozen(preset: Preset, env_id: str = _PUSH) -> Config:
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})
 
 
-def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_joint_motion(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """`ddpg_music` with a hand-made reward for steps in which gripper and object both move.
 
     A baseline without a learned reward: it pays 1{|dx| > 1 mm and |dy| > 1 mm}, minus 1 under
@@ -62,7 +60,7 @@ def ddpg_joint_motion(preset: Preset, env_id: str = _PUSH) -> Config:
     return _paid_as_music(JointMotionConfig(), preset, env_id)
 
 
-def ddpg_random_reward(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_random_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """`ddpg_music` with a random reward: a baseline without a signal.
 
     Under `laptop` its mean pay is 1 a step, about that of `ddpg_music` after 80 thousand steps on

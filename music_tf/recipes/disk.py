@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of, of_family
+from music_tf.config.names import FETCH_PICK, WITH_GOALS, is_one_of, of_family
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -22,7 +22,7 @@ from music_tf.errors import UsageError
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.tasks import sac
 
-_SQUARE, _WITHOUT_GOALS, _PICK = "music_tf/Square-v0", "Hopper-v5", "FetchPickAndPlace-v4"
+_SQUARE, _WITHOUT_GOALS = "music_tf/Square-v0", "Hopper-v5"
 _ON_A_LINE = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
 _ROBOTS = (*_ON_A_LINE, "Ant-v5", "Humanoid-v5", "music_tf/Ant-v0")
 
@@ -242,7 +242,7 @@ def _world(env_id: str, small: bool) -> World:
     return World(descriptor=named, extras=("stride=stride:20",))
 
 
-def sac_disk_music(preset: Literal["laptop"], env_id: str = _PICK) -> Config:
+def sac_disk_music(preset: Literal["laptop"], env_id: str = FETCH_PICK) -> Config:
     """Control of the object first, then skills for the object one after the other.
 
     The first skill is that of `sac_music` (arXiv:2103.08107). Each later skill starts from that

@@ -9,7 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from music_tf.config.agents import SacConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of, nearest, of_family
+from music_tf.config.names import (
+    FETCH_PICK,
+    FETCH_PUSH,
+    FETCH_SLIDE,
+    WITH_GOALS,
+    is_one_of,
+    nearest,
+    of_family,
+)
 from music_tf.config.settings import (
     CollectConfig,
     ConditionConfig,
@@ -26,8 +34,11 @@ from music_tf.recipes.music import sac_music
 from music_tf.recipes.skills import DiversityConfig
 from music_tf.recipes.tasks import SAMPLED, SOFT, sac
 
-_PUSH, _SLIDE, _PICK = "FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"
-_PLACES: Mapping[str, tuple[int, ...]] = {_PUSH: (3, 4), _SLIDE: (3, 4), _PICK: (3, 4, 5)}
+_PLACES: Mapping[str, tuple[int, ...]] = {
+    FETCH_PUSH: (3, 4),
+    FETCH_SLIDE: (3, 4),
+    FETCH_PICK: (3, 4, 5),
+}
 """Columns of the object's position: on a table, or also in the air."""
 _OF_LEARNING = ("density_early", "rest_until")
 _OF_THE_DUAL = ("distance", "dual_learning_rate", "dual_start", "lambda_floor", "norm", "slack")
@@ -184,7 +195,7 @@ class DistanceConfig(DiversityConfig):
                     )
 
 
-def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -> Config:
+def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PUSH) -> Config:
     """Skills that each move far in their own direction, measured in time steps.
 
     METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
@@ -202,7 +213,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = _PUSH) -
     return _laptop(env_id, _RESTING if of_family(env_id, _PLACES, ()) else {})
 
 
-def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Config:
+def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) -> Config:
     """Skills that each cause rare changes in their own direction.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but the bound of a step is larger for changes that a
@@ -220,7 +231,7 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = _PUSH) -> Co
     return _laptop(env_id, {**own, "distance.modelled": modelled})
 
 
-def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Config:
+def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) -> Config:
     """Skills that each move far in their own direction, measured in the state.
 
     LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step in the
@@ -234,7 +245,7 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = _PUSH) -> Co
     return _laptop(env_id, {"distance.constraint": "spectral"})
 
 
-def sac_place(preset: Literal["laptop"], env_id: str = _PUSH) -> Config:
+def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
     """Skills that bring an object far, each in a direction of its own, without an embedding.
 
     `sac_metra` with the place of the object itself where that learns an embedding. The embedding is

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from music_tf.config.agents import DdpgConfig, DiscreteSacConfig
 from music_tf.config.fields import In, only
+from music_tf.config.names import FETCH_PUSH
 from music_tf.config.settings import CollectConfig, Config, EvaluationConfig, ReplayConfig
 from music_tf.config.telling import INFORMATION, Telling
 from music_tf.config.terms import PaidConfig
@@ -15,8 +16,6 @@ from music_tf.errors import UsageError
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
 from music_tf.recipes.tasks import ddpg_her
-
-_PUSH = "FetchPush-v4"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,7 +117,7 @@ class InfluenceConfig(PaidConfig):
             )
 
 
-def ddpg_cai(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the influence of its actions on the object alone, without any task reward.
 
     Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task: the agent
@@ -131,7 +130,7 @@ def ddpg_cai(preset: Preset, env_id: str = _PUSH) -> Config:
     return dataclasses.replace(ddpg_music("laptop", env_id), rewards={"influence": _small()})
 
 
-def ddpg_cai_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling, with the influence of actions on the object added.
 
     Causal action influence (arXiv:2106.03443) as a bonus of at most 0.4 a step, in a task that

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from music_tf.config.agents import DdpgConfig, SacConfig
 from music_tf.config.fields import In, only
+from music_tf.config.names import FETCH_PICK, FETCH_PUSH, FETCH_SLIDE
 from music_tf.config.settings import Config, EvaluationConfig, ExplorationConfig, ReplayConfig
 from music_tf.config.telling import Telling
 from music_tf.config.terms import PaidConfig
@@ -70,10 +71,7 @@ class MusicConfig(PaidConfig):
         )
 
 
-_PUSH, _PICK, _SLIDE = "FetchPush-v4", "FetchPickAndPlace-v4", "FetchSlide-v4"
-
-
-def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on mutual information alone: learns to control an object without any task reward.
 
     Unsupervised MUSIC (arXiv:2103.08107). The only reward is the mutual information between agent
@@ -120,7 +118,7 @@ def ddpg_music(preset: Preset, env_id: str = _PUSH) -> Config:
     )
 
 
-def sac_music(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Stochastic actor on mutual information alone: learns control without any task reward.
 
     Unsupervised MUSIC (arXiv:2103.08107) with the released "SAC", a Gaussian policy with a small
@@ -134,12 +132,12 @@ def sac_music(preset: Preset, env_id: str = _PUSH) -> Config:
     agent = SacConfig(
         **vars(config.agent),
         entropy_mode="batch_mean" if preset == "paper" else "off",
-        entropy_scale=0.03 if env_id == _SLIDE else 0.02,
+        entropy_scale=0.03 if env_id == FETCH_SLIDE else 0.02,
     )
     return dataclasses.replace(config, agent=agent)
 
 
-def sac_music_skills(preset: Preset, env_id: str = _PICK) -> Config:
+def sac_music_skills(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """Unsupervised MUSIC with five skills: `sac_music` with a random one-hot input.
 
     Skills are not rewarded for being different. The release (arXiv:2103.08107) has this recipe so

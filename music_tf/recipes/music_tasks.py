@@ -9,18 +9,17 @@ import dataclasses
 from collections.abc import Mapping
 
 from music_tf.config.fields import with_fields
+from music_tf.config.names import FETCH_PICK, FETCH_PUSH, FETCH_REACH, FETCH_SLIDE
 from music_tf.config.settings import Config, Source
 from music_tf.config.terms import TaskConfig
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
 from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
 
-_REACH, _PUSH = "FetchReach-v4", "FetchPush-v4"
-_PICK, _SLIDE = "FetchPickAndPlace-v4", "FetchSlide-v4"
 _PARTS = ("actor", "critic", "targets")
 
 
-def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Hindsight relabelling after some epochs of MUSIC: learns to push and to pick in minutes.
 
     A policy that has never moved the object learns little from hindsight, because all relabelled
@@ -35,13 +34,13 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     critic. All other settings are those of `ddpg_her`.
     """
     config = ddpg_her(preset, env_id)
-    laptop, reach = preset == "laptop", env_id == _REACH
+    laptop, reach = preset == "laptop", env_id == FETCH_REACH
     if laptop:
-        epochs = {_REACH: 10, _PUSH: 20, _PICK: 30, _SLIDE: 30}.get(env_id, 40)
+        epochs = {FETCH_REACH: 10, FETCH_PUSH: 20, FETCH_PICK: 30, FETCH_SLIDE: 30}.get(env_id, 40)
         config = dataclasses.replace(config, epochs=epochs, updates=40 if reach else 160)
     if reach:
         return config
-    begin, end = {_PUSH: (3.0, 5.0), _PICK: (8.0, 12.0), _SLIDE: (3.0, 6.0)}.get(
+    begin, end = {FETCH_PUSH: (3.0, 5.0), FETCH_PICK: (8.0, 12.0), FETCH_SLIDE: (3.0, 6.0)}.get(
         env_id, (5.0, 10.0)
     )
     both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}
@@ -57,7 +56,7 @@ def ddpg_her_fast(preset: Preset, env_id: str = _PUSH) -> Config:
     return with_fields(dataclasses.replace(config, rewards=both), changes)
 
 
-def ddpg_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
 
     Fine-tuning of arXiv:2103.08107 (its release): a warm start from actor, critic and targets of
@@ -68,12 +67,12 @@ def ddpg_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
     return _finetuned(preset, ddpg(preset, env_id), "ddpg_music", _PARTS, published=True)
 
 
-def ddpg_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling, from the policy of a run of MUSIC."""
     return _finetuned(preset, ddpg_her(preset, env_id), "ddpg_music", _PARTS)
 
 
-def sac_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """The released "SAC" on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
 
     As `ddpg_music_finetune`, from a run of `sac_music`, and with the larger weight of the entropy
@@ -83,7 +82,7 @@ def sac_music_finetune(preset: Preset, env_id: str = _PUSH) -> Config:
     return _finetuned(preset, config, "sac_music", _PARTS, published=True)
 
 
-def sac_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling, from the policy of a run of MUSIC.
 
     Only the actor is loaded, because the critics of `sac_her` estimate soft values and those of
@@ -92,7 +91,7 @@ def sac_music_finetune_her(preset: Preset, env_id: str = _PUSH) -> Config:
     return _finetuned(preset, sac_her(preset, env_id), "sac_music", ("actor",))
 
 
-def ddpg_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, with mutual information as an added reward: "MUSIC-r".
 
     Of arXiv:2103.08107 (its release): the frozen statistics network of a run of `ddpg_music` adds
@@ -101,12 +100,12 @@ def ddpg_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
     return _rewarded(preset, ddpg(preset, env_id), "ddpg_music")
 
 
-def ddpg_music_reward_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_reward_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight, with mutual information as an added reward."""
     return _rewarded(preset, ddpg_her(preset, env_id), "ddpg_music")
 
 
-def sac_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """The released "SAC" on the task reward, with mutual information as an added reward: "MUSIC-r".
 
     As `ddpg_music_reward`, with the statistics network of a run of `sac_music`.
@@ -114,23 +113,23 @@ def sac_music_reward(preset: Preset, env_id: str = _PUSH) -> Config:
     return _rewarded(preset, sac(preset, env_id), "sac_music")
 
 
-def sac_music_reward_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music_reward_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight, with mutual information as an added reward."""
     return _rewarded(preset, sac_her(preset, env_id), "sac_music")
 
 
-def ddpg_music_transfer(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_transfer(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, with the mutual information of another environment added: "MUSIC-t".
 
     As `ddpg_music_reward`, but the statistics network comes from a run on FetchPickAndPlace, as
     released for FetchPush and FetchSlide (arXiv:2103.08107). Any environment will do in which robot
     and surroundings have the same columns.
     """
-    start = Source("ddpg_music", ("statistics",), env_id=_PICK)
+    start = Source("ddpg_music", ("statistics",), env_id=FETCH_PICK)
     return dataclasses.replace(ddpg_music_reward(preset, env_id), start=start)
 
 
-def ddpg_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, replaying episodes by their mutual information: "MUSIC-p".
 
     Prioritised replay of arXiv:2103.08107 (its release): the frozen statistics network of a run of
@@ -140,12 +139,12 @@ def ddpg_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
 
 
-def ddpg_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_music_prioritized_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight, replaying episodes by their mutual information."""
     return _prioritized(preset, ddpg_her(preset, env_id), "ddpg_music")
 
 
-def sac_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """The released "SAC" on the task, replaying episodes by their mutual information: "MUSIC-p".
 
     As `ddpg_music_prioritized`, with the statistics network of a run of `sac_music`.
@@ -153,7 +152,7 @@ def sac_music_prioritized(preset: Preset, env_id: str = _PUSH) -> Config:
     return _prioritized(preset, sac(preset, env_id), "sac_music")
 
 
-def sac_music_prioritized_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_music_prioritized_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight, replaying episodes by their mutual information."""
     return _prioritized(preset, sac_her(preset, env_id), "sac_music")
 
@@ -165,14 +164,14 @@ def _finetuned(
     if preset == "laptop":
         start = Source(source, (*parts, "normalizer"))
         return with_fields(dataclasses.replace(config, start=start), {"agent.critics": 2})
-    epochs = 13 if published and config.env_id == _SLIDE else None
+    epochs = 13 if published and config.env_id == FETCH_SLIDE else None
     return dataclasses.replace(config, start=Source(source, parts, epochs=epochs))
 
 
 def _rewarded(preset: Preset, config: Config, source: str) -> Config:
     """Adds the reward of a frozen statistics network."""
     music = ddpg_music(preset, config.env_id).rewards["music"]
-    weight = (0.5 if config.env_id == _SLIDE else 1.0) * music.unit_weight
+    weight = (0.5 if config.env_id == FETCH_SLIDE else 1.0) * music.unit_weight
     changes = {"music.weight": ((0.0, weight),)} if weight < 1.0 else {}
     return _with_frozen_music(preset, config, source, changes)
 

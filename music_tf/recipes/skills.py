@@ -8,7 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
-from music_tf.config.names import ANT_MAZE, WITH_GOALS, episode_steps, is_one_of
+from music_tf.config.names import (
+    ANT_MAZE,
+    FETCH_PICK,
+    FETCH_SLIDE,
+    WITH_GOALS,
+    episode_steps,
+    is_one_of,
+)
 from music_tf.config.settings import (
     Config,
     EnvConfig,
@@ -195,7 +202,6 @@ class SkillConfig(DiversityConfig):
                 raise UsageError(f"{self.name}.{text}")
 
 
-_PICK, _SLIDE = "FetchPickAndPlace-v4", "FetchSlide-v4"
 _BOX, _WITHOUT_GOALS = "music_tf/UnitBox-v0", "Hopper-v5"
 _SKILLS = 5
 _PARTS = ("actor", "critic", "targets")
@@ -322,7 +328,7 @@ class DadsConfig(DiversityConfig):
 
 
 def sac_diayn(
-    preset: Literal["laptop", "paper", "music", "qdax", "diayn_torch"], env_id: str = _PICK
+    preset: Literal["laptop", "paper", "music", "qdax", "diayn_torch"], env_id: str = FETCH_PICK
 ) -> Config:
     """Skills that can be recognised by the states that they reach, without any task reward.
 
@@ -471,7 +477,7 @@ def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
 
 def _on_objects(preset: str, env_id: str) -> Config:
     """Returns DIAYN of the MUSIC release, or our variant of it for `laptop`."""
-    entropy_scale = 0.03 if env_id == _SLIDE else 0.02
+    entropy_scale = 0.03 if env_id == FETCH_SLIDE else 0.02
     released = Config(
         env_id=env_id,
         goals="zero",
@@ -515,7 +521,7 @@ def _on_objects(preset: str, env_id: str) -> Config:
     )
 
 
-def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
+def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, pinned to its first skill; no hindsight.
 
     As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN: a warm start from actor, critic and
@@ -553,7 +559,7 @@ def sac_diayn_finetune(preset: Preset, env_id: str = _PICK) -> Config:
     return dataclasses.replace(task, lost_object="continue", start=start)
 
 
-def sac_finetune_skill(preset: Preset, env_id: str = _PICK) -> Config:
+def sac_finetune_skill(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, pinned to the skill that is best at the task.
 
     As the authors of DIAYN use skills (arXiv:1802.06070): each skill is tried in ten episodes
@@ -565,7 +571,7 @@ def sac_finetune_skill(preset: Preset, env_id: str = _PICK) -> Config:
     return dataclasses.replace(task, pinned_skill=None, start=start._replace(best_of=10))
 
 
-def sac_music_diayn(preset: Preset, env_id: str = _PICK) -> Config:
+def sac_music_diayn(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
 
     As released (arXiv:2103.08107): `sac_diayn` with a warm start from actor, critic and target

@@ -5,7 +5,15 @@ import dataclasses
 from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import with_fields
-from music_tf.config.names import TOYS_WITHOUT_GOALS, WITH_GOALS, episode_steps, is_one_of
+from music_tf.config.names import (
+    FETCH_PUSH,
+    FETCH_REACH,
+    FETCH_SLIDE,
+    TOYS_WITHOUT_GOALS,
+    WITH_GOALS,
+    episode_steps,
+    is_one_of,
+)
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -15,11 +23,10 @@ from music_tf.config.settings import (
 )
 from music_tf.recipes import Preset
 
-_PUSH, _REACH, _SLIDE = "FetchPush-v4", "FetchReach-v4", "FetchSlide-v4"
 _SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", *TOYS_WITHOUT_GOALS)
 
 
-def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, without hindsight: the released baseline of MUSIC.
 
     The preset `paper` is the release (arXiv:2103.08107): 16 workers, 50 cycles of 2 episodes and 40
@@ -45,7 +52,7 @@ def ddpg(preset: Preset, env_id: str = _PUSH) -> Config:
     return _task(preset, env_id, agent)
 
 
-def ddpg_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
 
     Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
@@ -62,7 +69,7 @@ def ddpg_her(preset: Preset, env_id: str = _PUSH) -> Config:
     return dataclasses.replace(_task(preset, env_id, agent, relabel_k=4.0), updates=80)
 
 
-def sac(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Stochastic actor on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
 
     As released (arXiv:2103.08107), this is DDPG with a Gaussian policy and a small entropy offset
@@ -88,13 +95,13 @@ def sac(preset: Preset, env_id: str = _PUSH) -> Config:
             polyak_every="update",
         )
         return _without_goals(preset, env_id, agent, SAMPLED, 256)
-    agent = SacConfig(entropy_scale=0.03 if env_id == _SLIDE else 0.02)
+    agent = SacConfig(entropy_scale=0.03 if env_id == FETCH_SLIDE else 0.02)
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
     return _task(preset, env_id, agent)
 
 
-def sac_her(preset: Preset, env_id: str = _PUSH) -> Config:
+def sac_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling: twin critics, learned temperature.
 
     Soft actor-critic (arXiv:1801.01290, with the learned temperature of arXiv:1812.05905) on
@@ -144,7 +151,7 @@ def _without_goals(
 
 def _task(preset: str, env_id: str, agent: AgentConfig, relabel_k: float = 0.0) -> Config:
     """Returns the settings that all tasks with goals share; FetchReach needs smaller sizes."""
-    reaching = env_id == _REACH
+    reaching = env_id == FETCH_REACH
     paper = Config(
         env_id=env_id,
         cycles=10 if reaching else 50,
