@@ -102,13 +102,19 @@ class Elsewhere(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MeasuringVerb(OfOneRun):
-    """A verb that measures a run, in its own environment or under other conditions."""
+class OfOneStage(OfOneRun):
+    """A verb that plays in one stage of a run's world."""
 
-    env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
     stage: str = NOW
     """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
     that training has reached, or `learned` for the one in which each skill was learned."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MeasuringVerb(OfOneStage):
+    """A verb that measures a run, in its own environment or under other conditions."""
+
+    env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
 
     @property
     def elsewhere(self) -> str:
@@ -268,7 +274,7 @@ class Evaluate(MeasuringVerb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Play(OfOneRun):
+class Play(OfOneStage):
     """Films the latest policy of a run without exploration."""
 
     example: ClassVar[str] = "play latest --out push.gif"
@@ -284,8 +290,6 @@ class Play(OfOneRun):
     """Go to the environment's own goals, none seen in training, and stop at the distance that
     evaluate --zero-shot has measured."""
     stage: str = LEARNED
-    """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
-    that training has reached, or `learned` for the one in which each skill was learned."""
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent runs/NAME.mp4."""
     strip: Path | None = None
