@@ -124,6 +124,12 @@ class Perturbation(NamedTuple):
     candidates: Candidates | None = None
     """Replace the uniform actions, if there are any."""
 
+    @classmethod
+    def adding(cls, actions: Array) -> "Perturbation":
+        """Returns one that adds given actions [T, E, A] and draws nothing."""
+        nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], np.bool_)
+        return cls(actions, never, nothing, nothing)
+
     def __call__(self, action: Array, step: int, observation: Array) -> Array:
         """Returns the exploring actions [E, A] for actions of the policy."""
         noisy = np.clip(action + self.gaussian[step], -1.0, 1.0)

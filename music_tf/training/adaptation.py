@@ -13,12 +13,10 @@ from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
-from music_tf.training.evaluation import random_actions, still
+from music_tf.training.evaluation import SEED, random_actions, still
 from music_tf.training.tasks import Tasks, TaskSets, context_of
 from music_tf.types import Array, Episodes, Metrics
 
-_SEED = 20210308
-"""Seed of evaluation episodes, which are the same for all runs."""
 VISITS = 20
 """Visits to each task in the final evaluation of a run and in `evaluate`."""
 _STARTS = ("seeds", "skills", "tasks")
@@ -219,7 +217,7 @@ class MetaEvaluation(NamedTuple):
         episodes: list[tuple[Conditions, Episodes]] = []
         tasks: Tasks = getattr(self.tasks, part)[rows // repeats]
         drawn = [
-            stream(_SEED, f"adaptation/{part}", *map(int, divmod(row, repeats))) for row in rows
+            stream(SEED, f"adaptation/{part}", *map(int, divmod(row, repeats))) for row in rows
         ]
         encoder = None if snapshot is None else Encoder(snapshot.encoder, inference)
         beliefs: list[Belief] = [] if encoder is None else [encoder.prior] * len(rows)
@@ -255,8 +253,7 @@ class MetaEvaluation(NamedTuple):
         """Returns uniform random actions for one episode of each visit."""
         draw = random_actions(self.envs.spec, episode)
         actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
-        nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], np.bool_)
-        return Perturbation(actions, never, nothing, nothing)
+        return Perturbation.adding(actions)
 
 
 def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adaptation:

@@ -26,7 +26,7 @@ from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 if TYPE_CHECKING:  # actors load no TensorFlow
     from music_tf.intrinsic.base import RewardTerm
 
-_SEED = 20210308
+SEED = 20210308
 """Seed of evaluation episodes, which are the same for all runs."""
 _FEW, _STEPS, _PAIRINGS = 40, 500, 5
 """Episodes, steps and shuffles for the estimate of mutual information at each evaluation."""
@@ -93,8 +93,7 @@ class Evaluation(NamedTuple):
                 explore = None
                 if added is not None:
                     actions = np.stack([added(int(index)) for index in wanted], axis=1)  # [T, E, A]
-                    nothing, never = np.zeros_like(actions), np.zeros(actions.shape[:2], bool)
-                    explore = Perturbation(actions, never, nothing, nothing)
+                    explore = Perturbation.adding(actions)
                 acting = policy if planned is None else planned(wanted)
                 played = play(envs, acting, batch, explore).named()
                 kept = min(len(envs), episodes - start)
@@ -192,7 +191,7 @@ class Evaluation(NamedTuple):
             moved[..., list(split.agent)],
             moved[..., list(split.surrounding)],
             played.length[:few],
-            stream(_SEED, "evaluation/information"),
+            stream(SEED, "evaluation/information"),
             _PAIRINGS,
             _STEPS,
         )
@@ -225,13 +224,13 @@ def evaluation_conditions(
     same for all runs with the same kind and size of condition.
     """
     size, pinned = config.condition_size, config.pinned_skill if skill is None else skill
-    seeds = [int(reset_seeds(stream(_SEED, "evaluation", 0, index), 1)[0]) for index in indices]
+    seeds = [int(reset_seeds(stream(SEED, "evaluation", 0, index), 1)[0]) for index in indices]
     goals = np.zeros([len(indices), goal_dim], np.float32) if config.goals == "zero" else None
     if config.condition.kind == "one_hot":
         chosen = [index % size if pinned is None else pinned for index in indices]
         conditions = np.eye(size, dtype=np.float32)[chosen]
     else:
-        fixed = (stream(_SEED, "evaluation/condition", 0, index) for index in indices)
+        fixed = (stream(SEED, "evaluation/condition", 0, index) for index in indices)
         drawn = [continuous_conditions(config.condition, generator, 1) for generator in fixed]
         conditions = np.concatenate(drawn)
     return Conditions(np.array(seeds), goals, conditions)
@@ -271,7 +270,7 @@ def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = Non
     shape = (spec.max_episode_steps, spec.action_dim)
 
     def added(index: int) -> Array:
-        generator = stream(_SEED, "judging/noise", draw, index)
+        generator = stream(SEED, "judging/noise", draw, index)
         drawn = np.float32(deviation) * generator.standard_normal(shape, np.float32)
         return drawn if beside is None else drawn + beside(index)
 
