@@ -322,9 +322,9 @@ class OpenEpisodes:
 
 def padded(episodes: Episodes) -> Episodes:
     """Pads episodes beyond their length: states repeat the last one, actions and rewards are 0."""
-    length = episodes.length[:, None]
-    last = np.minimum(np.arange(episodes.observation.shape[1]), length)[..., None]
-    over = np.arange(episodes.action.shape[1]) >= length
+    states = np.arange(episodes.observation.shape[1])
+    last = np.minimum(states, episodes.length[:, None])[..., None]
+    over = ~episodes.step_mask
     return episodes._replace(
         observation=np.take_along_axis(episodes.observation, last, axis=1),
         achieved_goal=np.take_along_axis(episodes.achieved_goal, last, axis=1),

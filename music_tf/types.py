@@ -54,6 +54,11 @@ ACHIEVED_REST, DESIRED_REST = "music_tf/achieved_goal_rest", "music_tf/desired_g
 """Extras with the rounding remainders of goals in float32, [G], if goals are stored exactly."""
 
 
+def kept_steps(length: IntArray, steps: int) -> BoolArray:
+    """Returns a mask of the steps within each episode's length, [E, T]."""
+    return np.arange(steps) < length[:, None]
+
+
 class Episodes(NamedTuple):
     """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 
@@ -78,6 +83,16 @@ class Episodes(NamedTuple):
     visit: IntArray  # [E], the cycle in which the task was visited
     context: BoolArray  # [E], whether these steps are context for inferring the task
     extras: Mapping[str, Array]  # name -> [E, T + 1, D]
+
+    @property
+    def step_mask(self) -> BoolArray:
+        """Which steps are not padding, [E, T]."""
+        return kept_steps(self.length, self.action.shape[1])
+
+    @property
+    def state_mask(self) -> BoolArray:
+        """Which states are not padding, [E, T + 1]."""
+        return kept_steps(self.length + 1, self.observation.shape[1])
 
     def named(self) -> dict[str, np.ndarray]:
         """Returns all arrays by name, those of extras as `extras/NAME`."""

@@ -166,7 +166,7 @@ class Dads(GatedTerm):
         for own in episodes.values():
             steps = all_transitions(own)
             change = self._seen.of(steps, after=True) - self._seen.of(steps, after=False)
-            rows.append(change[np.arange(change.shape[1]) < own.length[:, None]])
+            rows.append(change[own.step_mask])
         self._count(np.concatenate(rows).astype(np.float64))
 
     def steady_feed(self, workers: int) -> Feed:
@@ -179,9 +179,9 @@ class Dads(GatedTerm):
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
-        counted = np.arange(episodes.reward.shape[1]) < episodes.length[:, None]
-        rewards = self.reward(weights, steps, self.steady_feed(len(counted))).numpy()
-        return {"dads/reward_heldout": float(rewards[counted].mean())}
+        feed = self.steady_feed(len(episodes.length))
+        rewards = self.reward(weights, steps, feed).numpy()
+        return {"dads/reward_heldout": float(rewards[episodes.step_mask].mean())}
 
     def shared(self) -> dict[str, np.ndarray]:
         flat = np.concatenate([np.ravel(part) for part in self._moments])

@@ -259,7 +259,7 @@ class Incremental(RewardTerm):
 
     def _rows(self, episodes: Episodes) -> Rows:
         """Returns descriptor and time of every step; times are 0 without such an extra."""
-        steps = np.arange(episodes.action.shape[1]) < episodes.length[:, None]
+        steps = episodes.step_mask
         values = self._seen.along(episodes)
         after = values[:, 1:]
         if self._config.descriptor == "velocity":

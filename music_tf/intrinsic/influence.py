@@ -112,7 +112,7 @@ class Influence(PaidTerm):
         steps = all_transitions(episodes)
         actions = self.steady_feed(len(episodes.length))["actions"]
         found = self._influence(weights, tf.constant(steps.observation), actions).numpy()
-        taken = np.arange(found.shape[1]) < episodes.length[:, None]
+        taken = episodes.step_mask
         moving = np.abs(self._change(steps)).max(axis=-1) > _MOVING * self._config.change_scale
         parts = {
             "influence/heldout": taken,

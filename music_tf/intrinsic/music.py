@@ -164,10 +164,9 @@ class Music(PaidTerm):
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
         raw = self.reward(weights, steps, self.steady_feed(len(length)))
         paid = self.mixing(raw, tf.constant(1.0)).numpy()
-        counted = np.arange(paid.shape[1]) < length[:, None]
         return {
             "music/bound_heldout": float(self._bound(weights, tensors)[0]),
-            "music/paid_heldout": float(paid[counted].mean()),
+            "music/paid_heldout": float(paid[episodes.step_mask].mean()),
         }
 
     def _bound(self, weights: Weights, feed: Feed) -> tf.Tensor:

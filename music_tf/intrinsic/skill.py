@@ -178,7 +178,7 @@ class Skill(GatedTerm):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
-        counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
+        counted = episodes.step_mask
         likelihood = self._likelihood(outputs, steps.skill).numpy()
         found = {"skill/log_likelihood_heldout": float(likelihood[counted].mean())}
         if not self._density:
@@ -192,7 +192,7 @@ class Skill(GatedTerm):
         """Returns the log-likelihood of each step's skill, and the task return of each skill."""
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
-        counted = np.arange(steps.reward.shape[1]) < episodes.length[:, None]
+        counted = episodes.step_mask
         likelihood = self._likelihood(outputs, steps.skill).numpy()
         found = {"skill/log_likelihood_heldout/steps": likelihood[counted]}
         if self._density:

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from music_tf.envs.registry import EnvironmentInfo, Support
-from music_tf.types import Array, BoolArray, IntArray, Metrics
+from music_tf.types import Array, BoolArray, IntArray, Metrics, kept_steps
 
 MOVED = 0.05
 """Smallest displacement of an object that counts as moved."""
@@ -264,7 +264,7 @@ def _places(observation: Array, indices: tuple[int, ...]) -> Array:
 
 
 def _valid_states(place: Array, length: IntArray) -> BoolArray:
-    return np.arange(place.shape[1]) <= length[:, None]
+    return kept_steps(length + 1, place.shape[1])
 
 
 def _above(place: Array, support: Support) -> BoolArray:

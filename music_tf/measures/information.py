@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.types import Array, BoolArray, IntArray
+from music_tf.types import Array, IntArray, kept_steps
 
 NEIGHBOURS = 3
 """Number k of the neighbour that sets the scale at each sample."""
@@ -112,7 +112,7 @@ def paired_information(
     """
     if len(length) < 2:  # noqa: PLR2004
         raise ValueError(f"expected at least two episodes, got {len(length)}")
-    valid: BoolArray = np.arange(x.shape[1]) < length[:, None]
+    valid = kept_steps(length, x.shape[1])
     episode, step = np.nonzero(valid)
     chosen = generator.permutation(len(episode))[:samples]
     episode, step = episode[chosen], step[chosen]

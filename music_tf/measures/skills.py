@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.types import Array, BoolArray, IntArray, Metrics
+from music_tf.types import Array, IntArray, Metrics, kept_steps
 
 Numbers = npt.NDArray[np.float64]
 _TOGETHER = 2**20
@@ -65,11 +65,6 @@ def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
         ends.append(places[np.arange(len(places)), steps])
     spreads = end_spreads(np.stack(ends))
     return Separation(hausdorff_distances(paths), spreads, np.concatenate(paths))
-
-
-def kept_steps(length: IntArray, steps: int) -> BoolArray:
-    """Returns a mask of the steps within each episode's length, [E, T]."""
-    return np.arange(steps) < length[:, None]
 
 
 def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) -> Numbers:

@@ -86,7 +86,7 @@ class StepRing:
     ) -> None:
         """Appends episodes or parts of them; the oldest parts are overwritten."""
         del generator, priority
-        states = np.arange(episodes.observation.shape[1]) <= episodes.length[:, None]
+        states = episodes.state_mask
         named = episodes.named()
         rows = {name: named[name] for name in self.of_parts if name in named}
         rows["episode_return"] = episodes.earlier_return + episodes.reward.sum(axis=1)
@@ -161,9 +161,8 @@ class StepRing:
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Returns observations and goals of every step of given episodes."""
         del generator
-        steps = np.arange(episodes.action.shape[1]) < episodes.length[:, None]
         goals = np.repeat(episodes.desired_goal, episodes.length, axis=0)
-        return episodes.observation[:, :-1][steps], goals
+        return episodes.observation[:, :-1][episodes.step_mask], goals
 
     def pick_trajectories(
         self, shape: tuple[int, ...], generator: np.random.Generator

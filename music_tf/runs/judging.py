@@ -23,7 +23,7 @@ from music_tf.measures.behaviour import (
     visited_cells,
 )
 from music_tf.measures.information import paired_information
-from music_tf.measures.skills import kept_steps, separation
+from music_tf.measures.skills import separation
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
@@ -380,5 +380,5 @@ def _descriptor_cells(evaluation: Evaluation, played: Episodes) -> float:
     """Returns the number of cells of side 1 that the descriptor visits."""
     kept = evaluation.counted(played)
     seen = evaluation.seen(kept)
-    visited = seen[kept_steps(kept.length + 1, seen.shape[1])]
+    visited = seen[kept.state_mask]
     return float(len(np.unique(np.floor(visited), axis=0)))

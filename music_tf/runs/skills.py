@@ -13,7 +13,6 @@ from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     diversity_returns,
     end_distances,
-    kept_steps,
     named_shares,
     separation,
 )
@@ -64,8 +63,7 @@ def follow(loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = No
     diversity, named, mean = _diversity(loaded, kept, likelihood), None, None
     if likelihood is not None:
         named = named_shares(likelihood, kept.length).astype(np.float32)
-        steps = kept_steps(kept.length, likelihood.shape[1])
-        mean = float(likelihood[..., skill][steps].mean())
+        mean = float(likelihood[..., skill][kept.step_mask].mean())
     return Followed(skill, kept.length, kept.reward.sum(axis=1), seen, diversity, named, mean)
 
 
@@ -101,7 +99,7 @@ def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
     arrays = {
         "skill/return": kept.reward.sum(axis=1),
         "skill/descriptor": np.swapaxes(seen[:, 1:], 0, 1),
-        "skill/kept": kept_steps(kept.length, kept.reward.shape[1]).T,
+        "skill/kept": kept.step_mask.T,
     }
     diversity = _diversity(loaded, kept, likelihood)
     return arrays if diversity is None else arrays | {"skill/diversity_return": diversity}
@@ -115,8 +113,7 @@ def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> A
         acted = kept.skill.argmax(axis=-1)
         paid = diversity_returns(likelihood, acted, kept.length).astype(np.float32)
     elif terms and loaded.learned:
-        steps = kept_steps(kept.length, kept.reward.shape[1])
-        paid = np.where(steps, loaded.networks.raw(terms[0], kept), 0.0).sum(axis=1)
+        paid = np.where(kept.step_mask, loaded.networks.raw(terms[0], kept), 0.0).sum(axis=1)
     else:
         return None
     return paid

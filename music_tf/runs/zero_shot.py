@@ -199,7 +199,7 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
     paid = envs.goal_reward(
         played.achieved_goal.reshape(-1, width), goals.reshape(-1, width), extras
     ).reshape(count, states)
-    kept = np.arange(states) <= played.length[:, None]
+    kept = played.state_mask
     if not np.isin(paid[kept], np.array(envs.info.reward_bounds, np.float32)).all():
         raise UsageError(_two_values(envs.spec.env_id))
     reached: BoolArray = (paid >= highest) & kept

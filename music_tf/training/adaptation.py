@@ -275,6 +275,5 @@ def _context_returns(played: Episodes, reward: str) -> Array:
     """Returns the sum over each episode [E] of the reward that contexts hold."""
     paid: Array = played.reward
     if reward:
-        taken = np.arange(1, paid.shape[1] + 1) <= played.length[:, None]  # [E, T]
-        paid = np.where(taken, played.extras[reward][:, 1:, 0], 0.0)
+        paid = np.where(played.step_mask, played.extras[reward][:, 1:, 0], 0.0)
     return np.asarray(paid.sum(axis=1), np.float32)

@@ -8,10 +8,10 @@ from music_tf.measures.skills import (
     end_distances,
     end_spreads,
     hausdorff_distances,
-    kept_steps,
     named_shares,
     separation,
 )
+from music_tf.types import kept_steps
 
 LOGITS = np.array([2.0, 0.0, -1.0])
 LOG_Q = LOGITS - np.log(np.exp(LOGITS).sum())
