@@ -121,18 +121,3 @@ def _library() -> Any:
     import tensorflow_probability  # noqa: PLC0415
 
     return tensorflow_probability
-
-
-def tanh_gaussian(mean: tf.Tensor, log_deviation: tf.Tensor) -> Any:
-    """Returns the tanh-Gaussian as a `tfp.distributions.Distribution`.
-
-    It gives quantiles and densities at given actions, and is the reference in tests of
-    `sample_tanh_gaussian`.
-
-    Args:
-        mean: Before squashing, shape [..., A].
-        log_deviation: Before squashing, shape [..., A].
-    """
-    library = _library()
-    normal = library.distributions.MultivariateNormalDiag(mean, tf.exp(log_deviation))
-    return library.distributions.TransformedDistribution(normal, library.bijectors.Tanh())

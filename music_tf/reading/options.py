@@ -46,11 +46,6 @@ Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 _LONGEST_HINT = 240
 """Characters of the description of an option in an error about its value."""
-_RENAMED = {
-    "music.agent": "world.agent",
-    "music.surrounding": "world.surrounding",
-    "skill.components": "world.descriptor",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,9 +177,7 @@ def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
     inside = [option for option in options if name and option.endswith(f".{name}")]
     found = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
     cure = "--help lists the valid ones"
-    if name in _RENAMED:
-        cure = f"it is called {show_option(_RENAMED[name])} now"
-    elif found:
+    if found:
         cure = f"did you mean {' or '.join(map(show_option, found))}?"
     return UsageError(f"unknown option {written[:80]!r}\n{cure}")
 

@@ -6,7 +6,6 @@ module must be typed again, or allowed with --allow-import.
 """
 
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -262,9 +261,6 @@ def config_from_json(
         if key not in data:
             raise UsageError(f"{key}: missing")
     config: Config = reader.settings(Config, data)
-    if config.env.skills:  # an entry of older versions
-        extras = tuple(word for word in config.world.extras if word != "discount")
-        config = dataclasses.replace(config, world=dataclasses.replace(config.world, extras=extras))
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
         raise ModuleNotAllowed(
             f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"

@@ -19,7 +19,7 @@ from music_tf.config import terms as own_terms
 from music_tf.config import world
 from music_tf.config.agents import AgentConfig
 from music_tf.config.names import suggestion
-from music_tf.config.settings import Config, Source
+from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 from music_tf.hints import choices_of, hints_of
@@ -65,11 +65,6 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
     if not isinstance(config, Config):
         raise UsageError(f"{name}: expected a recipe that returns a Config, got {config!r:.80}")
     return config
-
-
-def source(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Source | None:
-    """Returns the earlier run that a recipe has to start from, if there is one."""
-    return resolve(name, preset, env_id).start
 
 
 def terms(recipe: str = "") -> dict[str, type[TermConfig]]:

@@ -190,7 +190,7 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
     """
     envs = evaluation.envs
     highest = envs.info.reward_bounds[1]
-    if envs.goal_reward is None or not np.isfinite(envs.info.reward_bounds).all():
+    if not np.isfinite(envs.info.reward_bounds).all():
         raise UsageError(_two_values(envs.spec.env_id))
     count, states = played.achieved_goal.shape[:2]
     goals = np.repeat(played.desired_goal[:, None], states, axis=1)

@@ -116,7 +116,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         raw = read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
         content = parse_json(raw)["content"]
-        version = content.get("format", content.get("format_version"))
+        version = content.get("format")
         if version != FORMAT:
             raise ValueError(f"written in format {version!r}, this music_tf reads {FORMAT}")
         if seal(content) != raw:

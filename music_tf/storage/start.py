@@ -51,8 +51,6 @@ _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many 
 _LONGEST = 300
 _MOST_PARTS = 12
 _FIRST = "hidden_0/"
-_UNSAID = {"constraint": "dual"}
-"""Facts about the inputs of a reward network that older checkpoints do not record."""
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "condition", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
 
@@ -315,8 +313,6 @@ def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -
     if part not in inputs or not isinstance(said, dict) or part not in said:
         return
     expected, found = inputs[part], said[part]
-    if isinstance(found, dict):
-        found = {name: _UNSAID[name] for name in _UNSAID if name in expected} | found
     if found != expected:
         raise UsageError(
             f"--parts {part}: has other inputs than here\n"

@@ -602,10 +602,10 @@ def _named(loaded: LoadedRun, shot: Shot) -> str:
     if shot.skill is None:
         return ""
     if config.agent.inference is not None:
-        return f"task {(shot.skill or 0) + 1}   "  # as --episode counts them
+        return f"task {shot.skill + 1}   "  # as --episode counts them
     if not config.acting_skills or config.condition_size < 2:  # noqa: PLR2004
         return ""
-    world, skill = loaded.evaluation.world, shot.skill or 0
+    world, skill = loaded.evaluation.world, shot.skill
     stage = world if isinstance(world, int) else world[skill]
     return f"skill {skill} in stage {stage}   " if config.env.stages else f"skill {skill}   "
 

@@ -618,10 +618,7 @@ class Trainer:
             ValueError: A name is missing, unknown, or does not fit; the text names it.
         """
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
-        counted: Any = meta.get("counters")
-        if isinstance(counted, Mapping):
-            counted = {"episodes_cut": 0, **counted}  # earlier versions did not count them
-        counters = take_over(Counters(), counted, "counters")
+        counters = take_over(Counters(), meta.get("counters"), "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
         if self.sequence is not None:
             shared = of_more(shared, self.config.skills)

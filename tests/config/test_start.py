@@ -11,7 +11,7 @@ from tests.kit.cases import cases
 
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
-NEEDY = [name for name in recipes.names() if recipes.source(name)]
+NEEDY = [name for name in recipes.names() if recipes.resolve(name).start]
 TRANSFER = Start("run", ("statistics",), None, "FetchPickAndPlace-v4")
 
 
@@ -26,7 +26,7 @@ def refusal(*arguments):
 @pytest.mark.parametrize("preset", recipes.PRESETS)
 def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset):
     text = refusal(recipe, "--preset", preset, "--env-id", "FetchSlide-v4")
-    needed = recipes.source(recipe, preset, "FetchSlide-v4")
+    needed = recipes.resolve(recipe, preset, "FetchSlide-v4").start
     first, then = (line.split("music-tf ")[1].split() for line in text.splitlines()[1:3])
     assert set(needed.parts) <= set(parts_of(recipes.terms().values()))
     assert f"--parts {','.join(needed.parts)}" in text

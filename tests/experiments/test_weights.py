@@ -24,7 +24,7 @@ ORIGINS = {
     "push_sac": ("sac_music", "FetchPush-v4", 200),
 }
 WHOLE = ["actor", "critic", "targets", "normalizer"]
-STARTED = [name for name in recipes.names() if recipes.source(name)]
+STARTED = [name for name in recipes.names() if recipes.resolve(name).start]
 OF_STATISTICS = [name for name in STARTED if "_prioritized" in name or "_reward" in name]
 
 

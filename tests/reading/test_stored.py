@@ -155,13 +155,6 @@ def test_a_recipe_of_the_started_program_or_with_settings_of_another_agent_is_re
         config_from_json(stored("sac"), "ddpg")
 
 
-def test_a_controller_of_an_older_version_asks_for_its_discount_no_more():
-    config = with_fields(recipes.resolve("skills_controller"), {"env.skills": "a/run"})
-    data = config_to_json(config)
-    data["world"]["extras"] = ["discount", "cost"]
-    assert config_from_json(data, "skills_controller")[0].world.extras == ("cost",)
-
-
 def test_unusual_values_come_back_too():
     values = {
         "max_minutes": 1.5,

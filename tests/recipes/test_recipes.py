@@ -157,7 +157,7 @@ def test_the_paper_preset_has_the_published_settings(name, published):
 @PRESETS
 @pytest.mark.parametrize("name", [*FINE_TUNED, "sac_music_diayn"])
 def test_recipes_that_follow_on_others_have_their_networks(name, preset):
-    source = recipes.source(name, preset)
+    source = recipes.resolve(name, preset).start
     assert source.parts[:3] == POLICY
     assert ("normalizer" in source.parts) == (preset == "laptop")
     before = recipes.resolve(source.recipe, source.preset or preset)
@@ -173,7 +173,7 @@ def test_recipes_that_follow_on_others_have_their_networks(name, preset):
 @pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_finetune_skill"])
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "music_tf/UnitBox-v0"])
 def test_without_goals_fine_tuning_differs_from_skills_by_the_reward_alone(name, preset, env_id):
-    source = recipes.source(name, preset, env_id)
+    source = recipes.resolve(name, preset, env_id).start
     before, after = (recipes.resolve(one, preset, env_id) for one in (source.recipe, name))
     assert ("normalizer" in source.parts) == before.normalizer.running == (preset == "laptop")
     assert source.same_skills
@@ -258,7 +258,7 @@ def test_a_variant_is_its_baseline_with_what_music_gives(name, preset, env_id):
             assert schedule_value(config.agent.entropy_weight, 10) == entropy
             fields = {"agent": base.agent}
     assert dataclasses.replace(config, **fields) == base
-    assert recipes.source(name, preset).recipe == f"{learner}_music"
+    assert recipes.resolve(name, preset).start.recipe == f"{learner}_music"
 
 
 @PRESETS
@@ -274,7 +274,7 @@ def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
     assert schedule_value(frozen.weight, 10) == (0.0 if by_priority else paid)
     assert config.replay.priority == ("music" if by_priority else "uniform")
     assert dataclasses.replace(frozen, train=True, weight=music.weight) == music
-    assert recipes.source(name, preset).parts == ("statistics",)
+    assert recipes.resolve(name, preset).start.parts == ("statistics",)
     slide = recipes.resolve(name, preset, SLIDE).rewards["music"].weight
     assert schedule_value(slide, 10) == (0.0 if by_priority else 0.5 * paid)
 
@@ -293,7 +293,7 @@ def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
     ("sac_music_finetune_her", "laptop", SLIDE, ("actor", "normalizer"), None),
 )
 def test_fine_tuning_starts_from_the_published_policy(name, preset, env_id, parts, epochs):
-    source = recipes.source(name, preset, env_id)
+    source = recipes.resolve(name, preset, env_id).start
     assert (source.parts, source.epochs) == (parts, epochs)
 
 

@@ -86,15 +86,6 @@ def test_an_epoch_takes_the_updates_and_steps_it_says(trained):
         assert [row[f"time/{name}"] for row in metrics] == values
 
 
-def test_a_checkpoint_that_counts_no_episodes_cut_goes_on(trained):
-    _, (_, second), (arrays, meta, rows) = trained["her"]
-    meta = {**meta, "counters": {**meta["counters"]}}
-    del meta["counters"]["episodes_cut"]
-    resumed = restored(ALL["her"], (arrays, meta, rows))
-    assert resumed.counters.episodes_cut == 0
-    assert without_times(resumed.run_epoch(go_on)) == without_times(second)
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_metrics_are_finite_foreseen_and_the_same_every_epoch(trained, name):
     trainer, metrics, _ = trained[name]

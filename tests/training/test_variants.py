@@ -23,7 +23,7 @@ OF_TERMS = {
     "music": ("--music.hidden-size", "16", "--music.trajectories", "8"),
     "skill": ("--skill.hidden-sizes", "8"),
 }
-STARTED = [name for name in recipes.names() if recipes.source(name)]
+STARTED = [name for name in recipes.names() if recipes.resolve(name).start]
 CONTROLS = {
     "ddpg_music_frozen": "music",
     "ddpg_joint_motion": "joint_motion",
@@ -53,7 +53,7 @@ def train(path, recipe, *words):
 def sources(tmp_path_factory):  # a run and its weights for each recipe that others start from
     folder = tmp_path_factory.mktemp("sources")
     found = {}
-    for recipe in {recipes.source(name).recipe for name in STARTED}:
+    for recipe in {recipes.resolve(name).start.recipe for name in STARTED}:
         found[recipe] = (folder / recipe, train(folder / recipe, recipe))
     return found
 
@@ -66,7 +66,7 @@ def moved(before, after, part):
 
 @pytest.mark.parametrize("recipe", STARTED)
 def test_a_recipe_learns_from_where_another_run_ended(recipe, sources, tmp_path):
-    needed = recipes.source(recipe)
+    needed = recipes.resolve(recipe).start
     source, before = sources[needed.recipe]
     after = train(tmp_path / "run", recipe, "--init-from", str(source))
     summary = json.loads((tmp_path / "run/summary.json").read_text())
