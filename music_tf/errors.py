@@ -1,5 +1,6 @@
-"""Exceptions that end a run, each with the exit code of the process."""
+"""Exceptions that end a run, each with the exit code of the process, and results of checks."""
 
+import dataclasses
 from collections.abc import Mapping
 
 EXIT_DONE = 0
@@ -74,3 +75,35 @@ class Stopped(MusicError):
     """The run was asked to stop, has saved, and can be resumed."""
 
     exit_code = EXIT_STOPPED
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Result of one check, of the installation or of an environment."""
+
+    detail: str
+    """What was found."""
+    cure: str = ""
+    """What to do; empty without a fault."""
+    cause: str = ""
+    """Cause of a fault, unless `detail` has it."""
+    warning: bool = False
+    """Whether training works anyway, with a warning."""
+    name: str = ""
+    """Name of the check where its result is shown."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.cure or self.warning
+
+    @property
+    def state(self) -> str:
+        """Returns `ok`, `warn` or `FAIL`."""
+        return "FAIL" if not self.ok else "warn" if self.cure else "ok"
+
+    def __str__(self) -> str:
+        """Returns a line, and one each for cause and cure of a fault."""
+        lines = [f"{self.state:<4}  {self.name:<14} {self.detail}"]
+        lines += [f"      cause: {self.cause}"] if self.cause else []
+        lines += [f"      cure:  {self.cure}"] if self.cure else []
+        return "\n".join(lines)

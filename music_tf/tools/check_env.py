@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,19 +26,13 @@ from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
 from music_tf.envs.member import BadObservation, number, told
 from music_tf.envs.registry import described
 from music_tf.envs.repeating import first_difference
-from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
-from music_tf.tools.doctor import Finding
+from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
-from music_tf.training import rehearsal
-from music_tf.training.rehearsal import LONGEST, Rehearsal
+from music_tf.training.rehearsal import LONGEST, MANY_AT_ONCE, STAY, Rehearsal
 
 _TOLERANCE = 1e-6
 _CORNERS: Sequence[Sequence[float]] = ((-1.0,), (1.0,), (-1.0, 1.0))
 """Corners of the action space: all low, all high, and alternating."""
-
-Verdict: TypeAlias = tuple[str, str] | rehearsal.Verdict
-"""What was found, and the cure, empty without a fault. A rehearsal's verdict also says whether a
-warning is enough."""
 
 
 class Played(NamedTuple):
@@ -91,17 +85,17 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
         keys = ", ".join(GOAL_KEYS)
         if more := dropped(environment):
             keys += f"; not learned from: {few(more)}"
-    bounded = Finding("actions", f"{space}")
+    bounded = Finding(f"{space}", name="actions")
     try:
         action_bounds(env_id, environment)
     except MusicError as error:
         cure = "use a Box of one axis with finite bounds, such as -1 and 1"
-        bounded = Finding("actions", str(error), cure=cure)
+        bounded = Finding(str(error), cure, name="actions")
     cure = "register it with max_episode_steps, or give --env.max-episode-steps"
-    long = Finding("episode length", "not registered", cure=cure)
+    long = Finding("not registered", cure, name="episode length")
     if spec and spec.max_episode_steps:
-        long = Finding("episode length", f"{spec.max_episode_steps} steps")
-    findings = [Finding("goal keys", keys), bounded, long]
+        long = Finding(f"{spec.max_episode_steps} steps", name="episode length")
+    findings = [Finding(keys, name="goal keys"), bounded, long]
     if all(finding.ok for finding in findings):
         with contextlib.ExitStack() as stack:
             stage = functools.cache(lambda: stack.enter_context(Rehearsal(env_id, settings)))
@@ -131,22 +125,22 @@ def _played(
                 break
     except FROM_USERS as error:
         cure = "let reset(seed=...) and step(action) run"
-        return [Finding("episode", told(error), cure=cure)]
+        return [Finding(told(error), cure, name="episode")]
     findings = []
     for name, check in CHECKS.items():
         if not played.has_goals and name not in _WITHOUT_GOALS:
             continue
         try:
-            detail, cure, *rare = check(played)
+            finding = check(played)
         except FROM_USERS as error:
-            detail, cure, rare = told(error), "make this run without an exception", []
-        findings.append(Finding(name, detail, cure=cure, warning=any(rare)))
+            finding = Finding(told(error), "make this run without an exception")
+        findings.append(dataclasses.replace(finding, name=name))
         if name in _BASIC and not findings[-1].ok:
             return findings
     return [*findings, *_columns(played)]
 
 
-def observations(played: Played) -> Verdict:
+def observations(played: Played) -> Finding:
     """Checks that observations have the declared shapes and types and are finite."""
     space = played.environment.observation_space
     for key in GOAL_KEYS if played.has_goals else ("observation",):
@@ -155,30 +149,32 @@ def observations(played: Played) -> Verdict:
             value = np.asarray(observation[key] if played.has_goals else observation)
             where = f"{key} at step {step}"
             if value.shape != shape:
-                return f"{where} has shape {value.shape}", f"return the declared shape {shape}"
+                cure = f"return the declared shape {shape}"
+                return Finding(f"{where} has shape {value.shape}", cure)
             if not np.issubdtype(value.dtype, np.floating):
                 cure = "return floating point numbers"
-                return rehearsal.Verdict(f"{where} is {value.dtype}", cure, rare=True)
+                return Finding(f"{where} is {value.dtype}", cure, warning=True)
             if not np.isfinite(value).all():
-                return f"{where} is not finite", "return finite numbers"
-    return f"finite, of the declared shapes, {len(played.rewards)} steps", ""
+                return Finding(f"{where} is not finite", "return finite numbers")
+    return Finding(f"finite, of the declared shapes, {len(played.rewards)} steps")
 
 
-def rewards(played: Played) -> Verdict:
+def rewards(played: Played) -> Finding:
     """Checks that rewards are finite numbers, and that `info` comes with them."""
     for step, (found, info) in enumerate(zip(played.rewards, played.infos, strict=True), start=1):
         if not isinstance(info, Mapping):
-            return f"step {step}: info: expected a dict, got {info!r:.80}", "return a dict as info"
+            given = f"step {step}: info: expected a dict, got {info!r:.80}"
+            return Finding(given, "return a dict as info")
         try:
             usable = np.isfinite(number("reward", found))
         except BadObservation as error:
-            return f"step {step}: {error}", "return a number as the reward of a step"
+            return Finding(f"step {step}: {error}", "return a number as the reward of a step")
         if not usable:
-            return f"step {step}: {found}", "return finite rewards"
-    return "finite", ""
+            return Finding(f"step {step}: {found}", "return finite rewards")
+    return Finding("finite")
 
 
-def fresh_arrays(played: Played) -> Verdict:
+def fresh_arrays(played: Played) -> Finding:
     """Checks that a returned observation does not change later."""
     pairs = zip(played.returned, played.observations, strict=True)
     for step, (returned, copied) in enumerate(pairs):
@@ -187,67 +183,69 @@ def fresh_arrays(played: Played) -> Verdict:
             now, then = (one if key is None else one[key] for one in (returned, copied))
             if not np.array_equal(now, then, equal_nan=True):
                 found = f"{key or 'observation'} of step {step} changed when later steps were taken"
-                return found, "return copies; training makes its own, but other programs may not"
-    return "arrays once returned do not change", ""
+                cure = "return copies; training makes its own, but other programs may not"
+                return Finding(found, cure)
+    return Finding("arrays once returned do not change")
 
 
-def constant_goal(played: Played) -> Verdict:
+def constant_goal(played: Played) -> Finding:
     """Checks that the goal stays the same within the episode."""
     goals = np.stack([observation["desired_goal"] for observation in played.observations])
     changed = (goals != goals[0]).any(axis=1)
     if changed.any():
-        return f"it changes at step {int(np.argmax(changed))}", "draw goals in reset only"
-    return "the desired goal stays within an episode", ""
+        return Finding(f"it changes at step {int(np.argmax(changed))}", STAY)
+    return Finding("the desired goal stays within an episode")
 
 
-def goal_met(played: Played) -> Verdict:
+def goal_met(played: Played) -> Finding:
     """Checks that a reached goal stays in place, and whether the episode ends there."""
     found = _rehearsed(played, Rehearsal.goal_met)
-    return found if found[1] else (f"{found[0]}; {_rehearsed(played, Rehearsal.ends)[0]}", "")
+    if found.cure:
+        return found
+    return Finding(f"{found.detail}; {_rehearsed(played, Rehearsal.ends).detail}")
 
 
-def _rehearsed(played: Played, look_at: Callable[[Rehearsal], rehearsal.Verdict]) -> Verdict:
-    """Returns the verdict of a rehearsal."""
+def _rehearsed(played: Played, look_at: Callable[[Rehearsal], Finding]) -> Finding:
+    """Returns a finding of a rehearsal."""
     stage = played.rehearsal()
     try:
         return look_at(stage)
     except EnvironmentFault as fault:  # another check reports it
-        return " ".join(f"cannot tell: {fault}".splitlines()), ""
+        return Finding(" ".join(f"cannot tell: {fault}".splitlines()))
 
 
-def batched_reward(played: Played) -> Verdict:
+def batched_reward(played: Played) -> Finding:
     """Compares the rewards of many pairs of goals at once with those of single pairs."""
     if not described(played.env_id, World(), played.environment).batched_reward:
-        return "known to be wrong here, goals are rewarded one by one", ""
+        return Finding("known to be wrong here, goals are rewarded one by one")
     asked, _ = asked_of_info(played.environment, played.infos[-1])
     if asked:
-        return f"it reads {few(asked)} of info, so goals are rewarded one by one", ""
+        return Finding(f"it reads {few(asked)} of info, so goals are rewarded one by one")
     achieved, desired = played.goals()
     desired = np.concatenate([desired, achieved[::-1]])
     achieved = np.concatenate([achieved, achieved])
     pairs = zip(achieved, desired, strict=True)
     single = np.array([played.reward_of(*pair, {}) for pair in pairs])
     many = np.asarray(played.environment.unwrapped.compute_reward(achieved, desired, {}))
-    cure = "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1"
     if many.shape != single.shape:
-        return f"{len(single)} goals gave shape {many.shape}", cure
+        return Finding(f"{len(single)} goals gave shape {many.shape}", MANY_AT_ONCE)
     wrong = int(np.sum(~(np.abs(many - single) <= _TOLERANCE)))
     if wrong:
-        return f"{wrong} of {len(single)} rewards differ from single ones", cure
-    return f"{len(single)} goals at once give the rewards of single ones", ""
+        return Finding(f"{wrong} of {len(single)} rewards differ from single ones", MANY_AT_ONCE)
+    return Finding(f"{len(single)} goals at once give the rewards of single ones")
 
 
-def success(played: Played) -> Verdict:
+def success(played: Played) -> Finding:
     """Checks that `info` reports success, which evaluations count."""
     if all("is_success" in info or "success" in info for info in played.infos):
-        return "info tells it", ""
-    return (
+        return Finding("info tells it")
+    return Finding(
         "info has no is_success, so the success rate is always 0",
         'return {"is_success": ...} as info of each step',
     )
 
 
-def corners(played: Played) -> Verdict:
+def corners(played: Played) -> Finding:
     """Takes steps at the bounds of actions."""
     with _hushed(played.env_id, played.settings) as envs:
         for ends in _CORNERS:
@@ -256,20 +254,23 @@ def corners(played: Played) -> Verdict:
             fault = envs.step(action, [0]).faults[0]
             if fault is not None:
                 cure = "take every action of the action space, its bounds included"
-                return f"at {in_space(played.environment.action_space, action[0])}: {fault}", cure
-    return "actions at their bounds are accepted", ""
+                where = in_space(played.environment.action_space, action[0])
+                return Finding(f"at {where}: {fault}", cure)
+    return Finding("actions at their bounds are accepted")
 
 
-def reset(played: Played) -> Verdict:
+def reset(played: Played) -> Finding:
     """Checks that a seed repeats its episode, else whether it does in a new environment."""
     step = _differs(played.env_id, played.settings)
     if step is None:
-        return "the same seed gives the same episode, bit for bit", ""
+        return Finding("the same seed gives the same episode, bit for bit")
     detail = f"with the same seed, episodes differ from step {step} on"
     anew = dataclasses.replace(played.settings, remake=True)
     if _differs(played.env_id, anew) is None:
-        return detail, "--env.remake True makes a new one for each episode, which repeats itself"
-    return detail, "restore everything in reset(seed=...), and draw only from self.np_random"
+        cure = "--env.remake True makes a new one for each episode, which repeats itself"
+        return Finding(detail, cure)
+    cure = "restore everything in reset(seed=...), and draw only from self.np_random"
+    return Finding(detail, cure)
 
 
 def _differs(env_id: str, settings: EnvConfig) -> int | None:
@@ -286,14 +287,14 @@ def _hushed(env_id: str, settings: EnvConfig) -> Iterator[LockstepEnvs]:
         yield envs
 
 
-def settable_goal(played: Played) -> Verdict:
+def settable_goal(played: Played) -> Finding:
     """Checks whether the goal of an episode can be set."""
     if hasattr(played.environment.unwrapped, "goal"):
-        return "the attribute `goal` replaces the goal", ""
-    return "no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed", ""
+        return Finding("the attribute `goal` replaces the goal")
+    return Finding("no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed")
 
 
-def inputs(played: Played) -> Verdict:
+def inputs(played: Played) -> Finding:
     """Checks whether `normalizer.input_clip` cuts off observations."""
     return _rehearsed(played, lambda stage: stage.inputs(NormalizerConfig.input_clip))
 
@@ -305,7 +306,7 @@ def _columns(played: Played) -> list[Finding]:
             found = look(envs)
     except FROM_USERS as error:
         cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
-        return [Finding("columns", told(error), cure=cure)]
+        return [Finding(told(error), cure, name="columns")]
     cure = "let every step run with any action in its bounds" if found.fault else ""
     if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"
@@ -313,10 +314,10 @@ def _columns(played: Played) -> list[Finding]:
     pays, known = _pays(played, info.reward_bounds) if played.has_goals else (None, True)
     task = CheckedEnv(played.env_id, played.settings, info, length, pays, known)
     findings = [
-        Finding("columns", columns_text(found), cure=cure),
-        Finding("world", world_text(found, info)),
+        Finding(columns_text(found), cure, name="columns"),
+        Finding(world_text(found, info), name="world"),
     ]
-    return findings if cure else [*findings, Finding("next", next_lines(task, found))]
+    return findings if cure else [*findings, Finding(next_lines(task, found), name="next")]
 
 
 def _pays(played: Played, bounds: tuple[float, float]) -> tuple[str, bool]:
@@ -331,7 +332,7 @@ def _pays(played: Played, bounds: tuple[float, float]) -> tuple[str, bool]:
     return f"rewards seen from {min(numbers):.3g} to {max(numbers):.3g}", False
 
 
-CHECKS: Mapping[str, Callable[[Played], Verdict]] = {
+CHECKS: Mapping[str, Callable[[Played], Finding]] = {
     "observations": observations,
     "rewards": rewards,
     "fresh arrays": fresh_arrays,

@@ -6,7 +6,6 @@ of music_tf's own metadata.
 """
 
 import contextlib
-import dataclasses
 import importlib
 import importlib.metadata
 import os
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, Finding, UsageError
 from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
 from music_tf.process.machine import available_cores, available_memory
 from music_tf.process.mpirun import (
@@ -114,37 +113,6 @@ _MPI_FAULTS = {
 """Cause and cure by words in the output of the test job."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """Result of one check, of the installation or of an environment."""
-
-    name: str
-    detail: str
-    """What was found."""
-    cause: str = ""
-    """Cause of a fault, unless `detail` has it."""
-    cure: str = ""
-    """What to do; empty without a fault."""
-    warning: bool = False
-    """Whether training works anyway, with a warning."""
-
-    @property
-    def ok(self) -> bool:
-        return not self.cure or self.warning
-
-    @property
-    def state(self) -> str:
-        """Returns `ok`, `warn` or `FAIL`."""
-        return "FAIL" if not self.ok else "warn" if self.cure else "ok"
-
-    def __str__(self) -> str:
-        """Returns a line, and one each for cause and cure of a fault."""
-        lines = [f"{self.state:<4}  {self.name:<14} {self.detail}"]
-        lines += [f"      cause: {self.cause}"] if self.cause else []
-        lines += [f"      cure:  {self.cure}"] if self.cure else []
-        return "\n".join(lines)
-
-
 def show(findings: Iterable[Finding]) -> int:
     """Prints findings as they come and returns the exit code: 0, or 3 after a fault."""
     all_well = True
@@ -213,17 +181,17 @@ def unmet(names: Iterable[str] | None = None) -> dict[str, str]:
 
 def check_python() -> Finding:
     """Checks the version of Python."""
-    version = platform.python_version()
+    name, version = "python", platform.python_version()
     facts = f"{version} at {sys.executable}"
     try:
         allowed = requirements()["python"].specifier
     except ImportError as error:
-        return Finding("python", f"{facts} (its range is not known: {error})")
+        return Finding(f"{facts} (its range is not known: {error})", name=name)
     if allowed.contains(version, prereleases=True):
-        return Finding("python", facts)
+        return Finding(facts, name=name)
     lowest = min(one.version for one in allowed if one.operator == ">=")
     cause = f"expected Python {allowed}, got {version}"
-    return Finding("python", facts, cause, f"make install PYTHON=python{lowest}")
+    return Finding(facts, f"make install PYTHON=python{lowest}", cause, name=name)
 
 
 def check_packages() -> Finding:
@@ -233,14 +201,15 @@ def check_packages() -> Finding:
         wrong = unmet()
     except importlib.metadata.PackageNotFoundError:
         cause = "music_tf is not installed, so nothing says what it needs"
-        return Finding(name, "no record", cause, f"{PIP_INSTALL} --no-deps --editable .")
+        cure = f"{PIP_INSTALL} --no-deps --editable ."
+        return Finding("no record", cure, cause, name=name)
     except ImportError as error:
-        return Finding(name, "not compared", str(error), f"{PIP_INSTALL} packaging")
+        return Finding("not compared", f"{PIP_INSTALL} packaging", str(error), name=name)
     if not wrong:
-        return Finding(name, f"{len(requirements()) - 1} versions in range")
+        return Finding(f"{len(requirements()) - 1} versions in range", name=name)
     found = ", ".join(f"{package} {installed(package) or 'is missing'}" for package in wrong)
     cure = f"{PIP_INSTALL} " + " ".join(f"'{need}'" for need in wrong.values())
-    return Finding(name, found, f"expected {', '.join(wrong.values())}", cure)
+    return Finding(found, cure, f"expected {', '.join(wrong.values())}", name=name)
 
 
 def check_machine() -> Finding:
@@ -256,7 +225,8 @@ def check_machine() -> Finding:
         cause = f"a run writes up to 1 GB, {disk:.1f} GB are free in {runs}"
         cure = "free some space, or point MUSIC_TF_RUNS to another disk"
     facts = f"{available_cores()} cores, {memory:.1f} GB memory free"
-    return Finding("machine", f"{facts}, {disk:.1f} GB disk free in {runs}", cause, cure)
+    facts = f"{facts}, {disk:.1f} GB disk free in {runs}"
+    return Finding(facts, cure, cause, name="machine")
 
 
 def free_memory() -> float:
@@ -275,8 +245,9 @@ def check_tensorflow() -> Finding:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
     probe = run_python(_COMPUTE, seconds=_PROBE_SECONDS, environment=quiet)
     if probe.ok:
-        return Finding("tensorflow", f"{probe.output.strip()}, loaded in {probe.seconds:.1f} s")
-    return Finding("tensorflow", "does not compute", probe.reason, INSTALL_ALL)
+        found = f"{probe.output.strip()}, loaded in {probe.seconds:.1f} s"
+        return Finding(found, name="tensorflow")
+    return Finding("does not compute", INSTALL_ALL, probe.reason, name="tensorflow")
 
 
 def check_simulator() -> Finding:
@@ -286,23 +257,23 @@ def check_simulator() -> Finding:
     with contextlib.suppress(ImportError):  # the packages' own check says so
         for need in unmet(["mujoco"]).values() if mujoco else ():
             cause = f"mujoco {mujoco} does not work with gymnasium-robotics {robotics}"
-            return Finding(name, facts, cause, f"{PIP_INSTALL} '{need}'")
+            return Finding(facts, f"{PIP_INSTALL} '{need}'", cause, name=name)
     probe = run_python(_STEP, seconds=_PROBE_SECONDS)
     if probe.ok:
-        return Finding(name, f"{facts}, {probe.output.strip()}")
+        return Finding(f"{facts}, {probe.output.strip()}", name=name)
     gl = os.environ.get("MUJOCO_GL", "")
     if gl and ("OpenGL" in probe.errors or "MUJOCO_GL" in probe.errors):
         cause = f"MUJOCO_GL={gl} is set and cannot be loaded, which stops even stepping"
         cure = "unset MUJOCO_GL (training draws nothing; play chooses one)"
-        return Finding(name, facts, cause, cure)
-    return Finding(name, facts, probe.reason, INSTALL_ALL)
+        return Finding(facts, cure, cause, name=name)
+    return Finding(facts, INSTALL_ALL, probe.reason, name=name)
 
 
 def check_mpi() -> Finding:
     """Checks by a job of two ranks whether mpirun and mpi4py use the same MPI library."""
-    mpirun = find_mpirun()
+    name, mpirun = "mpi", find_mpirun()
     if mpirun is None:
-        return Finding("mpi", "one process only", "mpirun was not found", INSTALL_MPI)
+        return Finding("one process only", INSTALL_MPI, "mpirun was not found", name=name)
     library = flavour(ask_version(mpirun, _PROBE_SECONDS).output)
     ranks = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py", "-c", _MEET]
     with own_sessions(os.environ) as sessions:
@@ -316,12 +287,14 @@ def check_mpi() -> Finding:
             f"mpirun and mpi4py belong to different MPI libraries: {RANKS} ranks were started by "
             f"{library}, each sees a world of {size} through {linked}"
         )
-        return Finding("mpi", facts, cause, INSTALL_MPI)
+        return Finding(facts, INSTALL_MPI, cause, name=name)
     if probe.ok and len(worlds) == 1:
-        return Finding("mpi", f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}")
+        facts = f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}"
+        return Finding(facts, name=name)
     said = probe.errors + probe.output
     faults = (fault for mark, fault in _MPI_FAULTS.items() if mark in said)
-    return Finding("mpi", facts, *next(faults, (probe.reason, INSTALL_MPI)))
+    cause, cure = next(faults, (probe.reason, INSTALL_MPI))
+    return Finding(facts, cure, cause, name=name)
 
 
 def check_rendering() -> Finding:
@@ -330,14 +303,14 @@ def check_rendering() -> Finding:
     for backend in candidates():
         probe = probe_backend(backend)
         if probe.ok:
-            return Finding("rendering", f"MUJOCO_GL={backend}")
+            return Finding(f"MUJOCO_GL={backend}", name="rendering")
         failed.append(f"{backend}: {probe.reason[:80]}")
     needs = ", or ".join(f"{packages} ({name})" for name, packages in DEBIAN_PACKAGES.items())
     return Finding(
-        "rendering",
         "no picture without a screen (training does not need one; play does)",
-        f"no OpenGL library loads ({', '.join(failed)})",
         f"apt-get install {needs}",
+        f"no OpenGL library loads ({', '.join(failed)})",
+        name="rendering",
     )
 
 
@@ -346,12 +319,13 @@ def check_tensorboard() -> Finding:
     name, version = "tensorboard", installed("tensorboard")
     if version is None:
         cause = "TensorBoard is not installed; TensorFlow no longer brings it"
-        return Finding(name, "missing", cause, f"{PIP_INSTALL} tensorboard")
+        return Finding("missing", f"{PIP_INSTALL} tensorboard", cause, name=name)
     code = "import tensorboard.main, tensorboard.plugins.scalar.scalars_plugin"
     probe = run_python(code, seconds=_PROBE_SECONDS)
     if probe.ok:
-        return Finding(name, version)
-    return Finding(name, version, probe.reason, f"{PIP_INSTALL} --force-reinstall tensorboard")
+        return Finding(version, name=name)
+    cure = f"{PIP_INSTALL} --force-reinstall tensorboard"
+    return Finding(version, cure, probe.reason, name=name)
 
 
 def candidates() -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
 from music_tf.envs.registry import lookup
-from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError
+from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.rows import Picks, explained_by_rounding, reward_gaps, transition
@@ -41,10 +41,10 @@ _SOON, _AROUND = 3, 50
 """Step whose achieved goal becomes the second goal, and steps that are played with that goal."""
 _NOT_SET = "no attribute `goal` sets the goal of an episode"
 _FEW = 3
-_MANY = (
-    "compute_reward is wrong for many goals at once",
-    "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1",
-)
+STAY = "draw goals in reset only"
+MANY_AT_ONCE = "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1"
+"""Cures of a goal that moves, and of a reward that is wrong for many goals."""
+_MANY = "compute_reward is wrong for many goals at once", MANY_AT_ONCE
 _ELSEWHERE = (
     "compute_reward reads from the environment itself what other episodes change, such as its goal "
     "or its time",
@@ -54,16 +54,6 @@ _FINE = 1e-3
 _MOST = 0.5
 """Largest share of random steps in which surroundings move that the robot has to touch."""
 _SEE = "\nsee music-tf check-env"
-
-
-class Verdict(NamedTuple):
-    """Result of one check."""
-
-    detail: str
-    cure: str = ""
-    """Empty if the check passed."""
-    rare: bool = False
-    """Whether so few steps are concerned that a warning is enough."""
 
 
 class RawStep(NamedTuple):
@@ -108,7 +98,7 @@ class Rehearsal:
         with contextlib.suppress(*FROM_USERS):
             self.envs.close()
 
-    def verdicts(self, config: Config) -> Iterator[Verdict]:
+    def findings(self, config: Config) -> Iterator[Finding]:
         """Yields the results of the checks that concern this configuration.
 
         Raises:
@@ -125,7 +115,7 @@ class Rehearsal:
             yield self.goal_set()
             yield self.ends()
 
-    def rewards(self) -> Verdict:
+    def rewards(self) -> Finding:
         """Compares the reward of each step with the one that replay computes for the same goal.
 
         Raises:
@@ -137,17 +127,17 @@ class Rehearsal:
         except EnvironmentFault as fault:
             cure = "let compute_reward take goals [N, G] and use only what each step's info has"
             text = str(fault).removeprefix(f"{self.env_id}: ").removesuffix(_SEE)
-            return Verdict(text, cure)
+            return Finding(text, cure)
         gaps = self._own_gaps(paid, computed)
         if not gaps.any():
-            return Verdict(f"replay computes what {len(paid)} steps paid")
+            return Finding(f"replay computes what {len(paid)} steps paid")
         step = int(np.argmax(gaps))
         cause, cure = self._cause(episode, step)
-        return Verdict(
+        return Finding(
             f"step {step + 1} paid {paid[step]:g}, and replay computes {computed[step]:g} under "
             f"the same goal ({int(gaps.sum())} of {len(paid)} steps differ): {cause}",
             cure,
-            rare=bool(gaps.mean() <= RARE),
+            warning=bool(gaps.mean() <= RARE),
         )
 
     def _own_gaps(self, paid: Array, computed: Array) -> BoolArray:
@@ -162,63 +152,63 @@ class Rehearsal:
 
         return _gaps(reward_of, (places, np.broadcast_to(goal, places.shape)), paid, computed)
 
-    def goal_apart(self) -> Verdict:
+    def goal_apart(self) -> Finding:
         """Looks for observation columns that depend on the goal: relabelling cannot change them."""
         first, again = self._step_under(None), self._step_under(None)
         goal = self._other_goal()
         other = None if goal is None else self._step_under(goal)
         if first is None or again is None or other is None:
-            return Verdict(f"cannot tell: {_NOT_SET}")
+            return Finding(f"cannot tell: {_NOT_SET}")
         own, same, under = (
             np.asarray(seen.observation["observation"]) for seen in (first, again, other)
         )
         if not np.array_equal(own, same, equal_nan=True):
-            return Verdict("cannot tell: it does not repeat itself under one seed")
+            return Finding("cannot tell: it does not repeat itself under one seed")
         columns = np.flatnonzero(own != under).tolist()
         if not columns:
-            return Verdict("the observation does not change with the goal")
-        return Verdict(
+            return Finding("the observation does not change with the goal")
+        return Finding(
             f"columns {few(list(map(str, columns)))} of the observation change with the goal: "
             "hindsight gives a step another goal, and leaves them as they are",
             "leave the goal out of the observation: policies get it separately",
         )
 
-    def goal_set(self) -> Verdict:
+    def goal_set(self) -> Finding:
         """Warns if `goal_apart` could not set a goal; known ids have no goal in observations."""
         if self._at_goal or is_one_of(self.env_id, KNOWN):
-            return Verdict("goals can be set, or the id is known")
-        return Verdict(
+            return Finding("goals can be set, or the id is known")
+        return Finding(
             f"{_NOT_SET}, so nothing can tell whether the observation holds the goal: hindsight "
             "would leave the old one there",
             "leave the goal out of the observation; kept in an attribute `goal` that step reads, "
             "it can be tried",
-            rare=True,
+            warning=True,
         )
 
-    def goal_met(self) -> Verdict:
+    def goal_met(self) -> Finding:
         """Looks for a goal that moves once it has been met."""
         for step, seen in enumerate(self._at_goal):
             if step and not _same(seen.observation["desired_goal"], self._near_goal):
-                return Verdict(
+                return Finding(
                     f"the goal moves at step {step} of an episode that meets it: replay pays all "
                     "steps of an episode under its first goal",
-                    "draw goals in reset only; in a maze leave reset_target False",
+                    f"{STAY}; in a maze leave reset_target False",
                 )
-        return Verdict("a goal that was met stays" if self._at_goal else f"cannot tell: {_NOT_SET}")
+        return Finding("a goal that was met stays" if self._at_goal else f"cannot tell: {_NOT_SET}")
 
-    def other_goal(self) -> Verdict:
+    def other_goal(self) -> Finding:
         """Plays the episode again under another goal, and compares rewards with relabelled ones.
 
         They differ if `compute_reward` reads the episode's goal from info or from the environment.
         """
         seen, places = self._at_goal[1:], self._places
         if not seen:
-            return Verdict(f"cannot tell: {_NOT_SET}")
+            return Finding(f"cannot tell: {_NOT_SET}")
         if not self._repeats:
-            return Verdict("cannot tell: it does not repeat itself under one seed")
+            return Finding("cannot tell: it does not repeat itself under one seed")
         own, paid = self._replayed(self.episode)
         if self._own_gaps(paid, own).any():
-            return Verdict("cannot tell: rewards under the own goal differ already")
+            return Finding("cannot tell: rewards under the own goal differ already")
         computed = self._of_near_goal(self.envs.goal_reward, places)
         paid = np.array([step.reward for step in seen], np.float32)
         near = np.broadcast_to(self._near_goal.astype(places.dtype), places.shape)
@@ -227,9 +217,9 @@ class Rehearsal:
             *((places, near), paid, computed),
         )
         if not gaps.any():
-            return Verdict(f"replay computes what {len(paid)} steps under another goal paid")
+            return Finding(f"replay computes what {len(paid)} steps under another goal paid")
         if not reward_gaps(paid, own[: len(paid)]).any():
-            return Verdict("cannot tell: steps pay for another goal than the attribute `goal`")
+            return Finding("cannot tell: steps pay for another goal than the attribute `goal`")
         step = int(np.argmax(gaps))
         cause, cure = (
             "compute_reward knows the goal of the episode from info or from the environment; "
@@ -240,13 +230,13 @@ class Rehearsal:
         places = np.array([one.observation["achieved_goal"] for one in seen])
         if not reward_gaps(paid, self._of_near_goal(self.envs.goal_reward, places)).any():
             cause, cure = _digits(places[step])
-        return Verdict(
+        return Finding(
             f"step {step + 1} under another goal pays {paid[step]:g}, and replay computes "
             f"{computed[step]:g} ({int(gaps.sum())} of {len(paid)} steps differ): {cause}",
             cure,
         )
 
-    def ends(self) -> Verdict:
+    def ends(self) -> Finding:
         """Looks for episodes that end at their goal in an environment without a test for others."""
         if self.envs.ends_at_goals:
             return self._ends_alike()
@@ -254,18 +244,18 @@ class Rehearsal:
         ended = earlier and any(seen.terminated for seen in self._at_goal)
         ended |= bool((episode.terminated & episode.success).any())
         if not ended or self.envs.success_ends is False:
-            return Verdict("no episode was seen to end at its goal")
-        return Verdict(
+            return Finding("no episode was seen to end at its goal")
+        return Finding(
             "episodes end at their goal, and nothing says where they end under another one: steps "
             "that met a goal of hindsight are valued as if the episode went on",
             "define compute_terminated(achieved_goal, desired_goal, info), or give "
             "--env.success-ends False",
-            rare=True,
+            warning=True,
         )
 
-    def _ends_alike(self) -> Verdict:
+    def _ends_alike(self) -> Finding:
         """Compares the end of an episode that meets its goal with `compute_terminated`."""
-        fine = Verdict("compute_terminated says where an episode ends under another goal")
+        fine = Finding("compute_terminated says where an episode ends under another goal")
         seen = self._at_goal[1:]
         if not seen or not self._repeats:
             return fine
@@ -277,12 +267,12 @@ class Rehearsal:
             return fine
         step = int(np.argmax(wrong))
         does, says = ("ends", "does not") if ended[step] else ("goes on", "does")
-        return Verdict(
+        return Finding(
             f"step {step + 1} of an episode that meets its goal {does}, and compute_terminated "
             f"says that it {says} end: replay would believe the latter",
             "let step end episodes where compute_terminated says so, or give --env.success-ends "
             "False",
-            rare=True,
+            warning=True,
         )
 
     @property
@@ -323,7 +313,7 @@ class Rehearsal:
         goals = np.broadcast_to(goal.astype(places.dtype), places.shape)
         return method(places, goals, extras)
 
-    def inputs(self, most: float) -> Verdict:
+    def inputs(self, most: float) -> Finding:
         """Looks for inputs that are clipped, whose absolute values are above `most`."""
         episode, length = self.episode, int(self.episode.length[0]) + 1
         seen = {
@@ -333,14 +323,14 @@ class Rehearsal:
         for name, values in seen.items():
             columns = np.flatnonzero((np.abs(values) > most).any(axis=0)).tolist()
             if columns:
-                return Verdict(
+                return Finding(
                     f"columns {few(list(map(str, columns)))} of {name} reach "
                     f"{np.abs(values).max():g}, and networks see them clipped at {most:g}",
                     "give them in larger units, relative to a place near them, or give "
                     "--normalizer.input-clip a larger number",
-                    rare=True,
+                    warning=True,
                 )
-        return Verdict("no number is clipped")
+        return Finding("no number is clipped")
 
     @functools.cached_property
     def _near_goal(self) -> Any:
@@ -458,7 +448,7 @@ class Rehearsal:
         first, last = seen[0].observation, seen[-1]
         goal = np.asarray(last.observation["desired_goal"])
         if not np.array_equal(goal, first["desired_goal"]):
-            return "the goal moves within the episode", "draw goals in reset only"
+            return "the goal moves within the episode", STAY
         achieved = np.asarray(last.observation["achieved_goal"])
         short: Sequence[Any] = (achieved, goal)
         if not self.exact_goals:
@@ -554,21 +544,21 @@ def rehearse(config: Config) -> Rehearsed:
     question, own = _asked_of_split(config), config.goals == "environment"
     if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
         return Rehearsed(question)
-    verdicts: list[Verdict] = []
+    findings: list[Finding] = []
     bounds, exact_goals = None, False
     with _streams_kept(), contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.suppress(MusicError))  # earlier verdicts are kept
+        stack.enter_context(contextlib.suppress(MusicError))  # earlier findings are kept
         stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
         if stage.has_goals:
             exact_goals = stage.exact_goals
-            verdicts.extend(stage.verdicts(config))
+            findings.extend(stage.findings(config))
             bounds = stage.reward_bounds() if _needs_bounds(config) else None
-    for verdict in verdicts:
-        if verdict.cure and not verdict.rare:
-            text = f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}"
+    for finding in findings:
+        if finding.cure and not finding.warning:
+            text = f"{config.env_id}: {finding.detail}\ncure: {finding.cure}"
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
-    rare = [verdict for verdict in verdicts if verdict.cure]
-    texts = (f"{config.env_id}: {verdict.detail}\ncure: {verdict.cure}" for verdict in rare)
+    rare = [finding for finding in findings if finding.cure]
+    texts = (f"{config.env_id}: {finding.detail}\ncure: {finding.cure}" for finding in rare)
     return Rehearsed((*question, *texts), bounds, exact_goals)
 
 

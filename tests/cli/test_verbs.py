@@ -11,12 +11,11 @@ from music_tf import __version__, recipes
 from music_tf.cli import VERBS, help_text, run_verb
 from music_tf.cli.exits import guarded
 from music_tf.envs import lockstep
-from music_tf.errors import UsageError
+from music_tf.errors import Finding, UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs import inspection, loaded
 from music_tf.storage.loading import load_policy
 from music_tf.tools import visits
-from music_tf.tools.doctor import Finding
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, save_run
 from tests.kit.started import ROOT, music_tf, python
@@ -283,7 +282,7 @@ def test_a_strip_takes_the_place_of_a_film(stored_run, monkeypatch, capsys):
 )
 def test_check_env_shows_findings_and_their_cures(cure, warning, code, shown, monkeypatch, capsys):
     module = types.ModuleType("music_tf.tools.check_env")
-    found = Finding("reward", "is -1\nin all steps", cure=cure, warning=warning)
+    found = Finding("is -1\nin all steps", cure, warning=warning, name="reward")
     module.check_environment = lambda env_id, settings: [found]
     monkeypatch.setitem(sys.modules, "music_tf.tools.check_env", module)
     assert run_verb(["check-env", "FetchPush-v4"]) == code

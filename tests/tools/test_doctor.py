@@ -4,11 +4,10 @@ import sys
 
 import pytest
 
-from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, Finding, UsageError
 from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
 from music_tf.process.mpirun import flavour
 from music_tf.tools import doctor
-from music_tf.tools.doctor import Finding
 from tests.kit.cases import cases
 
 FINE = Probe(0, "fine\n", "", 1.0)
@@ -201,7 +200,7 @@ def test_mpirun_tells_its_flavour(answer, expected):
 
 @cases(("cures", "code"), (("", ""), EXIT_DONE), (("", "mend"), EXIT_ENVIRONMENT))
 def test_one_fault_sets_the_exit_code_and_every_check_is_printed(cures, code, monkeypatch, capsys):
-    findings = [Finding(f"point{i}", "facts", cure=cure) for i, cure in enumerate(cures)]
+    findings = [Finding("facts", cure, name=f"point{i}") for i, cure in enumerate(cures)]
     monkeypatch.setattr(doctor, "CHECKS", [lambda f=finding: f for finding in findings])
     assert doctor.main([]) == code
     names = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "facts" in line]

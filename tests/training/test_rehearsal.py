@@ -44,7 +44,7 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
     found = rewards(f"{name}-v0")
     assert cause in found.detail
     assert found.cure
-    assert not found.rare
+    assert not found.warning
 
 
 @cases(
