@@ -13,7 +13,7 @@ from music_tf.cli.exits import guarded
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.runs.loaded import load_run
-from music_tf.runs.warm_start import best_skill, try_heritage
+from music_tf.runs.warm_start import best_skill, try_warm_start
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.loading import load_policy
 from music_tf.training.build import build_trainer
@@ -143,13 +143,13 @@ def test_an_actor_is_not_taken_over_where_its_actions_mean_something_else(run, m
     widen(monkeypatch)
     config = small_config(env_id=COUNTING)
     with pytest.raises(UsageError, match=BOUNDS):
-        try_heritage(config, run / "checkpoints", ("actor",))
-    try_heritage(config, run / "checkpoints", ("normalizer",))
+        try_warm_start(config, run / "checkpoints", ("actor",))
+    try_warm_start(config, run / "checkpoints", ("normalizer",))
 
 
 def test_an_actor_may_be_taken_over_into_longer_episodes(run, monkeypatch):
     lengthen(monkeypatch)
-    try_heritage(small_config(env_id=COUNTING), run / "checkpoints", ("actor", "critic"))
+    try_warm_start(small_config(env_id=COUNTING), run / "checkpoints", ("actor", "critic"))
 
 
 def test_skills_are_not_tried_where_their_actions_mean_something_else(tmp_path, monkeypatch):

@@ -21,8 +21,8 @@ from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, suggestion
 from music_tf.config.settings import BOTH, EnvConfig, Visited
-from music_tf.config.start import parse_parts, parts_of
 from music_tf.config.values import JsonObject
+from music_tf.config.warm_start import parse_parts, parts_of
 from music_tf.config.world import World, load_function, trust
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, ModuleNotAllowed, UsageError
 from music_tf.process.launcher import launched_world_size
@@ -251,7 +251,7 @@ class Evaluate(MeasuringVerb):
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
         from music_tf.networks.embedding import PHI, Embedding  # noqa: PLC0415 - numpy
         from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - the same
-        from music_tf.storage.start import export_weights  # noqa: PLC0415 - the same
+        from music_tf.storage.warm_start import export_weights  # noqa: PLC0415 - the same
         from music_tf.tools.portable import ROBOT, write_robot  # noqa: PLC0415 - the same
 
         stored = read_run(run, stored_env_id(run))

@@ -18,7 +18,7 @@ from music_tf.config.changes import OPTION, SKILL
 from music_tf.config.fields import Field, In, Settings, fields_of, show_option, with_fields
 from music_tf.config.names import check_env_id, names_a_module, suggestion
 from music_tf.config.settings import Config, IncrementalConfig
-from music_tf.config.start import Start, parse_parts, parts_of
+from music_tf.config.warm_start import WarmStart, parse_parts, parts_of
 from music_tf.config.world import trust
 from music_tf.errors import UsageError
 from music_tf.hints import hints_of
@@ -87,7 +87,7 @@ class TrainCommand(Options):
     )
     arguments: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The command line as typed, after the verb."""
-    start: Start | None = dataclasses.field(default=None, compare=False)
+    start: WarmStart | None = dataclasses.field(default=None, compare=False)
     """The warm start of a new run, if any."""
     notice: str = dataclasses.field(default="", compare=False)
     """A line for the user about the resumed run."""
@@ -406,7 +406,7 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
     return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))}
 
 
-def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> Start | None:
+def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> WarmStart | None:
     """Returns the warm start of a new run.
 
     `known` are the existing parts. `follows` permits the number of skills to be the source's.
@@ -440,8 +440,15 @@ def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> Start 
         raise UsageError(f"--best-of: pinned_skill is {pinned}; leave one of the two out")
     if source is None:
         parts = parse_parts(command.parts or "", known)
-        return Start(command.init_from, parts, best_of=best_of)
+        return WarmStart(command.init_from, parts, best_of=best_of)
     parts = source.parts if command.parts is None else parse_parts(command.parts, known)
     tried = (best_of or source.best_of) if pinned is None else None
     trained_on, same = source.env_id or env_id, source.same_skills and follows
-    return Start(command.init_from, parts, source.epochs, trained_on, tried, same)
+    return WarmStart(
+        command.init_from,
+        parts,
+        epochs=source.epochs,
+        env_id=trained_on,
+        best_of=tried,
+        same_skills=same,
+    )

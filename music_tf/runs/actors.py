@@ -23,12 +23,12 @@ def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
     Raises:
         MusicError: The run is refused, or the learner has ended it with an exit code.
     """
-    path, heritage = begun.path, begun.heritage
+    path, warm_start = begun.path, begun.warm_start
     speaker = f"music-tf: rank {comm.rank}"
     with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):
         comm.patient_barrier()  # the learner loads TensorFlow meanwhile
         fail_together(lambda: None, comm)
-        command, record = agreed(command, heritage.record if heritage else None, comm)
+        command, record = agreed(command, warm_start.record if warm_start else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
             with contextlib.closing(ActingRank(command.config, comm, command.learners)) as actor:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from music_tf.storage.start import Heritage
+    from music_tf.storage.warm_start import LoadedWarmStart
 
 
 def _nothing() -> None:
@@ -17,7 +17,7 @@ class Begun(NamedTuple):
 
     path: Path
     """The run directory."""
-    heritage: "Heritage | None" = None
+    warm_start: "LoadedWarmStart | None" = None
     """Warm start from an earlier run, the same on every rank."""
     acts: bool = False
     """Whether this rank acts while others learn."""

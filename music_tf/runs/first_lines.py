@@ -7,7 +7,7 @@ from typing import Any
 from music_tf.config.settings import Config
 from music_tf.process.machine import available_cores, threads_per_rank
 from music_tf.reading.command import TrainCommand
-from music_tf.storage.start import start_line
+from music_tf.storage.warm_start import start_line
 from music_tf.training.actors import Ranks
 
 _LEARNER_CORES = 2

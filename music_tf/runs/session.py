@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from music_tf.config.start import other_source
+from music_tf.config.warm_start import other_source
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import check_steps, repeats_itself
@@ -37,7 +37,7 @@ from music_tf.storage.logs import log_path
 from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, open_run
-from music_tf.storage.start import Heritage, taken_before
+from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import VISITS, Adaptations
 from music_tf.training.build import build_trainer
@@ -84,14 +84,14 @@ def learn(
         CallbackFailed: On the root, if a callback raised; the other ranks raise `Stopped`.
     """
     root = runs_root().absolute()  # before the user's code may change the working directory
-    path, heritage = begun.path, begun.heritage
+    path, warm_start = begun.path, begun.warm_start
     speaker = f"music-tf: rank {comm.rank}"
     with contextlib.ExitStack() as stack:
         stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
         if command.learners:
             comm.patient_barrier()
         gpu = fail_together(begun.claim, comm)
-        command, record = agreed(command, heritage.record if heritage else None, comm)
+        command, record = agreed(command, warm_start.record if warm_start else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
             ranks = Ranks(comm, gpu=gpu)
@@ -101,7 +101,7 @@ def learn(
                     ranks = Ranks(acting.learning, acting, gpu)
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, ranks, directory, draw, listeners)
-                session.begin(heritage)
+                session.begin(warm_start)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 same = "no setting has changed yet; to resume:"
                 cure = f"{same}\n{_resuming(command, path, comm.size)}"
@@ -143,10 +143,10 @@ class Session:
         self._saved_cycle = -1
         self._forgets = command.without_replay
 
-    def begin(self, heritage: Heritage | None) -> None:
+    def begin(self, warm_start: LoadedWarmStart | None) -> None:
         """Builds the trainer, then restores its newest checkpoint or takes over the warm start."""
         command, directory, comm = self._command, self._directory, self._comm
-        begun_from = heritage.record if heritage else None
+        begun_from = warm_start.record if warm_start else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
         self._progress.banner(first_lines(command, self._ranks, directory.path, origin))
@@ -161,12 +161,12 @@ class Session:
                 )
             _LOGGER.warning("%s: no checkpoint, starting from scratch", directory.checkpoints)
         self._launched_before = self._trainer.counters.wall_s
-        if heritage is not None and not command.resume:
-            found, wanted = heritage.record, command.start
+        if warm_start is not None and not command.resume:
+            found, wanted = warm_start.record, command.start
             if wanted and comm.is_root:
                 for note in other_source(wanted, found.get("epoch"), found.get("env_id")):
                     _LOGGER.warning("%s", note)
-            self._trainer.start_from(heritage.arrays)  # the source is not needed from here on
+            self._trainer.start_from(warm_start.arrays)  # the source is not needed from here on
             self._make_sure_it_is_saved()
         fail_together(directory.keep_record, comm)
         self._writer = self._opened_writer(command.resume)

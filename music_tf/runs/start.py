@@ -36,7 +36,7 @@ from music_tf.storage.run_directory import missing_folders, prepare_directory, r
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
     from music_tf.runs.session import Draw
-    from music_tf.storage.start import Heritage
+    from music_tf.storage.warm_start import LoadedWarmStart
 
 START_SECONDS = 300.0
 """Shortest time limit of a start, whatever `hang_after` says."""
@@ -44,7 +44,7 @@ _FAULTS = {
     kind.exit_code: kind
     for kind in (MusicError, UsageError, EnvironmentFault, NumbersFault, Stopped)
 }
-_Found: TypeAlias = "tuple[Path, Heritage | None, Mapping[str, int | None]]"
+_Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, int | None]]"
 
 
 def start(
@@ -105,9 +105,9 @@ def _begun(command: TrainCommand, comm: "Communicator") -> tuple[TrainCommand, B
     claim = functools.partial(_claim, command, comm)
     if command.start is not None and not acts:
         load_tensorflow()  # a warm start is tried on networks before anything is written
-    path, heritage, found = _prepared(command, comm, claim)
+    path, warm_start, found = _prepared(command, comm, claim)
     command = dataclasses.replace(command, config=with_fields(command.config, found))
-    return command, Begun(path, heritage, acts, claim)
+    return command, Begun(path, warm_start, acts, claim)
 
 
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
@@ -159,11 +159,11 @@ def _prepared(
         try:
             if command.track is not None:
                 check_extra(f"--track {command.track}", command.track, command.track)
-            heritage = None
+            warm_start = None
             if command.start is not None:
                 from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
                     best_skill,
-                    try_heritage,
+                    try_warm_start,
                     with_skills_of,
                 )
 
@@ -176,10 +176,10 @@ def _prepared(
                     shown = "  ".join(f"{value:.3g}" for value in returns)
                     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
                     config = dataclasses.replace(config, pinned_skill=best)
-                heritage = try_heritage(config, source, command.start.parts)
+                warm_start = try_warm_start(config, source, command.start.parts)
             follows = {"skills": config.skills, "pinned_skill": config.pinned_skill}
             follows["env.skill_count"] = _choices(config.env, command.resume)
-            found = prepare_directory(command), heritage, follows
+            found = prepare_directory(command), warm_start, follows
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
     found, fault_text, code = comm.broadcast_object((found, fault_text, code))

@@ -14,7 +14,7 @@ from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.storage.loading import load_policy
 from music_tf.storage.places import find_agent
-from music_tf.storage.start import Heir, Heritage, inherit
+from music_tf.storage.warm_start import LoadedWarmStart, WarmStartTarget, load_warm_start
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
 from music_tf.types import ACTIONS, Array, refusal
@@ -22,7 +22,7 @@ from music_tf.types import ACTIONS, Array, refusal
 _TRIED_TOGETHER = 8
 
 
-def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage:
+def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
     """Returns the warm start of a run of this configuration, tried on a few environments.
 
     Raises:
@@ -37,7 +37,7 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
     trainer = build_trainer(tried, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
-        heir = Heir(
+        target = WarmStartTarget(
             own,
             trainer.meta()["inputs"],
             trainer.envs.declared,
@@ -46,14 +46,14 @@ def try_heritage(config: Config, source: Path, parts: Sequence[str]) -> Heritage
             config.condition.kind != "one_hot",
             config.pinned_skill,
         )
-        heritage = inherit(heir, source, parts)
+        warm_start = load_warm_start(target, source, parts)
         try:
-            trainer.start_from(heritage.arrays)
+            trainer.start_from(warm_start.arrays)
         except ValueError as error:
             raise UsageError(f"--init-from: {source}: {error}") from error
     finally:
         trainer.envs.close()
-    return heritage
+    return warm_start
 
 
 def with_skills_of(config: Config, source: str) -> Config:

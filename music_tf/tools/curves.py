@@ -31,7 +31,7 @@ from music_tf.reading.stored import (
 )
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
-from music_tf.storage.start import digest_of, parts_of, taken_before
+from music_tf.storage.warm_start import digest_of, parts_taken, taken_before
 from music_tf.tools.drawing import appearing
 from music_tf.tools.paths import COLOURS
 
@@ -160,7 +160,7 @@ def _described(
     group = f"{kind['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
     settings = {
         _PRESET: str(kind.get(_PRESET)),
-        "takes over": ",".join(parts_of(start)) or "nothing",
+        "takes over": ",".join(parts_taken(start)) or "nothing",
         **{
             name: show_value(value)
             for name, value in values.items()

@@ -39,7 +39,7 @@ from music_tf.storage.places import folder_name
 from music_tf.storage.provenance import commit, processor
 from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
-from music_tf.storage.start import taken_before
+from music_tf.storage.warm_start import taken_before
 from music_tf.storage.worlds import read_worlds
 from music_tf.tools.curves import LEADING
 from music_tf.tools.study import StudyRun, load_study, runs_of

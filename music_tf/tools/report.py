@@ -28,7 +28,7 @@ from music_tf.storage.checkpoint import labels
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
-from music_tf.storage.start import start_line, taken_before
+from music_tf.storage.warm_start import start_line, taken_before
 from music_tf.storage.worlds import COLUMNS, read_worlds
 from music_tf.tools import curves
 from music_tf.tools.paths import COLOURS, WIDTH

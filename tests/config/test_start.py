@@ -3,7 +3,7 @@ import json
 import pytest
 
 from music_tf import recipes
-from music_tf.config.start import Start, other_source, parts_of
+from music_tf.config.warm_start import WarmStart, other_source, parts_of
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, read_run, run_to_json, stored_start
@@ -12,7 +12,7 @@ from tests.kit.cases import cases
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
 NEEDY = [name for name in recipes.names() if recipes.resolve(name).start]
-TRANSFER = Start("run", ("statistics",), None, "FetchPickAndPlace-v4")
+TRANSFER = WarmStart("run", ("statistics",), None, "FetchPickAndPlace-v4")
 
 
 def refusal(*arguments):
@@ -40,36 +40,36 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     assert (again.recipe, again.preset) == (recipe, preset)
     assert again.config.env_id == "FetchSlide-v4"
     parts, env_id = needed.parts, before.config.env_id
-    assert again.start == Start("latest", parts, needed.epochs, env_id, needed.best_of)
+    assert again.start == WarmStart("latest", parts, needed.epochs, env_id, needed.best_of)
 
 
 @cases(
     ("words", "start"),
     (
         "ddpg_music_finetune --preset paper --env-id FetchSlide-v4 --init-from run",
-        Start("run", ("actor", "critic", "targets"), 13, "FetchSlide-v4"),
+        WarmStart("run", ("actor", "critic", "targets"), 13, "FetchSlide-v4"),
     ),
     (
         "ddpg_music_finetune --preset paper --init-from run",
-        Start("run", ("actor", "critic", "targets"), None, "FetchPush-v4"),
+        WarmStart("run", ("actor", "critic", "targets"), None, "FetchPush-v4"),
     ),
     (
         "ddpg_music_finetune --init-from a/run --parts actor,critic",
-        Start("a/run", ("actor", "critic"), None, "FetchPush-v4"),
+        WarmStart("a/run", ("actor", "critic"), None, "FetchPush-v4"),
     ),
     (
         "ddpg_her --init-from=a/run --parts=normalizer,actor,actor",
-        Start("a/run", ("normalizer", "actor")),
+        WarmStart("a/run", ("normalizer", "actor")),
     ),
     (
         "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run",
-        Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0", None, True),
+        WarmStart("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0", None, True),
     ),
     (
         "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run --skills 20",
-        Start("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0"),
+        WarmStart("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0"),
     ),
-    ("sac_diayn_finetune --init-from run", Start("run", WITH_STATISTICS, None, PICK)),
+    ("sac_diayn_finetune --init-from run", WarmStart("run", WITH_STATISTICS, None, PICK)),
     ("ddpg_her", None),
 )
 def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
@@ -78,10 +78,10 @@ def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
 
 @cases(
     ("start", "found", "told"),
-    (Start("run", ("actor",), 13), (13, None), None),
-    (Start("run", ("actor",)), (50, "FetchPush-v4"), None),
-    (Start("run", ("actor",), 13), (50, None), "a source of 13 epochs, got 50"),
-    (Start("run", ("actor",), 13), (None, None), "13 epochs, got an unknown number"),
+    (WarmStart("run", ("actor",), 13), (13, None), None),
+    (WarmStart("run", ("actor",)), (50, "FetchPush-v4"), None),
+    (WarmStart("run", ("actor",), 13), (50, None), "a source of 13 epochs, got 50"),
+    (WarmStart("run", ("actor",), 13), (None, None), "13 epochs, got an unknown number"),
     (TRANSFER, (50, "FetchPickAndPlace-v4"), None),
     (TRANSFER, (50, None), None),
     (

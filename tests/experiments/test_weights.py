@@ -8,12 +8,12 @@ import pytest
 
 import music_tf
 from music_tf import recipes
-from music_tf.config.start import other_source
+from music_tf.config.warm_start import other_source
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
-from music_tf.runs.warm_start import try_heritage
+from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.places import find_source
-from music_tf.storage.start import start_line
+from music_tf.storage.warm_start import start_line
 from tests.kit.cases import cases
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"
@@ -30,7 +30,7 @@ OF_STATISTICS = [name for name in STARTED if "_prioritized" in name or "_reward"
 
 def inherited(recipe, env_id, folder):
     command = parse_train([recipe, "--env-id", env_id, "--init-from", folder])
-    return try_heritage(command.config, find_source(command.start.path), command.start.parts)
+    return try_warm_start(command.config, find_source(command.start.path), command.start.parts)
 
 
 @cases(
@@ -60,7 +60,7 @@ def test_agents_start_runs_with_skills_and_of_another_task_that_are_told_of_it()
         ["sac_finetune_skill", "--env-id", "music_tf/Ant-v0", "--init-from", "ant"]
     )
     config = dataclasses.replace(command.config, skills=5)  # as the run itself does
-    found = try_heritage(config, find_source(command.start.path), command.start.parts)
+    found = try_warm_start(config, find_source(command.start.path), command.start.parts)
     assert found.record["parts"] == WHOLE
     start = parse_train(["ddpg_music_transfer", "--init-from", "weights"]).start
     for folder, told in (("pick", 0), ("push", 1)):

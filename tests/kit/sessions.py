@@ -18,7 +18,7 @@ def command_of(config, path, resume=False, **more):
     return TrainCommand(config=config, run_dir=path, resume=resume, **words)
 
 
-def run_session(command, heritage=None, comm=None, episodes=4, callbacks=(), gpu=None):
+def run_session(command, warm_start=None, comm=None, episodes=4, callbacks=(), gpu=None):
     """Trains what `command` says in its run directory, to its end or its fault.
 
     The final table takes a few episodes, and TensorFlow keeps the threads that it has.
@@ -26,7 +26,7 @@ def run_session(command, heritage=None, comm=None, episodes=4, callbacks=(), gpu
     compare = session.compare
     with mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)):
         comm = comm or Communicator()
-        begun = Begun(command.run_dir, heritage, claim=lambda: gpu)
+        begun = Begun(command.run_dir, warm_start, claim=lambda: gpu)
         session.learn(command, comm, begun, Drawing(math.inf), callbacks)
 
 

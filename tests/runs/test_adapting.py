@@ -15,7 +15,7 @@ from music_tf.reading.command import parse_train
 from music_tf.runs.adapting import adaptation_rows, measure_adaptation
 from music_tf.runs.inspection import Beyond, evaluate_run
 from music_tf.runs.loaded import load_run
-from music_tf.runs.warm_start import try_heritage
+from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.loading import load_policy
 from music_tf.storage.policy import AdaptivePolicy
 from music_tf.storage.results import read_metrics
@@ -368,7 +368,7 @@ def test_a_file_may_not_import_an_encoder_until_it_is_allowed(tmp_path):
 
 def test_a_run_begins_with_the_encoder_of_another_one_that_reads_the_same(run):
     config = small(rollouts=2, tasks__initial=1)
-    found = try_heritage(config, run / "checkpoints", ["actor", "encoder"]).arrays
+    found = try_warm_start(config, run / "checkpoints", ["actor", "encoder"]).arrays
     saved = load_policy(run).snapshot
     for name, weights in {**saved.weights, **saved.encoder}.items():
         np.testing.assert_array_equal(found[f"parameters/{name}"], weights)
@@ -384,4 +384,4 @@ def test_a_run_begins_with_the_encoder_of_another_one_that_reads_the_same(run):
 )
 def test_an_encoder_that_reads_or_says_something_else_is_not_taken_over(run, changes):
     with pytest.raises(UsageError, match=r"encoder"):
-        try_heritage(small(**changes), run / "checkpoints", ["encoder"])
+        try_warm_start(small(**changes), run / "checkpoints", ["encoder"])

@@ -13,7 +13,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf.config.settings import CollectConfig, EnvConfig, ReplayConfig
-from music_tf.config.start import Start
+from music_tf.config.warm_start import WarmStart
 from music_tf.distributed import Communicator
 from music_tf.envs import lockstep
 from music_tf.envs.member import PlainMember
@@ -23,7 +23,7 @@ from music_tf.process import signals, watchdog
 from music_tf.process.signals import since_launch
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
-from music_tf.runs.warm_start import try_heritage
+from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.storage.results import read_result
@@ -98,8 +98,8 @@ def bad_numbers(monkeypatch):
     return poison
 
 
-def train(path, config=HER_RUN, resume=False, heritage=None, gpu=None, **more):
-    run_session(command_of(config, path, resume, **more), heritage, gpu=gpu)
+def train(path, config=HER_RUN, resume=False, warm_start=None, gpu=None, **more):
+    run_session(command_of(config, path, resume, **more), warm_start, gpu=gpu)
 
 
 def epochs_of(path):
@@ -467,19 +467,19 @@ def test_a_second_time_or_without_checkpoint_they_end_a_run(tmp_path, bad_number
 
 
 @pytest.fixture
-def heritage(whole):
+def warm_start(whole):
     parts = ("actor", "critic", "targets", "normalizer")
-    return try_heritage(HER_RUN, whole / "checkpoints", parts)
+    return try_warm_start(HER_RUN, whole / "checkpoints", parts)
 
 
 def test_a_run_that_starts_from_another_needs_it_once(
-    whole, tmp_path, heritage, stop_after, capsys
+    whole, tmp_path, warm_start, stop_after, capsys
 ):
     straight, path = tmp_path / "straight", tmp_path / "run"
     config = replace(HER_RUN, seed=3)
-    train(straight, config, heritage=heritage)
+    train(straight, config, warm_start=warm_start)
     with stop_after(1):
-        train(path, config, heritage=heritage)
+        train(path, config, warm_start=warm_start)
     first, before = load_weights(path / "checkpoints" / "epoch_000000"), weights_of(whole)
     assert first[1]["counters"]["epoch"] == 0
     for name in before:
@@ -492,27 +492,30 @@ def test_a_run_that_starts_from_another_needs_it_once(
     assert capsys.readouterr().out.splitlines().count(said) == 1
     assert_same_end(path, straight)
     record = json.loads((path / "config.json").read_text())["init_from"]
-    assert record == heritage.record
+    assert record == warm_start.record
     assert (record["run"], record["checkpoint"]) == (str(whole / "checkpoints"), "epoch_000003")
 
 
-def test_a_source_of_other_epochs_than_the_published_one_is_told_of(tmp_path, heritage, caplog):
+def test_a_source_of_other_epochs_than_the_published_one_is_told_of(tmp_path, warm_start, caplog):
     for epochs in (3, 13):  # the source has 3
-        start = Start("runs/whole", tuple(heritage.record["parts"]), epochs)
-        train(tmp_path / str(epochs), ONE, heritage=heritage, start=start)
+        start = WarmStart("runs/whole", tuple(warm_start.record["parts"]), epochs)
+        train(tmp_path / str(epochs), ONE, warm_start=warm_start, start=start)
     told = "--init-from runs/whole: published is a source of 13 epochs, got 3"
     assert [text for text in caplog.messages if "published" in text] == [told]
 
 
-def test_all_checkpoints_of_a_warm_start_count_the_steps_of_its_source(whole, tmp_path, heritage):
-    path, before = tmp_path / "run", heritage.record["before"]
+def test_all_checkpoints_of_a_warm_start_count_the_steps_of_its_source(whole, tmp_path, warm_start):
+    path, before = tmp_path / "run", warm_start.record["before"]
     assert before["time/env_steps"] == meta_of(whole)["counters"]["env_steps"] > 0
     assert meta_of(whole)["before"] == {}
-    train(path, ONE, heritage=heritage)
+    train(path, ONE, warm_start=warm_start)
     train(path, replace(HER_RUN, epochs=2), resume=True)
     for label in ("epoch_000001", "epoch_000002", "best"):
         assert meta_of(path, label)["before"] == before
-    again, own = try_heritage(HER_RUN, path / "checkpoints", ("actor",)), meta_of(path)["counters"]
+    again, own = (
+        try_warm_start(HER_RUN, path / "checkpoints", ("actor",)),
+        meta_of(path)["counters"],
+    )
     assert again.record["before"] == {
         f"time/{name}": before[f"time/{name}"] + own[name]
         for name in ("env_steps", "episodes", "episodes_cut", "elapsed_s", "wall_s")
@@ -532,10 +535,10 @@ def test_seconds_since_the_launch_hold_more_than_training_and_go_on_after_a_resu
     assert later[1] > saved + since_launch() - 60.0  # this process has run both
 
 
-def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, heritage, capsys):
+def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, warm_start, capsys):
     path = tmp_path / "run"
-    older = {k: v for k, v in heritage.record.items() if k not in ("before", "epoch")}
-    train(path, ONE, heritage=heritage._replace(record=older))
+    older = {k: v for k, v in warm_start.record.items() if k not in ("before", "epoch")}
+    train(path, ONE, warm_start=warm_start._replace(record=older))
     assert json.loads((path / "config.json").read_text())["init_from"] == older
     capsys.readouterr()
     train(path, replace(HER_RUN, epochs=2), resume=True)
@@ -544,18 +547,18 @@ def test_a_warm_started_run_of_an_older_version_is_resumed(tmp_path, heritage, c
 
 
 def test_bad_numbers_before_a_save_return_a_warm_start_to_its_start(
-    tmp_path, bad_numbers, heritage
+    tmp_path, bad_numbers, warm_start
 ):
     for cycle in (1, 2):
         bad_numbers(cycle)
-        train(tmp_path / f"{cycle}", heritage=heritage)
+        train(tmp_path / f"{cycle}", warm_start=warm_start)
         train(tmp_path / f"{cycle}", replace(HER_RUN, epochs=4), resume=True)
     np.testing.assert_equal(state_of(tmp_path / "2"), state_of(tmp_path / "1"))
 
 
-def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, heritage):
+def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, warm_start):
     path = tmp_path / "run"
-    train(path, ONE, heritage=heritage)
+    train(path, ONE, warm_start=warm_start)
     shutil.rmtree(path / "checkpoints")
     (path / "checkpoints").mkdir()
     with pytest.raises(UsageError, match=r"(?s)stopped before it had saved.*--init-from"):

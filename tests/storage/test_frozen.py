@@ -15,10 +15,10 @@ from music_tf.envs.toys import Square
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.recipes import resolve
-from music_tf.runs.warm_start import best_skill, try_heritage, with_skills_of
+from music_tf.runs.warm_start import best_skill, try_warm_start, with_skills_of
 from music_tf.storage.checkpoint import newest_weights, save_weights
 from music_tf.storage.loading import load_policy
-from music_tf.storage.start import export_weights, start_line
+from music_tf.storage.warm_start import export_weights, start_line
 from music_tf.training.build import build_trainer
 from tests.kit import small
 from tests.kit.cases import cases
@@ -60,10 +60,10 @@ def held_to(skill, skills=3):
 
 @contextlib.contextmanager
 def started(skill, path, parts=ACTING):  # a trainer that has taken over parts of a run
-    heritage = try_heritage(held_to(skill), path, parts)
+    warm_start = try_warm_start(held_to(skill), path, parts)
     trainer = small.trainer_of(held_to(skill), seed=7)
-    trainer.start_from(heritage.arrays)
-    yield trainer, heritage
+    trainer.start_from(warm_start.arrays)
+    yield trainer, warm_start
     trainer.envs.close()
 
 
@@ -71,13 +71,13 @@ def started(skill, path, parts=ACTING):  # a trainer that has taken over parts o
 def test_a_run_pinned_to_a_skill_begins_with_that_skills_actor(source, skill):
     policy = load_policy(source)
     expected = policy.act(SEEN, skill=skill)
-    with started(skill, source / "checkpoints") as (trainer, heritage):
+    with started(skill, source / "checkpoints") as (trainer, warm_start):
         for condition in np.eye(3, dtype=np.float32):
             rows = np.broadcast_to(condition, (5, 3))
             acted = trainer.snapshot().act(SEEN, NO_GOALS, rows, None)
             np.testing.assert_allclose(acted, expected, rtol=1e-5, atol=1e-6)
         moments = trainer.inputs.now.observation
-        assert start_line(heritage.record).endswith(f"epoch 6, skill {skill}: actor, normalizer")
+        assert start_line(warm_start.record).endswith(f"epoch 6, skill {skill}: actor, normalizer")
     np.testing.assert_array_equal(moments, policy.snapshot.each[skill].inputs.observation)
     assert not np.allclose(expected, policy.act(SEEN, skill=(skill + 1) % 3), atol=1e-3)
 
@@ -97,28 +97,28 @@ def test_moments_of_a_skill_go_on_with_the_weight_of_all_that_was_counted(source
 )
 def test_parts_that_a_finished_skill_lacks_are_refused(source, skill, parts, said):
     with pytest.raises(UsageError, match=said):
-        try_heritage(held_to(skill), source / "checkpoints", parts)
+        try_warm_start(held_to(skill), source / "checkpoints", parts)
 
 
 def test_networks_of_another_size_name_the_size_that_fits(source):
     wide = with_fields(held_to(0), {"agent.hidden_sizes": (8, 16)})
     here = "x".join(map(str, TINY.agent.hidden_sizes))
     with pytest.raises(UsageError, match=r"for example: --agent.hidden-sizes \d+ \d+\Z") as told:
-        try_heritage(wide, source / "checkpoints", ACTING)
+        try_warm_start(wide, source / "checkpoints", ACTING)
     assert "x".join(str(told.value).split()[-2:]) == here
 
 
 def test_a_run_in_training_offers_only_its_finished_skills(tmp_path):
     saved(tmp_path, 5)
     with pytest.raises(UsageError, match=r"expected one of 0\.\.1 as --pinned-skill, got 2"):
-        try_heritage(held_to(2), tmp_path / "checkpoints", ACTING)
+        try_warm_start(held_to(2), tmp_path / "checkpoints", ACTING)
     assert with_skills_of(held_to(0, skills=5), str(tmp_path)).skills == 2
 
 
 def test_before_the_first_skill_is_learned_there_is_none_to_begin_as(tmp_path):
     saved(tmp_path, 1)
     with pytest.raises(UsageError, match="no skill is learned yet, expected at least one"):
-        try_heritage(held_to(0), tmp_path / "checkpoints", ACTING)
+        try_warm_start(held_to(0), tmp_path / "checkpoints", ACTING)
     with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2"):
         with_skills_of(held_to(0, skills=5), str(tmp_path))
 
@@ -154,18 +154,18 @@ def test_exported_skills_act_and_start_runs_as_the_run_itself_does(source, tmp_p
     for skill in range(3):
         np.testing.assert_array_equal(policy.act(SEEN, skill=skill), whole.act(SEEN, skill=skill))
     one, other = (
-        try_heritage(held_to(2), place, ACTING).arrays
+        try_warm_start(held_to(2), place, ACTING).arrays
         for place in (tmp_path / "few", source / "checkpoints")
     )
     np.testing.assert_equal(one, other)
 
 
 def test_a_run_of_skills_in_turn_goes_on_from_the_newest_networks(source):
-    heritage = try_heritage(TINY, source / "checkpoints", ("actor", "critic", "normalizer"))
+    warm_start = try_warm_start(TINY, source / "checkpoints", ("actor", "critic", "normalizer"))
     newest = newest_weights(source / "checkpoints").arrays
     taken = [name for name in newest if name.startswith(("parameters/actor/", "normalizer/obs"))]
-    np.testing.assert_equal({n: heritage.arrays[n] for n in taken}, {n: newest[n] for n in taken})
-    assert "skill" not in heritage.record
+    np.testing.assert_equal({n: warm_start.arrays[n] for n in taken}, {n: newest[n] for n in taken})
+    assert "skill" not in warm_start.record
 
 
 @cases(
@@ -184,7 +184,7 @@ def test_skills_that_no_run_saves_are_refused(source, tmp_path, name, change):
         arrays[name] = change(given)
     save_weights(tmp_path / "few", arrays, found.meta)
     with pytest.raises(UsageError, match=r"skill 1 is not what a run saves|does not fit"):
-        try_heritage(held_to(1), tmp_path / "few", ACTING)
+        try_warm_start(held_to(1), tmp_path / "few", ACTING)
 
 
 def test_control_that_was_learned_first_acts_as_skill_0_while_later_skills_are_learned(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from music_tf.errors import UsageError
 from music_tf.storage.checkpoint import StoredWeights
-from music_tf.storage.start import digest_of, parts_of, record_of, start_line, taken_before
+from music_tf.storage.warm_start import digest_of, parts_taken, record_of, start_line, taken_before
 from tests.kit.cases import cases
 
 OLD = {"run": "/a/run/checkpoints", "checkpoint": "epoch_000003", "sha256": "1", "parts": ["actor"]}
@@ -35,7 +35,7 @@ def test_a_record_counts_the_source_and_what_that_one_started_from():
     }
     assert taken_before(found, Path()) == found["before"]
     assert start_line(found) == "starts from /a/run, epoch 7: actor, critic"
-    assert parts_of(found) == ["actor", "critic"]
+    assert parts_taken(found) == ["actor", "critic"]
 
 
 @cases(
@@ -66,8 +66,8 @@ def test_counters_that_are_no_numbers_are_refused(meta):
 def test_an_older_record_is_shown_counts_nothing_and_no_control_character_is_printed():
     assert start_line(OLD) == "starts from /a/run, checkpoint epoch_000003: actor"
     assert taken_before(OLD, Path()) == taken_before(None, Path()) == {}
-    assert (parts_of(OLD), digest_of(OLD)) == (["actor"], "1")
-    assert (parts_of(None), digest_of(None)) == ([], "")
+    assert (parts_taken(OLD), digest_of(OLD)) == (["actor"], "1")
+    assert (parts_taken(None), digest_of(None)) == ([], "")
     parts = [{}, "a\nb", "actor", *(1000 * ["$"])]
     line = start_line({"run": "\x1b[2J" + 1000 * "x", "epoch": True, "parts": parts})
     assert line.isprintable()

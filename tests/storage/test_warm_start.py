@@ -12,9 +12,9 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun
 from music_tf.recipes.distance import DistanceConfig
-from music_tf.runs.warm_start import try_heritage
+from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.checkpoint import save_weights
-from music_tf.storage.start import Heir, export_weights, inherit, start_line
+from music_tf.storage.warm_start import WarmStartTarget, export_weights, load_warm_start, start_line
 from tests.kit.cases import cases
 from tests.kit.guessing import GuessConfig
 from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config
@@ -57,9 +57,9 @@ def task_run(tmp_path_factory):
 
 
 def started(config, source, parts):  # a trainer of another seed that starts from parts of a source
-    heritage = try_heritage(dataclasses.replace(config, seed=9), source, parts)
+    warm_start = try_warm_start(dataclasses.replace(config, seed=9), source, parts)
     trainer = trainer_of(config, seed=9)
-    trainer.start_from(heritage.arrays)
+    trainer.start_from(warm_start.arrays)
     return trainer
 
 
@@ -181,7 +181,7 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
 )
 def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, text):
     with pytest.raises(UsageError, match=text):
-        try_heritage(dataclasses.replace(HER, **changes), music_run[0], parts)
+        try_warm_start(dataclasses.replace(HER, **changes), music_run[0], parts)
 
 
 @pytest.mark.parametrize("name", ["parameters/actor/hidden_0/bias", "normalizer/observation"])
@@ -191,8 +191,8 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path, task_run, name):
     arrays[name] = np.full_like(arrays[name], np.nan)
     save_weights(tmp_path / "bad", arrays, trainer.meta())
     with pytest.raises(UsageError, match=rf"--init-from: .*bad: {name}: expected finite numbers"):
-        inherit(
-            Heir(trainer.shared(), {}, trainer.envs.declared),
+        load_warm_start(
+            WarmStartTarget(trainer.shared(), {}, trainer.envs.declared),
             tmp_path / "bad",
             ("actor", "normalizer"),
         )
@@ -201,10 +201,10 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path, task_run, name):
 def test_a_part_that_is_absent_or_of_another_type_is_refused(task_run):
     source, trainer = task_run
     with pytest.raises(UsageError, match=r"epoch_000001 has none; its parts are actor,critic,targ"):
-        try_heritage(FROZEN, source, ("statistics",))
+        try_warm_start(FROZEN, source, ("statistics",))
     own = {name: array.astype(np.float64) for name, array in trainer.shared().items()}
     with pytest.raises(UsageError, match=r"expected float64 .*, found float32"):
-        inherit(Heir(own, {}, trainer.envs.declared), source, ("actor",))
+        load_warm_start(WarmStartTarget(own, {}, trainer.envs.declared), source, ("actor",))
 
 
 def test_the_network_of_ones_own_reward_is_a_part_by_its_name(tmp_path, monkeypatch, music_run):
@@ -218,14 +218,14 @@ def test_the_network_of_ones_own_reward_is_a_part_by_its_name(tmp_path, monkeypa
     np.testing.assert_equal(
         group(after, "parameters/guesser/"), group(before, "parameters/guesser/")
     )
-    heritage = try_heritage(config, tmp_path / "checkpoints", parts)
-    assert start_line(heritage.record).endswith("epoch 1: actor, guesser")
+    warm_start = try_warm_start(config, tmp_path / "checkpoints", parts)
+    assert start_line(warm_start.record).endswith("epoch 1: actor, guesser")
     with pytest.raises(UsageError, match="did you mean guesser"):
         parse_train([*words[:-1], "guess"])
     with pytest.raises(UsageError, match=r"guesser: \S+ has none; its parts are actor,"):
-        try_heritage(config, music_run[0], ("guesser",))
+        try_warm_start(config, music_run[0], ("guesser",))
     with pytest.raises(UsageError, match="guesser: this run has none"):
-        try_heritage(HER, tmp_path / "checkpoints", ("guesser",))
+        try_warm_start(HER, tmp_path / "checkpoints", ("guesser",))
     export_weights(tmp_path / "checkpoints", tmp_path / "weights", ("guesser",))
     assert set(load_weights(tmp_path / "weights")[0]) == set(group(before, "parameters/guesser/"))
 
@@ -242,13 +242,13 @@ SCALED = {
 def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_path, part, reward):
     config, other = SCALED[part], dataclasses.replace(SCALED[part], seed=7)
     source = trained(tmp_path / "scaled", config)
-    heritage = try_heritage(other, tmp_path / "scaled/checkpoints", (part,))
+    warm_start = try_warm_start(other, tmp_path / "scaled/checkpoints", (part,))
     heir = trainer_of(other)  # measures another scale for itself
     name = f"scales/{part}"
     own, taken = heir.shared()[name], source.shared()[name]
     assert taken.shape[0] == 2
     assert not np.array_equal(own, taken)
-    heir.start_from(heritage.arrays)
+    heir.start_from(warm_start.arrays)
     its = (name, f"parameters/{part}/")
     np.testing.assert_equal(group(heir, *its), group(source, *its))
     raw = with_fields(config, {f"{reward}.normalize_inputs": False})
@@ -256,28 +256,28 @@ def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_pa
     for here, there, into in (("raw", "scaled", raw), ("scaled", "raw", config)):
         text = rf"(?s)expected {here} inputs, found {there}.*--{reward}\.normalize-inputs"
         with pytest.raises(UsageError, match=text):
-            try_heritage(into, tmp_path / there / "checkpoints", (part,))
+            try_warm_start(into, tmp_path / there / "checkpoints", (part,))
 
 
 def test_a_reward_network_that_sees_or_computes_something_else_is_refused(tmp_path, music_run):
     swapped = with_fields(MUSIC, {"world.agent": (3, 4, 5), "world.surrounding": (0, 1, 2)})
     with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
-        try_heritage(swapped, music_run[0], ("statistics",))
+        try_warm_start(swapped, music_run[0], ("statistics",))
     bent = with_fields(MUSIC, {"music.activation": "tanh"})
     with pytest.raises(UsageError, match=r"(?s)statistics: .*expected .*tanh.*found \{(?!.*tanh)"):
-        try_heritage(bent, music_run[0], ("statistics",))
+        try_warm_start(bent, music_run[0], ("statistics",))
     raw = with_fields(SCALED["discriminator"], {"skill.normalize_inputs": False})
     trained(tmp_path, raw)
     other = with_fields(raw, {"skill.state": "next"})
     with pytest.raises(UsageError, match=r"(?s)discriminator.*expected.*next.*found.*current"):
-        try_heritage(other, tmp_path / "checkpoints", ("discriminator",))
+        try_warm_start(other, tmp_path / "checkpoints", ("discriminator",))
 
 
 @pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
 def test_recipes_with_skills_start_from_the_runs_that_they_name(tmp_path, name):
     needed = recipes.resolve(name).start
     trainer = save_run(tmp_path, needed.recipe)
-    found = try_heritage(small_config(name), tmp_path / "checkpoints", needed.parts)
+    found = try_warm_start(small_config(name), tmp_path / "checkpoints", needed.parts)
     taken = group(trainer, "parameters/actor/", "parameters/critic_", "targets/")
     assert len(taken) > 12
     np.testing.assert_equal({key: found.arrays[key] for key in taken}, taken)
@@ -289,26 +289,29 @@ def test_the_newest_intact_checkpoint_counts_and_is_recorded(tmp_path):
     trainer.update.parameters.assign(2.0 * before)
     save_checkpoint(tmp_path, trainer, 2)
     (tmp_path / "checkpoints/epoch_000002/state.npz").unlink()
-    heritage = try_heritage(trainer.config, tmp_path / "checkpoints", ("actor", "targets"))
+    warm_start = try_warm_start(trainer.config, tmp_path / "checkpoints", ("actor", "targets"))
     name = "parameters/actor/hidden_0/kernel"
     np.testing.assert_array_equal(
-        heritage.arrays[name], trainer.update.layout.name_arrays(before)[name[11:]]
+        warm_start.arrays[name], trainer.update.layout.name_arrays(before)[name[11:]]
     )
-    assert heritage.record["checkpoint"] == "epoch_000001"
-    assert heritage.record["run"] == str(tmp_path / "checkpoints")
-    assert (heritage.record["parts"], len(heritage.record["sha256"])) == (["actor", "targets"], 64)
-    assert json.loads(json.dumps(heritage.record)) == heritage.record
+    assert warm_start.record["checkpoint"] == "epoch_000001"
+    assert warm_start.record["run"] == str(tmp_path / "checkpoints")
+    assert (warm_start.record["parts"], len(warm_start.record["sha256"])) == (
+        ["actor", "targets"],
+        64,
+    )
+    assert json.loads(json.dumps(warm_start.record)) == warm_start.record
 
 
 def test_how_far_a_source_has_come_is_known_where_it_says_so(tmp_path, music_run):
     source, before = music_run
-    assert try_heritage(FROZEN, source, ("statistics",)).record["epoch"] == 1
+    assert try_warm_start(FROZEN, source, ("statistics",)).record["epoch"] == 1
     export_weights(source, tmp_path / "weights", ("statistics",))
-    assert try_heritage(FROZEN, tmp_path / "weights", ("statistics",)).record["epoch"] == 1
+    assert try_warm_start(FROZEN, tmp_path / "weights", ("statistics",)).record["epoch"] == 1
     for counters in (None, [1], {"epoch": "1"}):
         meta = before.meta() | {"counters": counters}
         save_weights(tmp_path / "silent", before.shared(), meta)
-        assert try_heritage(FROZEN, tmp_path / "silent", ("statistics",)).record["epoch"] is None
+        assert try_warm_start(FROZEN, tmp_path / "silent", ("statistics",)).record["epoch"] is None
 
 
 def test_exported_parts_are_a_small_source_of_their_own(tmp_path, music_run):
@@ -344,7 +347,7 @@ def test_an_export_does_not_say_where_its_run_lay(place, tmp_path, music_run):
 
 def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     source, before = music_run
-    taken = try_heritage(HER, source, ("actor",)).record["before"]
+    taken = try_warm_start(HER, source, ("actor",)).record["before"]
     assert taken == {
         "time/env_steps": before.counters.env_steps,
         "time/episodes": before.counters.episodes,
@@ -357,7 +360,7 @@ def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
     weights = tmp_path / "run/checkpoints/best"
     save_weights(weights, heir.shared(), heir.meta() | {"before": taken})
     export_weights(weights, tmp_path / "weights", ("actor",))
-    found = try_heritage(heir.config, tmp_path / "weights", ("actor",)).record
+    found = try_warm_start(heir.config, tmp_path / "weights", ("actor",)).record
     assert found["epoch"] == 1
     assert found["before"] == {
         "time/env_steps": taken["time/env_steps"] + heir.counters.env_steps,
@@ -417,10 +420,10 @@ def test_a_single_number_that_varies_is_no_skill_that_moves_into_the_bias(tmp_pa
     conditioned = with_fields(single, {"condition.size": 3})
     for source in ("checkpoints", "weights"):
         with pytest.raises(UsageError, match="those of 3 numbers; found gaussian ones of one num"):
-            try_heritage(conditioned, tmp_path / source, ("actor",))
+            try_warm_start(conditioned, tmp_path / source, ("actor",))
     meta = {name: value for name, value in before.meta().items() if name != "condition"}
     save_weights(tmp_path / "older", before.shared(), meta)  # whose conditions were one-hot
-    assert try_heritage(conditioned, tmp_path / "older", ("actor",)).arrays
+    assert try_warm_start(conditioned, tmp_path / "older", ("actor",)).arrays
 
 
 FAR = DistanceConfig(hidden_sizes=(8,), columns=(3, 4))
@@ -432,19 +435,19 @@ def test_an_embedding_of_free_kernels_is_none_of_bounded_ones(tmp_path):
     lsd = with_fields(METRA, {"distance.constraint": "spectral"})
     for name, config in (("metra", METRA), ("lsd", lsd)):
         save_checkpoint(tmp_path / name, trainer_of(config))
-        assert try_heritage(config, tmp_path / name / "checkpoints", ("phi",)).arrays
+        assert try_warm_start(config, tmp_path / name / "checkpoints", ("phi",)).arrays
     for config, name, texts in ((lsd, "metra", "spectral.*dual"), (METRA, "lsd", "dual.*spectral")):
         with pytest.raises(UsageError, match=rf"(?s)phi: has other inputs than here.*{texts}"):
-            try_heritage(config, tmp_path / name / "checkpoints", ("phi",))
+            try_warm_start(config, tmp_path / name / "checkpoints", ("phi",))
 
 
 @pytest.mark.parametrize("part", ["change_mean", "change_deviation"])
 def test_a_model_of_changes_in_other_columns_is_refused(tmp_path, part):
     save_checkpoint(tmp_path, trainer_of(DENSE))
-    assert try_heritage(DENSE, tmp_path / "checkpoints", (part,)).arrays
+    assert try_warm_start(DENSE, tmp_path / "checkpoints", (part,)).arrays
     other = with_fields(DENSE, {"distance.modelled": (1, 2)})
     with pytest.raises(UsageError, match=rf"(?s){part}: has other .*\[1, 2\].*found.*\[0, 1\]"):
-        try_heritage(other, tmp_path / "checkpoints", (part,))
+        try_warm_start(other, tmp_path / "checkpoints", (part,))
 
 
 def test_skills_of_another_number_are_refused(tmp_path):

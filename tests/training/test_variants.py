@@ -8,7 +8,7 @@ import pytest
 from music_tf import recipes
 from music_tf.reading.command import parse_train
 from music_tf.recipes.music import MusicConfig
-from music_tf.runs.warm_start import try_heritage
+from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.places import find_source
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
@@ -40,12 +40,12 @@ def small(recipe):  # options that make a run of this recipe short
 def train(path, recipe, *words):
     """Trains as `music-tf train RECIPE --run-dir PATH ...` does, but for its exit."""
     command = parse_train([recipe, *small(recipe), "--run-dir", str(path), *words])
-    heritage = None
+    warm_start = None
     if command.start:
-        heritage = try_heritage(
+        warm_start = try_warm_start(
             command.config, find_source(command.start.path), command.start.parts
         )
-    run_session(command, heritage)
+    run_session(command, warm_start)
     return load_weights(path / "checkpoints")[0]
 
 

@@ -18,7 +18,7 @@ def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[st
     return ("actor", "critic", "targets", *learned, "normalizer")
 
 
-class Start(NamedTuple):
+class WarmStart(NamedTuple):
     """The warm start that a user asked for."""
 
     path: str
@@ -50,7 +50,7 @@ def parse_parts(text: str, known: Sequence[str]) -> tuple[str, ...]:
     return parts
 
 
-def other_source(start: Start, epochs: int | None, env_id: str | None) -> list[str]:
+def other_source(start: WarmStart, epochs: int | None, env_id: str | None) -> list[str]:
     """Returns a line for each way in which a source is not what the recipe expects.
 
     `epochs` and `env_id` are those of the source, None if it does not say.

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.start import parts_of as parts_with
 from music_tf.config.terms import TermConfig
+from music_tf.config.warm_start import parts_of
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import replace_file
 from music_tf.gate import (
@@ -55,7 +55,7 @@ _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "condition", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
 
 
-class Heir(NamedTuple):
+class WarmStartTarget(NamedTuple):
     """The facts about a new run that determine what it can take over."""
 
     arrays: Arrays
@@ -79,7 +79,7 @@ class Heir(NamedTuple):
         return self.arrays[_STATISTICS].size // 2
 
 
-class Heritage(NamedTuple):
+class LoadedWarmStart(NamedTuple):
     """The initial state of a run with a warm start, and the record of its source."""
 
     arrays: Arrays
@@ -88,7 +88,7 @@ class Heritage(NamedTuple):
     """For `config.json`, as `record_of` returns it."""
 
 
-def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
+def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
     """Returns the initial state of a run that takes over parts of an earlier one.
 
     Targets that are not among the parts are copies of the networks that they follow. Goal
@@ -98,23 +98,23 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
     networks. A run with conditions may start from one without skills.
 
     Args:
-        heir: The new run.
+        target: The new run.
         source: The checkpoints of a run, or a folder of weights.
-        parts: Any of `config.start.parts_of` the terms.
+        parts: Any of `config.warm_start.parts_of` the terms.
 
     Raises:
         UsageError: The source is missing, or a part of it does not fit.
         EnvironmentFault: The source is damaged.
     """
-    stored, own, facts = _stored(source, parts), _without_skills(heir.arrays), {}
+    stored, own, facts = _stored(source, parts), _without_skills(target.arrays), {}
     where = str(stored.folder)
     if not _LEARNED.isdisjoint(parts):
-        _check_actions(source, stored, heir.declared)
-        if _has_skills(stored.names) and not _has_skills(heir.arrays):
-            stored = of_one_skill(stored, source, heir.skill, (heir.observed, heir.condition))
-            facts, where = {"skill": heir.skill}, f"skill {heir.skill} of {source}"
+        _check_actions(source, stored, target.declared)
+        if _has_skills(stored.names) and not _has_skills(target.arrays):
+            stored = of_one_skill(stored, source, target.skill, (target.observed, target.condition))
+            facts, where = {"skill": target.skill}, f"skill {target.skill} of {source}"
     taken = _without_skills(stored.arrays)
-    paid = {network: term for term in heir.terms for network in term.networks}
+    paid = {network: term for term in target.terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
         wanted, found = _part(part, own), _part(part, taken)
@@ -126,9 +126,9 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
                 raise _absent(part, holder, names)
         if part in paid:
             _check_scaled(part, paid[part], own, stored)
-        _check_inputs(part, stored, heir.inputs)
+        _check_inputs(part, stored, target.inputs)
         kind = stored.meta.get("condition", "one_hot")  # the only kind of older versions
-        found = _with_conditions(found, wanted, heir, kind)
+        found = _with_conditions(found, wanted, target, kind)
         try:
             check_fit(expected_of(found), expected_of(wanted))
         except MisfitError as misfit:
@@ -137,18 +137,18 @@ def inherit(heir: Heir, source: Path, parts: Sequence[str]) -> Heritage:
     if "targets" not in parts:
         followed = [name for name in own if name.startswith("targets/")]
         arrays |= {name: arrays[name.replace("targets", "parameters", 1)] for name in followed}
-    return Heritage(arrays, record_of(source, stored, parts) | facts)
+    return LoadedWarmStart(arrays, record_of(source, stored, parts) | facts)
 
 
 def export_weights(
     source: Path, folder: Path, parts: Sequence[str], run: StoredRun | None = None
 ) -> None:
-    """Writes parts of a run's newest checkpoint as a folder that `inherit` can start from.
+    """Writes parts of a run's newest checkpoint as a folder that `load_warm_start` can start from.
 
     Args:
         source: The checkpoints of a run, or a folder of weights.
         folder: A new directory, or one that holds weights and is replaced.
-        parts: As of `inherit`.
+        parts: As of `load_warm_start`.
         run: The record in its `config.json`, which is copied without the directory: with it and
             the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
 
@@ -212,7 +212,9 @@ def _part(part: str, arrays: Arrays) -> Arrays:
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
 
 
-def _with_conditions(found: Arrays, wanted: Arrays, heir: Heir, kind: object) -> Arrays:
+def _with_conditions(
+    found: Arrays, wanted: Arrays, target: WarmStartTarget, kind: object
+) -> Arrays:
     """Returns networks of a run without skills with inputs for a condition.
 
     First layers get a row of zeros for each component of the condition. The one-hot vector of a
@@ -222,14 +224,14 @@ def _with_conditions(found: Arrays, wanted: Arrays, heir: Heir, kind: object) ->
     Args:
         found: Weights of the source.
         wanted: Weights of the new run.
-        heir: The new run.
+        target: The new run.
         kind: Of the source's conditions.
 
     Raises:
         UsageError: The source has conditions of one component that is not constant.
     """
-    fitted, observation, condition = dict(found), heir.observed, heir.condition
-    grows = condition > 1 or (heir.continuous and kind == "one_hot")
+    fitted, observation, condition = dict(found), target.observed, target.condition
+    grows = condition > 1 or (target.continuous and kind == "one_hot")
     for name, kernel in found.items():
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
@@ -280,7 +282,7 @@ def _widths(part: Arrays) -> list[int]:
 
 
 def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
-    known = dict.fromkeys((*parts_with(recipes.terms().values()), part))
+    known = dict.fromkeys((*parts_of(recipes.terms().values()), part))
     present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 
@@ -374,10 +376,10 @@ def start_line(record: Mapping[str, Any]) -> str:
         where = f"checkpoint {printable(record.get('checkpoint'))}"
     if is_count(record.get("skill")):
         where += f", skill {record['skill']}"
-    return f"starts from {run}, {where}: {', '.join(parts_of(record))}"
+    return f"starts from {run}, {where}: {', '.join(parts_taken(record))}"
 
 
-def parts_of(record: Mapping[str, Any] | None) -> list[str]:
+def parts_taken(record: Mapping[str, Any] | None) -> list[str]:
     """Returns the parts that a run took over; empty without a warm start."""
     parts = (record or {}).get("parts")
     known = parts[:_MOST_PARTS] if isinstance(parts, list) else []
