@@ -151,7 +151,7 @@ def inside(tmp_path, monkeypatch):
 def test_the_readmes_reward_is_paid_from_the_middle_to_the_left():
     (command,) = re.findall(r"^`music-tf train (my_left:.*?)`", README, re.MULTILINE)
     config = parse_train(command.split()).config.rewards["left"]
-    assert config.way == 0.25
+    assert config.distance == 0.25
     module, _, name = config.term.partition(":")
     term = getattr(importlib.import_module(module), name)(config, context())
     after = np.zeros([1, 4, 25], np.float32)
@@ -168,18 +168,19 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
     recipe = request.getfixturevalue(where)
     monkeypatch.setattr(session, "compare", lambda *given: {})
     run = tmp_path / "run"
-    run_session(parse_train([recipe, *SMALL, "--left.way", "0.2", "--run-dir", str(run)]))
+    run_session(parse_train([recipe, *SMALL, "--left.distance", "0.2", "--run-dir", str(run)]))
     (row,) = rows_of(run)
     own = [f"reward/left_{part}" for part in ("mean", "std", "min", "max")]
     assert all(0.0 <= float(row[name]) <= 1.0 for name in own)
     ours = [name for name in METRICS if name in row]
     assert list(row) == ["epoch", *ours, *own]
     assert {name for name in ours if name.startswith("reward/")} == set()
-    assert json.loads((run / "config.json").read_text())["config"]["rewards"]["left"]["way"] == 0.2
+    stored = json.loads((run / "config.json").read_text())["config"]["rewards"]["left"]
+    assert stored["distance"] == 0.2
     if where == "inside":
         assert recipe in recipes.names()
     again = ["--run-dir", str(run), "--resume", "--epochs", "2"]
-    assert parse_train([*again, "--allow-import"]).config.rewards["left"].way == 0.2
+    assert parse_train([*again, "--allow-import"]).config.rewards["left"].distance == 0.2
 
 
 @pytest.mark.parametrize("where", ["outside", "inside"])
@@ -229,16 +230,16 @@ def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outs
     config = parse_train(["--seed", "7", outside, "--rewards", "task", "left"]).config
     assert (config.seed, list(config.rewards)) == (7, ["task", "left"])
     for words, part in (
-        ([outside, "--left.wya", "1"], "did you mean --left.way?"),
-        ([outside, "--rewards", "task", "--left.way", "1"], "--rewards task left"),
+        ([outside, "--left.distnace", "1"], "did you mean --left.distance?"),
+        ([outside, "--rewards", "task", "--left.distance", "1"], "--rewards task left"),
         ([outside, "--rewards", "lfet"], "did you mean left?"),
         (["my_novelty:ddpg_novelty", "--novelty.kept", "0"], "novelty.kept: expected"),
     ):
         with pytest.raises(UsageError) as caught:
             parse_train(words)
         assert part in str(caught.value)
-    with pytest.raises(UsageError, match=r"unknown option '--left\.way'"):
-        parse_train(["ddpg", "--left.way", "1"])
+    with pytest.raises(UsageError, match=r"unknown option '--left\.distance'"):
+        parse_train(["ddpg", "--left.distance", "1"])
 
 
 @cases(

@@ -44,7 +44,7 @@ HOLDS, CONTROLS = "music_holds/music", "music_controls"
 RESULTS = {
     "FetchPush, co-motion of `ddpg_music`": (f"{HOLDS}_FetchPush-v4", MOTION),
     "with a frozen network, `ddpg_music_frozen`": (f"{CONTROLS}/frozen_FetchPush-v4", MOTION),
-    "with a hand-made reward, `ddpg_joint_motion`": (
+    "with a hand-made reward, `ddpg_joint_motion --joint-motion.threshold 0.005`": (
         f"{CONTROLS}/joint_motion5_FetchPush-v4",
         MOTION,
     ),
@@ -143,12 +143,13 @@ def test_what_is_said_below_the_table_is_stored_too():
         if metric in (MOTION, SUCCESS)
     }
     assert f"Random actions: {random[MOTION]} m, success {random[SUCCESS]}." in README
-    frozen, hand_made = (
+    frozen, hand_made, default = (
         list(map(controls, results_of(f"{CONTROLS}/{kind}_FetchPush-v4").values()))
-        for kind in ("frozen", "joint_motion5")
+        for kind in ("frozen", "joint_motion5", "joint_motion")
     )
     assert f"on {sum(frozen)} of {len(frozen)} seeds" in README
     assert f"the hand-made reward on {sum(hand_made)} of {len(hand_made)}." in README
+    assert f"m and control on {sum(default)} of {len(default)}." in README
     learned, other = (
         np.mean(finals_of(f"{name}_FetchPickAndPlace-v4", MOTION))
         for name in (HOLDS, f"{CONTROLS}/joint_motion5")
