@@ -68,19 +68,23 @@ class Distance(GatedTerm):
         """Builds the embedding, its dual variable, and the density model.
 
         Raises:
-            UsageError: The settings name a column that the observation does not have.
+            UsageError: The settings name a column that the observation does not have, or an
+                embedding that never learns has fewer directions than inputs.
         """
         super().__init__(config, context)
         self._config = config
         self._one_hot = context.condition.kind == "one_hot"
         self._priced = config.priced
         seen = self._seen = _columns(config, "columns", context) or context.descriptor()
+        width = context.width(seen)
+        config.check_directions(width, context.skills)
         self.inputs: dict[str, dict[str, Any]] = {
             "phi": {"components": context.components(seen), "constraint": config.constraint}
         }
-        self.scales = scale_variables(
-            "phi", _scale(seen, context) if config.normalize_inputs else None
-        )
+        scale = _scale(seen, context)
+        self.scales = scale_variables("phi", scale if config.normalize_inputs else None)
+        self._moves = scale[1]
+        """Change of each input that counts as motion: its deviation under random actions."""
         self.mixing = self.mixed_up_to(math.inf)._replace(lost=config.lost_pays)
         rate = config.learning_rate if config.train else 0.0
 
@@ -89,7 +93,7 @@ class Distance(GatedTerm):
             model = plain(inputs, outputs, "point", config.hidden_sizes, seed, config.initializer)
             return Network(name, model, rate)
 
-        self._phi = network("phi", context.width(seen), context.skills)
+        self._phi = network("phi", width, context.skills)
         networks: list[Network | Scalar] = [self._phi]
         if self._priced:
             dual = math.log(max(config.dual_start, config.lambda_floor))
@@ -186,12 +190,12 @@ class Distance(GatedTerm):
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns how well episodes follow their condition, and how far columns move phi.
 
-        An episode counts as moving if any column changes by more than one unit of its inputs.
+        An episode counts as moving if any column changes by more than its deviation under random
+        actions.
         """
         places = self._seen.along(episodes)
         first, last = places[:, 0], places[np.arange(len(places)), episodes.length]
-        unit = self.scales["phi"].numpy()[1] if "phi" in self.scales else 1.0
-        moved = (np.abs(last - first) > unit).any(axis=-1)
+        moved = (np.abs(last - first) > self._moves).any(axis=-1)
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)

@@ -23,8 +23,10 @@ from music_tf.recipes.music import sac_music
 from music_tf.recipes.tasks import sac
 
 _SQUARE, _WITHOUT_GOALS = "music_tf/Square-v0", "Hopper-v5"
-_ON_A_LINE = ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
-_ROBOTS = (*_ON_A_LINE, "Ant-v5", "Humanoid-v5", "music_tf/Ant-v0")
+_CHEETAHS = ("HalfCheetah-v5", "music_tf/HalfCheetah-v0")
+_ON_A_LINE = (*_CHEETAHS, "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
+_ANTS, _AMONG_BLOCKS = ("Ant-v5", "music_tf/Ant-v0", "music_tf/AntGoals-v0"), "music_tf/AntBlocks-v0"
+_ROBOTS = (*_ON_A_LINE, *_ANTS, _AMONG_BLOCKS, "Humanoid-v5")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
             "agent.critic_learning_rate": 3e-4,
             "agent.temperature_learning_rate": 3e-4,
             "agent.update_order": "sequential",
-            "agent.polyak": 0.99,
+            "agent.polyak": 0.995,
             "agent.polyak_every": 2,
             "replay.batch_size": 1024,
             "cycles": 20 if small else 100,
@@ -188,10 +190,11 @@ def _released(env_id: str, small: bool) -> dict[str, Any]:
 _ANY_EPOCHS = (25,) * 20
 _RELEASED: Mapping[str, tuple[tuple[int, ...], float, float]] = {
     _SQUARE: ((50,) * 2, 1.0, 1.0),
-    "HalfCheetah-v5": (_ANY_EPOCHS, 1.0, 1.0),
+    **dict.fromkeys(_CHEETAHS, (_ANY_EPOCHS, 1.0, 1.0)),
     "Hopper-v5": ((10,) * 50, 1.0, 10.0),
     "Swimmer-v5": ((50,) * 10, 1000.0, 1.0),
-    **dict.fromkeys(("Ant-v5", "music_tf/Ant-v0"), ((*(100,) * 2, *(200,) * 8), 60.0, 1.0)),
+    **dict.fromkeys(_ANTS, ((*(100,) * 2, *(200,) * 8), 60.0, 1.0)),
+    _AMONG_BLOCKS: ((50, 50, 200, 200, *(100,) * 4, 50, 50), 60.0, 1.0),
     "Humanoid-v5": ((1000,) * 6, 60.0, 1.0),
 }
 """Epochs of each skill (5,000 steps, 1,000 on the toy), alpha and beta in the authors' code."""

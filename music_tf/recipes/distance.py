@@ -77,8 +77,9 @@ class DistanceConfig(DiversityConfig):
         "distance/aligned": "cosine of the embedding's displacement in an evaluation episode and "
         "its condition, mean over episodes that move",
         "distance/moved": "share of evaluation episodes that change an input of the embedding by "
-        "more than one unit",
-        "distance/units_0": "distance in the embedding for one unit of its first input",
+        "more than its deviation under random actions",
+        "distance/units_0": "distance in the embedding for 1 of its first input: one deviation with "
+        "`normalize_inputs`, else the environment's unit",
         "distance/units_1": "the same for the second input",
         "distance/units_2": "the same for the third input",
     }
@@ -166,6 +167,15 @@ class DistanceConfig(DiversityConfig):
             told.append(Telling("distance/followed", "followed", scale=learns))
         return (*told, *super().tells(run))
 
+    def check_directions(self, columns: int, size: int) -> None:
+        """Refuses a copy of its inputs that never learns and has fewer directions than inputs."""
+        if size < columns and not self.train and not self.hidden_sizes:
+            raise UsageError(
+                f"condition.size: a copy of {columns} columns that never learns has as many "
+                f"directions, got {size}\nnearest: --condition.size {columns}, or name the columns "
+                "of a place: --distance.columns"
+            )
+
     def check(self, run: Config) -> None:
         """Refuses conditions without a direction, and settings of what this run does not have."""
         super().check(run)
@@ -175,11 +185,7 @@ class DistanceConfig(DiversityConfig):
                 f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
                 f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}"
             )
-        if not self.train and not self.hidden_sizes and size < len(self.columns):
-            raise UsageError(
-                f"condition.size: a copy of {len(self.columns)} columns that never learns has as "
-                f"many directions, got {size}\nnearest: --condition.size {len(self.columns)}"
-            )
+        self.check_directions(len(self.columns), size)
         usual, dual = type(self)(), "--distance.constraint dual"
         for there, what, needed, names in (
             (self.train, "networks that learn", "--distance.train True", _OF_LEARNING),

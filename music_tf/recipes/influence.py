@@ -105,6 +105,11 @@ class InfluenceConfig(PaidConfig):
                 "influence.candidates: random actions are drawn in each step, expected "
                 f"--exploration.random-hold 1, got {hold:g}"
             )
+        if self.candidates and not run.exploration.random_probability:
+            raise UsageError(
+                "influence.candidates: are tried in place of random actions, and this run takes "
+                "none\nfor example: --exploration.random-probability 0.3"
+            )
         if self.candidates and run.agent.inference is not None:
             raise UsageError(
                 "influence.candidates: a visit to a task does not choose its random actions, "
@@ -123,7 +128,7 @@ def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task: the agent
     seeks states in which its actions influence the object's motion. `paper` has the sizes of the
     authors' code. `laptop` is the agent of `ddpg_music` with this reward; its model is smaller,
-    compares 8 actions, and takes one step an update in place of ten.
+    compares 8 actions, takes one step an update in place of ten, and has 1 mm of noise.
     """
     if preset == "paper":
         return _as_released(env_id)
@@ -145,7 +150,9 @@ def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 def _small() -> InfluenceConfig:
     """Returns the reward with a model that needs less time than the agent."""
-    return InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3)
+    return InfluenceConfig(
+        samples=8, hidden_sizes=(128, 128), learning_rate=1e-3, sigma_floor=1e-3
+    )
 
 
 def _as_released(env_id: str) -> Config:

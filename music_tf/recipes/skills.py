@@ -162,7 +162,7 @@ class SkillConfig(DiversityConfig):
         if run.condition.kind != "one_hot":
             name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
             return (Telling(name, "log-likelihood", scale=scale),)
-        chance = 1.0 / run.skills
+        chance = 1.0 / run.condition_size
         scale = f"share of steps whose skill is recognised; chance is {chance:.3g}"
         return (Telling("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
 

@@ -20,10 +20,14 @@ from tests.kit.terms import context, gradient_of_reward, made_transition, train,
 SIZE = 2
 
 
-def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same=(), **config):
+def distance(
+    kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same=(), unit=1.0, **config
+):
+    """The term; `unit` is the deviation of its inputs where those are not scaled."""
     config = {"hidden_sizes": (16,)} | config
     settings = DistanceConfig(columns=seen, normalize_inputs=scale is not None, **config)
-    made = context(columns=columns, skills=size, scale=scale, same=same)
+    measured = scale or np.float32([[0.0], [unit]]).repeat(len(seen or columns), axis=1)
+    made = context(columns=columns, skills=size, scale=measured, same=same)
     return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
 
 
@@ -294,7 +298,8 @@ def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_go
     assert found["distance/units_1"] == pytest.approx(3.0, abs=1e-4)
     ended = episodes._replace(length=np.ones_like(episodes.length))  # after less than 1
     coarse = distance(hidden_sizes=(4,), scale=(np.zeros(2, np.float32), np.full(2, 1e2, "f")))
-    for term, few in ((made, ended), (coarse, episodes)):
+    unscaled = distance(hidden_sizes=(4,), unit=1e2)
+    for term, few in ((made, ended), (coarse, episodes), (unscaled, episodes)):
         assert term.heldout(weights, few)["distance/moved"] == 0.0
     episodes.observation[:] = episodes.observation[:, :1]
     assert "distance/aligned" not in made.heldout(weights, episodes)
@@ -317,6 +322,12 @@ def test_an_embedding_that_does_not_learn_pays_all_the_same():
 def test_columns_that_do_not_exist_are_refused(config, text):
     with pytest.raises(UsageError, match=text):
         distance(**config)
+
+
+def test_a_copy_of_columns_that_nobody_named_needs_as_many_directions():
+    with pytest.raises(UsageError, match=r"a copy of 3 columns .* got 2\n.*--condition.size 3"):
+        distance(columns=(0, 1, 2), train=False, hidden_sizes=())
+    distance(columns=(0, 1, 2), size=3, train=False, hidden_sizes=())
 
 
 def test_a_density_of_what_never_changes_is_refused():

@@ -304,6 +304,11 @@ def test_what_explores_learns_on_where_it_pays_nothing():
         trainer.envs.close()
 
 
+def test_candidates_need_random_actions_to_replace():
+    with pytest.raises(UsageError, match=r"(?s)candidates: are tried .* --exploration.random-prob"):
+        with_fields(RUN, {"influence.candidates": 6, "exploration.random_probability": 0.0})
+
+
 def test_held_actions_cannot_be_chosen_in_each_step():
     with pytest.raises(UsageError, match=r"candidates: .* --exploration.random-hold 1, got 4"):
         with_fields(RUN, {"influence.candidates": 6, "exploration.random_hold": 4.0})

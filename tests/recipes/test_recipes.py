@@ -416,3 +416,18 @@ def test_numbers_of_the_authors_of_disk_are_those_of_any_version_of_a_robot():
     assert new.skills == old.skills == 50
     assert (new.rewards, new.incremental) == (old.rewards, old.incremental)
     assert new.rewards["disk"].beta == 10.0
+
+
+def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
+    for own, known in (("HalfCheetah-v0", "HalfCheetah-v5"), ("AntBlocks-v0", "Ant-v5")):
+        ours, theirs = (recipes.resolve("sac_disk", "laptop", n) for n in (f"music_tf/{own}", known))
+        assert (ours.world, ours.env) == (theirs.world, theirs.env)
+        assert ours.world.descriptor in (("plane",), ("xy",))
+    blocks = recipes.resolve("sac_disk", "released", "music_tf/AntBlocks-v0")
+    steps = blocks.cycles * blocks.collect.steps * sum(blocks.incremental.epochs)
+    assert (blocks.skills, steps, blocks.rewards["disk"].alpha) == (10, 5_000_000, 60.0)
+
+
+def test_chance_is_that_of_as_many_skills_as_act():
+    config = with_fields(recipes.resolve("sac_diayn"), {"skills": 1, "condition.size": 5})
+    assert next(iter(config.rewards["skill"].tells(config))).chance == 0.2
