@@ -104,8 +104,8 @@ class Distance(GatedTerm):
             modelled = self._modelled = _columns(config, "modelled", context) or seen
             _check_changing(modelled, context)
             size = context.width(modelled)
-            scale = context.measure(modelled) if config.normalize_inputs else None
-            self.scales = {**self.scales, **scale_variables("change_mean", scale)}
+            unit = context.measure(modelled) if config.normalize_inputs else None
+            self.scales = {**self.scales, **scale_variables("change_mean", unit)}
             self._change_mean = network("change_mean", size, size)
             self._change_deviation = network("change_deviation", size, size)
             networks += [self._change_mean, self._change_deviation]

@@ -25,7 +25,8 @@ from music_tf.recipes.tasks import sac
 _SQUARE, _WITHOUT_GOALS = "music_tf/Square-v0", "Hopper-v5"
 _CHEETAHS = ("HalfCheetah-v5", "music_tf/HalfCheetah-v0")
 _ON_A_LINE = (*_CHEETAHS, "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
-_ANTS, _AMONG_BLOCKS = ("Ant-v5", "music_tf/Ant-v0", "music_tf/AntGoals-v0"), "music_tf/AntBlocks-v0"
+_ANTS = ("Ant-v5", "music_tf/Ant-v0", "music_tf/AntGoals-v0")
+_AMONG_BLOCKS = "music_tf/AntBlocks-v0"
 _ROBOTS = (*_ON_A_LINE, *_ANTS, _AMONG_BLOCKS, "Humanoid-v5")
 
 

@@ -150,9 +150,7 @@ def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 def _small() -> InfluenceConfig:
     """Returns the reward with a model that needs less time than the agent."""
-    return InfluenceConfig(
-        samples=8, hidden_sizes=(128, 128), learning_rate=1e-3, sigma_floor=1e-3
-    )
+    return InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3, sigma_floor=1e-3)
 
 
 def _as_released(env_id: str) -> Config:

@@ -20,13 +20,10 @@ from tests.kit.terms import context, gradient_of_reward, made_transition, train,
 SIZE = 2
 
 
-def distance(
-    kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same=(), unit=1.0, **config
-):
-    """The term; `unit` is the deviation of its inputs where those are not scaled."""
-    config = {"hidden_sizes": (16,)} | config
-    settings = DistanceConfig(columns=seen, normalize_inputs=scale is not None, **config)
-    measured = scale or np.float32([[0.0], [unit]]).repeat(len(seen or columns), axis=1)
+def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same=(), **config):
+    config = {"hidden_sizes": (16,), "normalize_inputs": scale is not None} | config
+    settings = DistanceConfig(columns=seen, **config)
+    measured = scale or np.float32([[0.0], [1.0]]).repeat(len(seen or columns), axis=1)
     made = context(columns=columns, skills=size, scale=measured, same=same)
     return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
 
@@ -297,8 +294,9 @@ def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_go
     assert found["distance/units_0"] == pytest.approx(2.0, abs=1e-4)
     assert found["distance/units_1"] == pytest.approx(3.0, abs=1e-4)
     ended = episodes._replace(length=np.ones_like(episodes.length))  # after less than 1
-    coarse = distance(hidden_sizes=(4,), scale=(np.zeros(2, np.float32), np.full(2, 1e2, "f")))
-    unscaled = distance(hidden_sizes=(4,), unit=1e2)
+    measured = (np.zeros(2, np.float32), np.full(2, 1e2, "f"))
+    coarse = distance(hidden_sizes=(4,), scale=measured)
+    unscaled = distance(hidden_sizes=(4,), scale=measured, normalize_inputs=False)
     for term, few in ((made, ended), (coarse, episodes), (unscaled, episodes)):
         assert term.heldout(weights, few)["distance/moved"] == 0.0
     episodes.observation[:] = episodes.observation[:, :1]

@@ -420,7 +420,9 @@ def test_numbers_of_the_authors_of_disk_are_those_of_any_version_of_a_robot():
 
 def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
     for own, known in (("HalfCheetah-v0", "HalfCheetah-v5"), ("AntBlocks-v0", "Ant-v5")):
-        ours, theirs = (recipes.resolve("sac_disk", "laptop", n) for n in (f"music_tf/{own}", known))
+        ours, theirs = (
+            recipes.resolve("sac_disk", "laptop", n) for n in (f"music_tf/{own}", known)
+        )
         assert (ours.world, ours.env) == (theirs.world, theirs.env)
         assert ours.world.descriptor in (("plane",), ("xy",))
     blocks = recipes.resolve("sac_disk", "released", "music_tf/AntBlocks-v0")
