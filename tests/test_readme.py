@@ -52,8 +52,8 @@ RESULTS = {
     "episodes that lift, fresh seeds": ("music_fresh/music_FetchPickAndPlace-v4", LIFT),
     "PandaPush, co-motion of `ddpg_music`": (f"{HOLDS}_PandaPush-v3", MOTION),
     "FetchPush, success of `ddpg_her_fast`": ("her_fast/fast_FetchPush-v4", SUCCESS),
-    "FetchPush, [goals not trained on](docs/results/zero_shot.md), `sac_place`": (
-        "zero_shot/place_FetchPush-v4",
+    "FetchPush, [goals never trained on](docs/results/zero_shot.md), `sac_metra`": (
+        "zero_shot/metra_FetchPush-v4",
         REACHED,
     ),
     "HalfCheetah, return at [new speeds](docs/results/pearl.md)": (SPEEDS, "adapt/return_prior"),
