@@ -12,7 +12,7 @@ import music_tf
 from music_tf.config.settings import EnvConfig, NormalizerConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault, Finding, UsageError
 from music_tf.tools.check_env import check_environment
 from music_tf.training import rehearsal
 from music_tf.training.rehearsal import Rehearsal, Rehearsed, rehearse
@@ -53,7 +53,7 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
     *("AfterTouch", "Far"),
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):
-    assert rewards(f"{name}-v0") == (f"replay computes what {STEPS} steps paid", "", False)
+    assert rewards(f"{name}-v0") == Finding(f"replay computes what {STEPS} steps paid")
 
 
 def test_a_word_that_rewards_read_is_refused_and_two_numbers_that_differ_are_said(points):
@@ -157,10 +157,8 @@ def test_an_observation_that_holds_the_goal_is_found_with_its_columns(points):
 
 @pytest.mark.parametrize("name", ["ShowsHidden", "Rescaled"])
 def test_a_goal_in_the_observation_cannot_be_found_where_goals_cannot_be_set(points, name):
-    assert shown(f"{name}-v0") == (
+    assert shown(f"{name}-v0") == Finding(
         "cannot tell: no attribute `goal` sets the goal of an episode",
-        "",
-        False,
     )
 
 
@@ -206,7 +204,7 @@ def test_a_goal_in_the_observation_cannot_be_found_without_repeatable_episodes(p
     "music_tf/PointPush-v0",
 )
 def test_an_observation_without_the_goal_passes(points, env_id):
-    assert shown(env_id) == ("the observation does not change with the goal", "", False)
+    assert shown(env_id) == Finding("the observation does not change with the goal")
 
 
 @pytest.mark.parametrize(("relabel_k", "refused"), [(4.0, True), (0.0, False)])
