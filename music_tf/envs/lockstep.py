@@ -110,6 +110,7 @@ class LockstepEnvs:
         self._env_id, self._stages = env_id, self._settings.stages
         self._worlds = [0] * count
         environment = make_environment(env_id, self._settings)  # its module may register a world
+        beginning = simulator.Beginning(environment.unwrapped)  # extras may be sought in an episode
         self.info = described(env_id, world or World(), environment)
         if self._settings.skills:
             extras = {**self.info.extras, DISCOUNT: INFO}
@@ -134,7 +135,7 @@ class LockstepEnvs:
         rests = dict.fromkeys(exact, spec.goal_dim)
         self.spec = dataclasses.replace(spec, extras={**self._extras.sizes, **rests})
         self.declared = Declared.of(spec, low, high)
-        first = self._member_of(environment)
+        first = self._member_of(environment, beginning)
         self._members: list[PlainMember | None] = [first]
         if accept is not None:
             accept(self.spec, simulator.bytes_of(first.environment))
@@ -204,7 +205,8 @@ class LockstepEnvs:
             EnvironmentFault: A reset fails, also in a fresh environment.
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
-            goal = None if goals is None else goals[position].astype(np.float64)
+            shown = None if goals is None or not self.spec.goal_dim else goals[position]
+            goal = None if shown is None else shown.astype(np.float64)
             task = None if tasks is None else tasks[position]
             self._reset_one(index, int(seed), goal, task)
         return Observations(*self._rounded(self._table[indices]))
@@ -426,6 +428,10 @@ class LockstepEnvs:
         """One of the environments, for a look at it between two episodes."""
         return self._some_member().environment
 
+    def begin(self, seed: int) -> tuple[Any, Mapping[str, Any]]:
+        """Resets `environment` as a member does, and returns what it returned."""
+        return self._some_member().begin(seed)
+
     @property
     def success_ends(self) -> bool | None:
         """Whether an episode ends when the environment ends it for its own success."""
@@ -441,17 +447,22 @@ class LockstepEnvs:
         return self._scale(actions, len(actions))
 
     def _make_member(self) -> PlainMember:
-        return self._member_of(make_environment(self._env_id, self._settings))
+        environment = make_environment(self._env_id, self._settings)
+        return self._member_of(environment, simulator.Beginning(environment.unwrapped))
 
-    def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
+    def _member_of(
+        self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
+    ) -> PlainMember:
         """Returns a member for an environment, in the present stage of the first one."""
-        member = self._kind_of(environment)
+        member = self._kind_of(environment, beginning)
         if self._stages:
             member.changes = Changes(environment, self._stages)
             member.changes.apply(self._worlds[0])
         return member
 
-    def _kind_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
+    def _kind_of(
+        self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
+    ) -> PlainMember:
         readers = self._extras.readers
         fast = not readers and not self._settings.skills  # the fast path has no `info`
         if "mujoco" in sys.modules and fast:
@@ -459,7 +470,7 @@ class LockstepEnvs:
 
             if (found := fetch_member(environment)) is not None:
                 return found
-        return PlainMember(environment, self._settings.success_ends, readers)
+        return PlainMember(environment, self._settings.success_ends, readers, beginning)
 
     def _some_member(self) -> PlainMember:
         for member in self._members:

@@ -496,8 +496,7 @@ class Rehearsal:
             goal: Replaces the environment's goal, if its attribute `goal` can be set.
         """
         environment: Any = self.envs.environment
-        simulator.clear_state(environment.unwrapped)
-        observation, info = environment.reset(seed=seed)
+        observation, info = self.envs.begin(seed)
         yield RawStep(_copied(observation), 0.0, False, dict(info))
         if goal is not None:
             show_goal(environment.unwrapped, goal)

@@ -1,5 +1,6 @@
 """Shares fixtures of the kit."""
 
 from tests.kit.odd import odd
+from tests.kit.placed import placed
 
-__all__ = ["odd"]
+__all__ = ["odd", "placed"]

@@ -6,6 +6,7 @@ import pytest
 from gymnasium_robotics.utils import rotations
 
 from music_tf.config.settings import EnvConfig
+from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.envs.registry import lookup
@@ -13,7 +14,7 @@ from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
 from tests.kit.cases import cases
-from tests.kit.counting import COUNTING, FORGETFUL, HIDING
+from tests.kit.counting import AIMING, COUNTING, FORGETFUL, HIDING
 from tests.kit.odd import ODD
 
 MOVE = np.array([[0.5, -0.25]], np.float32)
@@ -54,6 +55,19 @@ def test_forces_left_behind_in_the_simulator_do_not_outlive_a_reset():
     first = play(envs, seed=5, steps=5)
     envs._members[0].environment.unwrapped.data.xfrc_applied[:] = 0.1
     np.testing.assert_equal(play(envs, seed=5, steps=5), first)
+
+
+def test_what_was_placed_when_a_simulator_was_made_stays_there(placed):
+    alone = gymnasium.make(placed)
+    reset = alone.reset(seed=5)[0].astype(np.float32)
+    stepped = alone.step(np.full(1, 0.5, np.float32))[0].astype(np.float32)
+    world = World(extras=("cost",))  # for which the first environment is stepped
+    for envs in (LockstepEnvs(placed, 2), LockstepEnvs(placed, 2, world=world)):
+        for _ in range(2):
+            np.testing.assert_array_equal(envs.reset([0, 1], [5, 5]).observation, [reset] * 2)
+            taken = envs.step(np.full((2, 1), 0.5, np.float32), [0, 1])
+            np.testing.assert_array_equal(taken.observation, [stepped] * 2)
+    assert reset.tolist()[1:] == [0.25, 0.0, 7.0]
 
 
 def test_spec_says_sizes_split_and_length_and_a_split_beyond_them_is_refused():
@@ -101,6 +115,15 @@ def test_a_goal_that_cannot_be_set_is_hidden_and_so_is_its_success(success_ends,
     own = LockstepEnvs(HIDING, 1)
     assert own.reset([0], [0]).desired_goal.tolist() == [[7.0]]
     assert own.step(np.ones((1, 1), np.float32), [0]).terminated.tolist() == [True]
+
+
+def test_zero_goals_leave_an_environment_without_goals_as_it_is():
+    envs = LockstepEnvs(AIMING, 1)
+    for goals in (None, np.zeros((1, 0), np.float32)):
+        first = envs.reset([0], [0], goals).observation
+        taken = envs.step(np.ones((1, 1), np.float32), [0])
+        assert (first.tolist(), taken.observation.tolist()) == ([[0.0, 1.0]], [[1.0, 1.0]])
+        assert (taken.terminated.tolist(), taken.success.tolist()) == ([True], [True])
 
 
 def test_an_environment_that_does_not_repeat_itself_can_be_made_anew_for_each_episode():
