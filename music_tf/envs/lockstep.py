@@ -20,7 +20,7 @@ from music_tf.config.names import POINT_ROBOT, few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.envs import simulator
-from music_tf.envs.actions import action_bounds, in_space
+from music_tf.envs.actions import action_bounds, in_space, is_unit
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
@@ -117,7 +117,6 @@ class LockstepEnvs:
             self.info = dataclasses.replace(self.info, extras=extras)
         low, high = action_bounds(env_id, environment)
         self._action_space: Any = environment.action_space
-        unit = (low == -1.0).all() and (high == 1.0).all()
         more = few(dropped(environment))
         self.notice = (
             f"{env_id} also observes {more}, which nothing learns from: it may join `observation`"
@@ -125,7 +124,7 @@ class LockstepEnvs:
             else ""
         )
         """A line for the user before a run begins, if any."""
-        self._unit_actions = bool(unit and self._action_space.dtype == np.float32)
+        self._unit_actions = is_unit(self._action_space)
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info, spec)
