@@ -2,5 +2,6 @@
 
 from tests.kit.odd import odd
 from tests.kit.placed import placed
+from tests.kit.points import points
 
-__all__ = ["odd", "placed"]
+__all__ = ["odd", "placed", "points"]

@@ -16,6 +16,7 @@ from music_tf.types import SplitSpec
 from tests.kit.cases import cases
 from tests.kit.counting import AIMING, COUNTING, FORGETFUL, HIDING
 from tests.kit.odd import ODD
+from tests.kit.points import STEPS
 
 MOVE = np.array([[0.5, -0.25]], np.float32)
 
@@ -319,6 +320,18 @@ def test_a_reward_is_refused_that(compute, says, odd, monkeypatch):
         envs.goal_reward(goals, goals)
 
 
+def test_an_entry_of_info_that_comes_late_is_stored_for_the_rewards_that_read_it(points):
+    envs = LockstepEnvs("Rare-v0", 1)
+    envs.reset([0], [0])
+    paid = []
+    for _ in range(STEPS):
+        taken = envs.step(np.ones((1, 2), np.float32), [0])
+        paid.append(taken.reward[0])
+        computed = envs.goal_reward(taken.achieved_goal, taken.desired_goal, taken.extras)
+        np.testing.assert_allclose(computed, taken.reward, rtol=1e-6)
+    assert paid[0] > -10.0 > paid[-1]
+
+
 def test_an_environment_that_cannot_even_be_closed_is_replaced(odd, monkeypatch):
     def close(self):
         raise RuntimeError("the connection is gone")
@@ -333,11 +346,13 @@ def test_an_environment_that_cannot_even_be_closed_is_replaced(odd, monkeypatch)
     assert envs.step(np.zeros((1, 2), np.float32), [0]).faults == [None]
 
 
-def test_unbounded_actions_and_endless_episodes_are_refused(odd):
-    odd.low = -np.inf
+@pytest.mark.parametrize("bound", [np.inf, np.finfo(np.float32).max])
+def test_unbounded_actions_and_endless_episodes_are_refused(odd, bound, monkeypatch):
+    monkeypatch.setattr(odd, "high", bound)
+    odd.low = -bound
     with pytest.raises(UsageError, match="finite bounds"):
         LockstepEnvs(ODD, 1)
-    odd.low = -1.0
+    odd.low, odd.high = -1.0, 1.0
     gymnasium.register(id="Endless-v0", entry_point=odd)
     try:
         with pytest.raises(UsageError, match="register it with max_episode_steps"):
