@@ -22,7 +22,9 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
         continuous = f"{spec.name}Continuous-v{spec.version}" if spec else ""
         near = f"; did you mean {continuous!r}?" if continuous in gymnasium.registry else ""
         raise UsageError(f"env_id: {env_id!r}: expected a Box of actions [A], got {space}{near}")
-    if not (all_finite(low) and all_finite(high)):
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = high.astype(np.float32) - low.astype(np.float32)
+    if not all_finite(span):  # nor do bounds such as the largest number
         raise UsageError(f"env_id: {env_id!r}: expected finite bounds of actions, got {space}")
     return low.astype(np.float32), high.astype(np.float32)
 
@@ -35,7 +37,16 @@ def in_space(space: Any, actions: Array) -> np.ndarray:
     """
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
     scaled = np.clip(low + 0.5 * (actions + 1.0) * (high - low), low, high)
-    if np.issubdtype(space.dtype, np.integer):
+    if np.issubdtype(space.dtype, np.integer):  # single precision may round beyond their bounds
         scaled = np.rint(scaled)
+        with np.errstate(invalid="ignore"):
+            whole = scaled.astype(space.dtype)
+        scaled = np.where(scaled >= high, space.high, np.where(scaled <= low, space.low, whole))
     inside: np.ndarray = np.clip(scaled.astype(space.dtype), space.low, space.high)
     return inside
+
+
+def is_unit(space: Any) -> bool:
+    """Whether actions in [-1, 1] are taken as they are, without `in_space`."""
+    unit = (space.low == -1.0).all() and (space.high == 1.0).all()
+    return bool(unit and space.dtype == np.float32)

@@ -188,7 +188,9 @@ def find_extras(
 def _stored_entries(
     env_id: str, infos: Sequence[Mapping[str, Any]], asked: Iterable[str], info: EnvironmentInfo
 ) -> dict[str, InfoEntry]:
-    """Returns the entries of `info` that rewards or ends read and that some step has.
+    """Returns the entries of `info` that rewards or ends read.
+
+    One that no step had is kept as a number, for the steps that will have it.
 
     Raises:
         UsageError: One is no number, or has the name of another extra.
@@ -197,6 +199,8 @@ def _stored_entries(
     for name in asked:
         found = [each[name] for each in infos if each.get(name) is not None]
         if not found:
+            if name not in info.extras:
+                kept[name] = InfoEntry(0.0, always=False)
             continue
         if info.extras.get(name, INFO) != INFO:
             raise UsageError(

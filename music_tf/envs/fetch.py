@@ -28,12 +28,22 @@ _HIDDEN = f"{HiddenGoal.__module__}:{HiddenGoal.__name__}"
 def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
     """Returns the fast path for a Fetch task of gymnasium-robotics, its goal shown or hidden.
 
-    None for all other environments, and for a class or a layout of bodies that was changed.
+    None for all other environments, and for one whose class, methods, layout of bodies or limit of
+    time was changed.
     """
     unwrapped = environment.unwrapped
     module, name = type(unwrapped).__module__, type(unwrapped).__name__
     known = module.startswith("gymnasium_robotics.envs.fetch.") and name.startswith("MujocoFetch")
     if not known or _welded_bodies(getattr(unwrapped, "model", None)) is None:
+        return None
+    layers: list[type] = []
+    layer: Any = environment
+    while layer is not unwrapped:
+        layers.append(type(layer))
+        layer = getattr(layer, "env", unwrapped)
+    if layers.count(gymnasium.wrappers.TimeLimit) > 1 or any(
+        map(callable, vars(unwrapped).values())
+    ):
         return None
     wrappers = environment.spec.additional_wrappers if environment.spec else ()
     if [one.entry_point for one in wrappers] == [_HIDDEN]:

@@ -20,7 +20,7 @@ from music_tf.config.names import POINT_ROBOT, few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.envs import simulator
-from music_tf.envs.actions import action_bounds, in_space
+from music_tf.envs.actions import action_bounds, in_space, is_unit
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
@@ -110,13 +110,13 @@ class LockstepEnvs:
         self._env_id, self._stages = env_id, self._settings.stages
         self._worlds = [0] * count
         environment = make_environment(env_id, self._settings)  # its module may register a world
+        beginning = simulator.Beginning(environment.unwrapped)  # extras may be sought in an episode
         self.info = described(env_id, world or World(), environment)
         if self._settings.skills:
             extras = {**self.info.extras, DISCOUNT: INFO}
             self.info = dataclasses.replace(self.info, extras=extras)
         low, high = action_bounds(env_id, environment)
         self._action_space: Any = environment.action_space
-        unit = (low == -1.0).all() and (high == 1.0).all()
         more = few(dropped(environment))
         self.notice = (
             f"{env_id} also observes {more}, which nothing learns from: it may join `observation`"
@@ -124,7 +124,7 @@ class LockstepEnvs:
             else ""
         )
         """A line for the user before a run begins, if any."""
-        self._unit_actions = bool(unit and self._action_space.dtype == np.float32)
+        self._unit_actions = is_unit(self._action_space)
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info, spec)
@@ -134,7 +134,7 @@ class LockstepEnvs:
         rests = dict.fromkeys(exact, spec.goal_dim)
         self.spec = dataclasses.replace(spec, extras={**self._extras.sizes, **rests})
         self.declared = Declared.of(spec, low, high)
-        first = self._member_of(environment)
+        first = self._member_of(environment, beginning)
         self._members: list[PlainMember | None] = [first]
         if accept is not None:
             accept(self.spec, simulator.bytes_of(first.environment))
@@ -204,7 +204,8 @@ class LockstepEnvs:
             EnvironmentFault: A reset fails, also in a fresh environment.
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
-            goal = None if goals is None else goals[position].astype(np.float64)
+            shown = None if goals is None or not self.spec.goal_dim else goals[position]
+            goal = None if shown is None else shown.astype(np.float64)
             task = None if tasks is None else tasks[position]
             self._reset_one(index, int(seed), goal, task)
         return Observations(*self._rounded(self._table[indices]))
@@ -426,6 +427,10 @@ class LockstepEnvs:
         """One of the environments, for a look at it between two episodes."""
         return self._some_member().environment
 
+    def begin(self, seed: int) -> tuple[Any, Mapping[str, Any]]:
+        """Resets `environment` as a member does, and returns what it returned."""
+        return self._some_member().begin(seed)
+
     @property
     def success_ends(self) -> bool | None:
         """Whether an episode ends when the environment ends it for its own success."""
@@ -441,17 +446,22 @@ class LockstepEnvs:
         return self._scale(actions, len(actions))
 
     def _make_member(self) -> PlainMember:
-        return self._member_of(make_environment(self._env_id, self._settings))
+        environment = make_environment(self._env_id, self._settings)
+        return self._member_of(environment, simulator.Beginning(environment.unwrapped))
 
-    def _member_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
+    def _member_of(
+        self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
+    ) -> PlainMember:
         """Returns a member for an environment, in the present stage of the first one."""
-        member = self._kind_of(environment)
+        member = self._kind_of(environment, beginning)
         if self._stages:
             member.changes = Changes(environment, self._stages)
             member.changes.apply(self._worlds[0])
         return member
 
-    def _kind_of(self, environment: gymnasium.Env[Any, Any]) -> PlainMember:
+    def _kind_of(
+        self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
+    ) -> PlainMember:
         readers = self._extras.readers
         fast = not readers and not self._settings.skills  # the fast path has no `info`
         if "mujoco" in sys.modules and fast:
@@ -459,7 +469,7 @@ class LockstepEnvs:
 
             if (found := fetch_member(environment)) is not None:
                 return found
-        return PlainMember(environment, self._settings.success_ends, readers)
+        return PlainMember(environment, self._settings.success_ends, readers, beginning)
 
     def _some_member(self) -> PlainMember:
         for member in self._members:

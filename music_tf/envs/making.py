@@ -130,6 +130,12 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
     axes = len(space.shape or ())
     if keys >= set(GOAL_KEYS):
         if not hasattr(environment.unwrapped, "compute_reward"):
+            if environment.has_wrapper_attr("compute_reward"):
+                raise UsageError(
+                    f"env_id: {env_id!r}: compute_reward belongs to a wrapper, expected it on the "
+                    "environment itself\ncure: derive the wrapper from gymnasium.Env, and keep the "
+                    "wrapped environment in an attribute"
+                )
             raise UsageError(f"env_id: {env_id!r} has goals, but no method compute_reward for them")
         shapes = {key: space[key].shape or () for key in GOAL_KEYS}
         if any(len(shape) != 1 for shape in shapes.values()):

@@ -69,11 +69,12 @@ class PlainMember:
         environment: gymnasium.Env[Any, Any],
         success_ends: bool | None = None,
         extras: Mapping[str, Reader | InfoEntry | None] = MappingProxyType({}),
+        beginning: simulator.Beginning | None = None,
     ) -> None:
         """Takes the environment, whether its own success ends an episode, and readers of extras.
 
         If unset, its success ends an episode unless the shown goal is another one, because the
-        environment's goal cannot be set.
+        environment's goal cannot be set. `beginning` is unset for an environment as it was made.
         """
         self._readers = extras
         self._success_ends = success_ends
@@ -83,15 +84,21 @@ class PlainMember:
         self.changes: Changes | None = None
         """Applies stages of a changing world; None if the world does not change."""
         self._unwrapped: Any = environment.unwrapped
+        self._beginning = beginning or simulator.Beginning(self._unwrapped)
 
     def set_task(self, task: Floats) -> None:
         """Sets the task of a family, from its next reset on."""
         self.environment.get_wrapper_attr("set_task")(task.copy())
 
+    def begin(self, seed: int) -> tuple[Any, Mapping[str, Any]]:
+        """Resets the environment, independent of earlier episodes; returns what it returned."""
+        self._beginning.restore()
+        observation, info = self.environment.reset(seed=seed)
+        return observation, info
+
     def reset(self, seed: int, goal: Floats | None, row: Row) -> None:
         """Starts the episode of this seed, independent of earlier episodes."""
-        simulator.clear_state(self._unwrapped)
-        observation, info = self.environment.reset(seed=seed)
+        observation, info = self.begin(seed)
         write_row(observation, row)
         self._write_extras(row, info, begins=True)
         self._shown = goal

@@ -21,7 +21,8 @@ _SECONDS = 0.3
 def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | None:
     """Plays an episode of random actions, another one, and the first again.
 
-    It uses the first of the environments; later episodes are not affected if it repeats itself.
+    It uses the first of the environments, and beside the last episode the second one, if any, with
+    which it should share nothing; later episodes are not affected if it repeats itself.
     After `seconds` the first episode is cut, and the others at the same length.
 
     Returns:
@@ -36,7 +37,9 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | Non
         first.append(state)
         if time.monotonic() - start > seconds:
             break
-    _, again = (list(_states(envs, seed, len(first) - 1)) for seed in (2, 1))
+    last = len(first) - 1
+    list(_states(envs, 2, last))
+    again = list(_states(envs, 1, last, beside=len(envs) > 1))
     for step, pair in enumerate(itertools.zip_longest(first, again)):
         if not np.array_equal(*pair):
             return step
@@ -70,12 +73,20 @@ def repeats_itself(envs: LockstepEnvs) -> bool:
         return True
 
 
-def _states(envs: LockstepEnvs, seed: int, steps: int) -> Iterator[Array]:
-    """Plays an episode of random actions; yields observation and goals of states, [O + 2G]."""
+def _states(envs: LockstepEnvs, seed: int, steps: int, beside: bool = False) -> Iterator[Array]:
+    """Plays an episode of random actions; yields observation and goals of states, [O + 2G].
+
+    With `beside` the second environment plays another episode at the same time.
+    """
     random = np.random.default_rng(seed)
     yield np.concatenate([part[0] for part in envs.reset([0], [seed])[:3]])
+    if beside:
+        envs.reset([1], [seed + 1])
     for _ in range(min(steps, envs.spec.max_episode_steps)):
         action = random.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)
+        if beside:
+            other = envs.step(-action, [1])
+            beside = not (other.terminated[0] or other.truncated[0])
         taken = envs.step(action, [0])
         if taken.faults[0] is not None:
             raise EnvironmentFault(taken.faults[0])

@@ -37,13 +37,42 @@ def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:
     return _PLAIN + sum(int(getattr(table, "nbuffer", 0)) for table in tables)
 
 
-def clear_state(unwrapped: object) -> None:
-    """Resets the state that an episode leaves in MuJoCo, such as its warm start and controls."""
-    model, data = getattr(unwrapped, "model", None), getattr(unwrapped, "data", None)
-    if type(data).__name__ == "MjData":
-        import mujoco  # noqa: PLC0415
+class Beginning:
+    """The state of MuJoCo in which an environment was made, which may place bodies once."""
 
-        mujoco.mj_resetData(model, data)
+    def __init__(self, unwrapped: object) -> None:
+        """Takes an environment that was neither reset nor stepped."""
+        self._unwrapped = unwrapped
+        self._state: npt.NDArray[np.float64] | None = None
+        if found := _simulated(unwrapped):
+            import mujoco  # noqa: PLC0415
+
+            self._state = np.empty(mujoco.mj_stateSize(found[0], _own_state()))
+            mujoco.mj_getState(*found, self._state, _own_state())
+
+    def restore(self) -> None:
+        """Returns to it from what an episode leaves, such as its warm start and controls."""
+        if found := _simulated(self._unwrapped):
+            import mujoco  # noqa: PLC0415
+
+            mujoco.mj_resetData(*found)
+            state = self._state
+            if state is not None and len(state) == mujoco.mj_stateSize(found[0], _own_state()):
+                mujoco.mj_setState(*found, state, _own_state())
+
+
+def _simulated(unwrapped: object) -> tuple[Any, Any] | None:
+    """Returns the model and the data of MuJoCo that an environment has, if any."""
+    model, data = getattr(unwrapped, "model", None), getattr(unwrapped, "data", None)
+    return (model, data) if type(data).__name__ == "MjData" else None
+
+
+def _own_state() -> int:
+    """Returns MuJoCo's mask of a whole state without its warm start."""
+    import mujoco  # noqa: PLC0415
+
+    kinds = mujoco.mjtState
+    return int(kinds.mjSTATE_INTEGRATION) & ~int(kinds.mjSTATE_WARMSTART)
 
 
 class Defaults:

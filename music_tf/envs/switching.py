@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -19,6 +19,13 @@ _KEPT = 8
 """Most environments that are kept; the least recently used one is closed first."""
 
 
+class _Kept(NamedTuple):
+    """The environment of a task, and the state in which it was made."""
+
+    environment: gymnasium.Env[Any, Any]
+    beginning: simulator.Beginning
+
+
 class SwitchedTasks(gymnasium.Env[Any, Any]):
     """A family of tasks with an environment for each task."""
 
@@ -30,8 +37,8 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         """
         self._make, self._draw = make, draw
         self.render_mode = render_mode
-        self._kept: dict[bytes, gymnasium.Env[Any, Any]] = {}
-        self._current = self._environment_of(
+        self._kept: dict[bytes, _Kept] = {}
+        self._current, self._beginning = self._kept_for(
             np.array(draw(1, np.random.default_rng(0))[0], np.float64)
         )
         self.observation_space = self._current.observation_space
@@ -48,7 +55,7 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         Raises:
             UsageError: Its spaces differ from those of the first one, or it is no environment.
         """
-        found = self._environment_of(task)
+        found, beginning = self._kept_for(task)
         for name in ("observation_space", "action_space"):
             here, first = getattr(found, name), getattr(self, name)
             if here != first:
@@ -56,13 +63,13 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
                     f"register_tasks: make: expected the same {name} for all tasks, {first!s:.120}"
                     f", got {here!s:.120} for the task {task.tolist()!s:.80}"
                 )
-        self._current = found
+        self._current, self._beginning = found, beginning
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode of the task."""
-        simulator.clear_state(self._current.unwrapped)
+        self._beginning.restore()
         observation, info = self._current.reset(seed=seed, options=options)
         return observation, info
 
@@ -79,29 +86,30 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         """Closes all environments that are kept."""
-        for environment in self._kept.values():
-            environment.close()
+        for kept in self._kept.values():
+            kept.environment.close()
         self._kept.clear()
 
-    def _environment_of(self, task: Floats) -> gymnasium.Env[Any, Any]:
+    def _kept_for(self, task: Floats) -> _Kept:
         """Returns the environment of a task, and marks it as the most recently used one."""
         key = task.tobytes()
         found = self._kept.pop(key, None)
         if found is None:
-            found = self._make(task.copy())
-            if not isinstance(found, gymnasium.Env):
+            made = self._make(task.copy())
+            if not isinstance(made, gymnasium.Env):
                 raise UsageError(
                     "register_tasks: make: expected a gymnasium environment, got "
-                    f"{found!r:.80} for the task {task.tolist()!s:.80}"
+                    f"{made!r:.80} for the task {task.tolist()!s:.80}"
                 )
-            if any(found.unwrapped is other.unwrapped for other in self._kept.values()):
+            if any(made.unwrapped is other.environment.unwrapped for other in self._kept.values()):
                 raise UsageError(
                     "register_tasks: make: expected an environment of its own for each task, got "
                     "the same one twice\na family with set_task is registered with Gymnasium"
                 )
+            found = _Kept(made, simulator.Beginning(made.unwrapped))
         self._kept[key] = found
         if len(self._kept) > _KEPT:
-            self._kept.pop(next(iter(self._kept))).close()
+            self._kept.pop(next(iter(self._kept))).environment.close()
         return found
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -292,6 +292,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
     _refuse_late_stages(config)
+    _refuse_choices(config, changes)
     if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
         raise UsageError(
             f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
@@ -307,12 +308,13 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         return dataclasses.replace(command, start=start)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))
-    again = [name for name in ("init_from", "parts") if name in typed]
+    again = [name for name in ("init_from", "parts", "best_of") if name in typed]
     if again:
         _, began = split(stored.arguments, every)
         if any(typed[name] != began.get(name) for name in again):
             raise UsageError(
-                "--resume: the run has loaded its parts already; leave out --init-from and --parts"
+                "--resume: the run has loaded its parts already; "
+                "leave out --init-from, --parts and --best-of"
             )
     return dataclasses.replace(command, notice=stored.notice)
 
@@ -395,6 +397,15 @@ def _refuse_late_stages(config: Config) -> None:
                 f"{config.skills - 1}, got {stage.at[SKILL]}\n"
                 f'nearest: {{"skill": {config.skills - 1}}}, or --skills {stage.at[SKILL] + 1}'
             )
+
+
+def _refuse_choices(config: Config, typed: Iterable[str]) -> None:
+    """Refuses settings of a choice of skills where actions are the environment's own."""
+    name = next((one for one in typed if one.startswith("env.skill_")), "")
+    if name and not config.env.skills:
+        raise UsageError(
+            f"{show_option(name)}: needs --env.skills RUN, the run whose skills actions choose"
+        )
 
 
 def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Measures what a run has learned, without a trainer, MPI or its replay."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -119,7 +120,7 @@ def evaluate_run(
             result |= _judged(loaded, episodes)
         _show(loaded, result, counted, progress)
         place = loaded.here / path
-        result = _judged_before(place, result["checkpoint"]) | result
+        result = _judged_before(place, result["checkpoint"], result["env_kwargs"]) | result
         try:
             replace_file(place, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
         except OSError as error:
@@ -314,7 +315,10 @@ def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
     about an agent of the package lies in the root folder of runs and starts with the agent's name.
     """
     stage = "" if loaded.stage == NOW else f"stage {loaded.stage}"
-    words = "_".join(re.findall(r"\w+", f"{loaded.elsewhere} {stage} {reward}"))[:_LONGEST_WORDS]
+    words = "_".join(re.findall(r"[\w.-]+", f"{loaded.elsewhere} {stage} {reward}"))
+    if len(words) > _LONGEST_WORDS:
+        digest = hashlib.sha256(words.encode()).hexdigest()[:8]
+        words = f"{words[: _LONGEST_WORDS - len(digest) - 1]}_{digest}"
     stem, dot, ending = name.rpartition(".")
     own = f"{stem}_{words}{dot}{ending}" if words else name
     path = loaded.path
@@ -338,7 +342,8 @@ def measured_stop(loaded: LoadedRun) -> float:
         judged = agents()[path.resolve().name]["evaluation"]
     else:
         checkpoint = {"epoch": saved.epoch, "env_steps": saved.env_steps}
-        judged = _judged_before(path / EVALUATION_NAME, checkpoint)
+        own = json.loads(loaded.config.env.kwargs)
+        judged = _judged_before(written_to(loaded, EVALUATION_NAME), checkpoint, own)
     for name in ("zero_shot", "ours"):
         judged = judged.get(name)
         if not isinstance(judged, dict):
@@ -347,13 +352,20 @@ def measured_stop(loaded: LoadedRun) -> float:
     return float(stop) if fits(stop, float) and stop > 0.0 else 0.0
 
 
-def _judged_before(path: Path, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns earlier results for a checkpoint of `--full` and `--zero-shot`, if readable."""
+def _judged_before(
+    path: Path, checkpoint: Mapping[str, Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns earlier results of `--full` and `--zero-shot`, if readable.
+
+    None of another checkpoint, nor of an environment with other arguments.
+    """
     try:
         earlier = read_json(path, _LARGEST_EVALUATION)
     except (OSError, ValueError):
         return {}
-    if not isinstance(earlier, dict) or earlier.get("checkpoint") != checkpoint:
+    if not isinstance(earlier, dict):
+        return {}
+    if (earlier.get("checkpoint"), earlier.get("env_kwargs")) != (checkpoint, kwargs):
         return {}
     kept = (f"{judged}{suffix}" for judged in JUDGED for suffix in ("", "_episodes"))
     return {name: earlier[name] for name in kept if name in earlier}

@@ -237,12 +237,9 @@ def batched_reward(played: Played) -> Finding:
 
 def success(played: Played) -> Finding:
     """Checks that `info` reports success, which evaluations count."""
-    if all("is_success" in info or "success" in info for info in played.infos):
+    if any("is_success" in info or "success" in info for info in played.infos):
         return Finding("info tells it")
-    return Finding(
-        "info has no is_success, so the success rate is always 0",
-        'return {"is_success": ...} as info of each step',
-    )
+    return dataclasses.replace(_rehearsed(played, Rehearsal.success), warning=False)
 
 
 def corners(played: Played) -> Finding:
@@ -269,20 +266,23 @@ def reset(played: Played) -> Finding:
     if _differs(played.env_id, anew) is None:
         cure = "--env.remake True makes a new one for each episode, which repeats itself"
         return Finding(detail, cure)
-    cure = "restore everything in reset(seed=...), and draw only from self.np_random"
+    cure = (
+        "restore everything in reset(seed=...), draw only from self.np_random, and share nothing "
+        "with other environments of the process"
+    )
     return Finding(detail, cure)
 
 
 def _differs(env_id: str, settings: EnvConfig) -> int | None:
     """Returns the first step at which two episodes of one seed differ; None if they do not."""
-    with _hushed(env_id, settings) as envs:
+    with _hushed(env_id, settings, 2) as envs:
         return first_difference(envs)
 
 
 @contextlib.contextmanager
-def _hushed(env_id: str, settings: EnvConfig) -> Iterator[LockstepEnvs]:
-    """Yields an environment whose faults only findings report."""
-    with contextlib.closing(LockstepEnvs(env_id, 1, settings)) as envs:
+def _hushed(env_id: str, settings: EnvConfig, count: int = 1) -> Iterator[LockstepEnvs]:
+    """Yields environments whose faults only findings report."""
+    with contextlib.closing(LockstepEnvs(env_id, count, settings)) as envs:
         envs.hush()
         yield envs
 

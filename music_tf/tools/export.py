@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import EnvConfig
-from music_tf.envs.actions import action_bounds
+from music_tf.envs.actions import in_space, is_unit
 from music_tf.envs.making import make_environment
 from music_tf.envs.portable import MadeAgain, held_by, spaces_of
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
@@ -129,7 +129,7 @@ def export_minari(
     minari = _minari()
     environment = make_environment(about["env_id"], settings)
     try:
-        buffers = _buffers(episodes, environment, about["env_id"])
+        buffers = _buffers(episodes, environment)
         described = MadeAgain(environment)
         if described.spec is None:
             _LOGGER.warning(
@@ -158,15 +158,14 @@ def export_minari(
         environment.close()
 
 
-def _buffers(episodes: Episodes, environment: Any, env_id: str) -> list[Any]:
+def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
     """Returns episodes as Minari's buffers, in the spaces of the environment.
 
     Raises:
         EnvironmentFault: An observation or action is outside of its space.
     """
-    low, high = action_bounds(env_id, environment)
-    scaled = (low + high) / 2.0 + (high - low) / 2.0 * episodes.action
-    actions = np.clip(scaled, low, high)
+    space, clipped = environment.action_space, np.clip(episodes.action, -1.0, 1.0)
+    actions = clipped if is_unit(space) else in_space(space, clipped)  # as they were taken
     has_goals = episodes.desired_goal.shape[1] > 0
     _, shown = spaces_of(environment)
     buffers = []
@@ -180,7 +179,7 @@ def _buffers(episodes: Episodes, environment: Any, env_id: str) -> list[Any]:
         }
         try:
             held = {key: held_by(one, states[key], key) for key, one in shown.items()}
-            own = held_by(environment.action_space, actions[index, :steps], "action")
+            own = held_by(space, actions[index, :steps], "action")
         except ValueError as error:
             raise EnvironmentFault(
                 f"--minari: episode {index}: {error}\n"

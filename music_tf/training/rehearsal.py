@@ -109,6 +109,7 @@ class Rehearsal:
             yield self.goal_met()
         if "task" in config.rewards and relabel_probability(config.replay):
             yield self.other_goal()
+        yield self.success()
         yield self.inputs(config.normalizer.input_clip)
         if relabel_probability(config.replay):
             yield self.goal_apart()
@@ -138,6 +139,18 @@ class Rehearsal:
             f"the same goal ({int(gaps.sum())} of {len(paid)} steps differ): {cause}",
             cure,
             warning=bool(gaps.mean() <= RARE),
+        )
+
+    def success(self) -> Finding:
+        """Looks for what evaluations count, in steps that meet a goal where goals can be set."""
+        length = min(_AROUND, int(self.episode.length[0]))
+        own = self.steps(self.episode.action[0, :length], int(self.episode.seed[0]))
+        if any({"is_success", "success"} & {*seen.info} for seen in (*self._at_goal, *own)):
+            return Finding("info tells it")
+        return Finding(
+            "info has no is_success, so the success rate is always 0",
+            'return {"is_success": ...} as info of each step',
+            warning=True,
         )
 
     def _own_gaps(self, paid: Array, computed: Array) -> BoolArray:
@@ -313,13 +326,16 @@ class Rehearsal:
         goals = np.broadcast_to(goal.astype(places.dtype), places.shape)
         return method(places, goals, extras)
 
-    def inputs(self, most: float) -> Finding:
-        """Looks for inputs that are clipped, whose absolute values are above `most`."""
+    def inputs(self, most: float, goals: bool = True) -> Finding:
+        """Looks for inputs that are clipped, whose absolute values are above `most`.
+
+        Without `goals`, in observations alone.
+        """
         episode, length = self.episode, int(self.episode.length[0]) + 1
-        seen = {
-            "the observation": episode.observation[0, :length],
-            "goals": np.concatenate([episode.achieved_goal[0, :length], episode.desired_goal]),
-        }
+        seen = {"the observation": episode.observation[0, :length]}
+        if goals:
+            both = episode.achieved_goal[0, :length], episode.desired_goal
+            seen["goals"] = np.concatenate(both)
         for name, values in seen.items():
             columns = np.flatnonzero((np.abs(values) > most).any(axis=0)).tolist()
             if columns:
@@ -496,8 +512,7 @@ class Rehearsal:
             goal: Replaces the environment's goal, if its attribute `goal` can be set.
         """
         environment: Any = self.envs.environment
-        simulator.clear_state(environment.unwrapped)
-        observation, info = environment.reset(seed=seed)
+        observation, info = self.envs.begin(seed)
         yield RawStep(_copied(observation), 0.0, False, dict(info))
         if goal is not None:
             show_goal(environment.unwrapped, goal)
@@ -542,17 +557,21 @@ def rehearse(config: Config) -> Rehearsed:
         EnvironmentFault: Replay would compute wrong rewards, goals or ends.
     """
     question, own = _asked_of_split(config), config.goals == "environment"
-    if not own or ("task" not in config.rewards and not relabel_probability(config.replay)):
+    relabels = own and ("task" in config.rewards or relabel_probability(config.replay) > 0.0)
+    known = is_one_of(config.env_id, KNOWN)
+    if known and not relabels:
         return Rehearsed(question)
     findings: list[Finding] = []
     bounds, exact_goals = None, False
     with _streams_kept(), contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.suppress(MusicError))  # earlier findings are kept
         stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
-        if stage.has_goals:
+        if relabels and stage.has_goals:
             exact_goals = stage.exact_goals
             findings.extend(stage.findings(config))
             bounds = stage.reward_bounds() if _needs_bounds(config) else None
+        elif not known:
+            findings.append(stage.inputs(config.normalizer.input_clip, goals=own))
     for finding in findings:
         if finding.cure and not finding.warning:
             text = f"{config.env_id}: {finding.detail}\ncure: {finding.cure}"

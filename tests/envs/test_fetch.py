@@ -70,3 +70,12 @@ def test_only_fetch_tasks_take_the_fast_path_their_goals_shown_or_hidden():
     kinds = [FetchMember, HiddenFetchMember, type(None), type(None)]
     assert [type(fetch_member(one)) for one in made] == kinds
     assert not any(fetch_member(gymnasium.wrappers.ClipReward(one, -1.0, 0.0)) for one in made)
+
+
+def test_a_limit_within_and_methods_of_an_instance_leave_the_fast_path():
+    made = make_environment("FetchReach-v4")
+    within = gymnasium.wrappers.TimeLimit(made.unwrapped, 10)
+    assert fetch_member(gymnasium.wrappers.TimeLimit(within, 50)) is None
+    assert fetch_member(made) is not None
+    made.unwrapped._sample_goal = lambda: np.array([1.3, 0.7, 0.42])
+    assert fetch_member(made) is None

@@ -6,6 +6,7 @@ import pytest
 from gymnasium_robotics.utils import rotations
 
 from music_tf.config.settings import EnvConfig
+from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.envs.registry import lookup
@@ -13,8 +14,9 @@ from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
 from music_tf.types import SplitSpec
 from tests.kit.cases import cases
-from tests.kit.counting import COUNTING, FORGETFUL, HIDING
+from tests.kit.counting import AIMING, COUNTING, FORGETFUL, HIDING
 from tests.kit.odd import ODD
+from tests.kit.points import STEPS
 
 MOVE = np.array([[0.5, -0.25]], np.float32)
 
@@ -54,6 +56,19 @@ def test_forces_left_behind_in_the_simulator_do_not_outlive_a_reset():
     first = play(envs, seed=5, steps=5)
     envs._members[0].environment.unwrapped.data.xfrc_applied[:] = 0.1
     np.testing.assert_equal(play(envs, seed=5, steps=5), first)
+
+
+def test_what_was_placed_when_a_simulator_was_made_stays_there(placed):
+    alone = gymnasium.make(placed)
+    reset = alone.reset(seed=5)[0].astype(np.float32)
+    stepped = alone.step(np.full(1, 0.5, np.float32))[0].astype(np.float32)
+    world = World(extras=("cost",))  # for which the first environment is stepped
+    for envs in (LockstepEnvs(placed, 2), LockstepEnvs(placed, 2, world=world)):
+        for _ in range(2):
+            np.testing.assert_array_equal(envs.reset([0, 1], [5, 5]).observation, [reset] * 2)
+            taken = envs.step(np.full((2, 1), 0.5, np.float32), [0, 1])
+            np.testing.assert_array_equal(taken.observation, [stepped] * 2)
+    assert reset.tolist()[1:] == [0.25, 0.0, 7.0]
 
 
 def test_spec_says_sizes_split_and_length_and_a_split_beyond_them_is_refused():
@@ -101,6 +116,15 @@ def test_a_goal_that_cannot_be_set_is_hidden_and_so_is_its_success(success_ends,
     own = LockstepEnvs(HIDING, 1)
     assert own.reset([0], [0]).desired_goal.tolist() == [[7.0]]
     assert own.step(np.ones((1, 1), np.float32), [0]).terminated.tolist() == [True]
+
+
+def test_zero_goals_leave_an_environment_without_goals_as_it_is():
+    envs = LockstepEnvs(AIMING, 1)
+    for goals in (None, np.zeros((1, 0), np.float32)):
+        first = envs.reset([0], [0], goals).observation
+        taken = envs.step(np.ones((1, 1), np.float32), [0])
+        assert (first.tolist(), taken.observation.tolist()) == ([[0.0, 1.0]], [[1.0, 1.0]])
+        assert (taken.terminated.tolist(), taken.success.tolist()) == ([True], [True])
 
 
 def test_an_environment_that_does_not_repeat_itself_can_be_made_anew_for_each_episode():
@@ -296,6 +320,18 @@ def test_a_reward_is_refused_that(compute, says, odd, monkeypatch):
         envs.goal_reward(goals, goals)
 
 
+def test_an_entry_of_info_that_comes_late_is_stored_for_the_rewards_that_read_it(points):
+    envs = LockstepEnvs("Rare-v0", 1)
+    envs.reset([0], [0])
+    paid = []
+    for _ in range(STEPS):
+        taken = envs.step(np.ones((1, 2), np.float32), [0])
+        paid.append(taken.reward[0])
+        computed = envs.goal_reward(taken.achieved_goal, taken.desired_goal, taken.extras)
+        np.testing.assert_allclose(computed, taken.reward, rtol=1e-6)
+    assert paid[0] > -10.0 > paid[-1]
+
+
 def test_an_environment_that_cannot_even_be_closed_is_replaced(odd, monkeypatch):
     def close(self):
         raise RuntimeError("the connection is gone")
@@ -310,11 +346,13 @@ def test_an_environment_that_cannot_even_be_closed_is_replaced(odd, monkeypatch)
     assert envs.step(np.zeros((1, 2), np.float32), [0]).faults == [None]
 
 
-def test_unbounded_actions_and_endless_episodes_are_refused(odd):
-    odd.low = -np.inf
+@pytest.mark.parametrize("bound", [np.inf, np.finfo(np.float32).max])
+def test_unbounded_actions_and_endless_episodes_are_refused(odd, bound, monkeypatch):
+    monkeypatch.setattr(odd, "high", bound)
+    odd.low = -bound
     with pytest.raises(UsageError, match="finite bounds"):
         LockstepEnvs(ODD, 1)
-    odd.low = -1.0
+    odd.low, odd.high = -1.0, 1.0
     gymnasium.register(id="Endless-v0", entry_point=odd)
     try:
         with pytest.raises(UsageError, match="register it with max_episode_steps"):

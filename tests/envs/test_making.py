@@ -125,6 +125,25 @@ def test_goals_that_are_no_vectors_are_refused(odd, monkeypatch):
         make_environment(ODD)
 
 
+class Goals(gymnasium.Wrapper):  # gives goals to an environment that has none
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = spaces.Dict(dict.fromkeys(GOAL_KEYS, env.observation_space))
+
+    def compute_reward(self, achieved, desired, info):
+        return 0.0
+
+
+def test_compute_reward_of_a_wrapper_is_refused_with_its_cure(monkeypatch):
+    made = gymnasium.make(COUNTING)
+    monkeypatch.setattr(gymnasium, "make", lambda *_args, **_options: Goals(made))
+    with pytest.raises(UsageError, match=r"belongs to a wrapper.*\ncure: derive the wrapper from"):
+        make_environment(COUNTING)
+    monkeypatch.delattr(Goals, "compute_reward")
+    with pytest.raises(UsageError, match="has goals, but no method compute_reward"):
+        make_environment(COUNTING)
+
+
 @pytest.mark.parametrize("env_id", ["FetchReach-v4", "Pendulum-v1", "HalfCheetah-v5"])
 def test_environments_with_goals_and_without_are_made(env_id):
     assert make_environment(env_id).spec.id == env_id

@@ -7,6 +7,7 @@ from music_tf.envs import repeating
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.repeating import check_steps, first_difference, repeats_itself
 from music_tf.errors import EnvironmentFault
+from tests.kit.counting import HIDING, SHARING
 from tests.kit.odd import ODD
 
 
@@ -19,6 +20,19 @@ def test_an_environment_repeats_itself_unless_it_leaves_something_or_says_so(odd
     odd.fault = ""
     monkeypatch.setattr(gymnasium.registry[ODD], "nondeterministic", True)
     assert not repeats_itself(LockstepEnvs(ODD, 1))
+
+
+def test_copies_that_share_a_state_do_not_repeat_themselves_beside_each_other():
+    assert repeats_itself(LockstepEnvs(SHARING, 1))
+    assert not repeats_itself(LockstepEnvs(SHARING, 2))
+
+
+def test_an_episode_beside_that_ends_or_breaks_is_left_there(odd):
+    envs = LockstepEnvs(ODD, 2)
+    envs.hush()
+    envs._members[1].environment.unwrapped.fault = "exception"
+    assert repeats_itself(envs)
+    assert repeats_itself(LockstepEnvs(HIDING, 2))
 
 
 @pytest.mark.parametrize("fault", ["exception", "nan", "reset"])

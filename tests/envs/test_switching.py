@@ -8,6 +8,7 @@ import music_tf
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from tests.kit.cases import cases
+from tests.kit.placed import Placed
 
 FAMILY = "me/Pendulums-v0"
 
@@ -73,6 +74,15 @@ def test_a_task_that_comes_back_need_not_be_made_anew_and_few_are_kept(register)
     assert closed == [first, 3.0, 4.0]  # those that were left longest ago
     environment.close()
     assert sorted(closed[3:]) == [1.0, 2.0, *range(5, 11)]
+
+
+def test_what_the_environment_of_a_task_has_placed_stays_there(register):
+    register(lambda task: Placed(float(task[0])))
+    envs = LockstepEnvs(FAMILY, 1)
+    for place in (0.5, 0.75, 0.5):
+        seen = envs.reset([0], [3], tasks=np.array([[place]])).observation
+        assert seen[0, 1:].tolist() == [place, 0.0, 7.0]
+        envs.step(np.ones((1, 1), np.float32), [0])
 
 
 def of_other_size(task):

@@ -10,6 +10,8 @@ BOUND, LOWEST = 2.0, -np.inf
 COUNTING = "tests.kit.counting:Counting-v0"
 HIDING = "tests.kit.counting:Hiding-v0"
 FORGETFUL = "tests.kit.counting:Forgetful-v0"
+AIMING = "tests.kit.counting:Aiming-v0"
+SHARING = "tests.kit.counting:Sharing-v0"
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -69,5 +71,38 @@ class Forgetful(Counting):
         return super().reset(seed=seed)
 
 
-for name, kind in {"Counting": Counting, "Hiding": Hiding, "Forgetful": Forgetful}.items():
-    gymnasium.register(f"{name}-v0", kind, max_episode_steps=LIMIT)
+class Aiming(Counting):
+    """Observes its step and the one that it wants to be at, its `goal`, where it ends."""
+
+    def observe(self):
+        return np.append(float(self.steps), self.goal)
+
+    def reset(self, *, seed=None, options=None):
+        self.goal = np.ones(1)
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        observation, reward, *_ = super().step(action)
+        there = bool(self.steps == self.goal)
+        return observation, reward, there, False, {"is_success": there}
+
+
+class Sharing(Counting):
+    """Adds up its actions in one place for all copies of it, as simulators without handles do."""
+
+    world = np.zeros(1)
+
+    def observe(self):
+        return np.array([self.world[0], self.steps])
+
+    def reset(self, *, seed=None, options=None):
+        self.world[:] = seed
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.world[:] += action
+        return super().step(action)
+
+
+for kind in (Counting, Hiding, Forgetful, Aiming, Sharing):
+    gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=LIMIT)

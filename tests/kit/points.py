@@ -92,6 +92,26 @@ class Later(Point):  # reads an entry that the first steps do not have
         return info["force"] if "force" in info else 0.0  # noqa: SIM401 - as people write
 
 
+class SaysSuccess(Sparse):  # tells success where it comes, and nothing elsewhere
+    def step(self, action):
+        *found, _ = super().step(action)
+        return *found, {"is_success": True} if found[1] == 0.0 else {}
+
+
+class NoSuccess(Sparse):  # does not tell where its goal is met
+    def step(self, action):
+        *found, _ = super().step(action)
+        return *found, {}
+
+
+class Rare(Point):  # reads an entry that the steps of random actions do not have
+    def more(self):
+        return {"crash": 10.0} if np.abs(self.place).max() > 2.0 else {}
+
+    def cost(self, info):
+        return info.get("crash", 0.0)
+
+
 class AfterTouch(Point):  # reads an entry only after another was true
     def more(self):
         return {"touch": self.steps % 5 == 4, "force": 0.1 * self.steps}

@@ -245,6 +245,8 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
     ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
     ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
+    ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
+    ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
     ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
     ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
     ("ddpg --world.extras a a", ["world.extras", "each name once"]),
@@ -294,6 +296,7 @@ def test_a_resumed_run_needs_no_recipe_keeps_its_settings_and_may_become_longer(
     (["--agent.polyak", "0.95"], "--agent.polyak: the run has 0.9, got 0.95"),
     (["--preset", "paper"], "--preset: the run has laptop, got paper"),
     (["ddpg"], "RECIPE: the run has sac, got ddpg"),
+    (["--best-of", "5"], "leave out --init-from, --parts and --best-of"),
 )
 def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):
     assert part in refusal("--run-dir", str(stored[0]), "--resume", *words)

@@ -8,7 +8,7 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import evaluate_run, measure
+from music_tf.runs.inspection import evaluate_run, measure, measured_stop, written_to
 from music_tf.runs.loaded import load_run
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.cases import cases
@@ -200,6 +200,28 @@ def test_the_table_shows_every_skill_and_how_well_it_is_told_apart(tmp_path, cap
     shown = capsys.readouterr().out
     named = [*(f"skill {number}" for number in range(9)), "accuracy", "way"]
     assert [name for name in named if name not in shown] == []
+
+
+def test_files_about_other_arguments_have_names_of_their_own(tmp_path):
+    save_run(tmp_path)
+    loaded = load_run(tmp_path)
+    long = {"start": [0.125] * 30}
+    given = [{"wind": 1}, {"wind": -1}, {"wind": 1.5}, long, {**long, "wind": 1}]
+    told = [dataclasses.replace(loaded, elsewhere=json.dumps(one)) for one in given]
+    names = [written_to(one, "evaluation.json").name for one in told]
+    assert names[:3] == [f"evaluation_wind_{one}.json" for one in ("1", "-1", "1.5")]
+    assert len({*names}) == len(names)
+    assert max(map(len, names)) == len("evaluation_.json") + 80
+    loaded.envs.close()
+
+
+@cases(("kwargs", "kept"), ({}, True), ({"sparse": False}, False))
+def test_earlier_results_are_kept_for_an_environment_with_equal_arguments(tmp_path, kwargs, kept):
+    save_run(tmp_path)
+    earlier = evaluation(tmp_path, 1) | {"zero_shot": {"ours": {"zero_shot/stop": 0.5}}}
+    (tmp_path / "evaluation.json").write_text(json.dumps(earlier | {"env_kwargs": kwargs}))
+    assert measured_stop(load_run(tmp_path)) == (0.5 if kept else 0.0)
+    assert ("zero_shot" in evaluation(tmp_path, 1)) == kept
 
 
 def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):

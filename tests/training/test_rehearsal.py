@@ -19,6 +19,7 @@ from music_tf.training.rehearsal import Rehearsal, Rehearsed, rehearse
 from music_tf.types import ACHIEVED_REST
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
 from tests.kit.cases import cases
+from tests.kit.counting import COUNTING
 from tests.kit.layouts import LAYOUT
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, OPTIONS
@@ -157,9 +158,8 @@ def test_an_observation_that_holds_the_goal_is_found_with_its_columns(points):
 
 @pytest.mark.parametrize("name", ["ShowsHidden", "Rescaled"])
 def test_a_goal_in_the_observation_cannot_be_found_where_goals_cannot_be_set(points, name):
-    assert shown(f"{name}-v0") == Finding(
-        "cannot tell: no attribute `goal` sets the goal of an episode",
-    )
+    found = Finding("cannot tell: no attribute `goal` sets the goal of an episode")
+    assert shown(f"{name}-v0") == found
 
 
 @cases(
@@ -248,6 +248,45 @@ def test_clipped_inputs_of_networks_are_reported(points):
         r"columns 0, 1 of the observation reach 0\.727616, and networks see them clipped", text
     )
     assert rehearse(config) == Rehearsed()
+
+
+@cases(
+    "config",
+    dataclasses.replace(HER, env_id=COUNTING),
+    dataclasses.replace(HER, env_id="Point-v0", goals="zero"),
+    dataclasses.replace(MUSIC, env_id="Point-v0"),
+    ids=["no goals", "zero goals", "no task"],
+)
+def test_clipped_inputs_are_reported_in_any_run_of_an_environment_that_is_not_known(points, config):
+    narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
+    (text,) = rehearse(narrow).warnings
+    assert re.search(r"columns [01, ]+ of the observation reach .*see them clipped at 0\.5", text)
+    assert rehearse(config) == Rehearsed()
+
+
+def test_goals_that_policies_do_not_see_may_be_large(points, monkeypatch):
+    def seen(self):
+        place, goal = 1e3 * self.place, 1e3 * self.goal
+        return {"observation": self.place.copy(), "achieved_goal": place, "desired_goal": goal}
+
+    monkeypatch.setattr(points["Point-v0"], "seen", seen)
+    assert rehearse(dataclasses.replace(HER, env_id="Point-v0", goals="zero")) == Rehearsed()
+
+
+def test_no_environment_is_made_to_look_for_clipped_inputs_of_a_known_one(monkeypatch):
+    monkeypatch.setattr(rehearsal, "Rehearsal", lambda *_: pytest.fail("was made"))
+    for config in (MUSIC, dataclasses.replace(MUSIC, env_id="FetchPush-v4", goals="zero")):
+        assert rehearse(config) == Rehearsed()
+
+
+@cases(("name", "told"), ("NoSuccess", False), ("SaysSuccess", True), ("Sparse", True))
+def test_a_goal_environment_that_tells_no_success_is_told_so(points, name, told):
+    warnings = rehearse(dataclasses.replace(HER, env_id=f"{name}-v0")).warnings
+    assert [text.startswith(f"{name}-v0: info has no is_success") for text in warnings] == (
+        [] if told else [True]
+    )
+    (found,) = (one for one in check_environment(f"{name}-v0") if one.name == "success")
+    assert found.ok == told
 
 
 @cases(
