@@ -35,7 +35,7 @@ from music_tf.rollout import Conditions
 from music_tf.runs.inspection import describe, leading_to_goals, measured_stop
 from music_tf.runs.judging import Trace
 from music_tf.runs.loaded import LoadedRun, load_run
-from music_tf.runs.zero_shot import Places, Reaching, reaching
+from music_tf.runs.zero_shot import Leads, Places, Reaching, reaching
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.pace import Pace, Steps, pace_of, reported
@@ -171,8 +171,10 @@ def play(
         loaded = load_run(run, typed_env_id, most, stage=stage)
         with contextlib.closing(loaded.envs) as envs:
             steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
-            say(_announcement(sheets, steps, pace))
             aim = skills if isinstance(skills, Aim) else None
+            if aim is not None:
+                _leading(loaded, aim)  # refuses before anything is announced
+            say(_announcement(sheets, steps, pace))
             frames = frames_of(loaded, sheets, draft.suffix, pace, aim)
             most = len(sheets) * pace.most_pictures(steps)
             if console.is_terminal:
@@ -456,17 +458,27 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
     return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
 
 
+def _leading(loaded: LoadedRun, aim: Aim) -> Leads:
+    """Returns what leads a run to an aim.
+
+    Raises:
+        UsageError: Nothing does, or the place has another number of values.
+    """
+    leads = leading_to_goals(loaded, aim.option)
+    if aim.place and len(aim.place) != len(leads.columns):
+        raise UsageError(
+            f"--reach: {loaded.path}: expected {len(leads.columns)} numbers, for columns "
+            f"{list(leads.columns)} of the observation, got {len(aim.place)}"
+        )
+    return leads
+
+
 def _aimed(
     loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
 ) -> tuple[Conditions, Reaching, list[str]]:
     """Returns the conditions of episodes with an aim, the policy, and a note for each episode."""
     envs, snapshot, run = loaded.envs, loaded.saved.snapshot, str(loaded.path)
-    leads, size = leading_to_goals(loaded, aim.option), envs.spec.goal_dim
-    if aim.place and len(aim.place) != len(leads.columns):
-        raise UsageError(
-            f"--reach: {run}: expected {len(leads.columns)} numbers, for columns "
-            f"{list(leads.columns)} of the observation, got {len(aim.place)}"
-        )
+    leads, size = _leading(loaded, aim), envs.spec.goal_dim
     config = dataclasses.replace(loaded.config, goals="environment")
     conditions = evaluation_conditions([shot.episode for shot in shots], config, size)
     place = np.array(aim.place, np.float32)

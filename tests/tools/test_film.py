@@ -405,15 +405,18 @@ def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, 
 
 
 @cases(
-    ("name", "aim", "text"),
-    ("embedded", Aim((1.0,)), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
-    ("plain", Aim((1.0, 2.0)), r"--reach: .* expected a run without goals that has an embedding"),
-    ("plain", Aim(), r"--zero-shot: .* expected a run without goals that has an embedding"),
+    ("aim", "text"),
+    (("embedded", Aim((1.0,))), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
+    (("plain", Aim((1.0, 2.0))), r"--reach: .* expected a run without goals that has an embedding"),
+    (("plain", Aim()), r"--zero-shot: .* expected a run without goals that has an embedding"),
 )
-def test_a_film_of_a_run_that_nothing_leads_is_refused(aimed, runs, tmp_path, name, aim, text):
-    run = (runs if name == "plain" else aimed) / name
+def test_a_film_of_a_run_that_nothing_leads_is_refused_before_it_is_announced(
+    aimed, runs, tmp_path, capsys, aim, text
+):
+    run = (runs if aim[0] == "plain" else aimed) / aim[0]
     with pytest.raises(UsageError, match=text):
-        play(run, 1, aim, tmp_path / "film.gif")
+        play(run, 1, aim[1], tmp_path / "film.gif")
+    assert capsys.readouterr().out == ""
     assert list(tmp_path.iterdir()) == []
 
 
