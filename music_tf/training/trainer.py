@@ -628,6 +628,7 @@ class Trainer:
         if self.sequence is not None:
             self.sequence.load(shared, meta.get("incremental"))
         self.counters, self.log = counters, log
+        self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()
         if self.lagged is not None:
             named = {n.removeprefix("lagged/"): array for n, array in shared.items()}

@@ -440,3 +440,14 @@ def test_minibatches_that_are_looked_up_in_parts_change_no_bit(monkeypatch, name
     np.testing.assert_equal(other.shared(), whole.shared())
     for metric in set(found) - set(TIMES):
         assert found[metric] == expected[metric], metric
+
+
+def test_going_back_to_the_start_visits_every_task_again():
+    trainer = trainer_of(small_pearl())
+    arrays, meta, _ = saved(trainer)
+    trainer.run_cycle()
+    first = trainer.counters.episodes
+    trainer.load(arrays, meta)
+    trainer.load_workers({0: [], 1: []})
+    trainer.run_cycle()
+    assert trainer.counters.episodes == first
