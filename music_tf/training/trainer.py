@@ -575,6 +575,7 @@ class Trainer:
 
     def meta(self) -> dict[str, Any]:
         """Returns counters and settings of a checkpoint as JSON values."""
+        counted = {term.name: meta for term in self.terms if (meta := term.meta())}
         return {
             "counters": dataclasses.asdict(self.counters),
             "log": dataclasses.asdict(self.log),
@@ -585,6 +586,7 @@ class Trainer:
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             "inputs": self._inputs_of_networks(),
             **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
+            **({"terms": counted} if counted else {}),
         }
 
     def _inputs_of_networks(self) -> dict[str, Any]:
@@ -620,10 +622,15 @@ class Trainer:
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
+        counted = meta.get("terms", {})
+        if not isinstance(counted, dict) or not all(isinstance(c, dict) for c in counted.values()):
+            raise ValueError("terms: expected counts by name of the term")
         if self.sequence is not None:
             shared = of_more(shared, self.config.skills)
         self.update.load(shared)
         self._load_beside_weights(shared)
+        for term in self.terms:
+            term.load_meta(counted.get(term.name, {}))
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
         if self.sequence is not None:
             self.sequence.load(shared, meta.get("incremental"))

@@ -29,6 +29,7 @@ from tests.kit.small import (
     NETWORK,
     SAC,
     SMALL_MUSIC,
+    SMALL_SKILL,
     TIMES,
     assert_same_state,
     go_on,
@@ -451,3 +452,24 @@ def test_going_back_to_the_start_visits_every_task_again():
     trainer.load_workers({0: [], 1: []})
     trainer.run_cycle()
     assert trainer.counters.episodes == first
+
+
+def test_how_long_a_discriminator_still_rests_is_saved_and_checked():
+    config = paying(BASE, dataclasses.replace(SMALL_SKILL, resume_rows=1000), skills=3)
+    trainer, again = trainer_of(config), trainer_of(config)
+    assert "terms" not in trainer.meta()
+    trainer.forget()
+    trainer.collect()
+    arrays, meta, _ = saved(trainer)
+    rows = meta["terms"]["skill"]["fresh_rows"]
+    assert sum(rows) == 2 * 2 * STEPS
+    again.load(arrays, meta)
+    assert again.meta()["terms"] == meta["terms"]
+    for wrong in (rows[1:], [-1, *rows[1:]], [0.5, *rows[1:]], [2**63, *rows[1:]], "many"):
+        with pytest.raises(ValueError, match=r"skill.fresh_rows: expected counts of 3 skills"):
+            again.load(arrays, meta | {"terms": {"skill": {"fresh_rows": wrong}}})
+    with pytest.raises(ValueError, match="terms: expected counts"):
+        again.load(arrays, meta | {"terms": [1]})
+    del meta["terms"]  # as an older version saved it
+    again.load(arrays, meta)
+    assert "terms" not in again.meta()
