@@ -7,12 +7,14 @@ import pytest
 
 from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import ExplorationConfig
+from music_tf.config.settings import CollectConfig, ExplorationConfig
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
+from music_tf.randomness import stream
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
+from music_tf.rollout import perturbation
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
@@ -473,3 +475,18 @@ def test_how_long_a_discriminator_still_rests_is_saved_and_checked():
     del meta["terms"]  # as an older version saved it
     again.load(arrays, meta)
     assert "terms" not in again.meta()
+
+
+@pytest.mark.parametrize("hold", [1.0, 5.0])
+def test_actions_of_the_first_steps_are_held_too(hold):
+    explores = ExplorationConfig(random_hold=hold)
+    trainer = trainer_of(BASE, collect=CollectConfig(random_steps=1000), exploration=explores)
+    trainer.collect()
+    rows = trainer.replay.unsaved()
+    taken = np.stack([rows[worker]["action"] for worker in (0, 1)])  # [W, R, T, A]
+    generators = [stream(trainer.config.seed, "rollout/exploration", w, 0) for w in (0, 1)]
+    if hold == 1.0:  # those that are drawn for all cycles
+        drawn = perturbation(explores, generators, (STEPS, 2, taken.shape[-1])).uniform
+        np.testing.assert_array_equal(np.moveaxis(drawn, 0, 1).reshape(taken.shape), taken)
+    held = (taken[:, :, 1:] == taken[:, :, :-1]).all(axis=-1).mean()
+    assert held == pytest.approx(1.0 - 1.0 / hold, abs=0.12)  # 0.037 is one deviation
