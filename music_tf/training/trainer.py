@@ -40,7 +40,7 @@ from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import Adaptations, MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
-from music_tf.training.counters import Counters, EpochLog
+from music_tf.training.counters import Counters, EpochLog, is_highest, is_lowest
 from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeds import (
@@ -729,11 +729,11 @@ def _multiples(number: float, unit: int) -> int:
 
 
 def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
-    """Sums metrics over ranks; of names in `_min` and `_max` it takes the extremes."""
+    """Sums metrics over ranks; of lowest and highest rewards it takes the extremes."""
     names = list(metrics)
     own = np.array([metrics[name] for name in names])
-    lowest = np.array([name.endswith("_min") for name in names])
-    highest = np.array([name.endswith("_max") for name in names])
+    lowest = np.array([is_lowest(name) for name in names])
+    highest = np.array([is_highest(name) for name in names])
     ends = comm.max_in_place(np.where(lowest, -own, own))
     sums = comm.sum_in_place(own)
     values = np.where(lowest, -ends, np.where(highest, ends, sums))

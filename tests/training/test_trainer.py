@@ -490,3 +490,17 @@ def test_actions_of_the_first_steps_are_held_too(hold):
         np.testing.assert_array_equal(np.moveaxis(drawn, 0, 1).reshape(taken.shape), taken)
     held = (taken[:, :, 1:] == taken[:, :, :-1]).all(axis=-1).mean()
     assert held == pytest.approx(1.0 - 1.0 / hold, abs=0.12)  # 0.037 is one deviation
+
+
+def test_only_rewards_have_extremes_over_ranks():
+    class Two:  # ranks with the same numbers
+        max_in_place = staticmethod(np.asarray)
+        sum_in_place = staticmethod(lambda values: 2.0 * values)
+
+    given = {"reward/a_min": 1.0, "reward/a_max": 2.0, "mine/error_max": 3.0, "mine/a_min": 4.0}
+    assert trainer_module.over_ranks(given, Two()) == {
+        "reward/a_min": 1.0,
+        "reward/a_max": 2.0,
+        "mine/error_max": 6.0,
+        "mine/a_min": 8.0,
+    }
