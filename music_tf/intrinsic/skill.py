@@ -105,7 +105,7 @@ class Skill(GatedTerm):
         if not self._config.train:
             return drawn
         known = dict(drawn)
-        batch = store.transitions(known.pop("picks"))
+        batch = store.transitions(known.pop("picks"), paid=False)
         state = self._state(batch, self._config.trained_on or self._config.state)
         return {"state": state, "skill": batch.skill, **known}
 

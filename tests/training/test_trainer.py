@@ -12,8 +12,10 @@ from music_tf.config.terms import TaskConfig
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.randomness import stream
+from music_tf.recipes.distance import DistanceConfig
+from music_tf.recipes.influence import InfluenceConfig
 from music_tf.recipes.music import MusicConfig
-from music_tf.recipes.skills import SkillConfig
+from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.rollout import perturbation
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
@@ -490,6 +492,25 @@ def test_actions_of_the_first_steps_are_held_too(hold):
         np.testing.assert_array_equal(np.moveaxis(drawn, 0, 1).reshape(taken.shape), taken)
     held = (taken[:, :, 1:] == taken[:, :, :-1]).all(axis=-1).mean()
     assert held == pytest.approx(1.0 - 1.0 / hold, abs=0.12)  # 0.037 is one deviation
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        SMALL_SKILL,
+        DadsConfig(hidden_sizes=(8,)),
+        InfluenceConfig(samples=4, hidden_sizes=(8,)),
+        DistanceConfig(hidden_sizes=(8,)),
+    ],
+    ids=lambda term: term.name,
+)
+def test_rewards_of_the_task_are_computed_for_the_minibatches_of_the_agent_alone(term):
+    trainer = trainer_of(paying(BASE, TaskConfig(), term, skills=3))
+    trainer.collect()
+    paid, asked = trainer.replay.goal_reward, []
+    trainer.replay.goal_reward = lambda *given: asked.append(1) or paid(*given)
+    trainer.feed()
+    assert len(asked) == 2  # once for each worker
 
 
 def test_only_rewards_have_extremes_over_ranks():
