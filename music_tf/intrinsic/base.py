@@ -292,6 +292,18 @@ class RewardTerm(abc.ABC):
     def forget(self) -> None:  # noqa: B027 - optional
         """Callback when replay has been emptied although the run goes on."""
 
+    def meta(self) -> dict[str, Any]:
+        """Returns counts for a checkpoint, equal on all ranks, as JSON values."""
+        return {}
+
+    def load_meta(self, meta: Mapping[str, Any]) -> None:
+        """Restores what `meta` of an earlier run returned; empty for older checkpoints.
+
+        Raises:
+            ValueError: No run saves such counts.
+        """
+        del meta
+
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Callback with the metrics of some updates, equal on all ranks; returns more metrics.
 

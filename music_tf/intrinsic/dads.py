@@ -114,7 +114,7 @@ class Dads(GatedTerm):
         if not self._config.train:
             return drawn
         known = dict(drawn)
-        batch = store.transitions(known.pop("picks"))
+        batch = store.transitions(known.pop("picks"), paid=False)
         before, after = (self._seen.of(batch, after=last) for last in (False, True))
         return {
             "before": before,

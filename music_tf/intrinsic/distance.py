@@ -124,7 +124,7 @@ class Distance(GatedTerm):
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         if not self._config.train:
             return drawn
-        batch = store.transitions(drawn["picks"])
+        batch = store.transitions(drawn["picks"], paid=False)
         fed = {"condition": batch.skill, **self._ends("seen", self._seen, batch)}
         if self._modelled is not None:
             fed |= self._ends("modelled", self._modelled, batch)

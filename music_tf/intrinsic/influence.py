@@ -76,7 +76,7 @@ class Influence(PaidTerm):
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         feed = dict(drawn)
         if self._config.train:
-            batch = store.transitions(feed.pop("picks"))
+            batch = store.transitions(feed.pop("picks"), paid=False)
             feed |= {"state": batch.observation, "action": batch.action}
             feed["change"] = self._change(batch)
         return feed

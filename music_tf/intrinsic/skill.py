@@ -105,7 +105,7 @@ class Skill(GatedTerm):
         if not self._config.train:
             return drawn
         known = dict(drawn)
-        batch = store.transitions(known.pop("picks"))
+        batch = store.transitions(known.pop("picks"), paid=False)
         state = self._state(batch, self._config.trained_on or self._config.state)
         return {"state": state, "skill": batch.skill, **known}
 
@@ -155,6 +155,20 @@ class Skill(GatedTerm):
         """
         if self._config.resume_rows and not self._density:
             self._rows = np.zeros(self._skills, np.int64)
+
+    def meta(self) -> dict[str, Any]:
+        return {} if self._rows is None else {"fresh_rows": self._rows.tolist()}
+
+    def load_meta(self, meta: Mapping[str, Any]) -> None:
+        """Restores the fresh rows of each skill, so that a resumed discriminator rests as long."""
+        rows = meta.get("fresh_rows")
+        if rows is None:
+            self._rows = None
+            return
+        most, counted = np.iinfo(np.int64).max, isinstance(rows, list) and len(rows) == self._skills
+        if not counted or not all(type(row) is int and 0 <= row <= most for row in rows):
+            raise ValueError(f"{self.name}.fresh_rows: expected counts of {self._skills} skills")
+        self._rows = np.array(rows, np.int64)
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Updates a learned prior; returns metrics."""

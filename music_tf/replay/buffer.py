@@ -343,13 +343,16 @@ class ReplayBuffer:
         ]
         return Picks(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
-    def transitions(self, picks: Picks) -> Transition:
-        """Returns the picked transitions, [U, W, B, ...], with rewards under their goals."""
-        batches = []
+    def transitions(self, picks: Picks, *, paid: bool = True) -> Transition:
+        """Returns the picked transitions, [U, W, B, ...], with rewards under their goals.
+
+        Without `paid` no reward is computed, for terms that learn from states alone.
+        """
+        goal_reward, batches = self.goal_reward if paid else None, []
         for index, shard in enumerate(self.shards.values()):
             drawn = shard.look_up(Picks(*(part[:, index] for part in picks)))
-            batch = transition(drawn, self.discount, self.goal_reward, self.goal_end)
-            if self.watch is not None:
+            batch = transition(drawn, self.discount, goal_reward, self.goal_end)
+            if paid and self.watch is not None:
                 self.watch.see(drawn, batch.reward)
             batches.append(batch)
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))

@@ -7,7 +7,7 @@ import numpy as np
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.rows import Drawn, Picks, packed, rests_of
-from music_tf.types import Array, EnvSpec, Episodes, IntArray
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 
 _FEWEST_PARTS = 1024
 
@@ -66,7 +66,7 @@ class StepRing:
         """Return of each episode so far."""
         self._episodes = 0
         self._latest: dict[int, int] = {}
-        """Episodes of the last `add` by seed, which the next parts may continue."""
+        """Open episodes of the last `add` by seed, which the next parts may continue."""
         self._begin = self._end = 0
         self._unsaved = 0
 
@@ -255,7 +255,8 @@ class StepRing:
             new[name] = rows[name]
         new["start"] = start + np.cumsum(new["length"] + 1) - new["length"] - 1
         new["first"] = first + np.cumsum(new["length"]) - new["length"]
-        new["episode"] = self._numbered(rows["seed"], rows["episode_return"])
+        over = rows["terminated"] | rows["truncated"]
+        new["episode"] = self._numbered(rows["seed"], rows["episode_return"], over)
         kept = slice(max(0, cells - self.capacity), None)
         places = (start + np.arange(cells)[kept]) % self.capacity
         for name in self.of_cells:
@@ -264,20 +265,24 @@ class StepRing:
         gone = np.searchsorted(self._live["start"], start + cells - self.capacity, side="left")
         self._begin += int(gone)
 
-    def _numbered(self, seeds: IntArray, returns: Array) -> list[int]:
+    def _numbered(self, seeds: IntArray, returns: Array, over: BoolArray) -> list[int]:
         """Returns the episode of each new part, and stores the return of that episode so far.
 
-        A part continues the episode of the same seed that had a part in this call or the last one.
+        A part continues the episode of the same seed that had a part in this call or the last one,
+        and that was not `over`.
         """
         latest: dict[int, int] = {}
         numbers = []
-        for seed, so_far in zip(seeds.tolist(), returns.tolist(), strict=True):
-            number = latest.get(seed, self._latest.get(seed, self._episodes))
+        parts = zip(seeds.tolist(), returns.tolist(), over.tolist(), strict=True)
+        for seed, so_far, ended in parts:
+            number = latest.pop(seed, self._latest.pop(seed, self._episodes))
             if number == self._episodes:
                 self._episodes += 1
                 if number == len(self._returns):
                     self._returns = np.concatenate([self._returns, self._returns])
-            latest[seed], self._returns[number] = number, so_far
+            self._returns[number] = so_far
+            if not ended:
+                latest[seed] = number
             numbers.append(number)
         self._latest = latest
         return numbers

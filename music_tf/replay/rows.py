@@ -88,8 +88,8 @@ class Picks(NamedTuple):
 class Store(Protocol):
     """Looks up rows: `ReplayBuffer` for all updates of a cycle, `DeviceReplay` for one."""
 
-    def transitions(self, picks: Picks) -> Transition:
-        """Returns the picked transitions, [..., W, B, ...]."""
+    def transitions(self, picks: Picks, *, paid: bool = True) -> Transition:
+        """Returns the picked transitions, [..., W, B, ...]; without `paid` rewards mean nothing."""
 
     def trajectories(self, slots: Any, columns: Sequence[int]) -> Any:
         """Returns columns of the trajectories in `slots`, [..., W, M, T + 1, D]."""

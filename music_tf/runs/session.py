@@ -141,6 +141,9 @@ class Session:
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
+        self._unsaved_epochs = 0
+        """Epochs that were finished in this job since the newest checkpoint."""
+        self._finishes_first = False
         self._forgets = command.without_replay
 
     def begin(self, warm_start: LoadedWarmStart | None) -> None:
@@ -203,7 +206,8 @@ class Session:
                 progress.banner([actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
-            return stop_requested() or self._listeners.fault is not None
+            asked = stop_requested() or self._listeners.fault is not None
+            return asked and not self._has_to_finish()
 
         cycle = trainer.counters.cycle
         progress.start(config.epochs, trainer.counters.epoch)
@@ -293,6 +297,7 @@ class Session:
         """Checks that ranks are equal, writes metrics and best weights, and saves when due."""
         trainer, config = self._trainer, self._config
         epoch = trainer.counters.epoch
+        self._unsaved_epochs += 1
         self._worlds.end_epoch()
         row["time/wall_s"] = self._count_seconds()
         self._row = row
@@ -350,7 +355,7 @@ class Session:
         if saved:
             trainer.replay.mark_saved()
             self._forgets = False  # this checkpoint holds nothing of the earlier replay
-            self._saved_cycle = trainer.counters.cycle
+            self._saved_cycle, self._unsaved_epochs = trainer.counters.cycle, 0
             self._listeners.tell("on_save", self._checkpoints.newest)  # known on the root alone
 
     def _meta(self, best: float | None) -> dict[str, Any]:
@@ -392,7 +397,7 @@ class Session:
                 f"config.json\n{error}"
             ) from error
         self._saved_cycle = -1 if self._forgets else trainer.counters.cycle
-        self._row = {}
+        self._row, self._unsaved_epochs = {}, 0
         self._worlds.resume()
         return True
 
@@ -420,6 +425,16 @@ class Session:
                 "and other random numbers; a second such fault ends the run",
                 *(fault, trainer.counters.epoch, SLOWER),
             )
+
+    def _has_to_finish(self) -> bool:
+        """Whether a stop within this epoch, which cannot be saved, would lose earlier epochs."""
+        if self._config.collect.steps is None or not self._unsaved_epochs:
+            return False
+        if not self._finishes_first and self._comm.is_root:
+            number = self._trainer.counters.epoch + 1
+            _LOGGER.warning("to stop, epoch %d is finished first: then it can be saved", number)
+        self._finishes_first = True
+        return True
 
     def _stop(self) -> NoReturn:
         self._progress.stop()

@@ -164,7 +164,8 @@ class Actors:
         expected = self._config.rollouts * self._config.rounds(initial)
 
         def answered() -> Collected:
-            found = self._answers(self._parts)
+            with longer_timeout():  # the watchdog of each actor checks every step
+                found = self._answers(self._parts)
             parts = [count for own in found for count in own.parts]
             if self._config.collect.steps is None and set(parts) != {expected}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")

@@ -15,7 +15,6 @@ from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
 from music_tf.intrinsic.incremental import Incremental
-from music_tf.networks.acting import Snapshot
 from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
@@ -74,7 +73,6 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         """Returns the initial weights of the learner of a skill, flat."""
         return Layout(build_learner(config, spec, terms, skill).networks).initial()
 
-    like = Snapshot(config.agent.actor, update.actor_weights(), inputs.now)
     paying = [_paid_in_turn(term) for term in terms if config.rewards[term.name].incremental]
     goal_reward = envs.goal_reward if "task" in config.rewards and spec.goal_dim else None
     relabelled = relabel_probability(config.replay) > 0.0 and config.goals == "environment"
@@ -86,7 +84,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     if config.evaluation.length is not None:
         world = config.world
         evaluated = LockstepEnvs(config.env_id, len(envs), config.evaluated_env, world=world)
-    return Trainer(
+    trainer = Trainer(
         config=config,
         comm=comm,
         collector=collector,
@@ -94,9 +92,11 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         replay=replay,
         inputs=inputs,
         update=update,
-        sequence=SkillSequence(config, paying[0], like, initial) if paying else None,
         evaluated=evaluated,
     )
+    if paying:  # a restored skill has all the arrays that actors expect
+        trainer.sequence = SkillSequence(config, paying[0], trainer.snapshot(), initial)
+    return trainer
 
 
 def _paid_in_turn(term: RewardTerm) -> Incremental:

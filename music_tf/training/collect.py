@@ -1,6 +1,7 @@
 """Plays the episodes that a cycle learns from."""
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 from collections.abc import Iterable, Sequence
@@ -131,14 +132,15 @@ class Collector:
             return [stream(config.seed, purpose, worker, cycle) for worker in self._workers]
 
         starts = streams("rollout/conditions")
+        exploration = config.exploration
+        if order.at_random:
+            exploration = dataclasses.replace(exploration, random_probability=1.0)
         explore = perturbation(
-            config.exploration,
+            exploration,
             streams("rollout/exploration"),
             (config.collect.steps or spec.max_episode_steps, size, spec.action_dim),
         )
-        if order.at_random:
-            explore = explore._replace(replaced=np.ones_like(explore.replaced))
-        elif config.explorer is not None:
+        if config.explorer is not None and not order.at_random:
             tried = self._candidates(snapshot, streams("rollout/candidates"))
             explore = explore._replace(candidates=tried)
         policy = policy_of(snapshot, config.exploration.sample, rows=size)

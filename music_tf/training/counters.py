@@ -7,6 +7,16 @@ import numpy as np
 from music_tf.types import Metrics
 
 
+def is_lowest(name: str) -> bool:
+    """Whether a metric is the lowest reward of a term; terms may call their means alike."""
+    return name.startswith("reward/") and name.endswith("_min")
+
+
+def is_highest(name: str) -> bool:
+    """Whether a metric is the highest reward of a term."""
+    return name.startswith("reward/") and name.endswith("_max")
+
+
 @dataclasses.dataclass
 class Counters:
     """Progress of a run over all ranks; with the seed it determines all random streams.
@@ -40,17 +50,21 @@ class EpochLog:
     seconds: float = 0.0
 
     def averages(self) -> Metrics:
-        """Returns means of the learning metrics over cycles; of `_min` and `_max` the extremes."""
+        """Returns means of the learning metrics over cycles; of rewards also the extremes.
+
+        A mean of squares beside a mean, of names in `_square` and `_mean`, becomes a deviation.
+        """
         columns: dict[str, list[float]] = {}
         for cycle in self.totals:
             for name, value in cycle.items():
                 columns.setdefault(name, []).append(value)
         metrics: Metrics = {}
         for name, column in columns.items():
-            pick = min if name.endswith("_min") else max if name.endswith("_max") else np.mean
+            pick = min if is_lowest(name) else max if is_highest(name) else np.mean
             metrics[name] = float(pick(column))
         for square in [name for name in metrics if name.endswith("_square")]:
             name = square.removesuffix("_square")
-            variance = metrics.pop(square) - metrics[f"{name}_mean"] ** 2
-            metrics[f"{name}_std"] = float(np.sqrt(max(0.0, variance)))
+            if f"{name}_mean" in metrics:
+                variance = metrics.pop(square) - metrics[f"{name}_mean"] ** 2
+                metrics[f"{name}_std"] = float(np.sqrt(max(0.0, variance)))
         return metrics

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from music_tf.agents.base import Learner, Phase
 from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.parameters import Layout
+from music_tf.networks.parameters import Layout, Network, Scalar
 
 
 class LaidPhase(NamedTuple):
@@ -43,6 +43,15 @@ def _parts(term: RewardTerm) -> list[_Part]:
         early: tuple(n for n in names if (n in term.early) is early) for early in (False, True)
     }
     return [_Part(term, part, early) for early, part in chosen.items() if part]
+
+
+def networks_of(learner: Learner, terms: Sequence[RewardTerm]) -> list[Network | Scalar]:
+    """Returns the networks of terms; those that step together with the learner come first."""
+    together = len(learner.phases) == 1
+    parts = [part for term in terms for part in _parts(term)]
+    shared = {name for part in parts if together and not part.alone for name in part.names}
+    networks = [network for term in terms for network in term.networks]
+    return sorted(networks, key=lambda network: network.name not in shared)
 
 
 def phases_of(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[LaidPhase]:

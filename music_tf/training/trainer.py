@@ -40,7 +40,7 @@ from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import Adaptations, MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
-from music_tf.training.counters import Counters, EpochLog
+from music_tf.training.counters import Counters, EpochLog, is_highest, is_lowest
 from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeds import (
@@ -575,6 +575,7 @@ class Trainer:
 
     def meta(self) -> dict[str, Any]:
         """Returns counters and settings of a checkpoint as JSON values."""
+        counted = {term.name: meta for term in self.terms if (meta := term.meta())}
         return {
             "counters": dataclasses.asdict(self.counters),
             "log": dataclasses.asdict(self.log),
@@ -585,6 +586,7 @@ class Trainer:
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             "inputs": self._inputs_of_networks(),
             **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
+            **({"terms": counted} if counted else {}),
         }
 
     def _inputs_of_networks(self) -> dict[str, Any]:
@@ -620,14 +622,20 @@ class Trainer:
         taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
+        counted = meta.get("terms", {})
+        if not isinstance(counted, dict) or not all(isinstance(c, dict) for c in counted.values()):
+            raise ValueError("terms: expected counts by name of the term")
         if self.sequence is not None:
             shared = of_more(shared, self.config.skills)
         self.update.load(shared)
         self._load_beside_weights(shared)
+        for term in self.terms:
+            term.load_meta(counted.get(term.name, {}))
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
         if self.sequence is not None:
             self.sequence.load(shared, meta.get("incremental"))
         self.counters, self.log = counters, log
+        self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()
         if self.lagged is not None:
             named = {n.removeprefix("lagged/"): array for n, array in shared.items()}
@@ -721,11 +729,11 @@ def _multiples(number: float, unit: int) -> int:
 
 
 def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
-    """Sums metrics over ranks; of names in `_min` and `_max` it takes the extremes."""
+    """Sums metrics over ranks; of lowest and highest rewards it takes the extremes."""
     names = list(metrics)
     own = np.array([metrics[name] for name in names])
-    lowest = np.array([name.endswith("_min") for name in names])
-    highest = np.array([name.endswith("_max") for name in names])
+    lowest = np.array([is_lowest(name) for name in names])
+    highest = np.array([is_highest(name) for name in names])
     ends = comm.max_in_place(np.where(lowest, -own, own))
     sums = comm.sum_in_place(own)
     values = np.where(lowest, -ends, np.where(highest, ends, sums))

@@ -20,7 +20,7 @@ from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.feeds import Draws, Feed, Schedules, as_tensor
-from music_tf.training.phases import LaidPhase, phases_of
+from music_tf.training.phases import LaidPhase, networks_of, phases_of
 from music_tf.types import Array, Metrics
 
 DESYNC_INTERVAL = 100
@@ -64,9 +64,7 @@ class Update:
         self._horizon = discount / (1.0 - discount)
         self._comm = comm
         self._workers = workers
-        self.layout = Layout(
-            [*learner.networks, *(network for term in terms for network in term.networks)]
-        )
+        self.layout = Layout([*learner.networks, *networks_of(learner, self.terms)])
         self.targets_layout = Layout(learner.target_networks)
         self._phases = phases_of(learner, self.terms, self.layout)
         self._paid_in = [phase.learner is not None for phase in self._phases].index(True)

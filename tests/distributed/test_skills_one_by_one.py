@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.kit.jobs import assert_a_stop_changes_no_bit, assert_actors_change_no_bit
+from tests.kit.jobs import (
+    DONE,
+    assert_a_stop_changes_no_bit,
+    assert_actors_change_no_bit,
+    assert_same_run,
+    resume,
+    run,
+)
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
@@ -23,3 +30,14 @@ def test_a_run_on_two_ranks_that_was_stopped_ends_with_the_same_bits(tmp_path):
 
 def test_actors_change_no_bit_of_skills_one_after_the_other(tmp_path):
     assert_actors_change_no_bit(train, tmp_path)
+
+
+def test_a_resumed_learner_sends_its_actor_the_skills_of_before(tmp_path):
+    alone, acted, once = tmp_path / "alone", tmp_path / "acted", ("--incremental.epochs", "1")
+    ended = run(train(alone, *once), alone, ranks=1, real=True)
+    assert ended.code == DONE, ended.err
+    first = run(train(acted, *once, "--max-minutes", "1e-9"), acted, ranks=1, real=True)
+    assert first.code == DONE, first.err
+    ended = resume(acted, "--learners", "1", "--max-minutes", "60", real=True)
+    assert ended.code == DONE, ended.err
+    assert_same_run(alone, acted)

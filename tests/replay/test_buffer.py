@@ -8,6 +8,7 @@ from music_tf.config.world import DISCOUNT
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.replay.rows import transition
+from music_tf.replay.watch import RewardWatch
 from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
@@ -46,6 +47,19 @@ def test_without_a_task_no_reward_is_asked_for():
     assert not without.reward.any()
     for name in set(with_task._fields) - {"reward"}:
         np.testing.assert_array_equal(getattr(without, name), getattr(with_task, name))
+
+
+def test_what_learns_from_states_alone_asks_for_no_reward():
+    replay = buffer_of(filled())
+    replay.watch = RewardWatch(goal_reward)
+    picks = replay.pick(2, 0)
+    unpaid = replay.transitions(picks, paid=False)
+    assert not unpaid.reward.any()
+    assert replay.watch.take().steps == 0
+    paid = replay.transitions(picks)
+    assert replay.watch.take().steps > 0
+    for name in set(paid._fields) - {"reward"}:
+        np.testing.assert_array_equal(getattr(unpaid, name), getattr(paid, name))
 
 
 def test_slots_fill_in_order():

@@ -143,6 +143,22 @@ def test_parts_of_many_environments_and_conditions_find_their_episodes():
     np.testing.assert_allclose(found.episode_return, own)
 
 
+def test_nothing_continues_an_episode_that_has_ended():
+    store, again = ring(), ring()
+    for cycle, end in enumerate(({"terminated": [0]}, {"truncated": [0]}, {})):
+        batch = parts(2, 2, first=20 * cycle, **end)  # the first of both begins and ends here
+        seeds = np.array([7, 8 + cycle])
+        add(store, batch._replace(seed=seeds))
+    again.restore([store.everything()])
+    found, restored = draw(store), draw(again)
+    np.testing.assert_array_equal(found.episode_return, restored.episode_return)
+    returns = {
+        int(state): float(total)
+        for state, total in zip(found.observation[:, 0], found.episode_return, strict=True)
+    }
+    assert (returns[0], returns[20], returns[40]) == (0 + 1, 20 + 21, 40 + 41)
+
+
 def test_the_normaliser_sees_each_step_once():
     observations, goals = ring().fresh(parts(1, 3), np.random.default_rng(0))
     assert (observations[:, 0].tolist(), goals.shape) == ([0, 2, 3, 4], (4, 0))

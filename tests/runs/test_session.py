@@ -86,8 +86,8 @@ def bad_numbers(monkeypatch):
     def poison(*cycles):
         seen = []
 
-        def spoiled(self, *arguments):
-            batch = sample(self, *arguments)
+        def spoiled(self, *arguments, **named):
+            batch = sample(self, *arguments, **named)
             seen.append(1)
             if len(seen) in cycles:
                 batch.reward[0, 0, 0] = np.nan

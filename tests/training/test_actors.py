@@ -1,5 +1,6 @@
 """A learner and actors in one process: the bits of one that does both, order of work, and lies."""
 
+import contextlib
 import threading
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
+from music_tf.training import actors as actors_module
 from music_tf.training.acting_rank import ActingRank
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import MetaEvaluation
@@ -122,6 +124,26 @@ def test_a_trainer_that_goes_back_drops_what_is_played_meanwhile():
         trainer.run_epoch(go_on)
         straight.run_epoch(go_on)
         assert_same_state(straight, trainer)
+
+
+def test_all_that_actors_play_may_take_longer_than_an_update(monkeypatch):
+    within, patient = [], []
+
+    @contextlib.contextmanager
+    def longer():
+        within.append(True)
+        yield
+        within.pop()
+
+    monkeypatch.setattr(actors_module, "longer_timeout", longer)
+    with actors_of(HER, 1) as actors:
+        receive = actors._receive
+        actors._receive = lambda: patient.append(bool(within)) or receive()
+        trainer = build_trainer(HER, Communicator(), actors)
+        trainer.collect()
+        trainer.evaluate()
+    assert patient == [True] * len(patient)
+    assert len(patient) >= 2
 
 
 def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):

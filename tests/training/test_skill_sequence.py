@@ -18,6 +18,7 @@ from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
 from music_tf.runs.judging import compare
 from music_tf.training.build import build_trainer
+from music_tf.training.messages import SnapshotFormat
 from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.small import go_on
@@ -279,6 +280,17 @@ def test_a_run_that_was_cut_within_or_between_skills_goes_on_bit_for_bit(changes
             np.testing.assert_equal(copied(one), copied(other))
         steps = dataclasses.asdict(again.counters) | {"elapsed_s": 0.0}
         assert steps == dataclasses.asdict(whole.counters) | {"elapsed_s": 0.0}
+
+
+def test_restored_skills_are_messages_of_the_same_length_as_fresh_ones():
+    short = {"skills": 2, "epochs": 2, "incremental.epochs": (1,)}
+    trainer, again = trainer_of(**short), trainer_of(**short)
+    trained(trainer, 1)
+    again.load(trainer.shared(), trainer.meta())
+    form = SnapshotFormat.of(again.snapshot())  # that the learner and its actors agree on
+    (skill,) = again.sequence.learned
+    assert len(form.pack(skill)) == form.bytes == len(form.pack(trainer.sequence.learned[0]))
+    np.testing.assert_equal(copied(skill), copied(trainer.sequence.learned[0]))
 
 
 @pytest.mark.parametrize("wrong", [{"worlds": [0] * 4}, {"worlds": [-1]}, {"updates": 1.5}])

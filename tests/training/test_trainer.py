@@ -7,12 +7,16 @@ import pytest
 
 from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import ExplorationConfig
+from music_tf.config.settings import CollectConfig, ExplorationConfig
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
+from music_tf.randomness import stream
+from music_tf.recipes.distance import DistanceConfig
+from music_tf.recipes.influence import InfluenceConfig
 from music_tf.recipes.music import MusicConfig
-from music_tf.recipes.skills import SkillConfig
+from music_tf.recipes.skills import DadsConfig, SkillConfig
+from music_tf.rollout import perturbation
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
@@ -29,6 +33,7 @@ from tests.kit.small import (
     NETWORK,
     SAC,
     SMALL_MUSIC,
+    SMALL_SKILL,
     TIMES,
     assert_same_state,
     go_on,
@@ -440,3 +445,83 @@ def test_minibatches_that_are_looked_up_in_parts_change_no_bit(monkeypatch, name
     np.testing.assert_equal(other.shared(), whole.shared())
     for metric in set(found) - set(TIMES):
         assert found[metric] == expected[metric], metric
+
+
+def test_going_back_to_the_start_visits_every_task_again():
+    trainer = trainer_of(small_pearl())
+    arrays, meta, _ = saved(trainer)
+    trainer.run_cycle()
+    first = trainer.counters.episodes
+    trainer.load(arrays, meta)
+    trainer.load_workers({0: [], 1: []})
+    trainer.run_cycle()
+    assert trainer.counters.episodes == first
+
+
+def test_how_long_a_discriminator_still_rests_is_saved_and_checked():
+    config = paying(BASE, dataclasses.replace(SMALL_SKILL, resume_rows=1000), skills=3)
+    trainer, again = trainer_of(config), trainer_of(config)
+    assert "terms" not in trainer.meta()
+    trainer.forget()
+    trainer.collect()
+    arrays, meta, _ = saved(trainer)
+    rows = meta["terms"]["skill"]["fresh_rows"]
+    assert sum(rows) == 2 * 2 * STEPS
+    again.load(arrays, meta)
+    assert again.meta()["terms"] == meta["terms"]
+    for wrong in (rows[1:], [-1, *rows[1:]], [0.5, *rows[1:]], [2**63, *rows[1:]], "many"):
+        with pytest.raises(ValueError, match=r"skill.fresh_rows: expected counts of 3 skills"):
+            again.load(arrays, meta | {"terms": {"skill": {"fresh_rows": wrong}}})
+    with pytest.raises(ValueError, match="terms: expected counts"):
+        again.load(arrays, meta | {"terms": [1]})
+    del meta["terms"]  # as an older version saved it
+    again.load(arrays, meta)
+    assert "terms" not in again.meta()
+
+
+@pytest.mark.parametrize("hold", [1.0, 5.0])
+def test_actions_of_the_first_steps_are_held_too(hold):
+    explores = ExplorationConfig(random_hold=hold)
+    trainer = trainer_of(BASE, collect=CollectConfig(random_steps=1000), exploration=explores)
+    trainer.collect()
+    rows = trainer.replay.unsaved()
+    taken = np.stack([rows[worker]["action"] for worker in (0, 1)])  # [W, R, T, A]
+    generators = [stream(trainer.config.seed, "rollout/exploration", w, 0) for w in (0, 1)]
+    if hold == 1.0:  # those that are drawn for all cycles
+        drawn = perturbation(explores, generators, (STEPS, 2, taken.shape[-1])).uniform
+        np.testing.assert_array_equal(np.moveaxis(drawn, 0, 1).reshape(taken.shape), taken)
+    held = (taken[:, :, 1:] == taken[:, :, :-1]).all(axis=-1).mean()
+    assert held == pytest.approx(1.0 - 1.0 / hold, abs=0.12)  # 0.037 is one deviation
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        SMALL_SKILL,
+        DadsConfig(hidden_sizes=(8,)),
+        InfluenceConfig(samples=4, hidden_sizes=(8,)),
+        DistanceConfig(hidden_sizes=(8,)),
+    ],
+    ids=lambda term: term.name,
+)
+def test_rewards_of_the_task_are_computed_for_the_minibatches_of_the_agent_alone(term):
+    trainer = trainer_of(paying(BASE, TaskConfig(), term, skills=3))
+    trainer.collect()
+    paid, asked = trainer.replay.goal_reward, []
+    trainer.replay.goal_reward = lambda *given: asked.append(1) or paid(*given)
+    trainer.feed()
+    assert len(asked) == 2  # once for each worker
+
+
+def test_only_rewards_have_extremes_over_ranks():
+    class Two:  # ranks with the same numbers
+        max_in_place = staticmethod(np.asarray)
+        sum_in_place = staticmethod(lambda values: 2.0 * values)
+
+    given = {"reward/a_min": 1.0, "reward/a_max": 2.0, "mine/error_max": 3.0, "mine/a_min": 4.0}
+    assert trainer_module.over_ranks(given, Two()) == {
+        "reward/a_min": 1.0,
+        "reward/a_max": 2.0,
+        "mine/error_max": 6.0,
+        "mine/a_min": 8.0,
+    }

@@ -15,6 +15,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.networks.parameters import Scalar
+from music_tf.recipes.influence import InfluenceConfig
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.training import feeds as feeds_module
 from music_tf.training import update as update_module
@@ -501,6 +502,16 @@ def test_a_phase_moves_networks_that_lie_side_by_side():
 
     with pytest.raises(ValueError, match=r"side by side, got \['a', 'c'\]"):
         update_of(trainer_of(), Apart(None), [])
+
+
+def test_terms_may_come_in_any_order_whatever_the_pace_at_which_they_learn():
+    often = InfluenceConfig(samples=4, hidden_sizes=(8,), times=10)
+    found = [
+        [network.name for network in trainer_of(paying(MUSIC, *terms)).update.layout.networks]
+        for terms in ((often, SMALL_MUSIC), (SMALL_MUSIC, often))
+    ]
+    assert found[0] == found[1]
+    assert found[0][-2:] == ["statistics", "influence_model"]
 
 
 class Twice(RewardTerm):

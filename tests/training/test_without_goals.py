@@ -82,6 +82,17 @@ def test_a_stop_within_an_epoch_plays_it_again_to_the_same_bits(looks, straight,
     assert (meta["counters"]["episodes"], meta["counters"]["episodes_cut"]) == (3, 3)
 
 
+def test_a_stop_within_an_epoch_loses_no_epoch_that_was_finished(straight, tmp_path, caplog):
+    rare = {"checkpoint_every": 50}
+    with stop_asked(6), pytest.raises(Stopped, match="stopped and saved after 30 steps"):
+        run(tmp_path / "run", **rare)
+    told = [each.getMessage() for each in caplog.records if "finished first" in each.getMessage()]
+    assert told == ["to stop, epoch 2 is finished first: then it can be saved"]
+    assert run(tmp_path / "run", resume=True, **rare) == straight[1]
+    with stop_asked(2), pytest.raises(Stopped, match="stopped in epoch 1, which will be repeated"):
+        run(tmp_path / "other", **rare)  # nothing is lost but this epoch
+
+
 @pytest.mark.parametrize(("random_steps", "update_after"), [(10, 10), (0, 10), (10, 4)])
 def test_updates_begin_after_random_steps_or_others_whichever_are_more(random_steps, update_after):
     collect = CollectConfig(
