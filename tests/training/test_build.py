@@ -6,6 +6,7 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
+from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
