@@ -244,6 +244,6 @@ def test_a_run_goes_on_without_its_replay_and_its_discriminator_rests_first(tmp_
         ("parameters/actor/hidden_0/kernel", False),
     ):
         moved = [np.abs(after[name] - before[name]).max() for before, after in pairwise(weights)]
-        # ten steps or less are left in Adam's moments
-        assert (moved[0] < 0.7 * moved[1]) == rests
+        # ten steps or less are left in Adam's moments, and fewer after the second resume
+        assert (moved[1] < 0.4 * moved[0]) == rests
         assert min(moved) > 0.0
