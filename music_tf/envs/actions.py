@@ -24,7 +24,7 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
         raise UsageError(f"env_id: {env_id!r}: expected a Box of actions [A], got {space}{near}")
     with np.errstate(over="ignore", invalid="ignore"):
         span = high.astype(np.float32) - low.astype(np.float32)
-    if not all_finite(span):  # nor do bounds such as the largest number
+    if not all_finite(span):  # as of bounds that are the largest floats
         raise UsageError(f"env_id: {env_id!r}: expected finite bounds of actions, got {space}")
     return low.astype(np.float32), high.astype(np.float32)
 
