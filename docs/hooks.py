@@ -36,11 +36,11 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turns links between the root and docs/ into links between pages of the site.
 
-    Stored results have no page there: their links become paths in the repository.
+    Stored results and tests have no page there: their links become paths in the repository.
     """
     for shown, source in FROM_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)*{re.escape(source)}", f"]({shown}", markdown)
-    stored = r"\[([^]]*)\]\((?:\.\./)*(experiments/[^)]*)\)"
+    stored = r"\[([^]]*)\]\((?:\.\./)*((?:experiments|tests)/[^)]*)\)"
     markdown = re.sub(stored, r"\1 (`\2`)", markdown)
     return markdown.replace("](docs/", "](").replace("](../README.md", "](index.md")
 

@@ -98,22 +98,22 @@ class InfluenceConfig(PaidConfig):
         return (*told, Telling("influence/heldout", "influence", random=random, scale=scale))
 
     def check(self, run: Config) -> None:
-        """Refuses discrete actions, and candidates that are held or in visits to tasks."""
+        """Refuses discrete actions, and candidates that are held, in visits to tasks, or unused."""
         hold = run.exploration.random_hold
         if self.candidates and hold > 1.0:
             raise UsageError(
                 "influence.candidates: random actions are drawn in each step, expected "
                 f"--exploration.random-hold 1, got {hold:g}"
             )
-        if self.candidates and not run.exploration.random_probability:
-            raise UsageError(
-                "influence.candidates: are tried in place of random actions, and this run takes "
-                "none\nfor example: --exploration.random-probability 0.3"
-            )
         if self.candidates and run.agent.inference is not None:
             raise UsageError(
                 "influence.candidates: a visit to a task does not choose its random actions, "
                 f"expected --influence.candidates 0, got {self.candidates}"
+            )
+        if self.candidates and not run.exploration.random_probability:
+            raise UsageError(
+                "influence.candidates: are tried in place of random actions, and this run takes "
+                "none\nfor example: --exploration.random-probability 0.3"
             )
         if isinstance(run.agent, DiscreteSacConfig):
             raise UsageError(

@@ -395,7 +395,8 @@ def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, 
     checkpoint = {"epoch": 1, "env_steps": 100}
     path = aimed / "embedded/evaluation.json"
     for epoch, expected in ((1, moves), (2, True)):
-        written = {"checkpoint": checkpoint | {"epoch": epoch}, "zero_shot": {"ours": measured}}
+        written = {"checkpoint": checkpoint | {"epoch": epoch}, "env_kwargs": {}}
+        written |= {"zero_shot": {"ours": measured}}
         path.write_text(json.dumps(written))
         loaded = load_run(aimed / "embedded", environments=1)
         first, *_, last = film.film(loaded, [Shot(0, None)], every_step, Aim())
