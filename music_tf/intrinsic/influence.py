@@ -22,6 +22,8 @@ from music_tf.types import Array, Episodes, Metrics, Transition
 
 _MOVING = 1e-4
 """Smallest change of a column in a step that counts as motion, as in the authors' code (metres)."""
+_TOGETHER = 64
+"""Evaluation episodes that are measured at once, which bounds memory."""
 
 
 class Influence(PaidTerm):
@@ -111,15 +113,21 @@ class Influence(PaidTerm):
         """Returns the mean influence over all steps, and over those with and without motion."""
         steps = all_transitions(episodes)
         actions = self.steady_feed(len(episodes.length))["actions"]
-        found = self._influence(weights, tf.constant(steps.observation), actions).numpy()
+        parts = [slice(at, at + _TOGETHER) for at in range(0, len(actions), _TOGETHER)]
+        found = np.concatenate(
+            [
+                self._influence(weights, steps.observation[part], actions[part]).numpy()
+                for part in parts
+            ]
+        )
         taken = episodes.step_mask
         moving = np.abs(self._change(steps)).max(axis=-1) > _MOVING * self._config.change_scale
-        parts = {
+        masks = {
             "influence/heldout": taken,
             "influence/moving": taken & moving,
             "influence/resting": taken & ~moving,
         }
-        return {name: float(found[part].mean()) for name, part in parts.items() if part.any()}
+        return {name: float(found[mask].mean()) for name, mask in masks.items() if mask.any()}
 
     def _influence(self, weights: Weights, states: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         """Returns C of states [W, B, O] for actions [W, K, A], shape [W, B]."""

@@ -98,12 +98,12 @@ def test_actions_have_influence_where_they_move_the_object_and_nowhere_else(lear
 
 def test_an_evaluation_tells_steps_that_move_the_object_from_those_that_do_not(learned):
     column, term, weights, _ = learned
-    played = pushed(64, seed=2)
+    played = pushed(80, seed=2)  # more than are measured at once
     played.length[:4] = 3
     played.observation[1::2, :, column] = 0.0
     found = term.heldout(weights, played)
     steps = all_transitions(played)
-    actions = term.steady_feed(64)["actions"]
+    actions = term.steady_feed(80)["actions"]
     paid = term.reward(
         weights, made_transition(observation=steps.observation), {"actions": actions}
     )
