@@ -71,7 +71,7 @@ class Verb(Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OfOneRun(Verb):
+class RunVerb(Verb):
     """A verb about the policy of one run."""
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
@@ -91,7 +91,7 @@ class OfOneRun(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Elsewhere(Settings):
+class EnvOverrides(Settings):
     """Changes to the environment in which a run is measured."""
 
     name: ClassVar[str] = "env"
@@ -102,7 +102,7 @@ class Elsewhere(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OfOneStage(OfOneRun):
+class StageVerb(RunVerb):
     """A verb that plays in one stage of a run's world."""
 
     stage: str = NOW
@@ -111,10 +111,10 @@ class OfOneStage(OfOneRun):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MeasuringVerb(OfOneStage):
+class MeasuringVerb(StageVerb):
     """A verb that measures a run, in its own environment or under other conditions."""
 
-    env: Elsewhere = dataclasses.field(default_factory=Elsewhere)
+    env: EnvOverrides = dataclasses.field(default_factory=EnvOverrides)
 
     @property
     def elsewhere(self) -> str:
@@ -123,7 +123,7 @@ class MeasuringVerb(OfOneStage):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OfRuns(Verb):
+class RunsVerb(Verb):
     """A verb that shows what runs have written."""
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
@@ -274,7 +274,7 @@ class Evaluate(MeasuringVerb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Play(OfOneStage):
+class Play(StageVerb):
     """Films the latest policy of a run without exploration."""
 
     example: ClassVar[str] = "play latest --out push.gif"
@@ -393,7 +393,7 @@ class Skills(MeasuringVerb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plot(OfRuns):
+class Plot(RunsVerb):
     """Draws learning curves.
 
     Runs that differ in their seed alone share a colour. From five seeds on they have one line,
@@ -446,7 +446,7 @@ class Plot(OfRuns):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Report(OfRuns):
+class Report(RunsVerb):
     """Writes one page that holds everything: settings, learning curves, tables, paths, films.
 
     It needs no network. Other folders and damaged runs are named and left out. Films are those of

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.fields import In, Settings, only
-from music_tf.config.telling import INFORMATION, Telling
+from music_tf.config.key_metrics import INFORMATION, KeyMetric
 from music_tf.config.values import Bounds, Schedule
 
 ENTROPY = "entropy"
@@ -103,13 +103,13 @@ class TermConfig(Settings):
             UsageError: The text says which setting must change.
         """
 
-    def tells(self, run: Any) -> Sequence[Telling]:
+    def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns the metrics that show whether its reward rises, the most telling first.
 
         By default the mean reward per step in replay. Metrics without a column are not shown.
         """
         del run
-        return (Telling(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
+        return (KeyMetric(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
 
     @property
     def _paid(self) -> str:
@@ -130,17 +130,17 @@ class TaskConfig(TermConfig):
     clip: Bounds = (-math.inf, math.inf)
     """Bounds of the scaled reward, beside the environment's known bounds."""
 
-    def tells(self, run: Any) -> Sequence[Telling]:
+    def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns success, which only runs with goals have, and then the return."""
         del run
         return (
-            Telling("eval/success_rate", "success", scale="share of episodes"),
-            Telling("eval/return", "return", scale="sum of the task's rewards in an episode"),
+            KeyMetric("eval/success_rate", "success", scale="share of episodes"),
+            KeyMetric("eval/return", "return", scale="sum of the task's rewards in an episode"),
         )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PaidConfig(TermConfig):
+class ScaledConfig(TermConfig):
     """A reward without a unit: w * (pay(gain * r) + shift)."""
 
     measures_motion: ClassVar[bool] = True
@@ -167,12 +167,12 @@ class PaidConfig(TermConfig):
         """Returns its metrics, those of the gain only if that is auto."""
         return only(super().foreseen(run), dict.fromkeys(self.measured, self.gain == "auto"))
 
-    def tells(self, run: Any) -> Sequence[Telling]:
+    def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns the mutual information of movements, then the mean reward."""
-        moved = Telling(
+        moved = KeyMetric(
             INFORMATION,
             "I(dx; dy)",
             random=f"{INFORMATION}_random",
             scale="mutual information of the motions of robot and surroundings in nats; 0 is none",
         )
-        return (moved, *super().tells(run))
+        return (moved, *super().key_metrics(run))

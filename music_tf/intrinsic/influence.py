@@ -9,7 +9,7 @@ import tensorflow as tf
 from music_tf.distributions import gaussian_log_density
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
-from music_tf.intrinsic.paid import PaidTerm
+from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.losses.influence import influence, variance_of
 from music_tf.networks.influence import INFLUENCE_MODEL
 from music_tf.networks.models import influence_model
@@ -26,7 +26,7 @@ _TOGETHER = 64
 """Evaluation episodes that are measured at once, which bounds memory."""
 
 
-class Influence(PaidTerm):
+class Influence(ScaledTerm):
     r"""Rewards states in which the action has a causal influence on the object's motion.
 
     .. math:: r = C(s) = I(\Delta y; A | S = s) \approx \frac{1}{K} \sum_i KL\left(

@@ -4,13 +4,13 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.intrinsic.base import Feed, TermContext, Weights
-from music_tf.intrinsic.paid import PaidTerm
+from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.recipes.controls import JointMotionConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Transition
 
 
-class JointMotion(PaidTerm):
+class JointMotion(ScaledTerm):
     r"""Rewards steps in which agent state x and surrounding state y both move; nothing is learned.
 
     .. math:: m = 1\{|\Delta x| > d \text{ and } |\Delta y| > d\}

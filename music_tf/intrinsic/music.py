@@ -15,7 +15,7 @@ from music_tf.intrinsic.base import (
     scale_variables,
     share_deviation,
 )
-from music_tf.intrinsic.paid import PaidTerm
+from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
 from music_tf.networks.parameters import Network
@@ -27,7 +27,7 @@ from music_tf.replay.rows import Store
 from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
 
-class Music(PaidTerm):
+class Music(ScaledTerm):
     r"""Rewards transitions whose agent state and surrounding state have high mutual information.
 
     A statistics network T is fitted to a lower bound on the mutual information between agent state

@@ -4,14 +4,14 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.intrinsic.base import Feed, TermContext, Weights
-from music_tf.intrinsic.paid import PaidTerm
+from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.randomness import stream
 from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Transition
 
 
-class RandomReward(PaidTerm):
+class RandomReward(ScaledTerm):
     r"""Rewards a replayed step with a number that is drawn anew each time, m ~ U(0, 1).
 
     The mean reward does not depend on behaviour. What an agent then does better than random actions

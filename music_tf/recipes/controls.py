@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar
 from music_tf.config.fields import In, with_fields
 from music_tf.config.names import FETCH_PUSH
 from music_tf.config.settings import Config
-from music_tf.config.terms import PaidConfig
+from music_tf.config.terms import ScaledConfig
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class JointMotionConfig(PaidConfig):
+class JointMotionConfig(ScaledConfig):
     """1 for a step in which robot and surroundings both move, else 0; nothing is learned."""
 
     name: ClassVar[str] = "joint_motion"
@@ -30,7 +30,7 @@ class JointMotionConfig(PaidConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RandomRewardConfig(PaidConfig):
+class RandomRewardConfig(ScaledConfig):
     """A random number in [0, 1], drawn anew each time that a step is replayed."""
 
     name: ClassVar[str] = "random_reward"
@@ -73,7 +73,7 @@ def ddpg_random_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     return with_fields(config, {"random_reward.pay": "clip", "random_reward.mean": 1.0})
 
 
-def _paid_as_music(reward: PaidConfig, preset: Preset, env_id: str) -> Config:
+def _paid_as_music(reward: ScaledConfig, preset: Preset, env_id: str) -> Config:
     """Replaces the mutual information by another reward with the same gain and pay."""
     config = ddpg_music(preset, env_id)
     same = ("shift",) if preset == "paper" else ("shift", "gain", "mean", "pay", "clip")

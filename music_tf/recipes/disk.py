@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import FETCH_PICK, WITH_GOALS, is_one_of, of_family
 from music_tf.config.settings import (
     CollectConfig,
@@ -15,7 +16,6 @@ from music_tf.config.settings import (
     IncrementalConfig,
     ReplayConfig,
 )
-from music_tf.config.telling import Telling
 from music_tf.config.terms import TermConfig
 from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
@@ -76,11 +76,11 @@ class DiskConfig(TermConfig):
     """Multiplies consistency by tanh(8 t - 4), where t rises from 0 to 1 over a skill: a skill is
     paid for spreading first, and for consistency later."""
 
-    def tells(self, run: Config) -> Sequence[Telling]:
+    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns the distance of skills, which is measured at the end of each skill."""
         del run
         scale = "Hausdorff distance of two skills, in the unit of what tells them apart"
-        return (Telling("skill/hausdorff_mean", "apart", scale=scale),)
+        return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
         """Refuses skills that are learned together, and missing extras of the world."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from music_tf.config.agents import SacConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import (
     FETCH_PICK,
     FETCH_PUSH,
@@ -26,7 +27,6 @@ from music_tf.config.settings import (
     EvaluationConfig,
     ReplayConfig,
 )
-from music_tf.config.telling import Telling
 from music_tf.config.values import OwnLayers, Rate
 from music_tf.config.world import Columns, World
 from music_tf.errors import UsageError
@@ -158,14 +158,14 @@ class DistanceConfig(DiversityConfig):
         there |= {f"distance/units_{number}": number < columns for number in range(3)}
         return only(super().foreseen(run), there)
 
-    def tells(self, run: Config) -> Sequence[Telling]:
+    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns how well the condition is followed, in evaluation and replay, and the reward."""
         scale = "cosine of way and condition, at most 1"
-        told = [Telling("distance/aligned", "aligned", scale=scale)]
+        told = [KeyMetric("distance/aligned", "aligned", scale=scale)]
         if self.rests_at_first:
             learns = f"the same of replayed steps; once above {self.rest_until:g}, phi learns"
-            told.append(Telling("distance/followed", "followed", scale=learns))
-        return (*told, *super().tells(run))
+            told.append(KeyMetric("distance/followed", "followed", scale=learns))
+        return (*told, *super().key_metrics(run))
 
     def check_directions(self, columns: int, size: int) -> None:
         """Refuses a copy of its inputs that never learns and has fewer directions than inputs."""

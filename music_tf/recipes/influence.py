@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar
 
 from music_tf.config.agents import DdpgConfig, DiscreteSacConfig
 from music_tf.config.fields import In, only
+from music_tf.config.key_metrics import INFORMATION, KeyMetric
 from music_tf.config.names import FETCH_PUSH
 from music_tf.config.settings import CollectConfig, Config, EvaluationConfig, ReplayConfig
-from music_tf.config.telling import INFORMATION, Telling
-from music_tf.config.terms import PaidConfig
+from music_tf.config.terms import ScaledConfig
 from music_tf.config.values import Bounds, Layers, Rate
 from music_tf.config.world import Columns
 from music_tf.errors import UsageError
@@ -19,7 +19,7 @@ from music_tf.recipes.tasks import ddpg_her
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class InfluenceConfig(PaidConfig):
+class InfluenceConfig(ScaledConfig):
     """Causal influence of the action on the object's next move (arXiv:2106.03443), in nats.
 
     A Gaussian model predicts the object's move after each of some random actions. The reward is the
@@ -91,11 +91,11 @@ class InfluenceConfig(PaidConfig):
     def foreseen(self, run: Config) -> Mapping[str, str]:
         return only(super().foreseen(run), {"influence/loss": self.train})
 
-    def tells(self, run: Config) -> Sequence[Telling]:
+    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns joint motion, and the influence of actions beside that of random actions."""
-        told = [one for one in super().tells(run) if one.metric == INFORMATION]
+        told = [one for one in super().key_metrics(run) if one.metric == INFORMATION]
         random, scale = "influence/random", "nats that an action decides of the object's next move"
-        return (*told, Telling("influence/heldout", "influence", random=random, scale=scale))
+        return (*told, KeyMetric("influence/heldout", "influence", random=random, scale=scale))
 
     def check(self, run: Config) -> None:
         """Refuses discrete actions, and candidates that are held, in visits to tasks, or unused."""

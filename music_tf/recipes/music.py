@@ -6,16 +6,16 @@ from typing import Annotated, ClassVar, Literal
 
 from music_tf.config.agents import DdpgConfig, SacConfig
 from music_tf.config.fields import In, only
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import FETCH_PICK, FETCH_PUSH, FETCH_SLIDE
 from music_tf.config.settings import Config, EvaluationConfig, ExplorationConfig, ReplayConfig
-from music_tf.config.telling import Telling
-from music_tf.config.terms import PaidConfig
+from music_tf.config.terms import ScaledConfig
 from music_tf.config.values import Rate, Schedule
 from music_tf.recipes import Preset
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MusicConfig(PaidConfig):
+class MusicConfig(ScaledConfig):
     """Mutual information between agent and surrounding state (arXiv:2103.08107)."""
 
     name: ClassVar[str] = "music"
@@ -61,13 +61,13 @@ class MusicConfig(PaidConfig):
     def foreseen(self, run: Config) -> Mapping[str, str]:
         return only(super().foreseen(run), {"music/bound": self.train})
 
-    def tells(self, run: Config) -> Sequence[Telling]:
+    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns joint motion, and pay and bound beside those of random actions."""
         bounded = "lower bound of the mutual information in nats"
         return (
-            *super().tells(run)[:1],
-            Telling("music/paid_heldout", "pay", random="music/paid_random", scale=self._paid),
-            Telling("music/bound_heldout", "bound", random="music/bound_random", scale=bounded),
+            *super().key_metrics(run)[:1],
+            KeyMetric("music/paid_heldout", "pay", random="music/paid_random", scale=self._paid),
+            KeyMetric("music/bound_heldout", "bound", random="music/bound_random", scale=bounded),
         )
 
 

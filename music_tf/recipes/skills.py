@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, only, with_fields
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import (
     ANT_MAZE,
     FETCH_PICK,
@@ -24,7 +25,6 @@ from music_tf.config.settings import (
     ReplayConfig,
     Source,
 )
-from music_tf.config.telling import Telling
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Bounds, Initializer, Layers, Rate
 from music_tf.errors import UsageError
@@ -157,14 +157,14 @@ class SkillConfig(DiversityConfig):
         }
         return only(super().foreseen(run), there)
 
-    def tells(self, run: Config) -> Sequence[Telling]:
+    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns how well skills are recognised in evaluation episodes."""
         if run.condition.kind != "one_hot":
             name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
-            return (Telling(name, "log-likelihood", scale=scale),)
+            return (KeyMetric(name, "log-likelihood", scale=scale),)
         chance = 1.0 / run.condition_size
         scale = f"share of steps whose skill is recognised; chance is {chance:.3g}"
-        return (Telling("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
+        return (KeyMetric("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
 
     def check(self, run: Config) -> None:
         """Refuses densities and priors that do not fit the kind of condition."""
@@ -320,11 +320,11 @@ class DadsConfig(DiversityConfig):
         }
         return only(super().foreseen(run), there)
 
-    def tells(self, run: Config) -> Sequence[Telling]:
+    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns the raw reward in evaluation episodes."""
         del run
         scale = "nats a step; guessing earns 0, and no step more than log K"
-        return (Telling("dads/reward_heldout", "skill reward", chance=0.0, scale=scale),)
+        return (KeyMetric("dads/reward_heldout", "skill reward", chance=0.0, scale=scale),)
 
 
 def sac_diayn(

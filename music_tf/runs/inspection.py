@@ -28,10 +28,10 @@ from music_tf.runs.judging import (
     measure_skills,
     skill_rows,
 )
+from music_tf.runs.key_metrics import explanation, key_metrics, without_unpaid
 from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import show_skills, skill_arrays
-from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.zero_shot import GOALS, Leads, measure_zero_shot
 from music_tf.storage.ends import SKILLS_NAME
 from music_tf.storage.metrics import JUDGED
@@ -157,8 +157,8 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
     if "adaptation" in result:
         show_adaptation(result["adaptation"], policies, result["env_id"], progress)
     else:
-        progress.policies(of_note(policies, loaded.config), title)
-    progress.banner(explanation(tellings(loaded.config, loaded.envs.info, policies["ours"])))
+        progress.policies(without_unpaid(policies, loaded.config), title)
+    progress.banner(explanation(key_metrics(loaded.config, loaded.envs.info, policies["ours"])))
     if result["success"]:
         low, high = result["success"]["interval_95"]
         rate = result["success"]["rate"]

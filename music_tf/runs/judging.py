@@ -28,7 +28,7 @@ from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
 from music_tf.storage.metrics import CONTROL
-from music_tf.training.evaluation import Added, Evaluation, noise, random_actions, still
+from music_tf.training.evaluation import Added, Evaluation, noise, random_actions, zero_policy
 from music_tf.types import Array, Episodes, IntArray, Metrics, SplitSpec
 
 EPISODES = 100
@@ -87,7 +87,7 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
     spec = evaluation.envs.spec
     found["ours"] |= separate(evaluation, policy, episodes)
     found["random"] |= separate(
-        evaluation, still, episodes, lambda skill: random_actions(spec, skill)
+        evaluation, zero_policy, episodes, lambda skill: random_actions(spec, skill)
     )
     return found
 
@@ -214,7 +214,9 @@ def judge(
     spec = evaluation.envs.spec
     found = {
         "ours": _measures(evaluation, policy, episodes, lambda draw: None),
-        "random": _measures(evaluation, still, episodes, lambda draw: random_actions(spec, draw)),
+        "random": _measures(
+            evaluation, zero_policy, episodes, lambda draw: random_actions(spec, draw)
+        ),
     }
     support = evaluation.envs.info.support
     if support is not None and rollout_cells is not None:
@@ -278,7 +280,7 @@ def _beside_baselines(
     """Yields name and episodes of our policy, random actions, and shoves where an arm can."""
     spec, info = evaluation.envs.spec, evaluation.envs.info
     yield "ours", evaluation.play(policy, episodes)
-    yield "random", evaluation.play(still, episodes, added=random_actions(spec))
+    yield "random", evaluation.play(zero_policy, episodes, added=random_actions(spec))
     gripper, place, arm = info.gripper, info.object, info.arm
     if gripper is None or place is None or arm is None or len(place) < _AXES:
         return
@@ -290,7 +292,7 @@ def _beside_baselines(
 
     for name in shoves:
         plan = functools.partial(planned, at_random=name == RANDOM_SHOVE)
-        yield name, evaluation.play(still, episodes, planned=plan)
+        yield name, evaluation.play(zero_policy, episodes, planned=plan)
 
 
 def _information(played: Episodes, split: SplitSpec | None) -> Metrics:

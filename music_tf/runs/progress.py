@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from music_tf.config.telling import Telling
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.process.launcher import launched_world_size
 from music_tf.types import Metrics
 
@@ -50,7 +50,11 @@ class Progress:
     """Shows how far a run has come; silent on all ranks but the root."""
 
     def __init__(
-        self, telling: Sequence[Telling] = (), *, shown: bool = True, file: TextIO | None = None
+        self,
+        key_metrics: Sequence[KeyMetric] = (),
+        *,
+        shown: bool = True,
+        file: TextIO | None = None,
     ) -> None:
         """Decides between a bar and lines.
 
@@ -58,15 +62,15 @@ class Progress:
         the output of a rank always looks like a terminal.
 
         Args:
-            telling: The metrics to show, those that say whether the run learns.
+            key_metrics: The metrics to show, those that say whether the run learns.
             shown: Whether this rank shows anything.
             file: Where to write; standard output by default.
         """
         file = file or sys.stdout
-        self.telling = telling
+        self.key_metrics = key_metrics
         self.heading = ""
         """Text before the numbers of an epoch."""
-        self._latest: list[str] = []  # texts of `telling`; with a heading, the last ones known
+        self._latest: list[str] = []  # texts of `key_metrics`; with a heading, the last ones known
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
@@ -119,7 +123,10 @@ class Progress:
     def epoch(self, row: Mapping[str, float | None]) -> None:
         """Shows the metrics of an epoch that is over, as many as a line has room for."""
         self._done += 1
-        steps, told = int(row.get("time/env_steps") or 0), [one.shown(row) for one in self.telling]
+        steps, told = (
+            int(row.get("time/env_steps") or 0),
+            [one.shown(row) for one in self.key_metrics],
+        )
         if any(told) or not self.heading:
             self._latest = [text for text in told if text]
         self._fps = f"fps {row.get('time/fps') or 0:.0f}"

@@ -29,8 +29,8 @@ from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.first_lines import first_lines
 from music_tf.runs.judging import EPISODES, compare
+from music_tf.runs.key_metrics import explanation, key_metrics, without_unpaid
 from music_tf.runs.progress import Progress
-from music_tf.runs.telling import explanation, of_note, tellings
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.logs import log_path
@@ -187,9 +187,9 @@ class Session:
         info = self._trainer.envs.info
         self._metrics = known_to(config)
         self._blank = dict.fromkeys(foreseen(config, info, self._trainer.envs.spec.goal_dim > 0))
-        self._progress.telling = tellings(config, info, self._blank)
+        self._progress.key_metrics = key_metrics(config, info, self._blank)
         beside = "random actions in brackets"
-        self._progress.banner(explanation(self._progress.telling, beside))
+        self._progress.banner(explanation(self._progress.key_metrics, beside))
         self._worlds = Worlds(self._trainer, self._directory.path, self._directory.disk_warning)
 
     def run(self, record: Mapping[str, Any]) -> None:
@@ -474,9 +474,9 @@ class Session:
                 "ranks": self._ranks.size,
             }
         )
-        shown = of_note(policies, self._config)
+        shown = without_unpaid(policies, self._config)
         progress.policies(shown, f"{self._config.env_id}, {what}")
-        progress.banner(explanation(progress.telling))
+        progress.banner(explanation(progress.key_metrics))
         if self._config.updates and not counters.updates:
             collect = self._config.collect
             first = max(collect.random_steps, collect.update_after)

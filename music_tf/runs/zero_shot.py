@@ -10,7 +10,7 @@ from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
 from music_tf.rollout import Policy
-from music_tf.training.evaluation import Evaluation, random_actions, still
+from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
 
 GOALS = 200
@@ -166,8 +166,8 @@ def measure_zero_shot(
     ours |= {"zero_shot/end_with_brake": stopped["zero_shot/end"], "zero_shot/stop": best.stop}
     beside = {
         "random conditions": shown.play(aimless, goals),
-        "random": shown.play(still, goals, added=random_actions(spec)),
-        "nothing": shown.play(still, goals),
+        "random": shown.play(zero_policy, goals, added=random_actions(spec)),
+        "nothing": shown.play(zero_policy, goals),
     }
     return {"ours": ours} | {name: _shares(shown, played) for name, played in beside.items()}
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from music_tf import recipes
 from music_tf.config.fields import Settings, groups_of
+from music_tf.config.key_metrics import INFORMATION
 from music_tf.config.settings import Config, measures_motion
-from music_tf.config.telling import INFORMATION
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import EnvironmentFault
 from music_tf.files import read_at_most, replace_file

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from music_tf.config.fields import fields_of, show_value
+from music_tf.config.key_metrics import INFORMATION
 from music_tf.config.names import FEW, few, suggestion
-from music_tf.config.telling import INFORMATION
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.reading.stored import (
     MAY_CHANGE_ON_RESUME,

@@ -23,7 +23,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, read_json, replace_file
 from music_tf.measures.behaviour import direction
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
-from music_tf.runs.telling import of_note
+from music_tf.runs.key_metrics import without_unpaid
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
@@ -265,8 +265,8 @@ def read_recorded(path: Path) -> Recorded:
         stored,
         record,
         evaluation,
-        Measured(of_note(rows_of(evaluation.get("policies")), stored.config), evaluated_at),
-        Measured(of_note(rows_of(summary.get("evaluation")), stored.config), trained_for),
+        Measured(without_unpaid(rows_of(evaluation.get("policies")), stored.config), evaluated_at),
+        Measured(without_unpaid(rows_of(summary.get("evaluation")), stored.config), trained_for),
         rows_of(evaluation.get("control")),
         rows_of(evaluation.get("coverage")),
         rows_of(evaluation.get("zero_shot")),
@@ -340,7 +340,7 @@ def telling_columns(run: Recorded) -> set[str]:
     for name, values in run.curves.columns.items():
         for epoch in np.flatnonzero(np.isfinite(values)).tolist():
             epochs[str(epoch)][name] = float(values[epoch])
-    return {name for row in of_note(epochs, run.stored.config).values() for name in row}
+    return {name for row in without_unpaid(epochs, run.stored.config).values() for name in row}
 
 
 def leading_columns(runs: Sequence[Recorded]) -> set[str]:
@@ -348,7 +348,7 @@ def leading_columns(runs: Sequence[Recorded]) -> set[str]:
     terms = [
         (run.stored.config, term) for run in runs for term in run.stored.config.rewards.values()
     ]
-    told = [one for config, term in terms if term.counts for one in term.tells(config)]
+    told = [one for config, term in terms if term.counts for one in term.key_metrics(config)]
     behaviour = {name for name in METRICS if name.startswith("eval/")}
     return behaviour | {name for one in told for name in (one.metric, one.random)}
 

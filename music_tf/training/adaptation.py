@@ -13,7 +13,7 @@ from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
-from music_tf.training.evaluation import SEED, random_actions, still
+from music_tf.training.evaluation import SEED, random_actions, zero_policy
 from music_tf.training.tasks import Tasks, TaskSets, context_of
 from music_tf.types import Array, Episodes, Metrics
 
@@ -226,7 +226,7 @@ class MetaEvaluation(NamedTuple):
             seeds = np.array([int(reset_seeds(generator, 1)[0]) for generator in drawn])
             noise = [generator.standard_normal(inference.latent, np.float32) for generator in drawn]
             if snapshot is None or encoder is None:
-                acting, explore = still, self._at_random(rows, episode)
+                acting, explore = zero_policy, self._at_random(rows, episode)
                 latents = np.zeros([len(rows), inference.latent], np.float32)
             else:
                 acting, explore = policy_of(snapshot, rows=1), None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from music_tf.conditions import continuous_conditions
+from music_tf.config.key_metrics import INFORMATION
 from music_tf.config.settings import Config, measures_motion
-from music_tf.config.telling import INFORMATION
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import descriptor_of
@@ -153,7 +153,7 @@ class Evaluation(NamedTuple):
         """Plays random actions in the first evaluation episodes, at most 40."""
         spec = self.envs.spec
         few = min(self.config.evaluation.episodes, _FEW)
-        return self.play(still, few, added=random_actions(spec))
+        return self.play(zero_policy, few, added=random_actions(spec))
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns metrics of behaviour in episodes, and their success rate or return."""
@@ -277,7 +277,7 @@ def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = Non
     return added
 
 
-def still(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
+def zero_policy(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
     """The zero policy: what is added to its actions acts alone."""
     del observation, goal, skill
     return np.zeros_like(noise)

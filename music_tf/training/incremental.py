@@ -24,7 +24,7 @@ from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.training.counters import Counters
-from music_tf.training.evaluation import Evaluation, random_actions, still
+from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.training.update import Update
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
@@ -133,7 +133,7 @@ class SkillSequence:
         evaluation = trainer.as_trained
         if skill == 0 and settings.first == "random":
             episodes = evaluation.play(
-                still, settings.collected, added=random_actions(evaluation.envs.spec)
+                zero_policy, settings.collected, added=random_actions(evaluation.envs.spec)
             )
             self._term.remember(0, episodes)
         if settings.past == "refresh":

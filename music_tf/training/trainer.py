@@ -540,7 +540,9 @@ class Trainer:
         Random actions are played once in each stage of a world; their metrics are computed anew,
         because the reward networks change.
         """
-        told = [tell for term in self.config.rewards.values() for tell in term.tells(self.config)]
+        told = [
+            tell for term in self.config.rewards.values() for tell in term.key_metrics(self.config)
+        ]
         pairs = {tell.random: tell.metric for tell in told if tell.random}
         if not pairs or self.sequence is not None:
             return {}

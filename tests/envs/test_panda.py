@@ -15,7 +15,7 @@ from music_tf.reading.command import parse_train
 from music_tf.runs import judging
 from music_tf.runs.judging import compare, cover
 from music_tf.training.build import build_trainer
-from music_tf.training.evaluation import Evaluation, still
+from music_tf.training.evaluation import Evaluation, zero_policy
 from tests.kit.cases import cases
 
 pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
@@ -98,8 +98,8 @@ def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
     config = parse_train(words).config
     envs = LockstepEnvs(config.env_id, 2, config.env, None, config.world)
     evaluation = Evaluation(envs, config, Communicator())
-    rows = cover(evaluation, still)
-    final = compare(evaluation, still, 4)
+    rows = cover(evaluation, zero_policy)
+    final = compare(evaluation, zero_policy, 4)
     envs.close()
     assert list(rows) == ["ours", "random", "scripted shove", "shove in random directions"]
     assert list(final) == ["ours", "random", "scripted shove"]

@@ -432,4 +432,4 @@ def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
 
 def test_chance_is_that_of_as_many_skills_as_act():
     config = with_fields(recipes.resolve("sac_diayn"), {"skills": 1, "condition.size": 5})
-    assert next(iter(config.rewards["skill"].tells(config))).chance == 0.2
+    assert next(iter(config.rewards["skill"].key_metrics(config))).chance == 0.2

@@ -7,12 +7,12 @@ import types
 
 import pytest
 
-from music_tf.config.telling import Telling
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.runs import progress
 from music_tf.runs.progress import Progress
 from tests.kit.cases import cases
 
-SUCCESS = Telling("eval/success_rate", "success")
+SUCCESS = KeyMetric("eval/success_rate", "success")
 
 
 class Terminal(io.StringIO):
@@ -66,10 +66,10 @@ def test_off_a_terminal_each_epoch_is_one_line(monkeypatch):
 
 
 MUSIC = [
-    Telling("eval/object_comotion_m", "co-motion", "m"),
-    Telling("eval/information", "I(dx; dy)", random="eval/information_random"),
-    Telling("music/paid_heldout", "pay", random="music/paid_random"),
-    Telling("music/bound_heldout", "bound", random="music/bound_random"),
+    KeyMetric("eval/object_comotion_m", "co-motion", "m"),
+    KeyMetric("eval/information", "I(dx; dy)", random="eval/information_random"),
+    KeyMetric("music/paid_heldout", "pay", random="music/paid_random"),
+    KeyMetric("music/bound_heldout", "bound", random="music/bound_random"),
 ]
 """What says whether MUSIC learns, with what an epoch of it came to."""
 TOLD = dict(zip([one.metric for one in MUSIC], (0.214, 1.149, 1.027, 0.016), strict=True)) | dict(
@@ -221,7 +221,7 @@ def test_a_notebook_shows_a_bar_if_it_has_widgets_else_a_line_an_epoch(widgets, 
 
 def test_beside_a_heading_the_leading_metric_stays():
     out = io.StringIO()
-    bar = progress.Progress([Telling("skill/hausdorff_mean", "apart")], file=out)
+    bar = progress.Progress([KeyMetric("skill/hausdorff_mean", "apart")], file=out)
     bar.start(4, 0)
     for epoch, value in ((1, None), (2, 9.5), (3, None)):
         bar.heading = f"skill {epoch} of 3"

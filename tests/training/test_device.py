@@ -231,16 +231,16 @@ def test_bad_numbers_come_with_all_that_was_drawn():
     assert all(isinstance(array, np.ndarray) for array in evidence.values())
 
 
-class Elsewhere(PointReach):
+class EnvOverrides(PointReach):
     def compute_reward(self, achieved_goal, desired_goal, info):
         return -np.abs(np.subtract(achieved_goal, desired_goal)).sum(axis=-1)
 
 
 @pytest.fixture
 def elsewhere():
-    gymnasium.register("Elsewhere-v0", Elsewhere, max_episode_steps=10)
-    yield "Elsewhere-v0"
-    del gymnasium.registry["Elsewhere-v0"]
+    gymnasium.register("EnvOverrides-v0", EnvOverrides, max_episode_steps=10)
+    yield "EnvOverrides-v0"
+    del gymnasium.registry["EnvOverrides-v0"]
 
 
 def test_replay_stays_on_the_host_for_a_reward_in_python_that_counts_or_a_ring_of_steps(elsewhere):

@@ -20,7 +20,7 @@ from music_tf.rollout import perturbation
 from music_tf.storage.metrics import foreseen
 from music_tf.training import collect
 from music_tf.training import trainer as trainer_module
-from music_tf.training.evaluation import Evaluation, random_actions, still
+from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
 from tests.kit.ranks import Beside
@@ -176,7 +176,7 @@ def test_evaluation_changes_nothing(trained):
     trainer, _, state = trained["her"]
     other = restored(HER, state)
     assert other.evaluate() == other.evaluate()
-    other.evaluation.play(still, 3)
+    other.evaluation.play(zero_policy, 3)
     other.run_epoch(go_on)
     assert_same_state(trainer, other)
 
@@ -376,7 +376,7 @@ def test_measures_beside_random_actions_are_judged_anew_on_episodes_played_once(
     assert first["music/bound_random"] != second["music/bound_random"]
     found = trainer.evaluation.heldout(
         trainer.terms, trainer.update.weights(), trainer.evaluation.play(
-            still, 5, added=random_actions(trainer.envs.spec)
+            zero_policy, 5, added=random_actions(trainer.envs.spec)
         )
     )  # fmt: skip
     assert found["music/paid_heldout"] == second["music/paid_random"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.settings import Config
-from music_tf.config.telling import Telling
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.types import Metrics
 
@@ -15,7 +15,7 @@ _EARLY = 2
 _RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
 
 
-def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) -> list[Telling]:
+def key_metrics(config: Config, info: EnvironmentInfo, columns: Collection[str]) -> list[KeyMetric]:
     """Returns the metrics among `columns` that say whether a run learns, the most telling first.
 
     A run that adapts to tasks is judged by returns under the prior and after context episodes.
@@ -27,16 +27,16 @@ def tellings(config: Config, info: EnvironmentInfo, columns: Collection[str]) ->
     paid = {term.name for term in counted}
     if config.incremental.on:
         counted = [term for term in counted if term.incremental]
-    own = [one for term in counted for one in term.tells(config)]
+    own = [one for term in counted for one in term.key_metrics(config)]
     own.sort(key=lambda one: one.metric not in (_RETURN, _SUCCESS))
     if "task" not in paid and not config.incremental.on:
         control = info.support is not None and info.unit == "m"
         scale = f"{CONTROL:g} m is control" if control else "path of the object with the gripper"
-        own.insert(0, Telling(MOTION, "co-motion", info.unit, scale=scale))
+        own.insert(0, KeyMetric(MOTION, "co-motion", info.unit, scale=scale))
     return [one for one in dict.fromkeys(own) if one.metric in columns]
 
 
-def _of_adaptation(config: Config) -> list[Telling]:
+def _of_adaptation(config: Config) -> list[KeyMetric]:
     """Returns the metrics of adaptation, of the reward in the context if that is another."""
     inference = config.agent.inference
     last = config.tasks.explore + config.tasks.adapt - 1
@@ -44,21 +44,21 @@ def _of_adaptation(config: Config) -> list[Telling]:
     scale = "return by episodes of the task seen before"
     if inference is not None and inference.reward:
         return [
-            Telling("adapt/context_return_prior", prior),
-            Telling(
+            KeyMetric("adapt/context_return_prior", prior),
+            KeyMetric(
                 "adapt/context_return_last",
                 after,
                 scale=f"{inference.reward} by episodes of the task seen before",
             ),
         ]
     random = "adapt/random_return"
-    told = [Telling("adapt/return_prior", prior)]
+    told = [KeyMetric("adapt/return_prior", prior)]
     if last > _EARLY:
-        told.append(Telling("adapt/return_2", f"after {_EARLY}"))
-    return [*told, Telling("adapt/return_last", after, random=random, scale=scale)]
+        told.append(KeyMetric("adapt/return_2", f"after {_EARLY}"))
+    return [*told, KeyMetric("adapt/return_last", after, random=random, scale=scale)]
 
 
-def explanation(told: Sequence[Telling], beside: str = "") -> list[str]:
+def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
     """Returns lines that explain the metrics `told`; none without any.
 
     `beside` says where the values of random actions stand, if there are such values.
@@ -69,7 +69,7 @@ def explanation(told: Sequence[Telling], beside: str = "") -> list[str]:
     return [f"the run learns if these rise{beside}:", *lines] if told else []
 
 
-def of_note(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:
+def without_unpaid(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:
     """Returns a table of policies, without the return if no reward counts it and all are zero.
 
     The length of episodes is left out as well if all are equal.

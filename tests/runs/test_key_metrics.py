@@ -4,11 +4,11 @@ import dataclasses
 
 from music_tf import recipes
 from music_tf.config.fields import with_fields
-from music_tf.config.telling import Telling
+from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import lookup
-from music_tf.runs.telling import explanation, of_note, tellings
+from music_tf.runs.key_metrics import explanation, key_metrics, without_unpaid
 from music_tf.storage.metrics import METRICS, foreseen
 from tests.kit.arm import ARM, DISC, TIP
 from tests.kit.cases import cases
@@ -20,7 +20,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
     """Labels and metrics of what a recipe is told by, in their order."""
     config = with_fields(recipes.resolve(recipe, env_id=env_id), changes)
     info = info or lookup(env_id)
-    found = tellings(config, info, foreseen(config, info, goals))
+    found = key_metrics(config, info, foreseen(config, info, goals))
     return {one.label: one for one in found}
 
 
@@ -67,11 +67,11 @@ def test_metres_are_named_and_control_has_a_number_where_they_are_known_alone():
 
 
 def test_a_value_stands_beside_that_of_random_actions_or_chance():
-    pay = Telling("music/paid_heldout", "pay", random="music/paid_random")
+    pay = KeyMetric("music/paid_heldout", "pay", random="music/paid_random")
     assert pay.shown({"music/paid_heldout": 1.25, "music/paid_random": 0.5}) == "pay 1.25 (0.50)"
     assert pay.shown({"music/paid_heldout": 0.0125}) == "pay 0.013"
     assert pay.shown({"music/paid_random": 0.5}) == ""
-    named = Telling("skill/accuracy_heldout", "accuracy", chance=0.25)
+    named = KeyMetric("skill/accuracy_heldout", "accuracy", chance=0.25)
     assert named.shown({"skill/accuracy_heldout": 0.5}) == "accuracy 0.50 (chance 0.25)"
 
 
@@ -81,9 +81,9 @@ def test_lines_say_what_to_follow_with_words_for_scale_and_units():
         "the run learns if these rise:",
         "  accuracy  share of steps whose skill is recognised; chance is 0.25",
     ]
-    pay = Telling("a", "pay", random="b", scale="a step")
-    motion = Telling("c", "co-motion", "m", scale="0.2 m is control")
-    path = Telling("d", "path", "m", scale="of the object")
+    pay = KeyMetric("a", "pay", random="b", scale="a step")
+    motion = KeyMetric("c", "co-motion", "m", scale="0.2 m is control")
+    path = KeyMetric("d", "path", "m", scale="of the object")
     assert explanation([pay, motion, path], "in brackets random actions") == [
         "the run learns if these rise; in brackets random actions:",
         "  pay        a step",
@@ -99,15 +99,15 @@ def test_a_table_leaves_out_a_return_that_nothing_pays_and_nobody_earns():
         for name, number in (("ours", 0.9), ("random", 0.0))
     }
     music, task = recipes.resolve("ddpg_music"), recipes.resolve("ddpg")
-    assert of_note(rows, music) == {
+    assert without_unpaid(rows, music) == {
         "ours": {"eval/information": 0.9},
         "random": {"eval/information": 0.0},
     }
-    assert of_note(rows, task) == rows  # it is what such a run is about
+    assert without_unpaid(rows, task) == rows  # it is what such a run is about
     earned = rows | {"ours": rows["ours"] | {"eval/return": -3.0}}
-    assert of_note(earned, music) == earned
+    assert without_unpaid(earned, music) == earned
     shorter = rows | {"ours": rows["ours"] | {"eval/length": 20.0}}
-    assert of_note(shorter, music)["ours"] == {"eval/length": 20.0, "eval/information": 0.9}
+    assert without_unpaid(shorter, music)["ours"] == {"eval/length": 20.0, "eval/information": 0.9}
 
 
 def test_the_arm_of_a_user_is_told_by_all_that_music_has():

@@ -8,7 +8,7 @@ _SMALL = 0.1
 """Numbers below it are shown with one more digit."""
 
 
-class Telling(NamedTuple):
+class KeyMetric(NamedTuple):
     """A metric to follow, and the values to compare it with."""
 
     metric: str

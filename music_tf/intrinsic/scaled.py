@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from music_tf.config.terms import PaidConfig
+from music_tf.config.terms import ScaledConfig
 from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
 from music_tf.types import Metrics, Transition
 
@@ -15,7 +15,7 @@ _FINEST = 1e-6
 """Smallest mean raw reward, near the resolution of float32."""
 
 
-class PaidTerm(RewardTerm):
+class ScaledTerm(RewardTerm):
     r"""Pays a raw reward m, multiplied by a gain c that is fixed or `auto`.
 
     With `auto`, the gain follows a running mean of the positive part of m over minibatches, so that
@@ -27,7 +27,9 @@ class PaidTerm(RewardTerm):
     The `reward` of a subclass applies `scaled_by` to its raw reward.
     """
 
-    def __init__(self, config: PaidConfig, context: TermContext, own: float | None = None) -> None:
+    def __init__(
+        self, config: ScaledConfig, context: TermContext, own: float | None = None
+    ) -> None:
         """Takes the settings, and the environment's gain `own` as the default."""
         super().__init__(config, context)
         gain = own if config.gain is None else config.gain
