@@ -33,10 +33,10 @@ class TermContext(NamedTuple):
     seed: int
     skills: int
     """Number K of skills."""
-    measure: Callable[["Seen"], tuple[Array, Array]]
+    measure: Callable[["InputSpec"], tuple[Array, Array]]
     """Plays random actions, and returns mean and deviation of a network's inputs, each [D]; they
     depend on the seed alone."""
-    constant: Callable[["Seen"], BoolArray]
+    constant: Callable[["InputSpec"], BoolArray]
     """Plays the same actions, and returns which inputs are equal in all states, [D]."""
     condition: ConditionConfig = ConditionConfig()
     """The condition of the policy."""
@@ -53,20 +53,20 @@ class TermContext(NamedTuple):
             raise no_split(self.spec.env_id, self.info)
         return self.spec.split
 
-    def descriptor(self) -> "Seen":
+    def descriptor(self) -> "InputSpec":
         """Returns the descriptor of skills: `world.descriptor`, by default the surroundings."""
-        return Seen(*descriptor_of(self.info, self.spec))
+        return InputSpec(*descriptor_of(self.info, self.spec))
 
-    def width(self, seen: "Seen") -> int:
+    def width(self, seen: "InputSpec") -> int:
         """Returns the number of inputs."""
         return self.spec.extras.get(seen.extra, len(seen.columns))
 
-    def components(self, seen: "Seen") -> list[Any]:
+    def components(self, seen: "InputSpec") -> list[Any]:
         """Returns inputs as a checkpoint stores them: columns, or the source of an extra."""
         return [self.info.extras.get(seen.extra, "")] if seen.extra else list(seen.columns)
 
 
-class Seen(NamedTuple):
+class InputSpec(NamedTuple):
     """The inputs of a network: columns of the observation, or an extra."""
 
     columns: tuple[int, ...]
@@ -190,7 +190,7 @@ class RewardTerm(abc.ABC):
     """Its networks learn at every n-th update."""
     times: int = 1
     """Steps of its networks at such an update, each on its own feed."""
-    leads: bool = False
+    steps_first: bool = False
     """Whether its networks step before actor and critics, which then get the updated reward."""
     early: Sequence[str] = ()
     """Names of networks that also learn before the learner's first update, in separate phases."""

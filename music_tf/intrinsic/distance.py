@@ -10,7 +10,7 @@ import tensorflow as tf
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import (
     Feed,
-    Seen,
+    InputSpec,
     TermContext,
     Weights,
     scale_variables,
@@ -99,7 +99,7 @@ class Distance(GatedTerm):
             dual = math.log(max(config.dual_start, config.lambda_floor))
             dual_rate = config.dual_learning_rate if config.train else 0.0
             networks.append(Scalar("dual", dual, dual_rate))
-        self._modelled: Seen | None = None
+        self._modelled: InputSpec | None = None
         if config.has_density:
             modelled = self._modelled = _columns(config, "modelled", context) or seen
             _check_changing(modelled, context)
@@ -115,7 +115,7 @@ class Distance(GatedTerm):
         self._resting: tf.Variable | None = None
         if config.rests_at_first:
             self._resting = tf.Variable(1.0, trainable=False)
-        self.leads = config.update_order == "first"
+        self.steps_first = config.update_order == "first"
         self.early = ("change_mean", "change_deviation") if config.density_early else ()
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
@@ -252,12 +252,12 @@ class Distance(GatedTerm):
         return ends[1] - ends[0]
 
     @staticmethod
-    def _ends(name: str, seen: Seen, batch: Transition) -> dict[str, Any]:
+    def _ends(name: str, seen: InputSpec, batch: Transition) -> dict[str, Any]:
         """Returns inputs before and after steps, under their names in a feed."""
         return {name: seen.of(batch, after=False), f"{name}_after": seen.of(batch, after=True)}
 
 
-def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen | None:
+def _columns(config: DistanceConfig, field: str, context: TermContext) -> InputSpec | None:
     """Returns the columns that a setting names; None if it is empty."""
     columns: tuple[int, ...] = getattr(config, field)
     there = context.spec.observation_dim
@@ -267,10 +267,10 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> Seen |
                 f"distance.{field}: expected columns of the observation, 0 to {there - 1}, got "
                 f"{column}"
             )
-    return Seen(columns) if columns else None
+    return InputSpec(columns) if columns else None
 
 
-def _scale(seen: Seen, context: TermContext) -> tuple[Array, Array]:
+def _scale(seen: InputSpec, context: TermContext) -> tuple[Array, Array]:
     """Returns mean and deviation of inputs under random actions, [n] each.
 
     The coordinates of the object share their root mean square if they differ much: one that random
@@ -283,7 +283,7 @@ def _scale(seen: Seen, context: TermContext) -> tuple[Array, Array]:
     return mean, deviation
 
 
-def _check_changing(modelled: Seen, context: TermContext) -> None:
+def _check_changing(modelled: InputSpec, context: TermContext) -> None:
     """Checks the inputs of the density model.
 
     Raises:
@@ -291,7 +291,7 @@ def _check_changing(modelled: Seen, context: TermContext) -> None:
     """
     if not context.constant(modelled).all():
         return
-    everything = Seen(tuple(range(context.spec.observation_dim)))
+    everything = InputSpec(tuple(range(context.spec.observation_dim)))
     changing = np.flatnonzero(~context.constant(everything))
     raise UsageError(
         "distance.modelled: expected columns of which some change, got "

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from music_tf.config.world import STRIDE, TIME
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, RewardTerm, Seen, TermContext, Weights
+from music_tf.intrinsic.base import Feed, InputSpec, RewardTerm, TermContext, Weights
 from music_tf.losses.neighbours import FAR, kth_nearest, kth_nearest_in_time
 from music_tf.randomness import stream
 from music_tf.recipes.disk import DiskConfig
@@ -66,7 +66,7 @@ class Incremental(RewardTerm):
         sources = {source: name for name, source in context.info.extras.items()}
         self._time = sources.get(TIME, "")
         strides = [name for source, name in sources.items() if STRIDE.fullmatch(source)]
-        self._seen = Seen((), strides[0]) if config.descriptor == "stride" else self.place
+        self._seen = InputSpec((), strides[0]) if config.descriptor == "stride" else self.place
         size = context.spec.extras.get(self.place.extra, len(self.place.columns))
         table = self._longest * config.rows * size
         if config.timesteps == "equal" and table > _LARGEST_TABLE:

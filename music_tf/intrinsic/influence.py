@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from music_tf.distributions import gaussian_log_density
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, Weights, scale_variables
 from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.losses.influence import influence, variance_of
 from music_tf.networks.influence import INFLUENCE_MODEL
@@ -51,7 +51,7 @@ class Influence(ScaledTerm):
         self.every, self.times = config.every, config.times
         self._moved = _columns(config, context)
         states = tuple(range(context.spec.observation_dim))
-        scale = context.measure(Seen(states)) if config.normalize_inputs else None
+        scale = context.measure(InputSpec(states)) if config.normalize_inputs else None
         self.scales = scale_variables(INFLUENCE_MODEL, scale)
         inputs = {"components": list(self._moved), "change_scale": config.change_scale}
         self.inputs = {INFLUENCE_MODEL: inputs}
@@ -149,7 +149,7 @@ class Influence(ScaledTerm):
 
     def _change(self, batch: Transition) -> Any:
         """Returns the scaled change of the columns y in steps, [..., n]."""
-        seen = Seen(self._moved)
+        seen = InputSpec(self._moved)
         change = seen.of(batch, after=True) - seen.of(batch, after=False)
         return change * np.float32(self._config.change_scale)
 

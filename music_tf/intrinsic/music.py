@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from music_tf.intrinsic.base import (
     Feed,
-    Seen,
+    InputSpec,
     TermContext,
     Weights,
     scale_variables,
@@ -51,7 +51,7 @@ class Music(ScaledTerm):
         self._agent_dim = len(split.agent)
         self._some_end_early = False
         self.columns = [*split.agent, *split.surrounding]
-        scale = context.measure(Seen(tuple(self.columns))) if config.normalize_inputs else None
+        scale = context.measure(InputSpec(tuple(self.columns))) if config.normalize_inputs else None
         if scale is not None:
             # a coordinate that random actions hardly change would count far more than the others
             for position in (context.info.gripper, context.info.object):

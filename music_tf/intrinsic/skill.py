@@ -9,7 +9,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.distributions import log_prior
-from music_tf.intrinsic.base import Feed, Seen, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, Weights, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.prior import LearnedPrior
 from music_tf.intrinsic.running import RunningAverage
@@ -42,7 +42,7 @@ class Skill(GatedTerm):
         self._skills = size = context.skills
         described = context.info.descriptor or context.spec.split
         self._blind = config.missing_descriptor == "zeros" and not described
-        seen = self._seen = Seen((0, 0)) if self._blind else context.descriptor()
+        seen = self._seen = InputSpec((0, 0)) if self._blind else context.descriptor()
         if self._blind:
             self.notice = (
                 "nothing says what skills are told apart by, so the discriminator sees two zeros; "

@@ -13,7 +13,7 @@ from music_tf.config.world import named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Mixing, RewardTerm, Seen, TermContext
+from music_tf.intrinsic.base import InputSpec, Mixing, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
@@ -128,12 +128,12 @@ def build_terms(
             `lost_object=absorb` with a reward that has no lower bound.
     """
 
-    def measure(seen: Seen) -> tuple[Array, Array]:
+    def measure(seen: InputSpec) -> tuple[Array, Array]:
         """Returns fixed mean and deviation: moving ones would change a trained network's inputs."""
         values = _values_at_random(config, envs, seen)
         return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)
 
-    def constant(seen: Seen) -> BoolArray:
+    def constant(seen: InputSpec) -> BoolArray:
         return np.asarray(np.ptp(_values_at_random(config, envs, seen), axis=0) < _SAME)
 
     context = TermContext(
@@ -161,7 +161,7 @@ def build_terms(
     return terms
 
 
-def _values_at_random(config: Config, envs: LockstepEnvs, seen: Seen) -> Array:
+def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Array:
     """Returns the inputs `seen` in the states of a few episodes of random actions, [N, D]."""
     spec, rows = envs.spec, []
 

@@ -33,7 +33,7 @@ class _Part(NamedTuple):
     def alone(self) -> bool:
         """Whether these networks need a phase of their own."""
         rhythm = (self.term.every, self.term.times)
-        return self.early or self.term.leads or rhythm != (1, 1)
+        return self.early or self.term.steps_first or rhythm != (1, 1)
 
 
 def _parts(term: RewardTerm) -> list[_Part]:
@@ -57,7 +57,7 @@ def networks_of(learner: Learner, terms: Sequence[RewardTerm]) -> list[Network |
 def phases_of(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[LaidPhase]:
     """Returns the phases of an update in order.
 
-    A term that leads comes before the learner. Any other term is updated together with a learner of
+    A term that steps first comes before the learner. Any other term is updated together with a learner of
     one phase, if the term has the same rhythm; otherwise it comes after the learner.
     """
 
@@ -70,7 +70,7 @@ def phases_of(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> 
         return LaidPhase(own, inside, learned, moved, rhythm.every, rhythm.times, early)
 
     parts = [part for term in terms for part in _parts(term)]
-    leading = [part for part in parts if part.term.leads and not part.early]
+    leading = [part for part in parts if part.term.steps_first and not part.early]
     others = [part for part in parts if part not in leading]
     shared = [part for part in others if not part.alone and len(learner.phases) == 1]
     phases = [phase(learned, shared) for learned in learner.phases]

@@ -8,7 +8,7 @@ import tensorflow as tf
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import ConditionConfig, ReplayConfig
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Seen
+from music_tf.intrinsic.base import InputSpec
 from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one, _scale
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
@@ -177,7 +177,7 @@ def test_a_step_may_be_as_long_as_its_distance(settings, squared, model):
     assert float(metrics["distance/slack"][0]) == pytest.approx(squared, rel=1e-5)
     assert float(loss[0]) == pytest.approx(model - 3.0 * squared, rel=1e-5)  # at a price of 3
     assert term.networks[1].value == pytest.approx(math.log(3.0))
-    assert (term.leads, distance(update_order="first").leads) == (False, True)
+    assert (term.steps_first, distance(update_order="first").steps_first) == (False, True)
 
 
 @pytest.mark.parametrize("constraint", ["dual", "spectral"])
@@ -246,7 +246,7 @@ def test_a_height_that_random_actions_hardly_change_counts_as_the_other_coordina
     measured = types.SimpleNamespace(
         info=world, measure=lambda seen: (np.zeros(4), np.array(deviation))
     )
-    _, found = _scale(Seen((0, 3, 4, 5)), measured)
+    _, found = _scale(InputSpec((0, 3, 4, 5)), measured)
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""An environment that writes down what its process has loaded: `tests.kit.seen:Seen-v0`."""
+"""An environment that writes down what its process has loaded: `tests.kit.seen:InputSpec-v0`."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import gymnasium
 
 from music_tf.envs.toys import PointPush
 
-SEEN = "tests.kit.seen:Seen-v0"
+SEEN = "tests.kit.seen:InputSpec-v0"
 FOLDER = "MUSIC_TF_TEST_SEEN"
 """Names the folder to write into."""
 
 
-class Seen(PointPush):
+class InputSpec(PointPush):
     def reset(self, *, seed=None, options=None):
         rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
         peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
@@ -28,4 +28,4 @@ class Seen(PointPush):
         return super().reset(seed=seed, options=options)
 
 
-gymnasium.register("Seen-v0", Seen, max_episode_steps=30)
+gymnasium.register("InputSpec-v0", InputSpec, max_episode_steps=30)

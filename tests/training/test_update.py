@@ -794,8 +794,8 @@ class Ahead(RewardTerm):
     mixing = Mixing(1.0, (-9.0, 9.0), 0.0, ((0.0, 1.0),))
     networks = (Scalar("paid", 0.0, 0.1), Scalar("model", 0.0, 0.01))
 
-    def __init__(self, leads=False, early=()):
-        self.leads, self.early = leads, early
+    def __init__(self, steps_first=False, early=()):
+        self.steps_first, self.early = steps_first, early
 
     def reward(self, weights, batch, feed):
         return weights["paid"][0] * tf.ones_like(batch.reward)
@@ -813,10 +813,10 @@ def ahead(trainer, given, **settings):  # an update with this term alone, and wh
     return update, Given(given.feed._replace(terms=terms), schedules)
 
 
-@pytest.mark.parametrize(("leads", "paid"), [(False, 0.0), (True, 0.1)])
-def test_a_term_that_leads_pays_what_it_has_just_learned(leads, paid):
+@pytest.mark.parametrize(("steps_first", "paid"), [(False, 0.0), (True, 0.1)])
+def test_a_term_that_steps_first_pays_what_it_has_just_learned(steps_first, paid):
     trainer, given = prepared(updates=1)
-    update, given = ahead(trainer, given, leads=leads)
+    update, given = ahead(trainer, given, steps_first=steps_first)
     assert update.run(*given)["reward/ahead_mean"] == pytest.approx(paid, abs=1e-5)
     assert float(update.weights()["paid"][0]) == pytest.approx(0.1, abs=1e-5)
     assert float(update.weights()["model"][0]) == pytest.approx(0.01, abs=1e-5)
