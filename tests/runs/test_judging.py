@@ -28,7 +28,7 @@ from music_tf.runs.judging import (
 )
 from music_tf.runs.loaded import load_run
 from music_tf.storage.metrics import COVERAGE, MetricsWriter
-from music_tf.training.evaluation import Evaluation, noise, random_actions, still
+from music_tf.training.evaluation import Evaluation, noise, random_actions, zero_policy
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
@@ -105,7 +105,7 @@ def test_random_actions_of_an_episode_are_the_same_on_any_number_of_environments
     for count in (1, 3):
         envs = LockstepEnvs(config.env_id, count)
         evaluation = Evaluation(envs, config, Communicator())
-        played.append(evaluation.play(still, 4, added=random_actions(envs.spec)))
+        played.append(evaluation.play(zero_policy, 4, added=random_actions(envs.spec)))
     np.testing.assert_array_equal(played[0].action, played[1].action)
     actions = played[0].action
     assert (actions[0] != actions[1]).all()
@@ -254,7 +254,7 @@ def test_what_was_covered_and_kept_by_ours_stands_beside_that_of_the_random_poli
     assert found["ours"]["coverage/moved_and_kept_rate"] > 0.5
     assert found["ours"]["coverage/displacement_cells"] > 100
     assert found["random"]["coverage/moved_and_kept_rate"] < 0.2
-    assert cover(evaluation("music_tf/PointReach-v0"), still) == {}
+    assert cover(evaluation("music_tf/PointReach-v0"), zero_policy) == {}
 
 
 def test_shoves_cover_much_but_keep_little_and_are_the_same_in_any_batch(monkeypatch):
@@ -263,7 +263,7 @@ def test_shoves_cover_much_but_keep_little_and_are_the_same_in_any_batch(monkeyp
     found = []
     for count in (3, 10):
         envs = LockstepEnvs(config.env_id, count)
-        found.append(cover(Evaluation(envs, config, Communicator()), still))
+        found.append(cover(Evaluation(envs, config, Communicator()), zero_policy))
         envs.close()
     assert found[0] == found[1]
     ours, random, shove, anywhere = found[0].values()
