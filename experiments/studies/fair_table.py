@@ -11,9 +11,9 @@ ends nearest; a method with a single behaviour cannot reach goals.
 
 No setting was chosen for this table: each method has its preset. Those of MUSIC were chosen on
 seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 and of CSD on seeds 100 and 102
-of FetchPush, the noise of CAI's model on 100 and 101, those of LSD on none. CSD with the 4 million
-steps of its authors is not compared. About 10 minutes per run and 3 for its evaluation on one core,
-17 hours in all.
+of FetchPush, the noise of CAI's model on 100 and 101 (after a run of `influence` with seed 280),
+those of LSD on none. CSD with the 4 million steps of its authors is not compared. About 10 minutes
+per run and 3 for its evaluation on one core, 17 hours in all.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -83,8 +83,8 @@ class Distance(GatedTerm):
         }
         scale = _scale(seen, context)
         self.scales = scale_variables("phi", scale if config.normalize_inputs else None)
-        self._moves = scale[1]
-        """Change of each input that counts as motion: its deviation under random actions."""
+        self._deviation = scale[1]
+        """Of each input under random actions, also where inputs are not scaled."""
         self.mixing = self.mixed_up_to(math.inf)._replace(lost=config.lost_pays)
         rate = config.learning_rate if config.train else 0.0
 
@@ -195,7 +195,9 @@ class Distance(GatedTerm):
         """
         places = self._seen.along(episodes)
         first, last = places[:, 0], places[np.arange(len(places)), episodes.length]
-        moved = (np.abs(last - first) > self._moves).any(axis=-1)
+        scaled = self.scales.get("phi")  # perhaps of the run that the embedding was taken from
+        deviation = self._deviation if scaled is None else scaled.numpy()[1]
+        moved = (np.abs(last - first) > deviation).any(axis=-1)
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)

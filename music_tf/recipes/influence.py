@@ -112,8 +112,9 @@ class InfluenceConfig(ScaledConfig):
             )
         if self.candidates and not run.exploration.random_probability:
             raise UsageError(
-                "influence.candidates: are tried in place of random actions, and this run takes "
-                "none\nfor example: --exploration.random-probability 0.3"
+                "influence.candidates: are tried in place of random actions, expected "
+                "exploration.random_probability above 0, got 0\n"
+                "for example: --exploration.random-probability 0.3"
             )
         if isinstance(run.agent, DiscreteSacConfig):
             raise UsageError(
@@ -128,7 +129,7 @@ def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task: the agent
     seeks states in which its actions influence the object's motion. `paper` has the sizes of the
     authors' code. `laptop` is the agent of `ddpg_music` with this reward; its model is smaller,
-    compares 8 actions, takes one step an update in place of ten, and has 1 mm of noise.
+    compares 8 actions, takes one step an update in place of ten, and has noise of 1 mm.
     """
     if preset == "paper":
         return _as_released(env_id)

@@ -175,9 +175,10 @@ class Policy:
         if skill is not None:
             raise ValueError("skill: this agent has no skills to count; give latent= in its place")
         numbers = _numbers(named, latent, self.about["condition_dim"])
-        lengths = np.linalg.norm(np.atleast_2d(numbers), axis=-1)
-        if self.about["condition"] == "sphere" and (np.abs(lengths - 1.0) > _ROUNDING).any():
-            raise ValueError(f"latent: expected vectors of length 1, got {latent!r}"[:200])
+        if self.about["condition"] == "sphere":
+            lengths = np.linalg.norm(numbers, axis=-1)
+            if (np.abs(lengths - 1.0) > _ROUNDING).any():
+                raise ValueError(f"latent: expected vectors of length 1, got {latent!r}"[:200])
         return named, numbers
 
     def _towards(self, reach: npt.ArrayLike, given: Array) -> Array:
