@@ -83,8 +83,8 @@ def main(arguments: list[str]) -> int:
         command, made, proof, again = _check_train(command, ranks, own)
     if ranks == 1 and not hosts:
         return run_verb(command)
-    told = {ASKED_VARIABLE: str(ranks), LAUNCH_VARIABLE: own}
-    environment = {**os.environ, **needed(os.environ), **told}
+    marks = {ASKED_VARIABLE: str(ranks), LAUNCH_VARIABLE: own}
+    environment = {**os.environ, **needed(os.environ), **marks}
     if proof is not None:
         environment[END_VARIABLE] = str(proof)
     code = None

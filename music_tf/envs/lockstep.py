@@ -26,7 +26,7 @@ from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
 from music_tf.envs.extras import Strides, find_extras, is_counted
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, told
+from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, one_line
 from music_tf.envs.registry import INFO, described, descriptor_of
 from music_tf.envs.specification import describe
 from music_tf.envs.viewer import Viewer
@@ -377,7 +377,7 @@ class LockstepEnvs:
             given = [draw(count, one) for one in (generator, same)]
         except FROM_USERS as error:
             raise UsageError(
-                f"env_id: sample_tasks of {self._env_id} fails: {told(error)}"
+                f"env_id: sample_tasks of {self._env_id} fails: {one_line(error)}"
             ) from error
         try:
             tasks, again = (np.array(one, np.float64) for one in given)
@@ -505,7 +505,7 @@ class LockstepEnvs:
             except UsageError:
                 raise
             except FROM_USERS as error:
-                text = told(error)
+                text = one_line(error)
                 if answers_wrongly(error) and not self._has_reset:
                     kind = UsageError
             if not text:
@@ -524,7 +524,7 @@ class LockstepEnvs:
         try:
             outcome = member.step(action, self._rows[index])
         except FROM_USERS as error:
-            self._report(index, told(error))
+            self._report(index, one_line(error))
             return _BROKEN
         warnings = simulator.take_warnings()
         if warnings:

@@ -44,7 +44,7 @@ def answers_wrongly(error: BaseException) -> bool:
     return isinstance(error, BadObservation) or "values to unpack" in str(error)
 
 
-def told(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Returns an exception of an environment as one line, with advice for a wrong return value."""
     if isinstance(error, MusicError | BadObservation):
         return " ".join(str(error).splitlines())

@@ -76,7 +76,7 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     watched = ctypes.c_ulong(threading.get_ident()) if is_guest() else None
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
-    def tell(message: str, file: TextIO) -> None:
+    def dump(message: str, file: TextIO) -> None:
         file.write(message)
         file.flush()
         faulthandler.dump_traceback(file, all_threads=True)
@@ -94,10 +94,10 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
                 ending = "ending the job" if watched is None else "interrupting the run"
                 message = f"{speaker}: no progress for {idle:.0f} s, {ending}; stacks:\n"
                 with contextlib.suppress(OSError, ValueError):
-                    tell(message, sys.stderr)
+                    dump(message, sys.stderr)
                 if log is not None:
                     with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
-                        tell(message, file)
+                        dump(message, file)
                 if watched is not None:
                     raise_in(watched, ctypes.py_object(Interruption))
                     return

@@ -161,11 +161,11 @@ class DistanceConfig(DiversityConfig):
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns how well the condition is followed, in evaluation and replay, and the reward."""
         scale = "cosine of way and condition, at most 1"
-        told = [KeyMetric("distance/aligned", "aligned", scale=scale)]
+        metrics = [KeyMetric("distance/aligned", "aligned", scale=scale)]
         if self.rests_at_first:
             learns = f"the same of replayed steps; once above {self.rest_until:g}, phi learns"
-            told.append(KeyMetric("distance/followed", "followed", scale=learns))
-        return (*told, *super().key_metrics(run))
+            metrics.append(KeyMetric("distance/followed", "followed", scale=learns))
+        return (*metrics, *super().key_metrics(run))
 
     def check_directions(self, columns: int, size: int) -> None:
         """Refuses a copy of its inputs that never learns and has fewer directions than inputs."""

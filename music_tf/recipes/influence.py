@@ -93,9 +93,9 @@ class InfluenceConfig(ScaledConfig):
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns joint motion, and the influence of actions beside that of random actions."""
-        told = [one for one in super().key_metrics(run) if one.metric == INFORMATION]
+        motion = [one for one in super().key_metrics(run) if one.metric == INFORMATION]
         random, scale = "influence/random", "nats that an action decides of the object's next move"
-        return (*told, KeyMetric("influence/heldout", "influence", random=random, scale=scale))
+        return (*motion, KeyMetric("influence/heldout", "influence", random=random, scale=scale))
 
     def check(self, run: Config) -> None:
         """Refuses discrete actions, and candidates that are held, in visits to tasks, or unused."""

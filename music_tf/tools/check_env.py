@@ -23,7 +23,7 @@ from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, number, told
+from music_tf.envs.member import BadObservation, number, one_line
 from music_tf.envs.registry import described
 from music_tf.envs.repeating import first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
@@ -125,7 +125,7 @@ def _played(
                 break
     except FROM_USERS as error:
         cure = "let reset(seed=...) and step(action) run"
-        return [Finding(told(error), cure, name="episode")]
+        return [Finding(one_line(error), cure, name="episode")]
     findings = []
     for name, check in CHECKS.items():
         if not played.has_goals and name not in _WITHOUT_GOALS:
@@ -133,7 +133,7 @@ def _played(
         try:
             finding = check(played)
         except FROM_USERS as error:
-            finding = Finding(told(error), "make this run without an exception")
+            finding = Finding(one_line(error), "make this run without an exception")
         findings.append(dataclasses.replace(finding, name=name))
         if name in _BASIC and not findings[-1].ok:
             return findings
@@ -306,7 +306,7 @@ def _columns(played: Played) -> list[Finding]:
             found = look(envs)
     except FROM_USERS as error:
         cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
-        return [Finding(told(error), cure, name="columns")]
+        return [Finding(one_line(error), cure, name="columns")]
     cure = "let every step run with any action in its bounds" if found.fault else ""
     if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"

@@ -457,12 +457,12 @@ class Tuner:
         self, process: "subprocess.Popen[bytes]", folder: Path, heard: Callable[[int, float], bool]
     ) -> bool:
         """Waits for a process; returns whether it was asked to end."""
-        told, asked, going = 0, False, True
+        seen, asked, going = 0, False, True
         while going:
             time.sleep(_POLL_SECONDS)
             going = process.poll() is None
-            for epoch, value in scores(folder, self._search.metrics)[told:]:
-                told += 1
+            for epoch, value in scores(folder, self._search.metrics)[seen:]:
+                seen += 1
                 asked = (heard(epoch, value) and going) or asked
             over = self._stop.is_set() or time.monotonic() >= self._deadline
             if going and (asked or over):  # again and again: a process that begins is deaf

@@ -198,9 +198,9 @@ class MetaEvaluation(NamedTuple):
 
         known, wanted = pairs(train, self.tasks.train)
         square = known.T @ known + _RIDGE * np.eye(known.shape[1])
-        rows, told = pairs(test, self.tasks.test)
-        error = np.square(rows @ np.linalg.solve(square, known.T @ wanted) - told).sum()
-        spread = np.square(told - told.mean(axis=0)).sum()
+        rows, truth = pairs(test, self.tasks.test)
+        error = np.square(rows @ np.linalg.solve(square, known.T @ wanted) - truth).sum()
+        spread = np.square(truth - truth.mean(axis=0)).sum()
         return float(1.0 - error / spread) if spread > 0.0 else 0.0
 
     def _visit(

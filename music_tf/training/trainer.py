@@ -540,10 +540,12 @@ class Trainer:
         Random actions are played once in each stage of a world; their metrics are computed anew,
         because the reward networks change.
         """
-        told = [
-            tell for term in self.config.rewards.values() for tell in term.key_metrics(self.config)
-        ]
-        pairs = {tell.random: tell.metric for tell in told if tell.random}
+        pairs = {
+            key.random: key.metric
+            for term in self.config.rewards.values()
+            for key in term.key_metrics(self.config)
+            if key.random
+        }
         if not pairs or self.sequence is not None:
             return {}
         world = evaluation.world
