@@ -66,6 +66,19 @@ class SavedPolicy:
         self.goal_dim = len(snapshot.inputs.goal.mean)
         self.action_dim = snapshot.action_dim
 
+    def __repr__(self) -> str:
+        """Returns where it was trained, and the lengths of what `act` takes and returns."""
+        takes = [f"observation[{self.observation_dim}]"]
+        if self.goal_dim and not self.zero_goals:
+            takes.append(f"goal[{self.goal_dim}]")
+        if self.condition != "one_hot":
+            takes.append(f"skill[{self.skills}] ({self.condition})")
+        elif len(self._acting) > 1:
+            takes.append(f"skill of {self.skills}")
+        given = ", ".join(takes)
+        where = f"{self.recipe} on {self.env_id}, epoch {self.epoch}"
+        return f"<{where}: {given} -> action[{self.action_dim}]>"
+
     @property
     def leads(self) -> Embedding | Ends | str | None:
         """What chooses a condition for a place: the embedding, else the ends of skills."""

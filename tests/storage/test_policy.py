@@ -50,6 +50,15 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     assert (policy.observation_dim, policy.goal_dim, policy.action_dim) == (8, 3, 3)
 
 
+def test_its_text_says_what_acting_takes(tmp_path, of_two_skills, of_vectors):
+    saved(tmp_path / "goals")
+    where = "<ddpg on music_tf/PointPush-v0, epoch"
+    takes = "observation[8], goal[3]"
+    assert repr(load_policy(tmp_path / "goals")) == f"{where} 2: {takes} -> action[3]>"
+    assert repr(of_two_skills) == f"{where} 1: {takes}, skill of 2 -> action[3]>"
+    assert repr(of_vectors[0]) == f"{where} 1: {takes}, skill[2] (sphere) -> action[3]>"
+
+
 def test_one_observation_gives_one_action_and_a_batch_one_for_each(tmp_path):
     saved(tmp_path)
     policy = load_policy(tmp_path)
