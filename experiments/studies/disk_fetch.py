@@ -5,8 +5,8 @@ skills of 40 thousand steps each. `sac_music_diayn` explains 0.88 of the varianc
 after the same number of steps. Displacement cells count only episodes in which the block is kept,
 so that throwing it does not help.
 
-25 minutes per run on one core at most. Nothing was tuned for it: settings are those of MUSIC and of
-`sac_disk`, which were chosen on seeds 100 to 119.
+Runs end after 25 minutes of one core, with three or four skills in all. Nothing was tuned for it:
+settings are those of MUSIC and of `sac_disk`, which were chosen on seeds 100 to 119.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -15,7 +15,7 @@ STUDY = Study(
     question="Which share of where a block ends do skills explain that begin with control of it?",
     role="reported",
     tasks=(Task(env_id="FetchPickAndPlace-v4", seeds=range(280, 283), epochs=40, minutes=25),),
-    conditions=(Condition(name="disk", label="MUSIC, then four skills", recipe="sac_disk_music"),),
+    conditions=(Condition(name="disk", label="MUSIC, then DISk", recipe="sac_disk_music"),),
     shown={
         "control/skill_variance": "variance of ends by skill",
         "coverage/displacement_cells": "kept displacement cells",

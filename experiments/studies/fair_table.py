@@ -1,7 +1,7 @@
-"""How do methods that learn to move an object without a task compare at equal steps?
+"""How do methods compare that learn to move an object without a task?
 
 FetchPush and FetchPickAndPlace, 160 thousand steps of each method, three seeds. Methods after MUSIC
-start from the run of `music` on the same seed and count its steps and minutes as well; the agent of
+start from the run of `music` on the same seed, whose 160 thousand steps count as well; the agent of
 `disk` learns MUSIC as its first skill. On FetchPickAndPlace that is `disk_fetch`, which was stopped
 at 25 minutes. Methods of the distance family see the position of the block alone; the density of
 CSD also models that of the gripper. Their ablations, the position itself and a frozen random
@@ -43,7 +43,7 @@ def after_music(
 
 
 STUDY = Study(
-    question="What do ways of learning to move an object without a task give after as many steps?",
+    question="What do ways of learning to move an object without a task give?",
     role="reported",
     tasks=tuple(Task(env_id=task, seeds=range(280, 283), epochs=20) for task in (PUSH, PICK)),
     conditions=(
