@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
@@ -150,7 +150,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
             "incremental.first": "nothing",
         },
     )
-    more = _seed(env_id, small) if preset == "seed" else _released(env_id, small)
+    more = _seed(env_id, small) if preset == "seed" else _released(env_id)
     each: tuple[int, ...] = more["incremental.epochs"]
     epochs = sum(IncrementalConfig(epochs=each).of_each(more["skills"]))
     return with_whole_episodes(with_fields(whole, {**more, "epochs": epochs}))
@@ -171,34 +171,70 @@ def _seed(env_id: str, small: bool) -> dict[str, Any]:
     }
 
 
-def _released(env_id: str, small: bool) -> dict[str, Any]:
+class _Theirs(NamedTuple):
+    """Numbers of the authors' code for a robot."""
+
+    epochs: tuple[int, ...] = (25,) * 20
+    """Epochs of each skill, 5,000 steps each, 1,000 on the toy."""
+    alpha: float = 1.0
+    beta: float = 1.0
+    steps: int | None = None
+    """Steps of an episode of training; None: as registered."""
+    evaluated: int | None = None
+    """Steps of an evaluation episode; None: as in training."""
+    kwargs: str = "{}"
+    """Arguments of the environment's constructor."""
+    collected: int = 100
+    """Episodes that each earlier skill plays."""
+    random_steps: int = 5000
+
+
+def _released(env_id: str) -> dict[str, Any]:
     """Returns the settings of the authors' code."""
-    each, alpha, beta = of_family(env_id, _RELEASED, (_ANY_EPOCHS, 1.0, 1.0))
+    theirs = of_family(env_id, _RELEASED, _Theirs())
     reward = DiskConfig(
-        own_episodes=1, alpha=alpha, beta=beta, balance="released", descriptor="velocity"
+        own_episodes=1,
+        alpha=theirs.alpha,
+        beta=theirs.beta,
+        balance="released",
+        descriptor="velocity",
     )
     return {
-        "skills": len(each),
-        "incremental.epochs": each,
+        "skills": len(theirs.epochs),
+        "incremental.epochs": theirs.epochs,
         "incremental.replay": "purge",
-        "collect.random_steps": 0 if small else 5000,
+        "incremental.collected": theirs.collected,
+        "collect.random_steps": theirs.random_steps,
         "world.extras": (),
-        "env.max_episode_steps": 200 if is_one_of(env_id, ("Swimmer-v5",)) else None,
+        "env.max_episode_steps": theirs.steps,
+        "env.kwargs": theirs.kwargs,
+        "evaluation.length": theirs.evaluated,
         "rewards": {reward.name: reward},
     }
 
 
-_ANY_EPOCHS = (25,) * 20
-_RELEASED: Mapping[str, tuple[tuple[int, ...], float, float]] = {
-    _SQUARE: ((50,) * 2, 1.0, 1.0),
-    **dict.fromkeys(_CHEETAHS, (_ANY_EPOCHS, 1.0, 1.0)),
-    "Hopper-v5": ((10,) * 50, 1.0, 10.0),
-    "Swimmer-v5": ((50,) * 10, 1000.0, 1.0),
-    **dict.fromkeys(_ANTS, ((*(100,) * 2, *(200,) * 8), 60.0, 1.0)),
-    _AMONG_BLOCKS: ((50, 50, 200, 200, *(100,) * 4, 50, 50), 60.0, 1.0),
-    "Humanoid-v5": ((1000,) * 6, 60.0, 1.0),
+_NO_FALLS = '{"terminate_when_unhealthy": false}'
+_RELEASED: Mapping[str, _Theirs] = {
+    _SQUARE: _Theirs((50,) * 2, random_steps=500),
+    **dict.fromkeys(_CHEETAHS, _Theirs(steps=100, evaluated=500)),
+    "Hopper-v5": _Theirs((10,) * 50, beta=10.0, steps=100, evaluated=500, kwargs=_NO_FALLS),
+    "Swimmer-v5": _Theirs((50,) * 10, alpha=1000.0, steps=200, evaluated=500),
+    **dict.fromkeys(
+        _ANTS, _Theirs((*(100,) * 2, *(200,) * 8), alpha=60.0, steps=100, evaluated=500)
+    ),
+    _AMONG_BLOCKS: _Theirs(
+        (50, 50, 200, 200, *(100,) * 4, 50, 50), alpha=60.0, steps=100, evaluated=500
+    ),
+    "Humanoid-v5": _Theirs(
+        (1000,) * 6,
+        alpha=60.0,
+        steps=1000,
+        evaluated=1500,
+        kwargs=_NO_FALLS,
+        collected=500,
+        random_steps=10_000,
+    ),
 }
-"""Epochs of each skill (5,000 steps, 1,000 on the toy), alpha and beta in the authors' code."""
 
 
 def _laptop(env_id: str, small: bool, goals: bool) -> Config:
