@@ -64,8 +64,9 @@ class DiskConfig(TermConfig):
     """Weight of diversity: of being far from earlier skills."""
     balance: Literal["running", "previous", "raw", "released"] = "running"
     """Unit of each distance: its mean over the last few thousand updates of this skill, its mean
-    over the previous skill (1 for the first), 1, or the arithmetic of the authors' code, in which
-    consistency changes its sign."""
+    over the previous skill (1 for the first), or 1. `released` has the sign of the authors' code,
+    on means of the previous skill: after the first skill consistency changes its sign, and both
+    distances are divided by their weights."""
     descriptor: Literal["position", "velocity", "stride"] = "position"
     """What is compared: `world.descriptor` after a step, its change in the step, or its mean change
     over the last steps (with --world.extras stride=stride:20)."""
@@ -126,7 +127,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     `seed`: the algorithm as the paper states it: 20 skills, positions at equal time steps,
     distances without scaling, states of earlier skills collected once.
     `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
-    one episode, half of replay dropped for each skill, and its balance of the two distances.
+    one episode, half of replay dropped for each skill, and the sign of consistency turned round.
     """
     small, goals = is_one_of(env_id, (_SQUARE,)), is_one_of(env_id, WITH_GOALS)
     base = _laptop(env_id, small, goals)
