@@ -1,11 +1,13 @@
 """Skills that are learned one after the other, each away from the states of earlier skills."""
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from music_tf.config.epochs import with_whole_episodes
-from music_tf.config.fields import In, with_fields
+from music_tf.config.fields import In, show_option, show_value, with_fields
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import FETCH_PICK, WITH_GOALS, is_one_of, of_family
 from music_tf.config.settings import (
@@ -84,7 +86,7 @@ class DiskConfig(TermConfig):
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses skills that are learned together, and missing extras of the world."""
+        """Refuses skills that are learned together or unpaid, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
         for wrong, text in (
             (
@@ -113,6 +115,34 @@ class DiskConfig(TermConfig):
         ):
             if wrong:
                 raise UsageError(text)
+        ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
+        for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
+            if self._rests(first, end - 1):
+                raise UsageError(
+                    "disk.weight: expected a weight in some epoch of each skill after the first, "
+                    f"got 0 in epochs {first} to {end - 1}, all of skill {skill}\n"
+                    f"for example: {self._from_second(run, ends[0])}"
+                )
+
+    def _rests(self, first: int, last: int) -> bool:
+        """Whether the weight is 0 from epoch `first` to epoch `last`."""
+        start = max((epoch for epoch, _ in self.weight if epoch <= first), default=-math.inf)
+        end = min((epoch for epoch, _ in self.weight if epoch >= last), default=math.inf)
+        return not any(weight for epoch, weight in self.weight if start <= epoch <= end)
+
+    def _from_second(self, run: Config, epoch: int) -> str:
+        """Returns options by which scheduled weights change at the second skill's first epoch."""
+        options = []
+        for term in run.rewards.values():
+            (_, before), (_, after) = term.weight[0], term.weight[-1]
+            if term is self:
+                after = after or 1.0
+            elif len(term.weight) == 1:
+                continue
+            points = {0: before, epoch - 1: before, epoch: after}
+            words = show_value(tuple(points.items()))
+            options.append(f"{show_option(f'{term.name}.weight')} {words}")
+        return " ".join(options)
 
 
 def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUARE) -> Config:
