@@ -172,6 +172,10 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
     (["--disk.balance", "released", "--disk.alpha", "0"], "expected both above 0"),
     (["--pinned-skill", "1"], "skills take turns by themselves"),
     (["--condition.sampler", "stratified"], "one skill acts at a time"),
+    (
+        ["--rewards", "skill", "disk", "--skill.prior", "learned"],
+        "skill.prior: learned draws among skills, and with incremental.epochs they take turns",
+    ),
     (["--rewards", "task"], "need one reward that tells a skill from earlier ones, got task"),
     (
         ["--env.changes", '[{}, {"at": {"skill": 4}, "set": {"wall": true}}]'],
