@@ -291,6 +291,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
+    if not stored:
+        config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)
     _refuse_choices(config, changes)
     if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
@@ -386,6 +388,19 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
             )
     rewards = {term: config.rewards.get(term) or terms[term]() for term in paid}
     return with_fields(config, {**_epochs_of(config, changes), **changes, "rewards": rewards})
+
+
+def _with_all_skills_evaluated(config: Config, typed: Iterable[str]) -> Config:
+    """Returns a configuration whose evaluations reach each of the skills, if these were typed.
+
+    A typed number of episodes stays, and so does that of skills that are evaluated one by one.
+    """
+    acting, names = len(config.acting_skills), set(typed)
+    if "skills" not in names or "evaluation.episodes" in names or config.incremental.on:
+        return config
+    if acting <= config.evaluation.episodes:
+        return config
+    return with_fields(config, {"evaluation.episodes": acting})
 
 
 def _refuse_late_stages(config: Config) -> None:

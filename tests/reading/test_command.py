@@ -268,6 +268,20 @@ def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     assert (capfd.readouterr(), [part for part in parts if part not in text]) == (("", ""), [])
 
 
+@cases(
+    ("line", "episodes"),
+    ("sac_diayn", 20),
+    ("sac_diayn --skills 30", 30),
+    ("sac_diayn --skills 19", 20),
+    ("sac_diayn --skills 30 --evaluation.episodes 7", 7),
+    ("sac_diayn --skills 30 --rewards task --pinned-skill 2", 20),
+    ("sac_disk --skills 6", 3),
+)
+def test_an_evaluation_has_an_episode_of_each_typed_skill(line, episodes):
+    command = parse_train([*line.split(), "--env-id", "music_tf/UnitBox-v0"])
+    assert command.config.evaluation.episodes == episodes
+
+
 def write(directory, *words):
     command = parse_train(words)
     run = StoredRun(command.recipe, command.preset, command.arguments, command.config)
