@@ -247,6 +247,8 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
     ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
     ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
+    ("sac --tasks.prior 5", ["--tasks.prior: needs an agent that infers", "sac_pearl"]),
+    ("sac_diayn --incremental.replay reset", ["replay: needs skills that are", "sac_disk"]),
     ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
     ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
     ("ddpg --world.extras a a", ["world.extras", "each name once"]),
