@@ -281,7 +281,8 @@ class EvaluationConfig(Settings):
     name: ClassVar[str] = "evaluation"
 
     episodes: Annotated[int, In(1, 10**6)] = 20
-    """Episodes over all ranks."""
+    """Episodes over all ranks, in which skills take turns. With a typed `--skills` at least as many
+    as skills, unless this is typed too."""
     every: Annotated[int, In(1, 10**6)] = 1
     """Epochs between evaluations."""
     every_episodes: Annotated[int | None, In(1, 10**9)] = None

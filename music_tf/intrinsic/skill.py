@@ -95,8 +95,8 @@ class Skill(GatedTerm):
         """Picks steps to learn from; adds a learned prior, and whether the discriminator learns."""
         known: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
         if self._rows is not None:
-            rested = self._rows.min() >= self._config.resume_rows
-            known["learns"] = np.full([updates, len(replay.shards)], rested, np.float32)
+            learns = not self._waits
+            known["learns"] = np.full([updates, len(replay.shards)], learns, np.float32)
         if not self._config.train:
             return known
         return {"picks": self.picked(replay, updates, cycle), **known}
@@ -184,7 +184,15 @@ class Skill(GatedTerm):
         return more
 
     def prior(self) -> npt.NDArray[np.float64] | None:
-        return None if self._prior is None else self._prior.chances
+        """Returns a learned prior, which is uniform while the discriminator waits for fresh rows.
+
+        A skill that hardly acts would not gather them.
+        """
+        if self._prior is None:
+            return None
+        if self._waits:
+            return np.full(self._skills, 1.0 / self._skills)
+        return self._prior.chances
 
     def steady_feed(self, workers: int) -> Feed:
         return {name: tf.constant(v[0]) for name, v in self._prior_feed(1, workers).items()}
@@ -225,6 +233,11 @@ class Skill(GatedTerm):
             self._prior.load(shared, f"scales/{self.name}")
         if f"scales/{self.name}_running" in shared:
             self._running.state = np.array(shared[f"scales/{self.name}_running"])
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a skill has too few fresh rows since `forget` for the discriminator to learn."""
+        return self._rows is not None and bool(self._rows.min() < self._config.resume_rows)
 
     def _log_prior(self, skill: tf.Tensor) -> tf.Tensor:
         """Returns log p(z) of conditions, also if the reward does not subtract it."""

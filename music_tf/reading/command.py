@@ -291,8 +291,10 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
+    if not stored:
+        config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)
-    _refuse_choices(config, changes)
+    _refuse_idle(config, changes)
     if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
         raise UsageError(
             f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
@@ -388,6 +390,19 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
     return with_fields(config, {**_epochs_of(config, changes), **changes, "rewards": rewards})
 
 
+def _with_all_skills_evaluated(config: Config, typed: Iterable[str]) -> Config:
+    """Returns a configuration whose evaluations reach each of the skills, if these were typed.
+
+    A typed number of episodes stays, and so does that of skills that are evaluated one by one.
+    """
+    acting, names = len(config.acting_skills), set(typed)
+    if "skills" not in names or "evaluation.episodes" in names or config.incremental.on:
+        return config
+    if acting <= config.evaluation.episodes:
+        return config
+    return with_fields(config, {"evaluation.episodes": acting})
+
+
 def _refuse_late_stages(config: Config) -> None:
     """Refuses a world that changes at a skill that the run does not have."""
     for number, stage in enumerate(config.env.stages):
@@ -399,13 +414,29 @@ def _refuse_late_stages(config: Config) -> None:
             )
 
 
-def _refuse_choices(config: Config, typed: Iterable[str]) -> None:
-    """Refuses settings of a choice of skills where actions are the environment's own."""
-    name = next((one for one in typed if one.startswith("env.skill_")), "")
-    if name and not config.env.skills:
-        raise UsageError(
-            f"{show_option(name)}: needs --env.skills RUN, the run whose skills actions choose"
-        )
+def _refuse_idle(config: Config, typed: Iterable[str]) -> None:
+    """Refuses settings of chosen skills, of tasks or of skills in sequence in a run without."""
+    names = list(typed)
+    for group, there, needed in (
+        (
+            "env.skill_",
+            bool(config.env.skills),
+            "--env.skills RUN, the run whose skills actions choose",
+        ),
+        (
+            "tasks.",
+            config.agent.inference is not None,
+            "an agent that infers which task it is in\nrecipes for it: sac_pearl",
+        ),
+        (
+            "incremental.",
+            config.incremental.on,
+            "skills that are learned one after the other\nrecipes for it: sac_disk",
+        ),
+    ):
+        name = next((one for one in names if one.startswith(group)), "")
+        if name and not there:
+            raise UsageError(f"{show_option(name)}: needs {needed}")
 
 
 def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:

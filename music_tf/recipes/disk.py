@@ -1,11 +1,13 @@
 """Skills that are learned one after the other, each away from the states of earlier skills."""
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from music_tf.config.epochs import with_whole_episodes
-from music_tf.config.fields import In, with_fields
+from music_tf.config.fields import In, show_option, show_value, with_fields
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import FETCH_PICK, WITH_GOALS, is_one_of, of_family
 from music_tf.config.settings import (
@@ -64,8 +66,9 @@ class DiskConfig(TermConfig):
     """Weight of diversity: of being far from earlier skills."""
     balance: Literal["running", "previous", "raw", "released"] = "running"
     """Unit of each distance: its mean over the last few thousand updates of this skill, its mean
-    over the previous skill (1 for the first), 1, or the arithmetic of the authors' code, in which
-    consistency changes its sign."""
+    over the previous skill (1 for the first), or 1. `released` has the sign of the authors' code,
+    on means of the previous skill: after the first skill consistency changes its sign, and both
+    distances are divided by their weights."""
     descriptor: Literal["position", "velocity", "stride"] = "position"
     """What is compared: `world.descriptor` after a step, its change in the step, or its mean change
     over the last steps (with --world.extras stride=stride:20)."""
@@ -83,7 +86,7 @@ class DiskConfig(TermConfig):
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses skills that are learned together, and missing extras of the world."""
+        """Refuses skills that are learned together or unpaid, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
         for wrong, text in (
             (
@@ -112,6 +115,34 @@ class DiskConfig(TermConfig):
         ):
             if wrong:
                 raise UsageError(text)
+        ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
+        for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
+            if self._rests(first, end - 1):
+                raise UsageError(
+                    "disk.weight: expected a weight in some epoch of each skill after the first, "
+                    f"got 0 in epochs {first} to {end - 1}, all of skill {skill}\n"
+                    f"for example: {self._from_second(run, ends[0])}"
+                )
+
+    def _rests(self, first: int, last: int) -> bool:
+        """Whether the weight is 0 from epoch `first` to epoch `last`."""
+        start = max((epoch for epoch, _ in self.weight if epoch <= first), default=-math.inf)
+        end = min((epoch for epoch, _ in self.weight if epoch >= last), default=math.inf)
+        return not any(weight for epoch, weight in self.weight if start <= epoch <= end)
+
+    def _from_second(self, run: Config, epoch: int) -> str:
+        """Returns options by which scheduled weights change at the second skill's first epoch."""
+        options = []
+        for term in run.rewards.values():
+            (_, before), (_, after) = term.weight[0], term.weight[-1]
+            if term is self:
+                after = after or 1.0
+            elif len(term.weight) == 1:
+                continue
+            points = {0: before, epoch - 1: before, epoch: after}
+            words = show_value(tuple(points.items()))
+            options.append(f"{show_option(f'{term.name}.weight')} {words}")
+        return " ".join(options)
 
 
 def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUARE) -> Config:
@@ -126,7 +157,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     `seed`: the algorithm as the paper states it: 20 skills, positions at equal time steps,
     distances without scaling, states of earlier skills collected once.
     `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
-    one episode, half of replay dropped for each skill, and its balance of the two distances.
+    one episode, half of replay dropped for each skill, and the sign of consistency turned round.
     """
     small, goals = is_one_of(env_id, (_SQUARE,)), is_one_of(env_id, WITH_GOALS)
     base = _laptop(env_id, small, goals)
@@ -150,7 +181,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
             "incremental.first": "nothing",
         },
     )
-    more = _seed(env_id, small) if preset == "seed" else _released(env_id, small)
+    more = _seed(env_id, small) if preset == "seed" else _released(env_id)
     each: tuple[int, ...] = more["incremental.epochs"]
     epochs = sum(IncrementalConfig(epochs=each).of_each(more["skills"]))
     return with_whole_episodes(with_fields(whole, {**more, "epochs": epochs}))
@@ -171,34 +202,70 @@ def _seed(env_id: str, small: bool) -> dict[str, Any]:
     }
 
 
-def _released(env_id: str, small: bool) -> dict[str, Any]:
+class _Theirs(NamedTuple):
+    """Numbers of the authors' code for a robot."""
+
+    epochs: tuple[int, ...] = (25,) * 20
+    """Epochs of each skill, 5,000 steps each, 1,000 on the toy."""
+    alpha: float = 1.0
+    beta: float = 1.0
+    steps: int | None = None
+    """Steps of an episode of training; None: as registered."""
+    evaluated: int | None = None
+    """Steps of an evaluation episode; None: as in training."""
+    kwargs: str = "{}"
+    """Arguments of the environment's constructor."""
+    collected: int = 100
+    """Episodes that each earlier skill plays."""
+    random_steps: int = 5000
+
+
+def _released(env_id: str) -> dict[str, Any]:
     """Returns the settings of the authors' code."""
-    each, alpha, beta = of_family(env_id, _RELEASED, (_ANY_EPOCHS, 1.0, 1.0))
+    theirs = of_family(env_id, _RELEASED, _Theirs())
     reward = DiskConfig(
-        own_episodes=1, alpha=alpha, beta=beta, balance="released", descriptor="velocity"
+        own_episodes=1,
+        alpha=theirs.alpha,
+        beta=theirs.beta,
+        balance="released",
+        descriptor="velocity",
     )
     return {
-        "skills": len(each),
-        "incremental.epochs": each,
+        "skills": len(theirs.epochs),
+        "incremental.epochs": theirs.epochs,
         "incremental.replay": "purge",
-        "collect.random_steps": 0 if small else 5000,
+        "incremental.collected": theirs.collected,
+        "collect.random_steps": theirs.random_steps,
         "world.extras": (),
-        "env.max_episode_steps": 200 if is_one_of(env_id, ("Swimmer-v5",)) else None,
+        "env.max_episode_steps": theirs.steps,
+        "env.kwargs": theirs.kwargs,
+        "evaluation.length": theirs.evaluated,
         "rewards": {reward.name: reward},
     }
 
 
-_ANY_EPOCHS = (25,) * 20
-_RELEASED: Mapping[str, tuple[tuple[int, ...], float, float]] = {
-    _SQUARE: ((50,) * 2, 1.0, 1.0),
-    **dict.fromkeys(_CHEETAHS, (_ANY_EPOCHS, 1.0, 1.0)),
-    "Hopper-v5": ((10,) * 50, 1.0, 10.0),
-    "Swimmer-v5": ((50,) * 10, 1000.0, 1.0),
-    **dict.fromkeys(_ANTS, ((*(100,) * 2, *(200,) * 8), 60.0, 1.0)),
-    _AMONG_BLOCKS: ((50, 50, 200, 200, *(100,) * 4, 50, 50), 60.0, 1.0),
-    "Humanoid-v5": ((1000,) * 6, 60.0, 1.0),
+_NO_FALLS = '{"terminate_when_unhealthy": false}'
+_RELEASED: Mapping[str, _Theirs] = {
+    _SQUARE: _Theirs((50,) * 2, random_steps=500),
+    **dict.fromkeys(_CHEETAHS, _Theirs(steps=100, evaluated=500)),
+    "Hopper-v5": _Theirs((10,) * 50, beta=10.0, steps=100, evaluated=500, kwargs=_NO_FALLS),
+    "Swimmer-v5": _Theirs((50,) * 10, alpha=1000.0, steps=200, evaluated=500),
+    **dict.fromkeys(
+        _ANTS, _Theirs((*(100,) * 2, *(200,) * 8), alpha=60.0, steps=100, evaluated=500)
+    ),
+    _AMONG_BLOCKS: _Theirs(
+        (50, 50, 200, 200, *(100,) * 4, 50, 50), alpha=60.0, steps=100, evaluated=500
+    ),
+    "Humanoid-v5": _Theirs(
+        (1000,) * 6,
+        alpha=60.0,
+        steps=1000,
+        evaluated=1500,
+        kwargs=_NO_FALLS,
+        collected=500,
+        random_steps=10_000,
+    ),
 }
-"""Epochs of each skill (5,000 steps, 1,000 on the toy), alpha and beta in the authors' code."""
 
 
 def _laptop(env_id: str, small: bool, goals: bool) -> Config:

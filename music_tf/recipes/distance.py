@@ -243,8 +243,8 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) 
     LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step in the
     embedding by the change of its inputs.
 
-    `lsd_release`: sizes and rates of the authors' code, on Ant-v5 and HalfCheetah-v5. Each cycle
-    learns from its own episodes alone.
+    `lsd_release`: sizes and rates of LSD in CSD's code for locomotion, not those of the LSD
+    repository, on Ant-v5 and HalfCheetah-v5. Each cycle learns from its own episodes alone.
     """
     if preset == "lsd_release":
         return _lsd_release(env_id)
@@ -370,7 +370,7 @@ def _metra_release(env_id: str) -> Config:
 
 
 def _lsd_release(env_id: str) -> Config:
-    """Returns LSD as in the authors' code: replay holds the episodes of one cycle."""
+    """Returns LSD as in CSD's code for locomotion: replay holds the episodes of one cycle."""
     robot = _robot("lsd_release", env_id)
     agent = with_fields(
         _released_agent(512), {"temperature": robot.temperature, "learn_temperature": False}

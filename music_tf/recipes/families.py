@@ -85,17 +85,24 @@ _LONG: Changes = {"updates": 800, **_THREE}
 _TEN: Changes = {"agent.meta_batch": 10, "replay.batch_size": 2560}
 _TWO: Changes = {
     **{"agent.meta_batch": 4, "agent.context_rows": 256, "replay.batch_size": 1024},
-    **{"tasks.train": 2, "tasks.test": 2},
+    **{"tasks.train": 2, "tasks.test": 2, "evaluation.episodes": 4},
 }
-_BODIES: Changes = {**_LONG, **_OTHER_BODY, **_TEN, "tasks.train": 40, "tasks.test": 10}
+_BODIES: Changes = {
+    **{**_LONG, **_OTHER_BODY, **_TEN},
+    **{"tasks.train": 40, "tasks.test": 10, "evaluation.episodes": 2},
+}
 OYSTER: Mapping[str, Changes] = {
     POINT_ROBOT: {
         "updates": 200,
+        "agent.context_rows": 64,
         "task.scale": 100.0,
         "tasks.train": 80,
         "tasks.test": 20,
         "tasks.prior": 10,
         "tasks.extra": 10,
+        "tasks.explore": 1,
+        "tasks.adapt": 2,
+        "evaluation.episodes": 2,
     },
     CHEETAH_VELOCITY: _THREE,
     CHEETAH_DIRECTION: {**_TWO, "tasks.prior": 5, "tasks.extra": 5},

@@ -142,7 +142,8 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
         "tasks.posterior": 0,
         "tasks.extra": 3,
         "tasks.posterior_first": False,
-        "tasks.adapt": 2,
+        "tasks.explore": 2,
+        "tasks.adapt": 1,
         "evaluation.episodes": 1,
     },
     "garage": {

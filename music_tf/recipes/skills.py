@@ -182,6 +182,11 @@ class SkillConfig(DiversityConfig):
                 "prior: learned draws among skills, got a pinned_skill; leave one of the two out",
             ),
             (
+                self.prior == "learned" and run.incremental.on,
+                "prior: learned draws among skills, and with incremental.epochs they take turns, "
+                "expected uniform, got learned\nnearest: --skill.prior uniform",
+            ),
+            (
                 self.posterior is not None and kind == "one_hot",
                 f"posterior: {self.posterior} is for continuous conditions, got one_hot; leave it "
                 "out, or for example --condition.kind sphere --condition.size 3 --skills 1",

@@ -239,7 +239,7 @@ def test_a_distance_that_nothing_had_is_not_logged():
     assert learned == {"disk/past": 3.0}
 
 
-def test_the_arithmetic_of_the_authors_code_turns_consistency_round():
+def test_the_sign_of_the_authors_code_on_means_of_the_previous_skill():
     term = term_of(balance="released", alpha=10.0, beta=2.0)
     assert weights(term) == (2.0, 10.0)
     follow(term, 4.0, 0.5)

@@ -285,6 +285,19 @@ def test_a_learned_prior_is_the_softmax_of_mean_log_likelihoods():
     np.testing.assert_allclose(found, uniform - np.log(expected)[chosen], atol=1e-5)
 
 
+def test_skills_are_drawn_uniformly_while_the_discriminator_waits():
+    term = skill(prior="learned", resume_rows=10)
+    term.load({"scales/skill": np.array([[-0.5, -1.0, -2.0], [0.5, 0.5, 0.5]])})
+    expected = learned_prior(np.array([-1.0, -2.0, -4.0]))
+    np.testing.assert_allclose(term.prior(), expected)
+    term.forget()
+    few = make_episodes(0, 3, lengths=[4, 5, 5], skills=SKILLS)
+    for _ in range(2):  # each skill has at least 10 rows after two cycles of both workers
+        np.testing.assert_array_equal(term.prior(), np.full(3, 1 / 3))
+        term.observe({0: few, 1: few}, 0)
+    np.testing.assert_allclose(term.prior(), expected)
+
+
 @pytest.mark.parametrize("reached", [-1.0, 7.5, 8.0, 9.0])
 def test_the_gate_is_open_from_the_target_less_the_margin_on(reached):
     term = skill(target=10.0, margin=2.0)

@@ -247,6 +247,8 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
     ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
     ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
+    ("sac --tasks.prior 5", ["--tasks.prior: needs an agent that infers", "sac_pearl"]),
+    ("sac_diayn --incremental.replay reset", ["replay: needs skills that are", "sac_disk"]),
     ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
     ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
     ("ddpg --world.extras a a", ["world.extras", "each name once"]),
@@ -266,6 +268,20 @@ def test_a_preset_and_an_environment_choose_the_defaults():
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())
     assert (capfd.readouterr(), [part for part in parts if part not in text]) == (("", ""), [])
+
+
+@cases(
+    ("line", "episodes"),
+    ("sac_diayn", 20),
+    ("sac_diayn --skills 30", 30),
+    ("sac_diayn --skills 19", 20),
+    ("sac_diayn --skills 30 --evaluation.episodes 7", 7),
+    ("sac_diayn --skills 30 --rewards task --pinned-skill 2", 20),
+    ("sac_disk --skills 6", 3),
+)
+def test_an_evaluation_has_an_episode_of_each_typed_skill(line, episodes):
+    command = parse_train([*line.split(), "--env-id", "music_tf/UnitBox-v0"])
+    assert command.config.evaluation.episodes == episodes
 
 
 def write(directory, *words):

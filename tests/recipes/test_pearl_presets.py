@@ -26,22 +26,25 @@ def test_each_family_of_ours_has_settings_that_go_together(preset):
 
 
 @cases(
-    # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL
+    # updates an epoch, meta-batch, context, steps of prior and extra, train and test tasks, KL,
+    # episodes of a visit under prior and posterior, visits to a task in an evaluation
     ("name", "expected"),
-    ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1)),
-    ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1)),
-    ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1)),
-    ("AntHiddenGoal", (4000, 10, 256, 400, 600, 150, 30, 1.0)),
-    ("HumanoidDirection", (4000, 16, 256, 400, 600, 100, 30, 0.1)),
-    ("Walker2dBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
-    ("HopperBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1)),
+    ("PointRobot", (1000, 16, 64, 200, 200, 80, 20, 0.1, 1, 2, 2)),
+    ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1, 2, 1, 1)),
+    ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1, 2, 1, 4)),
+    ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1, 2, 1, 4)),
+    ("AntHiddenGoal", (4000, 10, 256, 400, 600, 150, 30, 1.0, 2, 1, 1)),
+    ("HumanoidDirection", (4000, 16, 256, 400, 600, 100, 30, 0.1, 2, 1, 1)),
+    ("Walker2dBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1, 2, 1, 2)),
+    ("HopperBodies", (4000, 10, 100, 400, 600, 40, 10, 0.1, 2, 1, 2)),
 )
 def test_families_of_the_authors_have_their_settings(name, expected):
     config = recipes.resolve("sac_pearl", "oyster", f"music_tf/{name}-v0")
-    agent, tasks = config.agent, config.tasks
+    agent, tasks, steps = config.agent, config.tasks, EPISODE_STEPS[config.env_id]
     found = (
         *(config.cycles * config.updates, agent.meta_batch, agent.context_rows),
-        *(200 * tasks.prior, 200 * tasks.extra, tasks.train, tasks.test, agent.kl_weight),
+        *(steps * tasks.prior, steps * tasks.extra, tasks.train, tasks.test, agent.kl_weight),
+        *(tasks.explore, tasks.adapt, config.evaluation.episodes),
     )
     assert found == expected
     assert config.replay.batch_size == 256 * agent.meta_batch

@@ -32,6 +32,7 @@ RELEASED_SAC = tuple(n for n in RELEASED if n.startswith("sac") and not n.endswi
 CONTROLS = ("ddpg_music_frozen", "ddpg_joint_motion", "ddpg_random_reward")
 NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", *CONTROLS)
 POLICY = ("actor", "critic", "targets")
+FREE = '{"terminate_when_unhealthy": false}'
 PRESETS = pytest.mark.parametrize("preset", recipes.PRESETS)
 
 
@@ -416,6 +417,28 @@ def test_numbers_of_the_authors_of_disk_are_those_of_any_version_of_a_robot():
     assert new.skills == old.skills == 50
     assert (new.rewards, new.incremental) == (old.rewards, old.incremental)
     assert new.rewards["disk"].beta == 10.0
+
+
+@cases(
+    # steps of an episode and of an evaluation, collected episodes, random steps, constructor
+    ("robot", "expected"),
+    ("HalfCheetah-v5", (100, 500, 100, 5_000, "{}")),
+    ("Hopper-v5", (100, 500, 100, 5_000, FREE)),
+    ("Swimmer-v5", (200, 500, 100, 5_000, "{}")),
+    ("Ant-v5", (100, 500, 100, 5_000, "{}")),
+    ("music_tf/AntBlocks-v0", (100, 500, 100, 5_000, "{}")),
+    ("Humanoid-v5", (1000, 1500, 500, 10_000, FREE)),
+    ("music_tf/Square-v0", (None, None, 100, 500, "{}")),
+    ("Walker2d-v5", (None, None, 100, 5_000, "{}")),
+)
+def test_episodes_of_the_authors_of_disk_are_as_long_as_theirs(robot, expected):
+    config = recipes.resolve("sac_disk", "released", robot)
+    steps, random_steps = config.env.max_episode_steps, config.collect.random_steps
+    found = (steps, config.evaluation.length, config.incremental.collected, random_steps)
+    assert (*found, config.env.kwargs) == expected
+    epoch = config.cycles * config.collect.steps
+    assert epoch == (1_000 if "Square" in robot else 5_000)
+    assert epoch % (steps or 10) == 0
 
 
 def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():

@@ -172,6 +172,10 @@ def test_a_stage_of_the_world_may_be_added_for_a_skill_that_is_added(whole):
     (["--disk.balance", "released", "--disk.alpha", "0"], "expected both above 0"),
     (["--pinned-skill", "1"], "skills take turns by themselves"),
     (["--condition.sampler", "stratified"], "one skill acts at a time"),
+    (
+        ["--rewards", "skill", "disk", "--skill.prior", "learned"],
+        "skill.prior: learned draws among skills, and with incremental.epochs they take turns",
+    ),
     (["--rewards", "task"], "need one reward that tells a skill from earlier ones, got task"),
     (
         ["--env.changes", '[{}, {"at": {"skill": 4}, "set": {"wall": true}}]'],
@@ -182,6 +186,26 @@ def test_skills_that_cannot_be_learned_so_are_refused(words, said):
     with pytest.raises(UsageError) as told:
         parse_train(["sac_disk", *words])
     assert said in str(told.value)
+
+
+def test_a_later_skill_that_disk_would_not_pay_is_refused_with_weights_that_fit():
+    def rewards(words):
+        return parse_train(words.split()).config.rewards
+
+    words = "sac_disk_music --incremental.epochs 6 2 2 2 2"
+    with pytest.raises(UsageError) as told:
+        rewards(words)
+    text, _, cure = str(told.value).partition("\nfor example: ")
+    assert text.endswith("got 0 in epochs 6 to 7, all of skill 1")
+    assert cure == "--music.weight 0 0.25 5 0.25 6 0.075 --disk.weight 0 0 5 0 6 1"
+    assert rewards(f"{words} {cure}")["disk"].weight == ((0.0, 0.0), (5.0, 0.0), (6.0, 1.0))
+    with pytest.raises(
+        UsageError, match=r"all of skill 2\nfor example: --disk.weight 0 1 3 1 4 1$"
+    ):
+        rewards("sac_disk --disk.weight 0 1 7 1 8 0")
+    with pytest.raises(UsageError, match=r"\nfor example: --disk.weight 0 0 1 1$"):
+        rewards("sac_disk --incremental.epochs 1 --disk.weight 0 0")
+    assert rewards("sac_disk --skills 2 --disk.weight 0 0 6 0 8 1")  # epoch 7 pays skill 1
 
 
 def test_epochs_follow_from_those_of_the_skills_which_one_by_one_must_be_said():

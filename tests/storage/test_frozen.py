@@ -195,6 +195,7 @@ def test_control_that_was_learned_first_acts_as_skill_0_while_later_skills_are_l
             **{"incremental.collected": 2, "workers": 1, "rollouts": 2, "cycles": 2, "updates": 3},
             **{"agent.hidden_sizes": (8, 8), "replay.batch_size": 16, "music.hidden_size": 8},
             **{"music.trajectories": 4, "evaluation.episodes": 2},
+            **{"disk.weight": ((0.0, 0.0), (1.0, 0.0), (2.0, 1.0))},
         },
     )
     trainer = build_trainer(config, Communicator(alone=True))
