@@ -308,7 +308,7 @@ def _columns(played: Played) -> list[Finding]:
         cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
         return [Finding(one_line(error), cure, name="columns")]
     cure = "let every step run with any action in its bounds" if found.fault else ""
-    if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
+    if found.kinds and Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"
     info, length = envs.info, envs.spec.max_episode_steps
     pays, known = _pays(played, info.reward_bounds) if played.has_goals else (None, True)
