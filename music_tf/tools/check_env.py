@@ -23,7 +23,7 @@ from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, number, one_line
+from music_tf.envs.member import BadObservation, can_set_goal, number, one_line
 from music_tf.envs.registry import described
 from music_tf.envs.repeating import first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
@@ -289,9 +289,12 @@ def _hushed(env_id: str, settings: EnvConfig, count: int = 1) -> Iterator[Lockst
 
 def settable_goal(played: Played) -> Finding:
     """Checks whether the goal of an episode can be set."""
-    if hasattr(played.environment.unwrapped, "goal"):
+    if can_set_goal(played.environment.unwrapped):
         return Finding("the attribute `goal` replaces the goal")
-    return Finding("no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed")
+    return Finding(
+        "no attribute `goal` that can be set: hidden goals (--goals zero) are zeros in what is "
+        "observed"
+    )
 
 
 def inputs(played: Played) -> Finding:
