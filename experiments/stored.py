@@ -1,7 +1,9 @@
 """Results of the stored runs of a study, by condition, task and seed."""
 
+import itertools
 import math
 import re
+import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +31,8 @@ STUDIES = ROOT / "experiments" / "studies"
 FIRST, MINUTES, HELD = "level/steps", "level/minutes", "level/held"
 """Thousand steps and minutes until `Task.level` is met; share of later evaluations that meet it."""
 ACCURACY = "skill/accuracy_heldout"
+KWARGS, SKILLS = "--env.kwargs", "--env.skills"
+"""Options that change what a simple policy does or earns on a task."""
 _GROUPS = (FINAL, "coverage", ADAPTATION, "zero_shot", "control")
 """Groups of measurements of several policies at the end of a run."""
 _SHARES = re.compile(
@@ -63,6 +67,12 @@ class Group(NamedTuple):
     def label(self) -> str:
         """Title of the condition."""
         return self.condition.label or self.condition.name
+
+    @property
+    def played(self) -> dict[str, str]:
+        """What the condition gives for `KWARGS` and `SKILLS`."""
+        words = itertools.pairwise(shlex.split(self.condition.arguments))
+        return {option: value for option, value in words if option in (KWARGS, SKILLS)}
 
     def found(self, metric: str) -> list[float | None]:
         """Returns a measure at the end of each run, else the last value in its metrics."""

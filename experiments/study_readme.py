@@ -17,19 +17,19 @@ from experiments.stored import (
     planned,
     policies_beside,
 )
-from experiments.study_table import cell, made_by, markdown, waiting
+from experiments.study_table import cell, made_by, markdown, rows_beside, waiting
 from music_tf.measures.behaviour import direction
 from music_tf.runs.judging import RANDOM_SHOVE, SHOVE
 from music_tf.storage.results import WORLDS
 from music_tf.storage.worlds import ENDS
 
-_ALIKE = {
+_SIMPLE = {
     "random": "random actions",
     "nothing": "no action",
     SHOVE: SHOVE,
     RANDOM_SHOVE: RANDOM_SHOVE,
 }
-"""Policies that are the same for every run of a task, with the titles of their rows."""
+"""Policies that learn nothing, with the titles of their rows."""
 _STAGES = 6
 """Columns of a table of `Study.followed`."""
 
@@ -61,22 +61,13 @@ def readme(name: str, results: Path = RESULTS) -> str:
 
 
 def _overview(groups: Sequence[Group], titles: Mapping[str, str]) -> str:
-    """Returns a row for each condition on a task, and for each policy of `_ALIKE`."""
+    """Returns a row for each condition on a task, and for each policy of `_SIMPLE`."""
     rows = [[group.label, *(cell(group, metric) for metric in titles)] for group in groups]
-    for policy, label in _ALIKE.items():
-        cells = [_of_policy(policy, metric, groups) for metric in titles]
-        if any(cells):
-            rows.append([label, *cells])
+    for policy, label in _SIMPLE.items():
+        for title, row in rows_beside(policy, label, groups, titles):
+            cells = [mean(values, share=is_share(metric)) for metric, values in row.items()]
+            rows.append([title, *cells])
     return markdown(["", *titles.values()], rows) if titles else ""
-
-
-def _of_policy(policy: str, metric: str, groups: Sequence[Group]) -> str:
-    """Returns a metric of a simple policy over the seeds of the first condition that has it."""
-    for group in groups:
-        values = [one.get(metric) for one in group.beside(policy)]
-        if any(value is not None for value in values):
-            return mean(values, share=is_share(metric))
-    return ""
 
 
 def _by_seed(group: Group) -> str:

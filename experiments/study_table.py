@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from experiments.intervals import arrivals, mean, with_least
-from experiments.stored import FIRST, HELD, MINUTES, Group, groups_of, is_share, planned
+from experiments.stored import (
+    FIRST,
+    HELD,
+    MINUTES,
+    SKILLS,
+    Group,
+    groups_of,
+    is_share,
+    planned,
+)
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
 from music_tf.storage.metrics import METRICS
@@ -47,19 +56,18 @@ def table_of(names: Sequence[str], page: Path, results: Path) -> str:
 
 
 def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[str]]:
-    """Yields a row for each condition on a task, and one for random actions.
+    """Yields a row for each condition on a task, and those of random actions.
 
     A share that is 0 in all runs and for random actions is written without an interval.
     """
-    most = max(groups, key=lambda group: len(group.runs))
-    beside = most.beside("random")
+    beside = dict(rows_beside("random", "random actions", groups, metrics))
     values = {
         metric: [one for group in groups for one in group.found(metric)] for metric in metrics
     }
     never = {
         metric
         for metric in filter(is_share, metrics)
-        if not any(values[metric]) and not any(one.get(metric) for one in beside)
+        if not any(values[metric]) and not any(any(row[metric]) for row in beside.values())
     }
     for group in groups:
         seeds = f"{len(group.runs)}"
@@ -68,9 +76,36 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
         cells = [cell(group, metric) for metric in metrics]
         cells = ["0" if m in never and one else one for m, one in zip(metrics, cells, strict=True)]
         yield [f"{group.label}, {group.place}", *cells, seeds]
-    if any(metric in one for one in beside for metric in metrics):
-        cells = [mean([one.get(metric) for one in beside]) for metric in metrics]
-        yield [f"random actions, {most.place}", *cells, f"{len(beside)}"]
+    for title, row in beside.items():
+        cells = [mean(found) for found in row.values()]
+        yield [f"{title}, {groups[0].place}", *cells, f"{max(map(len, row.values()))}"]
+
+
+def rows_beside(
+    policy: str, title: str, groups: Sequence[Group], metrics: Collection[str]
+) -> Iterator[tuple[str, dict[str, list[float | None]]]]:
+    """Yields titles of the rows of a simple policy on a task, with its measures over seeds.
+
+    Conditions share a row where the policy plays alike (`Group.played`). Each measure of a row is
+    that of the condition that has it on most seeds. Random actions of a controller are choices of
+    its skills. A title that two rows would have names their conditions.
+    """
+    alike: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        if any(metric in one for one in group.beside(policy) for metric in metrics):
+            skills = policy == "random" and SKILLS in group.played
+            said = "random choices of skills" if skills else title
+            alike.setdefault((said, f"{group.played}"), []).append(group)
+    titles = [said for said, _ in alike]
+    for (said, _), same in alike.items():
+        names = f" ({'; '.join(group.label for group in same)})" if titles.count(said) > 1 else ""
+        yield f"{said}{names}", {metric: _on_most(policy, metric, same) for metric in metrics}
+
+
+def _on_most(policy: str, metric: str, groups: Sequence[Group]) -> list[float | None]:
+    """Returns a measure of a simple policy in the condition that has it on most seeds."""
+    found = [[one.get(metric) for one in group.beside(policy)] for group in groups]
+    return max(found, key=lambda values: len(values) - values.count(None))
 
 
 def cell(group: Group, metric: str) -> str:

@@ -28,6 +28,8 @@ from music_tf.errors import UsageError
 
 SEEDS, MORE, SHORT = 16, 64, 5
 """Seeds at first and at most, and steps that are too few for an episode."""
+_LEAST = 2 * SEEDS
+"""Branches that have to go on for more than `SHORT` steps."""
 _EPISODES = 24
 """Episodes of random actions, to see what moves in them."""
 _ONE_SIDED = 0.5
@@ -64,7 +66,7 @@ class Found(NamedTuple):
     """What playing has shown."""
 
     kinds: Sequence[Kind]
-    """Kind of each column."""
+    """Kind of each column; empty where episodes are too short to tell."""
     relations: Mapping[int, str]
     """What some columns are, seen from others."""
     verdict: Certainty
@@ -107,9 +109,16 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     for number in range(SEEDS):
         player.part(number)
     longest = max(len(one.actions) for one in player.branches)
-    if sum(len(one.actions) - one.at > SHORT for one in player.branches) < 2 * SEEDS:
+    usable = sum(len(one.actions) - one.at > SHORT for one in player.branches)
+    if longest <= SHORT or (usable < _LEAST and player.fault):
         broke = f"; {player.fault}" if player.fault else ""
         raise UsageError(f"expected episodes of more than {SHORT} steps, got {longest}{broke}")
+    if usable < _LEAST:
+        why = (
+            f"{usable} of {len(player.branches)} episodes went on for more than {SHORT} steps "
+            f"after their actions parted, and {_LEAST} are needed"
+        )
+        return _timed(Found((), {}, Certainty.CANNOT_TELL, why, {}), player, begun)
     noise = repeated(player)
     seen = compared(player.branches, noise)
     found = proposed(seen)
@@ -122,6 +131,11 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
         player.part(number)
         if number % 8 == 7:  # noqa: PLR2004
             found = proposed(compared(player.branches, noise))
+    return _timed(found, player, begun)
+
+
+def _timed(found: Found, player: Player, begun: float) -> Found:
+    """Returns what was found with steps, seconds and faults of the player."""
     rate = player.steps / max(player.seconds, 1e-9)
     seconds = time.monotonic() - begun
     return found._replace(steps=player.steps, seconds=seconds, rate=rate, fault=player.fault)

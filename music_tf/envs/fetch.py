@@ -22,6 +22,7 @@ _TURN = np.array([1.0, 0.0, 1.0, 0.0])
 """Added to the orientation of the gripper's mocap body, which makes it point down."""
 _UPRIGHT = 4 * np.finfo(np.float64).eps
 """Below this cosine the Euler angles of the object are degenerate."""
+_MODULES = "gymnasium_robotics."
 _HIDDEN = f"{HiddenGoal.__module__}:{HiddenGoal.__name__}"
 
 
@@ -33,7 +34,7 @@ def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
     """
     unwrapped = environment.unwrapped
     module, name = type(unwrapped).__module__, type(unwrapped).__name__
-    known = module.startswith("gymnasium_robotics.envs.fetch.") and name.startswith("MujocoFetch")
+    known = module.startswith(f"{_MODULES}envs.fetch.") and name.startswith("MujocoFetch")
     if not known or _welded_bodies(getattr(unwrapped, "model", None)) is None:
         return None
     layers: list[type] = []
@@ -41,14 +42,21 @@ def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
     while layer is not unwrapped:
         layers.append(type(layer))
         layer = getattr(layer, "env", unwrapped)
-    if layers.count(gymnasium.wrappers.TimeLimit) > 1 or any(
-        map(callable, vars(unwrapped).values())
-    ):
+    own = any(map(callable, vars(unwrapped).values())) or _is_patched(type(unwrapped))
+    if own or layers.count(gymnasium.wrappers.TimeLimit) > 1:
         return None
     wrappers = environment.spec.additional_wrappers if environment.spec else ()
     if [one.entry_point for one in wrappers] == [_HIDDEN]:
         return HiddenFetchMember(environment)
     return None if wrappers else FetchMember(environment)
+
+
+def _is_patched(kind: type) -> bool:
+    """Whether a method of a class of gymnasium-robotics, or of a base, was written elsewhere."""
+    bases = (base for base in kind.__mro__ if base.__module__.startswith(_MODULES))
+    methods = filter(callable, (one for base in bases for one in vars(base).values()))
+    written = (getattr(method, "__globals__", {}).get("__name__", "") for method in methods)
+    return not all(name.startswith(_MODULES) for name in written)
 
 
 class FetchMember(PlainMember):

@@ -102,7 +102,7 @@ class PlainMember:
         write_row(observation, row)
         self._write_extras(row, info, begins=True)
         self._shown = goal
-        self._hidden = goal is not None and not hasattr(self._unwrapped, "goal")
+        self._hidden = goal is not None and not can_set_goal(self._unwrapped)
         if goal is not None:
             show_goal(self._unwrapped, goal)
             row.desired_goal[:] = goal
@@ -173,12 +173,20 @@ def _write(name: str, value: Any, target: Floats) -> None:
     target[:] = value
 
 
+def can_set_goal(unwrapped: Any) -> bool:
+    """Whether an environment has an attribute `goal`, no method and no read-only property."""
+    declared = getattr(type(unwrapped), "goal", None)
+    if isinstance(declared, property) and declared.fset is None:
+        return False
+    return hasattr(unwrapped, "goal") and not callable(unwrapped.goal)
+
+
 def show_goal(unwrapped: Any, goal: Floats) -> None:
-    """Replaces the goal of a running episode, if the environment has an attribute `goal`.
+    """Replaces the goal of a running episode, if it can be set.
 
     Other environments get another goal in their observations alone.
     """
-    if not hasattr(unwrapped, "goal"):
+    if not can_set_goal(unwrapped):
         return
     unwrapped.goal = goal.astype(np.float64)
     if hasattr(unwrapped, "update_target_site_pos"):

@@ -127,8 +127,8 @@ def visited_cells(
 def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
     """Returns how widely the object was moved without losing it, over all episodes, by metric name.
 
-    An episode keeps its object if the object ends no lower than the surface of its support, minus
-    the tolerance. A state shows control if the object is over the support or held.
+    An episode keeps its object if the object ends no lower than its rest height less the tolerance,
+    over its support or beside it. A state shows control if the object is over the support or held.
 
     Returns:
         `coverage/kept_rate`: share of episodes that keep the object; with a support.

@@ -289,7 +289,10 @@ def _on_states(env_id: str) -> Config:
     before = sac("laptop", env_id)
     reward = DistanceConfig(normalize_inputs=True)
     return dataclasses.replace(
-        before, condition=ConditionConfig(kind="sphere", size=2), rewards={reward.name: reward}
+        before,
+        goals="zero",
+        condition=ConditionConfig(kind="sphere", size=2),
+        rewards={reward.name: reward},
     )
 
 

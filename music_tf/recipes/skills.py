@@ -424,7 +424,7 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
         steps,
         env_id=env_id,
         agent=agent,
-        goals="zero" if goals else "environment",
+        goals="zero",
         skills=20,
         rewards={"skill": skill},
         replay=ReplayConfig(batch_size=128 if small else 256, draw="steps"),
@@ -543,6 +543,7 @@ def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
         parts = (*_PARTS, "normalizer") if skilled.normalizer.running else _PARTS
         return dataclasses.replace(
             skilled,
+            goals="environment",
             rewards={"task": TaskConfig()},
             pinned_skill=0,
             collect=dataclasses.replace(skilled.collect, random_steps=0),

@@ -207,7 +207,7 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
     if isinstance(leads, Embedding | Ends):
         if loaded.config.goals == "zero" or not loaded.envs.spec.goal_dim:
             return leads
-        text = "it was trained on goals, so that none of them is new"
+        text = "it was trained on goals, so that none of them is new, expected --goals zero"
     loaded.envs.close()
     raise UsageError(
         f"{asked}: {run}: expected a run without goals that has an embedding, or skills whose ends "

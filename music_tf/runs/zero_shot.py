@@ -211,7 +211,8 @@ def _two_values(env_id: str) -> str:
     return (
         f"--zero-shot: {env_id}: expected a reward of two values, which says when a goal "
         "is reached\n"
-        "declare it where the program does not know it: --world.reward -1 0"
+        "where the program does not know them, train with lowest and highest: "
+        f"music-tf train RECIPE --env-id {env_id} --world.reward -1 0"
     )
 
 

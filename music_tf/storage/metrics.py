@@ -199,10 +199,10 @@ CONTROL = {
 """Metrics of `evaluate --full`, in the order of its table."""
 
 COVERAGE = {
-    "coverage/kept_rate": "share of episodes that end with the object's centre above its support, "
-    "less 2 cm, or held",
-    "coverage/moved_and_kept_rate": "share of episodes that end so, over 5 cm from the first "
-    "position",
+    "coverage/kept_rate": "share of episodes that end with the object no more than 2 cm below its "
+    "rest height",
+    "coverage/moved_and_kept_rate": "share of episodes that end so over the support, or held, over "
+    "5 cm from the first position",
     "coverage/displacement_cells": "cells of 5 cm, over x and y, of the object's position less its "
     "first one, of states above the support in kept episodes",
     "coverage/direction_entropy": "entropy of the directions of moved and kept episodes in 8 "

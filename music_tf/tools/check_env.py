@@ -23,7 +23,7 @@ from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, number, one_line
+from music_tf.envs.member import BadObservation, can_set_goal, number, one_line
 from music_tf.envs.registry import described
 from music_tf.envs.repeating import first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
@@ -289,9 +289,12 @@ def _hushed(env_id: str, settings: EnvConfig, count: int = 1) -> Iterator[Lockst
 
 def settable_goal(played: Played) -> Finding:
     """Checks whether the goal of an episode can be set."""
-    if hasattr(played.environment.unwrapped, "goal"):
+    if can_set_goal(played.environment.unwrapped):
         return Finding("the attribute `goal` replaces the goal")
-    return Finding("no attribute `goal`: hidden goals (--goals zero) are zeros in what is observed")
+    return Finding(
+        "no attribute `goal` that can be set: hidden goals (--goals zero) are zeros in what is "
+        "observed"
+    )
 
 
 def inputs(played: Played) -> Finding:
@@ -308,7 +311,7 @@ def _columns(played: Played) -> list[Finding]:
         cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
         return [Finding(one_line(error), cure, name="columns")]
     cure = "let every step run with any action in its bounds" if found.fault else ""
-    if Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
+    if found.kinds and Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"
     info, length = envs.info, envs.spec.max_episode_steps
     pays, known = _pays(played, info.reward_bounds) if played.has_goals else (None, True)

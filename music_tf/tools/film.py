@@ -343,6 +343,7 @@ def frames_of(
     shot of a sheet needs its own environment.
     """
     steps = loaded.envs.spec.max_episode_steps
+    hidden = loaded.config.goals == "zero" and loaded.envs.spec.goal_dim > 0
     across = max(columns for _, columns in sheets)
     down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
     room = _LARGEST_SHEET[suffix]
@@ -358,8 +359,7 @@ def frames_of(
             for shot, view in zip(shots, views, strict=True):
                 named = _named(loaded, shot)
                 text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}{view.note}"
-                aimed = aim is not None or loaded.config.goals == "environment"
-                good = view.success and aimed
+                good = view.success and (aim is not None or not hidden)
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
             title = line(describe(loaded), sheet.width, _TITLE)

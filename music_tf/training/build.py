@@ -82,8 +82,8 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         replay.watch = RewardWatch(goal_reward)
     evaluated = None
     if config.evaluation.length is not None:
-        world = config.world
-        evaluated = LockstepEnvs(config.env_id, len(envs), config.evaluated_env, world=world)
+        count, world = len(workers) * config.rollouts, config.world  # without actors, len(envs)
+        evaluated = LockstepEnvs(config.env_id, count, config.evaluated_env, world=world)
     trainer = Trainer(
         config=config,
         comm=comm,

@@ -242,7 +242,7 @@ class SkillSequence:
                 stream(self._config.seed, f"disk/collected/{self.skill}/{skill}", 0, int(index))
                 for index in episodes
             ]
-            policy = policy_of(snapshot, sample=True)
+            policy = policy_of(snapshot, sample=True, rows=1)
 
             def act(observation: Array, goal: Array, condition: Array, noise: Array) -> Array:
                 del noise

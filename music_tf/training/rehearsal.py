@@ -551,10 +551,12 @@ class Rehearsed(NamedTuple):
 def rehearse(config: Config) -> Rehearsed:
     """Checks an environment before a run.
 
-    If the environment cannot be made or cannot play, training reports that later.
+    If the environment cannot be made or cannot play, training reports that later, unless the run
+    needs bounds of rewards: without them it would be refused for another reason.
 
     Raises:
         EnvironmentFault: Replay would compute wrong rewards, goals or ends.
+        MusicError: The environment cannot play, so that it shows no bounds of rewards.
     """
     question, own = _asked_of_split(config), config.goals == "environment"
     relabels = own and ("task" in config.rewards or relabel_probability(config.replay) > 0.0)
@@ -562,20 +564,24 @@ def rehearse(config: Config) -> Rehearsed:
     if known and not relabels:
         return Rehearsed(question)
     findings: list[Finding] = []
-    bounds, exact_goals = None, False
-    with _streams_kept(), contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.suppress(MusicError))  # earlier findings are kept
-        stage = stack.enter_context(Rehearsal(config.env_id, config.env, config.world))
-        if relabels and stage.has_goals:
-            exact_goals = stage.exact_goals
-            findings.extend(stage.findings(config))
-            bounds = stage.reward_bounds() if _needs_bounds(config) else None
-        elif not known:
-            findings.append(stage.inputs(config.normalizer.input_clip, goals=own))
+    bounds, exact_goals, fault = None, False, None
+    with _streams_kept():
+        try:
+            with Rehearsal(config.env_id, config.env, config.world) as stage:
+                if relabels and stage.has_goals:
+                    exact_goals = stage.exact_goals
+                    findings.extend(stage.findings(config))
+                    bounds = stage.reward_bounds() if _needs_bounds(config) else None
+                elif not known:
+                    findings.append(stage.inputs(config.normalizer.input_clip, goals=own))
+        except MusicError as error:  # earlier findings are kept
+            fault = error
     for finding in findings:
         if finding.cure and not finding.warning:
             text = f"{config.env_id}: {finding.detail}\ncure: {finding.cure}"
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
+    if fault is not None and not known and _needs_bounds(config):
+        raise fault
     rare = [finding for finding in findings if finding.cure]
     texts = (f"{config.env_id}: {finding.detail}\ncure: {finding.cure}" for finding in rare)
     return Rehearsed((*question, *texts), bounds, exact_goals)

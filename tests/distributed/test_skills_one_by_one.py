@@ -28,8 +28,13 @@ def test_a_run_on_two_ranks_that_was_stopped_ends_with_the_same_bits(tmp_path):
     assert_a_stop_changes_no_bit(train, tmp_path)
 
 
-def test_actors_change_no_bit_of_skills_one_after_the_other(tmp_path):
-    assert_actors_change_no_bit(train, tmp_path)
+@pytest.mark.parametrize(
+    "more",
+    ["", "--incremental.collect-sampled True --evaluation.length 15 --agent.hidden-sizes 256 256"],
+    ids=["means", "samples"],
+)
+def test_actors_change_no_bit_of_skills_one_after_the_other(more, tmp_path):
+    assert_actors_change_no_bit(lambda path, *given: train(path, *more.split(), *given), tmp_path)
 
 
 def test_a_resumed_learner_sends_its_actor_the_skills_of_before(tmp_path):

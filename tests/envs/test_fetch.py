@@ -1,3 +1,5 @@
+import functools
+
 import gymnasium
 import numpy as np
 import pytest
@@ -78,4 +80,21 @@ def test_a_limit_within_and_methods_of_an_instance_leave_the_fast_path():
     assert fetch_member(gymnasium.wrappers.TimeLimit(within, 50)) is None
     assert fetch_member(made) is not None
     made.unwrapped._sample_goal = lambda: np.array([1.3, 0.7, 0.42])
+    assert fetch_member(made) is None
+
+
+def test_a_method_replaced_in_a_class_leaves_the_fast_path(monkeypatch):
+    made = make_environment("FetchPush-v4")
+    base = type(made.unwrapped).__mro__[2]
+    written = base._get_obs
+
+    @functools.wraps(written)  # has the module and name of the original
+    def shifted(self):
+        return {name: one + 100.0 for name, one in written(self).items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "_get_obs", shifted)
+        assert fetch_member(made) is None
+    assert fetch_member(made) is not None
+    monkeypatch.setattr(type(made.unwrapped), "_get_obs", lambda self: {}, raising=False)
     assert fetch_member(made) is None

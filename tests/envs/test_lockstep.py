@@ -9,9 +9,11 @@ from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.envs.member import can_set_goal
 from music_tf.envs.registry import lookup
 from music_tf.envs.specification import describe
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+from music_tf.tools.check_env import check_environment
 from music_tf.types import SplitSpec
 from tests.kit.cases import cases
 from tests.kit.counting import AIMING, COUNTING, FORGETFUL, HIDING
@@ -116,6 +118,20 @@ def test_a_goal_that_cannot_be_set_is_hidden_and_so_is_its_success(success_ends,
     own = LockstepEnvs(HIDING, 1)
     assert own.reset([0], [0]).desired_goal.tolist() == [[7.0]]
     assert own.step(np.ones((1, 1), np.float32), [0]).terminated.tolist() == [True]
+
+
+@pytest.mark.parametrize("env_id", ["ReadsGoal-v0", "AsksGoal-v0"])
+def test_a_goal_that_is_read_alone_or_asked_for_is_hidden_and_stays(points, env_id):
+    envs = LockstepEnvs(env_id, 1)
+    own = envs.reset([0], [0]).desired_goal
+    assert envs.reset([0], [0], np.zeros((1, 2), np.float32)).desired_goal.tolist() == [[0.0, 0.0]]
+    taken = envs.step(np.ones((1, 2), np.float32), [0])
+    assert taken.desired_goal.tolist() == [[0.0, 0.0]]
+    apart = np.linalg.norm(taken.achieved_goal - own)
+    assert taken.reward[0] == pytest.approx(-apart)  # of its own goal, which is not replaced
+    assert not can_set_goal(envs.environment.unwrapped)
+    check = {one.name: one for one in check_environment(env_id)}
+    assert check["settable goal"].detail.startswith("no attribute `goal` that can be set: hidden")
 
 
 def test_zero_goals_leave_an_environment_without_goals_as_it_is():

@@ -45,10 +45,10 @@ def place(tmp_path, monkeypatch):  # a folder with the study `mine`, and where i
     return tmp_path
 
 
-def store(place, condition, successes, study="mine", rows=ROWS, **more):
+def store(place, condition, successes, study="mine", rows=ROWS, by_chance=0.07, **more):
     """Stores a condition on FetchPush: each seed ends with the success that is given."""
     for seed, last in successes.items():
-        policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
+        policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": by_chance}}
         path = place / study / f"{condition}_FetchPush-v4_seed{seed}.csv"
         path.parent.mkdir(exist_ok=True)
         comments = header(COMMAND.format(seed), MADE, {"final_100_episodes": policies, **more})
@@ -126,6 +126,54 @@ def test_a_table_over_studies_puts_tasks_together_under_the_columns_of_the_first
         ["| with more, FetchPush", "0.25"],
         ["| random actions, FetchPush", "0.07"],
     ]
+
+
+@cases(
+    ("arguments", "titles"),
+    ("", ["random actions"]),
+    ("--env.skills runs/a", ["random actions", "random choices of skills"]),
+    (
+        """--env.kwargs '{"sign": 1}'""",
+        ["random actions (her)", "random actions (with more)"],
+    ),
+)
+def test_random_actions_have_a_row_for_each_way_to_play_a_task(place, arguments, titles):
+    more = f'label="with more", arguments={arguments!r}'
+    text = STUDY.replace('label="with more"', more)
+    overview = 'overview={"eval/success_rate": "success"},\n    shown='
+    (place / "mine.py").write_text(text.replace("shown=", overview))
+    store(place, "her", {0: 0.9, 1: 0.9}, by_chance=0.125)
+    store(place, "more", {0: 0.9}, by_chance=0.25)
+    values = ["0.12", "0.25"][: len(titles)]
+    shown = [
+        f"| {title}, FetchPush | {value} |  | {seeds} |"
+        for title, value, seeds in zip(titles, values, (2, 1), strict=False)
+    ]
+    assert [row for row in lines_of(place) if row.startswith("| random")] == shown
+    lines = study_readme.readme("mine", place).splitlines()
+    assert [line for line in lines if line.startswith("| random")] == [
+        f"| {title} | {value} |" for title, value in zip(titles, values, strict=True)
+    ]
+
+
+def test_random_actions_stand_where_only_a_later_condition_has_them(place):
+    store(place, "her", {0: 0.9, 1: 0.9}, final_100_episodes={"ours": {"eval/success_rate": 0.9}})
+    store(place, "more", {0: 0.9})
+    assert "| random actions, FetchPush | 0.07 |  | 1 |" in lines_of(place)
+
+
+def test_random_actions_of_conditions_that_share_a_row_agree():
+    # on a seed, within two goals of 200
+    for name in tables.studies_in(stored.RESULTS):
+        study, groups = stored.planned(name), stored.groups_of(name, stored.RESULTS)
+        seen = {}
+        for metric in {*study.shown, *study.overview}:
+            for group in groups:
+                for seed, one in zip(group.runs, group.beside("random"), strict=True):
+                    if metric in one:
+                        row = (metric, group.place, f"{group.played}", seed)
+                        first = seen.setdefault(row, one[metric])
+                        assert one[metric] == pytest.approx(first, abs=0.011), (name, row)
 
 
 def test_a_share_that_is_nowhere_above_0_has_no_interval(place):

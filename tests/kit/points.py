@@ -153,6 +153,32 @@ class Shows(Point):  # shows where the goal lies in its observation
         return super().seen() | {"observation": self.goal - self.place}
 
 
+class ReadsGoal(Point):  # has a goal that can be read alone
+    def reset(self, *, seed=None, options=None):
+        gymnasium.Env.reset(self, seed=seed)
+        self.steps = 0
+        self.place, self.aim = self.np_random.uniform(-1, 1, (2, 2))
+        return self.seen(), {}
+
+    @property
+    def goal(self):
+        return self.aim
+
+
+class AsksGoal(ReadsGoal):  # has a method of that name
+    def goal(self):
+        return self.aim
+
+    def step(self, action):
+        self.steps += 1
+        self.place = self.place + 0.1 * np.asarray(action, float)
+        return self.seen(), self.compute_reward(self.place, self.goal(), {}), False, False, {}
+
+    def seen(self):
+        place = self.place.copy()
+        return {"observation": place, "achieved_goal": place, "desired_goal": self.goal().copy()}
+
+
 class ShowsHidden(Shows):  # keeps its goal where nobody can set it
     begins = True
 
@@ -266,6 +292,19 @@ class Rescaled(gymnasium.ObservationWrapper):
 
     def observation(self, seen):
         return {name: values / 10.0 for name, values in seen.items()}
+
+
+class Burns(Sparse):  # breaks in its third step
+    def step(self, action):
+        if self.steps == 2:
+            raise RuntimeError("the motor burns")
+        return super().step(action)
+
+
+class PaysNone(Sparse):  # forgets its reward
+    def step(self, action):
+        seen, _, *others = super().step(action)
+        return seen, None, *others
 
 
 class Falls(Point):  # ends its episodes whatever the goal is

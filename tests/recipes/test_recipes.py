@@ -181,7 +181,23 @@ def test_without_goals_fine_tuning_differs_from_skills_by_the_reward_alone(name,
     assert [*after.rewards] == ["task"]
     assert after.collect.random_steps == 0
     same = {field: getattr(before, field) for field in ("rewards", "collect", "evaluation")}
-    assert dataclasses.replace(after, **same, **{"pinned_skill": None, "start": None}) == before
+    same |= {"goals": "zero", "pinned_skill": None, "start": None}
+    assert dataclasses.replace(after, **same) == before
+
+
+@cases(
+    ("name", "presets"),
+    *[(name, ["laptop"]) for name in ("sac_metra", "sac_csd", "sac_lsd", "sac_place")],
+    ("sac_diayn", ["laptop", "paper", "music", "qdax", "diayn_torch"]),
+    ("sac_dads", ["laptop", "qdax"]),
+)
+def test_skills_without_a_task_see_no_goals_of_an_environment_of_ones_own(name, presets):
+    for preset in presets:
+        for env_id in ("mine:Arm-v0", PUSH, "Hopper-v5"):
+            assert recipes.resolve(name, preset, env_id).goals == "zero"
+    with_task = recipes.resolve("sac_smerl", env_id="mine:Arm-v0")
+    assert with_task.goals == recipes.resolve("sac_diayn_finetune", env_id=PUSH).goals
+    assert with_task.goals == "environment"
 
 
 def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop():
@@ -364,7 +380,7 @@ def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, publis
     found = {f.name: f.value for f in fields_of(recipes.resolve("sac_diayn", preset, env_id))}
     published = {**TOLD_APART, **published}
     assert {setting: found[setting] for setting in published} == published
-    assert found["goals"] == ("zero" if env_id == PICK else "environment")
+    assert found["goals"] == "zero"
     assert found["replay.draw"] == "steps"
 
 
@@ -386,7 +402,8 @@ def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
             if preset == "laptop":  # of `sac`, since the task's rewards are
                 assert (agent.temperature, agent.learn_temperature) == (1.0, True)
                 agent = before.agent
-            assert before == dataclasses.replace(config, rewards={reward: free}, agent=agent)
+            same = {"goals": "zero", "rewards": {reward: free}, "agent": agent}
+            assert before == dataclasses.replace(config, **same)
     # 5 times the reward, and twice the diversity of QDax
     if preset == "paper":
         assert config.rewards["task"].scale == 5.0

@@ -98,6 +98,14 @@ def test_states_after_an_early_end_reach_nothing_and_the_last_one_is_where_it_en
     assert found["nothing"] == {"zero_shot/ever": 2 / 3, "zero_shot/end": 1 / 3}
 
 
+def test_rewards_of_unknown_bounds_are_refused_with_what_to_train_with(evaluation):
+    info = dataclasses.replace(evaluation.envs.info, reward_bounds=(-np.inf, np.inf))
+    evaluation.envs.info = info
+    told = r"--zero-shot: .*\n.*music-tf train RECIPE --env-id music_tf/PointReach-v0 --world.rewa"
+    with pytest.raises(UsageError, match=told):
+        reached_states(evaluation, make_episodes(1, 3, lengths=[2, 2, 5]))
+
+
 def test_of_skills_the_one_acts_that_ends_nearest_to_the_goal(evaluation):
     line = np.linspace(-1.0, 1.0, 13, dtype=np.float32)
     places = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)

@@ -105,6 +105,13 @@ def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
         leading_to_goals(other)
 
 
+def test_a_run_that_was_trained_on_goals_is_told_how_to_hide_them(tmp_path):
+    save_run(tmp_path, "sac_diayn", skills=3, goals="environment").envs.close()
+    note(tmp_path)
+    with pytest.raises(UsageError, match=r"--zero-shot: .* none of .* new, expected --goals zero"):
+        leading_to_goals(load_run(tmp_path, environments=1))
+
+
 def test_an_environment_without_goals_is_refused_before_skills_are_measured(tmp_path):
     save_run(tmp_path, "sac_diayn", env_id="music_tf/UnitBox-v0", skills=3).envs.close()
     with pytest.raises(UsageError, match=r"--zero-shot: .*UnitBox-v0 has none\n.* --reach X Y"):

@@ -197,6 +197,17 @@ def test_what_no_action_moves_and_short_episodes_fail_with_what_came():
     assert check.detail == "expected episodes of more than 5 steps, got 3"
 
 
+def test_episodes_that_mostly_end_too_early_tell_nothing_of_columns_and_fail_nothing():
+    checks = told_of("InvertedPendulum-v5")
+    assert all(check.ok for check in checks.values())
+    assert re.match(
+        r"cannot tell: \d+ of 48 episodes went on for more than 5 steps after their actions "
+        r"parted, and 32 are needed\n",
+        checks["world"].detail,
+    )
+    assert checks["next"].detail.endswith("one idle core")
+
+
 def test_lines_to_paste_make_the_environment_as_it_was_checked():
     settings = EnvConfig(kwargs='{"groups": ["point", "disc"]}', max_episode_steps=40)
     *_, check = check_environment(LAYOUT, settings)

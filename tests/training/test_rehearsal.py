@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import music_tf
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig, NormalizerConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
@@ -428,6 +429,18 @@ def test_hindsight_asks_for_bounds_only_where_rewards_have_more_than_two_values(
             run_dir=tmp_path / "other",
             **HER_OPTIONS,
         )
+
+
+@cases(
+    ("name", "says"),
+    ("Burns", "step 3: RuntimeError: the motor burns"),
+    ("PaysNone", "step 1: reward: expected a number, got None"),
+)
+def test_where_bounds_cannot_be_found_the_fault_is_said_and_not_the_bounds(points, name, says):
+    config = dataclasses.replace(HER, env_id=f"{name}-v0")
+    assert rehearse(config) == Rehearsed()  # needs no bounds, and training says it
+    with pytest.raises(EnvironmentFault, match=says):
+        rehearse(with_fields(config, {"agent.return_clip": "auto"}))
 
 
 def test_a_reward_beyond_its_bounds_ends_the_run(points):
