@@ -77,7 +77,7 @@ main(["train", "ddpg_her", "--env-id", "FetchPush-v4", "--run-dir", sys.argv[1] 
 """Program that trains and, at the first environment step, writes the time and ends."""
 _EXAMPLES = """\
 examples:
-  make bench                                            everything, some minutes
+  make bench                                            everything, about 15 minutes
   python experiments/benchmark.py --only env_fetch_vs_gymnasium env_fetch_vs_mjstep
   python experiments/benchmark.py --quick               does it run? the numbers mean nothing
   python experiments/benchmark.py --table               shows the stored results

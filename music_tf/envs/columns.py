@@ -236,7 +236,7 @@ def matched(seen: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
     reached, shared = hits / max(driven, 1), sum(related) / len(thing)
     by_chance = f"at random in {len(free)} of {chance}"
     evidence = {
-        f"when it begins to move they are {close:.2f} times as far apart as usual": close < _NEAR,
+        f"it begins to move at {close:.2f} of the usual distance to the robot": close < _NEAR,
         f"it moves along with them (correlation {along:.2f})": along > _ALONG,
         f"driven there they moved it in {hits} of {driven} tries, {by_chance}": hits > _TOUCHES // 2
         and reached > max(_SELDOM, 2.0 * len(free) / chance),

@@ -70,7 +70,7 @@ def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """Stochastic actor on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
+    """Gaussian policy on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
 
     As released (arXiv:2103.08107), this is DDPG with a Gaussian policy and a small entropy offset
     that is averaged over the batch; `sac_her` is soft actor-critic as published. The preset

@@ -257,8 +257,8 @@ def show_skills(
     if found["effective"] is not None:
         lines.append(
             f"effective number of skills exp(H): {found['effective']:.2f} of "
-            f"{loaded.config.condition_size}; as many told apart as {found['recognised']:.2f} "
-            "without an error"
+            f"{loaded.config.condition_size}; as informative as {found['recognised']:.2f} "
+            "that are never confused"
         )
     if found["hausdorff"] is not None:
         pairs = np.array(found["hausdorff"])[np.triu_indices(len(followed), 1)]
