@@ -142,13 +142,12 @@ def made_by(name: str, groups: Iterable[Group]) -> str:
 
 
 def waiting(groups: Iterable[Group]) -> str:
-    """Returns a sentence about conditions without runs, empty if there are none."""
+    """Returns a sentence for each task about conditions without runs."""
     names: dict[str, list[str]] = {}
     for group in groups:
         if not group.runs:
             names.setdefault(group.place, []).append(group.label)
-    lists = "; ".join(f"on {place} {'; '.join(own)}" for place, own in names.items())
-    return f" Not run yet: {lists}." if names else ""
+    return "".join(f" Not run yet on {at}: {'; '.join(own)}." for at, own in names.items())
 
 
 def value_of(study: str, group: str, metric: str, results: Path) -> str:

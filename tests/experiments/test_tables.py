@@ -111,7 +111,7 @@ def test_a_study_that_waits_for_runs_says_which(place):
     store(place, "her", {0: 0.9})
     *rows, _, told = lines_of(place)
     assert [row.rpartition(" | ")[2] for row in rows[2:]] == ["1 of 2 |", "1 |"]
-    assert told.endswith("(mine/README.md). Not run yet: with more on FetchPush.")
+    assert told.endswith("(mine/README.md). Not run yet on FetchPush: with more.")
 
 
 def test_a_table_over_studies_puts_tasks_together_under_the_columns_of_the_first(place):
