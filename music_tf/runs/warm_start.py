@@ -33,7 +33,9 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
     tried = config
     if config.agent.inference is None:  # else the check depends on all workers and episodes
         replay = dataclasses.replace(config.replay, capacity=1)
-        tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay)
+        drawn = dataclasses.replace(config.condition, sampler="random")  # tiles need more episodes
+        few = {"workers": 1, "rollouts": 1, "replay": replay, "condition": drawn}
+        tried = dataclasses.replace(config, **few)
     trainer = build_trainer(tried, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}

@@ -454,3 +454,10 @@ def test_skills_of_another_number_are_refused(tmp_path):
     trained(tmp_path, with_fields(MUSIC, {"skills": 2}))
     with pytest.raises(UsageError, match=r"--parts actor: .*kernel does not fit"):
         started(with_fields(MUSIC, {"skills": 4}), tmp_path / "checkpoints", ("actor",))
+
+
+def test_a_run_whose_environments_share_out_its_skills_starts_from_another(tmp_path):
+    config = small_config("sac_diayn", skills=3, rollouts=6)
+    tiled = with_fields(config, {"condition.sampler": "tiled"})
+    save_checkpoint(tmp_path, trainer_of(tiled))
+    assert try_warm_start(tiled, tmp_path / "checkpoints", ("actor",)).arrays
