@@ -46,6 +46,8 @@ Found = TypeVar("Found")
 
 FORMAT = 2
 MANIFEST, STATE, META = "manifest.json", "state.npz", "meta.json"
+CHECKPOINTS = "checkpoints"
+"""Folder of a run."""
 LARGEST_MANIFEST = 2**24
 _REPLAY = "replay/*/*.npz"
 _REPLACED = ".replaced"
@@ -477,7 +479,7 @@ def save_weights(
 
 def weights_of(run: Path) -> Path:
     """Returns the folder with the checkpoints of a run; a folder of weights is its own."""
-    return run if os.path.isfile(run / MANIFEST) else run / "checkpoints"
+    return run if os.path.isfile(run / MANIFEST) else run / CHECKPOINTS
 
 
 def newest_weights(

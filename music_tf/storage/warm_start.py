@@ -68,8 +68,8 @@ class WarmStartTarget(NamedTuple):
     """Reward terms of the new run."""
     condition: int = 0
     """Size of the condition that its actor reads."""
-    continuous: bool = False
-    """Whether that condition is continuous."""
+    kind: str = "one_hot"
+    """Kind of that condition."""
     skill: int | None = None
     """Its pinned skill."""
 
@@ -228,10 +228,12 @@ def _with_conditions(
         kind: Of the source's conditions.
 
     Raises:
-        UsageError: The source has conditions of one component that is not constant.
+        UsageError: The source has conditions of another kind, or of one component that is not
+            constant.
     """
     fitted, observation, condition = dict(found), target.observed, target.condition
-    grows = condition > 1 or (target.continuous and kind == "one_hot")
+    grows = condition > 1 or (target.kind != "one_hot" and kind == "one_hot")
+    constant = kind == "one_hot" and condition <= 1
     for name, kernel in found.items():
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
@@ -246,6 +248,12 @@ def _with_conditions(
             others = np.delete(kernel, observation, axis=0)
             fitted[name] = with_zeros(others, observation, condition)
             fitted[bias] = found[bias] + kernel[observation]
+        elif reads and weight == "kernel" and not more and kind != target.kind and not constant:
+            raise UsageError(
+                f"--init-from: expected a source with {target.kind} conditions, found "
+                f"{printable(kind)} ones\nthis run can have the same: "
+                f"--condition.kind {printable(kind)}"
+            )
     return fitted
 
 
