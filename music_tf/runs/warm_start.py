@@ -41,8 +41,7 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
     if config.agent.inference is None:  # else the check depends on all workers and episodes
         replay = dataclasses.replace(config.replay, capacity=1)
         drawn = dataclasses.replace(config.condition, sampler="random")  # tiles need more episodes
-        few = {"workers": 1, "rollouts": 1, "replay": replay, "condition": drawn}
-        tried = dataclasses.replace(config, **few)
+        tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay, condition=drawn)
     trainer = build_trainer(tried, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
@@ -78,7 +77,7 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
         before = read_run(run, config.env_id).config
     except UsageError:
         return
-    settings = _OF_INPUTS if not _READING.isdisjoint(parts) else ()
+    settings: tuple[str, ...] = _OF_INPUTS if not _READING.isdisjoint(parts) else ()
     settings += _OF_OUTPUTS if "actor" in parts else ()
     pairs = {name: (_setting(before, name), _setting(config, name)) for name in settings}
     other = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

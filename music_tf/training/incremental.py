@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from music_tf.config.settings import Config
-from music_tf.gate import Expected, ExpectedFrom, take_over
+from music_tf.gate import Expected, UpTo, take_over
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.measures.skills import separation
 from music_tf.networks.acting import (
@@ -264,7 +264,7 @@ class SkillSequence:
         return np.concatenate([actor, weights[size:]])
 
 
-def state_of_fewer(own: Expected) -> ExpectedFrom:
+def state_of_fewer(own: Expected) -> UpTo:
     """Returns the expected state of this run, with the number of skills that the file has.
 
     A resumed run may have been configured to learn more skills than before.
@@ -279,10 +279,10 @@ def state_of_fewer(own: Expected) -> ExpectedFrom:
             for name, (kind, shape) in own.items()
         }
 
-    return expected
+    return UpTo(own, expected)
 
 
-def rows_of_fewer(own: Expected) -> ExpectedFrom:
+def rows_of_fewer(own: Expected) -> UpTo:
     """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
     def expected(found: Expected) -> Expected:
@@ -291,7 +291,7 @@ def rows_of_fewer(own: Expected) -> ExpectedFrom:
         fewer = len(shape) > 1 and 1 <= shape[1] <= most
         return {**own, "skill": (kind, (rows, shape[1] if fewer else most))}
 
-    return expected
+    return UpTo(own, expected)
 
 
 def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarray]:
