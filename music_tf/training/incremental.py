@@ -109,6 +109,10 @@ class SkillSequence:
         """Returns the index of the skill that is learned in an epoch; at most the last one."""
         return min(bisect.bisect_right(self._ends, epoch), len(self._ends) - 1)
 
+    def begins_skill(self, epoch: int) -> bool:
+        """Whether an epoch is the first one of a skill."""
+        return epoch in (0, *self._ends[:-1])
+
     def advance(self, epoch: int, share: float) -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1].
 
@@ -128,7 +132,7 @@ class SkillSequence:
         """
         counters, settings = trainer.counters, self._config.incremental
         skill = self.skill_of(counters.epoch)
-        if counters.epoch not in (0, *self._ends[:-1]):
+        if not self.begins_skill(counters.epoch):
             return
         evaluation = trainer.as_trained
         if skill == 0 and settings.first == "random":
