@@ -251,8 +251,8 @@ class Evaluate(MeasuringVerb):
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
         from music_tf.networks.embedding import PHI, Embedding  # noqa: PLC0415 - numpy
         from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - the same
-        from music_tf.storage.warm_start import export_weights  # noqa: PLC0415 - the same
-        from music_tf.tools.portable import ROBOT, write_robot  # noqa: PLC0415 - the same
+        from music_tf.storage.warm_start import ROBOT, export_weights  # noqa: PLC0415 - the same
+        from music_tf.tools.portable import write_robot  # noqa: PLC0415 - the same
 
         stored = read_run(run, stored_env_id(run))
         config = stored.config

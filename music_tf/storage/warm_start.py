@@ -6,6 +6,7 @@ the source with its epochs and steps.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,14 @@ from music_tf.gate import (
 )
 from music_tf.networks.acting import SKILLS
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, run_to_json
-from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
+from music_tf.storage.checkpoint import (
+    MANIFEST,
+    META,
+    STATE,
+    StoredWeights,
+    newest_weights,
+    save_weights,
+)
 from music_tf.storage.frozen import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 from music_tf.types import ACTIONS, Declared, refusal
@@ -48,6 +56,10 @@ _READ_CONDITIONS = tuple(prefix for part in sorted(_LEARNED) for prefix in _PREF
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
+ROBOT = "robot"
+"""Folder beside exported weights with the two files that a robot needs."""
+_EXPORTED = {MANIFEST, STATE, META, CONFIG_NAME, ROBOT}
+_SHOWN = 5
 _LONGEST = 300
 _MOST_PARTS = 12
 _FIRST = "hidden_0/"
@@ -153,11 +165,16 @@ def export_weights(
             the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
 
     Raises:
-        UsageError: There is no such part, or the folder holds something else.
+        UsageError: There is no such part, or the folder holds something that no export writes.
         EnvironmentFault: The checkpoints are damaged, or the folder cannot be written.
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
+    if others := sorted(set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED):
+        raise UsageError(
+            f"{folder}: an export replaces the whole folder, expected nothing in it but one, got "
+            f"{', '.join(others[:_SHOWN])[:_LONGEST]}\nmove that, or name a new folder"
+        )
     stored = _stored(source, parts)
     arrays: Arrays = {}
     for part in parts:

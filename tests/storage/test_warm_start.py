@@ -387,6 +387,22 @@ def test_an_export_replaces_nothing_but_weights(tmp_path, task_run):
     assert not (tmp_path / "weights").exists()
 
 
+def test_an_export_replaces_an_earlier_one_but_no_file_of_the_user(tmp_path, task_run):
+    folder = tmp_path / "weights"
+    export_weights(task_run[0], folder, ("actor", "critic"))
+    (folder / "robot").mkdir()
+    (folder / "robot/policy.py").touch()
+    export_weights(task_run[0], folder, ("actor",))
+    assert not (folder / "robot").exists()
+    (folder / "README.md").write_text("mine")
+    (folder / "videos").mkdir()
+    with pytest.raises(
+        UsageError, match=r"weights: an export .* got README\.md, videos\nmove that"
+    ):
+        export_weights(task_run[0], folder, ("actor",))
+    assert (folder / "README.md").read_text() == "mine"
+
+
 def test_every_part_of_a_run_with_everything_can_be_taken_over(tmp_path):
     before = trained(tmp_path, dataclasses.replace(EVERYTHING, cycles=1))
     parts = ("actor", "critic", "targets", "statistics", "discriminator", "normalizer")
