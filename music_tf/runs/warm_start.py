@@ -14,7 +14,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.storage.checkpoint import CHECKPOINTS
-from music_tf.storage.loading import load_policy
+from music_tf.storage.loading import load_policy_for
 from music_tf.storage.places import find_agent
 from music_tf.storage.warm_start import LoadedWarmStart, WarmStartTarget, load_warm_start
 from music_tf.training.build import build_trainer
@@ -117,7 +117,7 @@ def with_skills_of(config: Config, source: str) -> Config:
         return config
     skills = before.condition_size
     if before.incremental.on:  # some skills may not be learned yet
-        skills = load_policy(source, config.env_id).skills
+        skills = load_policy_for(source, config.env_id).skills
     return dataclasses.replace(config, skills=skills)
 
 
@@ -131,7 +131,7 @@ def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[fl
         UsageError: The policy of `source` does not fit the environment or the number of skills.
         EnvironmentFault: A checkpoint or the environment is broken.
     """
-    policy = load_policy(source, config.env_id)
+    policy = load_policy_for(source, config.env_id)
     known = f"{source[:120]} is {policy.recipe} with {policy.skills} as {policy.condition}"
     if policy.condition != "one_hot" or policy.skills == 1:
         raise UsageError(
