@@ -174,7 +174,8 @@ class Run:
         out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
         words += [f"--skill={skill}", f"--stage={stage}", "--allow-import"]
-        words += ["--reach", *map(str, reach)] if reach else []
+        place = [] if reach is None else [str(number) for number in reach]
+        words += ["--reach", *place] if place else []
         read_run(self.path, self.env_id)  # checks that imports are allowed
         # TensorFlow and Mesa conflict in one process, and MuJoCo must not be loaded yet
         found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)

@@ -14,6 +14,8 @@ from typing import Any
 
 DRAFT = ".tmp-"
 """Marks names of unfinished files and folders, which the next run deletes."""
+REPLACED = ".replaced"
+"""End of the name of a folder while another one takes its place."""
 _MOST_VALUES = 2**20
 """Maximum number of values in a JSON document, which need less than 100 MB."""
 

@@ -39,7 +39,7 @@ Own = TypeVar("Own")
 
 _LARGEST_DOCUMENT = 2**24
 _LARGEST_STATE = 2**30
-"""Maximum size of a file in bytes if sizes of the run's arrays are unknown."""
+"""Maximum size in bytes of arrays whose sizes are unknown."""
 _MARGIN = 2**20
 _LARGEST_CONTENTS = 2**20
 """Maximum size in bytes of the table of contents of an `.npz` file."""
@@ -81,6 +81,19 @@ class ExpectedState(NamedTuple):
     rows: Expected | ExpectedFrom
     """Full replay of a worker; stored arrays may have fewer rows."""
     environment: Declared
+
+
+@dataclasses.dataclass(frozen=True)
+class UpTo:
+    """An `ExpectedFrom` of a run that knows how large its arrays can be."""
+
+    most: Expected
+    """The largest arrays."""
+    of: ExpectedFrom
+
+    def __call__(self, found: Expected) -> Expected:
+        """Returns the arrays that are expected of a file."""
+        return self.of(found)
 
 
 class Entry(NamedTuple):
@@ -240,13 +253,8 @@ def read_arrays(
         DamagedError: The file is not what was saved, or far larger than expected.
         ValueError: An array is not finite; or, as `MisfitError`, does not fit.
     """
-    most = _LARGEST_STATE
-    known = {} if expected is None or callable(expected) else expected
-    if known and not any(FREE in shape for _, shape in known.values()):
-        sizes = (math.prod(shape) * dtype.itemsize for dtype, shape in known.values())
-        most = 2 * sum(sizes) + _MARGIN
     arrays: Arrays = {}
-    with _verified(base, entry, most) as file:
+    with _verified(base, entry, _largest(expected)) as file:
         try:
             with zipfile.ZipFile(cast(IO[bytes], _InPieces(file))) as archive:
                 members = _members(archive, entry.size)
@@ -267,6 +275,16 @@ def read_arrays(
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{name}: expected finite numbers")
     return arrays, tuple(members)
+
+
+def _largest(expected: Expected | ExpectedFrom | None) -> int:
+    """Returns the maximum size in bytes of a file of arrays."""
+    most = expected.most if isinstance(expected, UpTo) else expected
+    if not most or callable(most):
+        return _LARGEST_STATE
+    known = [(dtype, shape) for dtype, shape in most.values() if FREE not in shape]
+    free = _LARGEST_STATE if len(known) < len(most) else 0
+    return free + 2 * sum(math.prod(shape) * dtype.itemsize for dtype, shape in known) + _MARGIN
 
 
 class _InPieces:

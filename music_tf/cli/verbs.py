@@ -251,8 +251,8 @@ class Evaluate(MeasuringVerb):
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
         from music_tf.networks.embedding import PHI, Embedding  # noqa: PLC0415 - numpy
         from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - the same
-        from music_tf.storage.warm_start import export_weights  # noqa: PLC0415 - the same
-        from music_tf.tools.portable import ROBOT, write_robot  # noqa: PLC0415 - the same
+        from music_tf.storage.warm_start import ROBOT, export_weights  # noqa: PLC0415 - the same
+        from music_tf.tools.portable import write_robot  # noqa: PLC0415 - the same
 
         stored = read_run(run, stored_env_id(run))
         config = stored.config
@@ -356,7 +356,8 @@ class Skills(MeasuringVerb):
     episodes: Annotated[int, In(1, 10**5)] = 10
     """Episodes of each skill."""
     only: tuple[int, ...] = ()
-    """Skills to measure, counted from 0; by default all."""
+    """Skills to measure, counted from 0; by default all. The files have their numbers in the
+    name."""
     reward: str | None = None
     """Another reward for the comparison, as module:function of yours, which takes the
     observations [T, O], actions [T, A] and next observations [T, O] of an episode, and returns
@@ -380,7 +381,9 @@ class Skills(MeasuringVerb):
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
-        path, title = written_to(loaded, SKILLS_NAME, self.reward or ""), describe(loaded)
+        part = " ".join(("only", *map(str, self.only))) if self.only else ""
+        path = written_to(loaded, SKILLS_NAME, f"{part} {self.reward or ''}")
+        title = describe(loaded)
         try:
             followed = show_skills(loaded, title, path, self.episodes, self.only, reward)
         finally:

@@ -15,7 +15,7 @@ from music_tf.config.agents import GRU, AgentConfig, DdpgConfig, SoftConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, only
 from music_tf.config.terms import TaskConfig, TermConfig
-from music_tf.config.values import JsonObject
+from music_tf.config.values import Digest, JsonObject
 from music_tf.config.world import World
 from music_tf.errors import UsageError
 
@@ -67,6 +67,9 @@ class EnvConfig(Settings):
     skill_count: Annotated[int | None, In(2, 4096)] = None
     """How many of them, from the first on. Unset: all that run has when this one begins, also if it
     learns more later."""
+    skill_digest: Digest = ""
+    """SHA-256 of the arrays with which they act, checked wherever they are loaded. Unset: of what
+    that run holds when this one begins."""
     skill_steps: Annotated[int, In(1, 10**6)] = 10
     """Steps for which a chosen skill acts."""
     skill_discount: Annotated[float, In(0, 1, "[)")] = 0.99

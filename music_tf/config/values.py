@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from typing import Annotated, Literal, TypeAlias
 
 from music_tf.config.fields import In, Where
@@ -47,6 +48,9 @@ OwnLayers: TypeAlias = Annotated[
 ]
 JsonObject: TypeAlias = Annotated[
     str, Where('a JSON object such as {"frame_skip": 4}, no render_mode', _is_constructor)
+]
+Digest: TypeAlias = Annotated[
+    str, Where("64 hex digits, or empty", re.compile(r"([0-9a-f]{64})?").fullmatch)
 ]
 Rate: TypeAlias = Annotated[float, In(0, 1)]
 Initializer: TypeAlias = Literal["glorot", "lecun_uniform", "he_normal", "orthogonal"]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gymnasium.envs.registration import load_env_creator
 
 from music_tf.envs.making import GOAL_KEYS
+from music_tf.envs.skill_choice import SkillChoice
 
 
 def spaces_of(
@@ -49,9 +50,12 @@ class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def spec(self) -> Any:
-        """The registered specification with its entry point by name; None if impossible."""
+        """The registered specification with its entry point by name; None if impossible.
+
+        A choice among the skills of a run is no part of it.
+        """
         own = copy.copy(self.env.spec)
-        if own is None:
+        if own is None or _chooses_skills(self.env):
             return None
         try:
             if callable(entry := own.entry_point):
@@ -62,3 +66,11 @@ class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
         except (AttributeError, ImportError, TypeError, ValueError):
             return None
         return own
+
+
+def _chooses_skills(environment: gymnasium.Env[Any, Any]) -> bool:
+    while isinstance(environment, gymnasium.Wrapper):
+        if isinstance(environment, SkillChoice):
+            return True
+        environment = environment.env
+    return False

@@ -37,7 +37,8 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Loads the skills of a run, and wraps an environment.
 
         Raises:
-            UsageError: The run has no skills, or they do not fit the environment.
+            UsageError: The run has no skills, other ones than before, or they do not fit the
+                environment.
         """
         super().__init__(environment)
         self._settings = settings
@@ -48,6 +49,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"env.skill_count: {settings.skills[:120]} has {self._policy.skills} skills, "
                 f"expected no more, got {choices}"
             )
+        _check_same(self._policy, choices, settings)
         self._goals = isinstance(environment.observation_space, gymnasium.spaces.Dict)
         spaces: Any = environment.observation_space
         sizes = [
@@ -145,3 +147,15 @@ def skills_of(run: str) -> Any:
     if not policy.zero_goals and policy.goal_dim:
         raise EnvironmentFault(f"env.skills: {run[:120]} was trained on goals, expected none")
     return policy
+
+
+def _check_same(policy: Any, count: int, settings: EnvConfig) -> None:
+    """Refuses skills that have changed; older runs do not say which they had."""
+    expected = settings.skill_digest
+    if expected and (found := policy.digest(count)) != expected:
+        raise UsageError(
+            f"env.skills: {settings.skills[:120]} has trained on: expected skills with SHA-256 "
+            f"{expected[:12]}, found {found[:12]} at its epoch {policy.epoch}\n"
+            "put back its earlier checkpoint, or train another controller, on an export:\n"
+            f"music-tf evaluate {settings.skills[:120]} --export FOLDER --parts actor,normalizer"
+        )

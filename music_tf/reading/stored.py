@@ -29,7 +29,8 @@ LATEST = "latest"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 """Settings that do not change what a run computes up to a given epoch."""
 _SHOWN = 5
-_LARGEST_FILE = 1_000_000
+LARGEST_CONFIG = 10_000_000
+"""Maximum size of a configuration in bytes, with the tasks that a run has drawn."""
 _RUN = {"recipe": str, "preset": str, "arguments": list, "config": dict}
 _ALWAYS_THERE = ("env_id", "seed", "workers", "agent", "rewards")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
@@ -95,7 +96,7 @@ def read_record(directory: Path, *needed: str) -> dict[str, Any]:
     """
     path = directory / CONFIG_NAME
     try:
-        record = read_json(path, _LARGEST_FILE)
+        record = read_json(path, LARGEST_CONFIG)
     except OSError as error:
         raise UsageError(
             f"{directory}: expected a run directory with a {CONFIG_NAME} ({error.strerror})"

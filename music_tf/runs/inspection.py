@@ -308,14 +308,14 @@ def describe(loaded: LoadedRun) -> str:
     )
 
 
-def written_to(loaded: LoadedRun, name: str, reward: str = "") -> Path:
+def written_to(loaded: LoadedRun, name: str, more: str = "") -> Path:
     """Returns the path of a file about a run, relative to `loaded.here`.
 
-    The name includes other arguments of the environment, a chosen stage, and another reward. A file
+    The name includes other arguments of the environment, a chosen stage, and more words. A file
     about an agent of the package lies in the root folder of runs and starts with the agent's name.
     """
     stage = "" if loaded.stage == NOW else f"stage {loaded.stage}"
-    words = "_".join(re.findall(r"[\w.-]+", f"{loaded.elsewhere} {stage} {reward}"))
+    words = "_".join(re.findall(r"[\w.-]+", f"{loaded.elsewhere} {stage} {more}"))
     if len(words) > _LONGEST_WORDS:
         digest = hashlib.sha256(words.encode()).hexdigest()[:8]
         words = f"{words[: _LONGEST_WORDS - len(digest) - 1]}_{digest}"

@@ -23,7 +23,7 @@ from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.process.tensorflow_start import claim_gpu, load_tensorflow, prepare_tensorflow
 from music_tf.reading.stored import StoredRun, read_run
 from music_tf.rollout import Policy
-from music_tf.storage.loading import saved_policy
+from music_tf.storage.loading import check_same_env, saved_policy
 from music_tf.storage.places import comes_with_package
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
 from music_tf.training.adaptation import PARTS, MetaEvaluation
@@ -129,11 +129,7 @@ def load_run(
         both = json.dumps(json.loads(config.env.kwargs) | json.loads(elsewhere))
         config = with_fields(config, {"env.kwargs": both})
         stored = stored._replace(config=config)
-    if typed_env_id is not None and typed_env_id != config.env_id:
-        raise UsageError(
-            f"--env-id: the run was trained on {config.env_id}, got {typed_env_id[:80]!r}\n"
-            "it may be left out, unless the id is of the form module:Id"
-        )
+    check_same_env("--env-id", stored, typed_env_id)
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))

@@ -36,7 +36,7 @@ from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.logs import log_path
 from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, foreseen, known_to
 from music_tf.storage.results import BEFORE, read_metrics
-from music_tf.storage.run_directory import RunDirectory, link_latest, open_run
+from music_tf.storage.run_directory import RunDirectory, link_latest, open_run, refuse_too_many
 from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import VISITS, Adaptations
@@ -260,7 +260,8 @@ class Session:
         """Records the tasks of a new run.
 
         Raises:
-            UsageError: The environment draws other tasks than the resumed run has stored.
+            UsageError: The environment draws other tasks than the resumed run has stored, or there
+                are too many to store.
             EnvironmentFault: The tasks cannot be written.
         """
         tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm
@@ -269,6 +270,7 @@ class Session:
         drawn = tasks.record()
         kept = comm.broadcast_object(stored_tasks(path) if comm.is_root else None)
         if kept is None:
+            refuse_too_many(drawn)
             fail_together(lambda: self._directory.keep_tasks(drawn), comm)
         elif kept != drawn:
             raise UsageError(

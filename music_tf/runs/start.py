@@ -44,7 +44,7 @@ _FAULTS = {
     kind.exit_code: kind
     for kind in (MusicError, UsageError, EnvironmentFault, NumbersFault, Stopped)
 }
-_Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, int | None]]"
+_Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, object]]"
 
 
 def start(
@@ -177,8 +177,10 @@ def _prepared(
                     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
                     config = dataclasses.replace(config, pinned_skill=best)
                 warm_start = try_warm_start(config, source, command.start.parts)
-            follows = {"skills": config.skills, "pinned_skill": config.pinned_skill}
-            follows["env.skill_count"] = _choices(config.env, command.resume)
+            follows: dict[str, object] = {}
+            follows |= {"skills": config.skills, "pinned_skill": config.pinned_skill}
+            if config.env.skills and not command.resume:
+                follows |= _choices(config.env)
             found = prepare_directory(command), warm_start, follows
         except MusicError as fault:
             fault_text, code = str(fault), fault.exit_code
@@ -188,14 +190,14 @@ def _prepared(
     return found
 
 
-def _choices(env: EnvConfig, resume: bool) -> int | None:
-    """Returns among how many skills of an earlier run a new run chooses; None where it has none.
+def _choices(env: EnvConfig) -> dict[str, int | str]:
+    """Returns how many skills of an earlier run a new run chooses among, and their digest.
 
     That run may still learn, one skill after the other.
     """
-    if not env.skills or env.skill_count is not None or resume:
-        return env.skill_count
     from music_tf.envs.skill_choice import skills_of  # noqa: PLC0415 - numpy, Gymnasium
 
-    skills: int = skills_of(env.skills).skills
-    return skills
+    policy = skills_of(env.skills)
+    count = env.skill_count or policy.skills
+    digest = env.skill_digest or policy.digest(count)
+    return {"env.skill_count": count, "env.skill_digest": digest}

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from music_tf.config.fields import show_option, show_value
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
-from music_tf.storage.loading import load_policy
+from music_tf.storage.checkpoint import CHECKPOINTS
+from music_tf.storage.loading import load_policy_for
 from music_tf.storage.places import find_agent
 from music_tf.storage.warm_start import LoadedWarmStart, WarmStartTarget, load_warm_start
 from music_tf.training.build import build_trainer
@@ -20,6 +22,11 @@ from music_tf.training.evaluation import Evaluation
 from music_tf.types import ACTIONS, Array, refusal
 
 _TRIED_TOGETHER = 8
+_READING = {"actor", "critic", "targets"}
+"""Parts that read normalised inputs."""
+_OF_INPUTS = ("normalizer.running", "normalizer.clip", "normalizer.input_clip")
+_OF_OUTPUTS = ("agent.deviation",)
+"""Settings that determine what networks compute, whatever their shapes."""
 
 
 def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
@@ -33,7 +40,8 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
     tried = config
     if config.agent.inference is None:  # else the check depends on all workers and episodes
         replay = dataclasses.replace(config.replay, capacity=1)
-        tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay)
+        drawn = dataclasses.replace(config.condition, sampler="random")  # tiles need more episodes
+        tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay, condition=drawn)
     trainer = build_trainer(tried, Communicator(alone=True))
     try:
         own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
@@ -43,10 +51,11 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
             trainer.envs.declared,
             tuple(config.rewards.values()),
             config.seen_condition,
-            config.condition.kind != "one_hot",
+            config.condition.kind,
             config.pinned_skill,
         )
         warm_start = load_warm_start(target, source, parts)
+        _check_meaning(config, source, parts)
         try:
             trainer.start_from(warm_start.arrays)
         except ValueError as error:
@@ -54,6 +63,40 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
     finally:
         trainer.envs.close()
     return warm_start
+
+
+def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
+    """Refuses networks that fit, but whose inputs or outputs would mean something else.
+
+    A folder of weights without a configuration is not checked.
+    """
+    run = source
+    for folder in (source, source.parent):
+        run = folder.parent if folder.name == CHECKPOINTS else run
+    try:
+        before = read_run(run, config.env_id).config
+    except UsageError:
+        return
+    settings: tuple[str, ...] = _OF_INPUTS if not _READING.isdisjoint(parts) else ()
+    settings += _OF_OUTPUTS if "actor" in parts else ()
+    pairs = {name: (_setting(before, name), _setting(config, name)) for name in settings}
+    other = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if other:
+        lines = [
+            f"{show_option(name)}: the source has {show_value(there)}, this run {show_value(here)}"
+            for name, (there, here) in other.items()
+        ]
+        add = [f"{show_option(name)} {show_value(there)}" for name, (there, _) in other.items()]
+        raise UsageError(
+            f"--init-from: {source}: its networks would act differently here\n"
+            + "\n".join((*lines, f"add: {' '.join(add)}"))
+        )
+
+
+def _setting(config: Config, name: str) -> object:
+    """Returns a setting of the agent or the normaliser; None where this agent has none."""
+    group, _, field = name.partition(".")
+    return getattr(getattr(config, group), field, None)
 
 
 def with_skills_of(config: Config, source: str) -> Config:
@@ -74,7 +117,7 @@ def with_skills_of(config: Config, source: str) -> Config:
         return config
     skills = before.condition_size
     if before.incremental.on:  # some skills may not be learned yet
-        skills = load_policy(source, config.env_id).skills
+        skills = load_policy_for(source, config.env_id).skills
     return dataclasses.replace(config, skills=skills)
 
 
@@ -88,7 +131,7 @@ def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[fl
         UsageError: The policy of `source` does not fit the environment or the number of skills.
         EnvironmentFault: A checkpoint or the environment is broken.
     """
-    policy = load_policy(source, config.env_id)
+    policy = load_policy_for(source, config.env_id)
     known = f"{source[:120]} is {policy.recipe} with {policy.skills} as {policy.condition}"
     if policy.condition != "one_hot" or policy.skills == 1:
         raise UsageError(

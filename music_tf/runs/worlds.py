@@ -53,7 +53,7 @@ class Worlds:
             return
         if trainer.comm.is_root:
             measured = self._table.resume(trainer.counters.epoch)
-        if sequence is None or sequence.skill_of(trainer.counters.epoch) != len(sequence.learned):
+        if sequence is None or not sequence.begins_skill(trainer.counters.epoch):
             return
         before = sequence.begun.worlds[-1] if sequence.learned else self._stage
         if before != self._stage and not trainer.comm.broadcast_object(measured):

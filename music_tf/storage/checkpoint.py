@@ -25,7 +25,15 @@ import numpy.typing as npt
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.files import DRAFT, describe, parse_json, read_at_most, remove_drafts, sync_directory
+from music_tf.files import (
+    DRAFT,
+    REPLACED,
+    describe,
+    parse_json,
+    read_at_most,
+    remove_drafts,
+    sync_directory,
+)
 from music_tf.gate import (
     Arrays,
     DamagedError,
@@ -46,9 +54,10 @@ Found = TypeVar("Found")
 
 FORMAT = 2
 MANIFEST, STATE, META = "manifest.json", "state.npz", "meta.json"
+CHECKPOINTS = "checkpoints"
+"""Folder of a run."""
 LARGEST_MANIFEST = 2**24
 _REPLAY = "replay/*/*.npz"
-_REPLACED = ".replaced"
 _FAILURES = 3
 _SHOWN = 5
 _LABEL = re.compile(r"epoch_(\d{6,10})(?:_(\d{1,4}))?")
@@ -455,7 +464,7 @@ def save_weights(
         Whether it worked; if not, a warning was logged and the older copy is still there.
     """
     temporary = directory.with_name(f"{directory.name}{DRAFT}new")
-    replaced = directory.with_name(f"{directory.name}{_REPLACED}")
+    replaced = directory.with_name(f"{directory.name}{REPLACED}")
     try:
         if temporary.exists():
             shutil.rmtree(temporary)
@@ -477,7 +486,7 @@ def save_weights(
 
 def weights_of(run: Path) -> Path:
     """Returns the folder with the checkpoints of a run; a folder of weights is its own."""
-    return run if os.path.isfile(run / MANIFEST) else run / "checkpoints"
+    return run if os.path.isfile(run / MANIFEST) else run / CHECKPOINTS
 
 
 def newest_weights(
@@ -520,7 +529,7 @@ def newest_weights(
 
 def _candidates(directory: Path) -> Iterator[Path]:
     """Yields folders that may hold weights, best first."""
-    replaced = directory.with_name(f"{directory.name}{_REPLACED}")
+    replaced = directory.with_name(f"{directory.name}{REPLACED}")
     if (directory / MANIFEST).exists():
         yield directory
     elif not directory.exists() and replaced.exists():

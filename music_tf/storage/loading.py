@@ -61,7 +61,8 @@ def load_policy(
             encoder, which needs TensorFlow.
 
     Raises:
-        UsageError: No run, no checkpoint yet, or a checkpoint that does not fit `config.json`.
+        UsageError: No run, another environment than the one typed, no checkpoint yet, or a
+            checkpoint that does not fit `config.json`.
         EnvironmentFault: Every checkpoint is damaged.
     """
     directory = find_agent(os.fspath(run))
@@ -69,6 +70,31 @@ def load_policy(
         allow_modules(directory.resolve())
         env_id = env_id or stored_env_id(directory.resolve())
     stored = read_run(directory.resolve(), env_id)
+    check_same_env("env_id", stored, env_id)
+    return _policy_of(directory, stored)
+
+
+def load_policy_for(run: str, env_id: str) -> SavedPolicy:
+    """Loads a policy for an environment that may be another one than its own; as `load_policy`."""
+    directory = find_agent(run)
+    return _policy_of(directory, read_run(directory.resolve(), env_id))
+
+
+def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
+    """Refuses another environment than that of a run.
+
+    Raises:
+        UsageError: It is another one.
+    """
+    own = stored.config.env_id
+    if typed not in (None, own):
+        raise UsageError(
+            f"{option}: the run was trained on {own}, got {typed!r:.80}\n"
+            "it may be left out, unless the id is of the form module:Id"
+        )
+
+
+def _policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:
     parts = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}")
     wanted = (*parts, *DISCRIMINATOR, *EMBEDDING)
     return saved_policy(directory, stored, wanted)[0]

@@ -30,7 +30,8 @@ PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
 SKILLS_TAG = "skill/in_training"
 """The image of returns by skill, and of the running log q over episodes and steps."""
-_LARGEST_TABLE = 50_000_000
+LARGEST_TABLE = 50_000_000
+"""Maximum size of a table of metrics in bytes."""
 _MOST_ROWS = 1_000_000
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
@@ -400,7 +401,7 @@ class _AppendFile:
     def extend_lines(self, first: bytes, others: bytes) -> bool:
         """Appends to the first line and to all others, all or none; returns whether it worked."""
         try:
-            whole = read_at_most(self._path, _LARGEST_TABLE)[: self._size] + self._pending
+            whole = read_at_most(self._path, LARGEST_TABLE)[: self._size] + self._pending
             ends = itertools.chain([first], itertools.repeat(others))
             lines = zip(whole.splitlines(), ends, strict=False)
             whole = b"".join(line + end + b"\n" for line, end in lines)
@@ -415,7 +416,7 @@ class _AppendFile:
 def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
     """Returns the header and the rows up to an epoch as they are, and warns of missing ones."""
     try:
-        content = read_at_most(path, _LARGEST_TABLE)
+        content = read_at_most(path, LARGEST_TABLE)
     except FileNotFoundError:
         return b""
     except OSError as error:

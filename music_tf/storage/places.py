@@ -8,6 +8,7 @@ from typing import Any
 
 from music_tf.config.names import suggestion, without_module
 from music_tf.errors import UsageError
+from music_tf.files import REPLACED
 from music_tf.reading.stored import CONFIG_NAME, LATEST, named_run, runs_root
 
 AGENTS = Path(__file__).resolve().parents[1] / "weights"
@@ -23,10 +24,14 @@ def folder_name(env_id: str) -> str:
 def find_run(text: str) -> Path:
     """Returns the run directory of a path or name; `latest` is the newest in the root.
 
+    Of a folder of weights whose replacement was cut off it is the one that was to be replaced.
+
     Raises:
         UsageError: There is no run.
     """
     directory = named_run(text)
+    if directory is None and text:
+        directory = named_run(f"{Path(text)}{REPLACED}")
     if directory is not None:
         return behind_link(directory)
     hint = f"the newest run under {runs_root()} is called {LATEST}"

@@ -5,13 +5,14 @@ action = policy.act(observation)
 """
 
 import copy
+import hashlib
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.networks.acting import SkillSnapshots, Snapshot
+from music_tf.networks.acting import SkillSnapshots, Snapshot, skill_arrays
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows
 from music_tf.networks.discriminator import Discriminator
 from music_tf.networks.embedding import Embedding
@@ -85,6 +86,16 @@ class SavedPolicy:
         if isinstance(self.embedding, str):
             return f"the checkpoint does not fit config.json: {self.embedding}"
         return self.ends if self.embedding is None else self.embedding
+
+    def digest(self, skills: int) -> str:
+        """Returns the SHA-256 of the arrays with which its first skills act."""
+        snapshot, found = self.snapshot, hashlib.sha256()
+        each = snapshot.each[:skills] if isinstance(snapshot, SkillSnapshots) else (snapshot,)
+        for one in each:
+            for name, array in sorted(skill_arrays(one).items()):
+                found.update(f"{name} {array.dtype} {array.shape}\n".encode())
+                found.update(array.tobytes())
+        return found.hexdigest()
 
     def act(
         self,

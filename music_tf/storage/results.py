@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from music_tf.errors import UsageError
 from music_tf.files import parse_json, read_at_most
-from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.metrics import CSV_NAME, LARGEST_TABLE
 
 Numbers = npt.NDArray[np.float64]
 
@@ -38,7 +38,6 @@ COUNTED = {
     "time/wall_s": "wall_s",
 }
 """Columns to which `in_all` adds the source of a warm start, with their names in a checkpoint."""
-_LARGEST_FILE = 20_000_000
 _MOST_ROWS = 1_000_000
 _LARGEST_NUMBER = 1e300
 _RESUMED = "then "
@@ -103,7 +102,7 @@ def read_result(path: Path) -> StoredResult:
     """
     values = array.array("d")
     try:
-        content = read_at_most(path, _LARGEST_FILE)
+        content = read_at_most(path, LARGEST_TABLE)
         if content.count(b"\n") > _MOST_ROWS:
             raise UsageError(f"{path}: more than {_MOST_ROWS} rows")
         comments = re.findall(r"^#\s*(.*?)\s*$", content.decode(), re.MULTILINE)

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import remove_drafts, replace_file
-from music_tf.reading.stored import CONFIG_NAME, LATEST, read_record, refuse_changes, runs_root
+from music_tf.reading.stored import (
+    CONFIG_NAME,
+    LARGEST_CONFIG,
+    LATEST,
+    read_record,
+    refuse_changes,
+    runs_root,
+)
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.logs import LogFile, RateLimitedWarning, Terminal, log_path
 from music_tf.storage.places import TRIALS, behind_link, folder_name
@@ -30,6 +37,7 @@ SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
 _FOLDERS = ("checkpoints", "videos", "logs")
 _MOST_TRIES = 1000
+_ROOM_FOR_TASKS = LARGEST_CONFIG - 1_000_000
 _KEPT_RESUMES = 20
 _PACKAGE = logging.getLogger("music_tf")
 _LOGGER = logging.getLogger(__name__)
@@ -352,3 +360,20 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 def _encode(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
+
+
+def refuse_too_many(tasks: Mapping[str, Sequence[Any]]) -> None:
+    """Refuses tasks for which `config.json` has no room.
+
+    Args:
+        tasks: For `RunDirectory.keep_tasks`, the same on all ranks.
+
+    Raises:
+        UsageError: There are too many.
+    """
+    size, count = len(_encode({"tasks": tasks})), sum(map(len, tasks.values()))
+    if size > _ROOM_FOR_TASKS:
+        raise UsageError(
+            f"tasks.train, tasks.test: expected at most {count * _ROOM_FOR_TASKS // size} tasks of "
+            f"this environment, which {CONFIG_NAME} has room for, got {count}"
+        )

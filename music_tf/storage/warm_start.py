@@ -6,6 +6,7 @@ the source with its epochs and steps.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,14 @@ from music_tf.gate import (
 )
 from music_tf.networks.acting import SKILLS
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, run_to_json
-from music_tf.storage.checkpoint import MANIFEST, StoredWeights, newest_weights, save_weights
+from music_tf.storage.checkpoint import (
+    MANIFEST,
+    META,
+    STATE,
+    StoredWeights,
+    newest_weights,
+    save_weights,
+)
 from music_tf.storage.frozen import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 from music_tf.types import ACTIONS, Declared, refusal
@@ -48,6 +56,10 @@ _READ_CONDITIONS = tuple(prefix for part in sorted(_LEARNED) for prefix in _PREF
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
+ROBOT = "robot"
+"""Folder beside exported weights with the two files that a robot needs."""
+_EXPORTED = {MANIFEST, STATE, META, CONFIG_NAME, ROBOT}
+_SHOWN = 5
 _LONGEST = 300
 _MOST_PARTS = 12
 _FIRST = "hidden_0/"
@@ -68,8 +80,8 @@ class WarmStartTarget(NamedTuple):
     """Reward terms of the new run."""
     condition: int = 0
     """Size of the condition that its actor reads."""
-    continuous: bool = False
-    """Whether that condition is continuous."""
+    kind: str = "one_hot"
+    """Kind of that condition."""
     skill: int | None = None
     """Its pinned skill."""
 
@@ -153,11 +165,16 @@ def export_weights(
             the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
 
     Raises:
-        UsageError: There is no such part, or the folder holds something else.
+        UsageError: There is no such part, or the folder holds something that no export writes.
         EnvironmentFault: The checkpoints are damaged, or the folder cannot be written.
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
+    if others := sorted(set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED):
+        raise UsageError(
+            f"{folder}: an export replaces the whole folder, expected nothing in it but one, got "
+            f"{', '.join(others[:_SHOWN])[:_LONGEST]}\nmove that, or name a new folder"
+        )
     stored = _stored(source, parts)
     arrays: Arrays = {}
     for part in parts:
@@ -228,10 +245,12 @@ def _with_conditions(
         kind: Of the source's conditions.
 
     Raises:
-        UsageError: The source has conditions of one component that is not constant.
+        UsageError: The source has conditions of another kind, or of one component that is not
+            constant.
     """
     fitted, observation, condition = dict(found), target.observed, target.condition
-    grows = condition > 1 or (target.continuous and kind == "one_hot")
+    grows = condition > 1 or (target.kind != "one_hot" and kind == "one_hot")
+    constant = kind == "one_hot" and condition <= 1
     for name, kernel in found.items():
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
@@ -246,6 +265,12 @@ def _with_conditions(
             others = np.delete(kernel, observation, axis=0)
             fitted[name] = with_zeros(others, observation, condition)
             fitted[bias] = found[bias] + kernel[observation]
+        elif reads and weight == "kernel" and not more and kind != target.kind and not constant:
+            raise UsageError(
+                f"--init-from: expected a source with {target.kind} conditions, found "
+                f"{printable(kind)} ones\nthis run can have the same: "
+                f"--condition.kind {printable(kind)}"
+            )
     return fitted
 
 

@@ -159,7 +159,7 @@ def play(
         NumbersFault: The policy gives actions that are not finite.
     """
     config = read_run(run, typed_env_id).config
-    sheets = sheets_of(config, episodes, _skills(config, skills))
+    sheets = sheets_of(config, episodes, _skills(config, skills))  # refuses before loading
     console = Console()
 
     def say(text: str) -> None:
@@ -170,6 +170,8 @@ def play(
         most = max(len(shots) for shots, _ in sheets)
         loaded = load_run(run, typed_env_id, most, stage=stage)
         with contextlib.closing(loaded.envs) as envs:
+            config = loaded.config  # without skills that are not learned yet
+            sheets = sheets_of(config, episodes, _skills(config, skills))
             steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
             aim = skills if isinstance(skills, Aim) else None
             if aim is not None:
@@ -231,6 +233,9 @@ def strip(
     with appearing(out) as draft:
         loaded = load_run(run, typed_env_id, len(shots), stage=stage)
         with contextlib.closing(loaded.envs) as envs:
+            if loaded.adaptation is None:  # without skills that are not learned yet
+                learned = _skills(loaded.config, skills)
+                shots = [Shot(shown.episode - 1, one) for one in learned]
 
             def evenly(lengths: Steps) -> Steps:
                 spaced = [_spaced(steps, shown.frames) for steps in lengths.tolist()]

@@ -18,8 +18,6 @@ from music_tf.tools import robot_policy
 from music_tf.tools.drawing import appearing
 from music_tf.types import Array
 
-ROBOT = "robot"
-"""Folder beside exported weights with the two files that a robot needs."""
 _OPSET, _IR_VERSION = 17, 8
 """Versions of ONNX, old enough for runtimes of 2022."""
 

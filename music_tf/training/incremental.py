@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from music_tf.config.settings import Config
-from music_tf.gate import Expected, ExpectedFrom, take_over
+from music_tf.gate import Expected, UpTo, take_over
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.measures.skills import separation
 from music_tf.networks.acting import (
@@ -109,6 +109,10 @@ class SkillSequence:
         """Returns the index of the skill that is learned in an epoch; at most the last one."""
         return min(bisect.bisect_right(self._ends, epoch), len(self._ends) - 1)
 
+    def begins_skill(self, epoch: int) -> bool:
+        """Whether an epoch is the first one of a skill."""
+        return epoch in (0, *self._ends[:-1])
+
     def advance(self, epoch: int, share: float) -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1].
 
@@ -128,7 +132,7 @@ class SkillSequence:
         """
         counters, settings = trainer.counters, self._config.incremental
         skill = self.skill_of(counters.epoch)
-        if counters.epoch not in (0, *self._ends[:-1]):
+        if not self.begins_skill(counters.epoch):
             return
         evaluation = trainer.as_trained
         if skill == 0 and settings.first == "random":
@@ -264,7 +268,7 @@ class SkillSequence:
         return np.concatenate([actor, weights[size:]])
 
 
-def state_of_fewer(own: Expected) -> ExpectedFrom:
+def state_of_fewer(own: Expected) -> UpTo:
     """Returns the expected state of this run, with the number of skills that the file has.
 
     A resumed run may have been configured to learn more skills than before.
@@ -279,10 +283,10 @@ def state_of_fewer(own: Expected) -> ExpectedFrom:
             for name, (kind, shape) in own.items()
         }
 
-    return expected
+    return UpTo(own, expected)
 
 
-def rows_of_fewer(own: Expected) -> ExpectedFrom:
+def rows_of_fewer(own: Expected) -> UpTo:
     """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
     def expected(found: Expected) -> Expected:
@@ -291,7 +295,7 @@ def rows_of_fewer(own: Expected) -> ExpectedFrom:
         fewer = len(shape) > 1 and 1 <= shape[1] <= most
         return {**own, "skill": (kind, (rows, shape[1] if fewer else most))}
 
-    return expected
+    return UpTo(own, expected)
 
 
 def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarray]:

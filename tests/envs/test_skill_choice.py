@@ -13,11 +13,15 @@ from music_tf.config.world import DISCOUNT
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import UsageError
+from music_tf.reading.stored import read_run
 from music_tf.storage import loading
 from music_tf.storage.loading import load_policy
+from music_tf.storage.warm_start import export_weights
 from music_tf.types import Declared
 from tests.kit.cases import cases
-from tests.kit.saved_run import rows_of, save_run
+from tests.kit.one_by_one import trainer_of
+from tests.kit.saved_run import rows_of, save_checkpoint, save_run, write_config
+from tests.kit.small import go_on
 
 POINT = "music_tf/PointPush-v0"
 
@@ -131,6 +135,40 @@ def test_a_controller_may_choose_among_the_first_skills_of_a_run_alone(run):
         LockstepEnvs(POINT, 1, EnvConfig(skills=str(run), skill_count=4))
 
 
+def test_skills_that_were_trained_on_are_refused_but_by_runs_that_do_not_say_which(tmp_path):
+    trainer = save_run(tmp_path / "skills", "sac_diayn", skills=3)
+    path = str(tmp_path / "skills")
+    digest = load_policy(path).digest(3)
+    assert len(digest) == 64
+    run, kept = read_run(tmp_path / "skills"), tmp_path / "kept"
+    export_weights(tmp_path / "skills/checkpoints", kept, ("actor", "normalizer"), run)
+    assert load_policy(kept).digest(3) == digest
+    same = EnvConfig(skills=path, skill_count=3, skill_digest=digest)
+    LockstepEnvs(POINT, 1, same).close()
+    trainer.update.parameters.assign(1.5 * trainer.update.parameters)
+    save_checkpoint(tmp_path / "skills", trainer, 2)
+    told = rf"skills has trained on: expected .* {digest[:12]}, found .* at its epoch 2\n.* export"
+    with pytest.raises(UsageError, match=rf"(?s){told}"):
+        LockstepEnvs(POINT, 1, same)
+    LockstepEnvs(POINT, 1, EnvConfig(skills=path, skill_count=3)).close()
+
+
+def test_skills_that_are_learned_in_turn_stay_the_same_when_more_are_learned(tmp_path):
+    trainer = trainer_of()
+    write_config(tmp_path, trainer.config, "sac_disk")
+    digests = []
+    for epoch in range(1, 7):
+        trainer.run_epoch(go_on)
+        if epoch % 2 == 0:
+            save_checkpoint(tmp_path, trainer, epoch)
+            policy = load_policy(tmp_path)
+            digests.append([policy.digest(count) for count in range(1, policy.skills + 1)])
+    assert [len(each) for each in digests] == [1, 2, 3]
+    assert digests[2][:2] == digests[1]
+    assert digests[1][:1] == digests[0]
+    assert len(set(digests[2])) == 3
+
+
 @cases(
     ("changes", "env_id", "text"),
     ({"skills": 1}, POINT, "expected a run with several skills, .* is ddpg with 1 as one_hot"),
@@ -169,6 +207,7 @@ def test_a_controller_trains_and_is_evaluated_as_it_acts(run, tmp_path):
     )
     record = json.loads((done.path / "config.json").read_text())
     assert record["config"]["env"]["skill_count"] == 3  # whatever that run learns later
+    assert record["config"]["env"]["skill_digest"] == load_policy(run).digest(3)
     rows = rows_of(done.path)
     assert len(rows) == 2
     assert 0.0 < float(rows[-1]["train/entropy"]) <= math.log(3)

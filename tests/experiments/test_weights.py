@@ -55,13 +55,32 @@ def test_networks_of_sac_cannot_start_from_those_of_ddpg(recipe):
         inherited(recipe, "FetchPush-v4", "push")
 
 
-def test_agents_start_runs_with_skills_and_of_another_task_that_are_told_of_it():
-    command = parse_train(
-        ["sac_finetune_skill", "--env-id", "music_tf/Ant-v0", "--init-from", "ant"]
-    )
-    config = dataclasses.replace(command.config, skills=5)  # as the run itself does
-    found = try_warm_start(config, find_source(command.start.path), command.start.parts)
-    assert found.record["parts"] == WHOLE
+@cases(
+    ("agent", "env_id", "skills", "parts", "deviation"),
+    ("ant", "music_tf/Ant-v0", 5, WHOLE, "softplus"),
+    ("hopper", "Hopper-v5", 20, ["actor", "normalizer"], "clip"),
+)
+def test_agents_with_skills_say_which_options_make_them_act_as_before(
+    agent, env_id, skills, parts, deviation
+):
+    words = ["sac_finetune_skill", "--env-id", env_id, "--init-from", agent]
+    words += ["--parts", ",".join(parts)]
+    words += ["--agent.hidden-sizes", "300", "300"] if agent == "hopper" else []
+    added = "--normalizer.running False --normalizer.clip 1e+06 --normalizer.input-clip 1e+06 "
+    added += f"--agent.deviation {deviation}"
+
+    def started(*more):
+        command = parse_train([*words, *more])
+        config = dataclasses.replace(command.config, skills=skills)  # as the run itself does
+        return try_warm_start(config, find_source(command.start.path), command.start.parts)
+
+    with pytest.raises(UsageError, match="act differently") as fault:
+        started()
+    assert str(fault.value).endswith(f"\nadd: {added}")
+    assert started(*added.split()).record["parts"] == parts
+
+
+def test_runs_that_start_from_another_task_are_told_of_it():
     start = parse_train(["ddpg_music_transfer", "--init-from", "weights"]).start
     for folder, told in (("pick", 0), ("push", 1)):
         record = inherited("ddpg_music_transfer", "FetchPush-v4", folder).record

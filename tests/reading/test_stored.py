@@ -287,7 +287,7 @@ def test_a_run_comes_back_from_its_directory_beside_other_entries(tmp_path):
     '{"recipe": "__init__", "preset": "laptop", "arguments": [], "config": {}}',
     '{"recipe": 3, "preset": "laptop", "arguments": [], "config": {}}',
     "\x00\xff",
-    " " * 1_000_001 + "{}",
+    " " * 10_000_000 + "{}",
     ids=lambda text: repr(text[:30]),
 )
 def test_a_damaged_file_is_refused_with_its_path(tmp_path, text):

@@ -45,6 +45,15 @@ def train(path, *more, until=None):  # a run, perhaps ended after an epoch
     return None
 
 
+def test_a_stop_within_a_skill_adds_nothing_to_the_table_of_worlds(tmp_path):
+    opens = ("--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]')
+    train(tmp_path / "whole", *opens)
+    train(tmp_path / "run", *opens, until=3)
+    train(tmp_path / "run", "--resume")
+    found, expected = ((tmp_path / run / "worlds.csv").read_bytes() for run in ("run", "whole"))
+    assert found == expected
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "run"
@@ -84,6 +93,13 @@ def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
     with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2, .* of epoch 1"):
         music_tf.load_policy(path)
     train(path, "--resume", until=3)
+    film, picture = path / "videos/a.gif", path / "videos/a.png"
+    assert run_verb(["play", str(path), "--episodes", "1", "--out", str(film)]) == 0
+    assert run_verb(["play", str(path), "--strip", str(picture), "--frames", "2"]) == 0
+    assert film.is_file()
+    assert picture.is_file()
+    with pytest.raises(UsageError, match="--skill: expected 0: this run has one skill; got 1"):
+        run_verb(["play", str(path), "--skill", "1", "--out", str(film)])
     policy = music_tf.load_policy(path)
     assert policy.skills == 1
     first = policy.act([1.0, 2.0])

@@ -194,6 +194,7 @@ def test_the_best_return_is_that_of_one_episode():
 
 
 def test_the_verb_writes_a_table_a_file_and_a_picture(run, capsys):
+    (run / "skills.json").write_text("of all skills")
     assert run_verb(["skills", str(run), "--episodes", "2", "--only", "0", "2"]) == 0
     shown = capsys.readouterr().out
     for text in (
@@ -201,13 +202,15 @@ def test_the_verb_writes_a_table_a_file_and_a_picture(run, capsys):
         "best return",
         "diversity",
         "effective number of skills exp(H)",
-        "skills.png",
+        "skills_only_0_2.png",
     ):
         assert text in shown
     assert "skill 1 " not in shown.replace("else as", "")[: shown.index("best by")].split("│")[1]
-    found = json.loads((run / "skills.json").read_text())
+    assert (run / "skills.json").read_text() == "of all skills"  # where their ends are read
+    (run / "skills.json").unlink()
+    found = json.loads((run / "skills_only_0_2.json").read_text())
     assert (found["episodes"], found["skills"], len(found["each"])) == (2, 3, 2)
-    assert (run / "videos" / "skills.png").read_bytes().startswith(b"\x89PNG")
+    assert (run / "videos" / "skills_only_0_2.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_skill_or_skills_that_do_not_exist_are_refused(run, tmp_path, capsys):

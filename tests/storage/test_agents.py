@@ -55,14 +55,15 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
     for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
         monkeypatch.setenv(variable, "1")
     assert run_verb(["skills", name, "--episodes", "4", "--only", *"01234"]) == 0
-    found = json.loads((tmp_path / f"runs/{name}_skills.json").read_text())
+    written = tmp_path / f"runs/{name}_skills_only_0_1_2_3_4.json"
+    found = json.loads(written.read_text())
     diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
     assert found["skills"] == len(diverse)
     few = {m: [one[m] for one in found["each"]] for m in ("diversity_return", "return")}
     assert fmean(few["diversity_return"]) == pytest.approx(fmean(diverse[:5]), rel=0.3)
     assert fmean(few["return"]) == pytest.approx(fmean(paid[:5]), rel=0.3)
     assert np.corrcoef(few["return"], paid[:5])[0, 1] > 0.6  # single ones differ much
-    assert (tmp_path / f"runs/{name}_skills.png").stat().st_size > 10_000
+    assert written.with_suffix(".png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)

@@ -14,6 +14,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.gate import ExpectedState, expected_of
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import MANIFEST, Checkpoints, labels, read_manifest, save_weights
+from music_tf.training.incremental import rows_of_fewer
 from music_tf.types import Declared
 from tests.kit.cases import cases
 from tests.kit.forged import archived, reseal, saved_array
@@ -302,6 +303,24 @@ def test_a_file_larger_than_the_run_has_room_for_is_damage_before_it_is_read(tmp
     os.truncate(tmp_path / "replay/worker_0001/epoch_000002.npz", 2**36)
     assert checkpoints.restore(WORKERS, expected_state()).epoch == 1
     assert "epoch_000002.npz: 68719476736 bytes, more than the" in caplog.text
+
+
+def test_rows_of_a_run_that_learns_skills_in_turn_are_bounded_by_its_replay(tmp_path, monkeypatch):
+    monkeypatch.setattr(gate, "_LARGEST_STATE", 1000)
+    monkeypatch.setattr(gate, "_MARGIN", 0)
+    full = {"skill": np.zeros((50, 4), np.float32), "observation": np.zeros((50, 10), np.float32)}
+    expected = rows_of_fewer(expected_of(full))
+    fewer = {"skill": full["skill"][:, :3], "observation": full["observation"]}
+    entry = gate.write_file(tmp_path, "full.npz", fewer)
+    assert entry.size > 2600
+    assert gate.read_arrays(tmp_path, entry, expected, rows=True)[0]["skill"].shape == (50, 3)
+    entry = gate.write_file(tmp_path, "more.npz", {"observation": np.zeros((200, 10), np.float32)})
+    with pytest.raises(gate.DamagedError, match="more than the 5600 allowed"):  # 2 * 4 * 50 * 14
+        gate.read_arrays(tmp_path, entry, expected, rows=True)
+    states = {"disk/own": np.zeros((1, 2), np.float32)}
+    some = rows_of_fewer(expected_of(full) | expected_of(states, free=True))
+    with pytest.raises(gate.DamagedError, match="more than the 6600 allowed"):
+        gate.read_arrays(tmp_path, entry, some, rows=True)
 
 
 @cases(

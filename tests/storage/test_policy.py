@@ -295,3 +295,12 @@ def test_an_environment_of_the_users_own_is_typed_again(tmp_path):
     with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
         load_policy(tmp_path)
     assert load_policy(tmp_path, env_id="mine:Task-v0").env_id == "mine:Task-v0"
+
+
+def test_another_environment_than_that_of_the_run_is_refused_as_on_the_command_line(tmp_path):
+    save_run(tmp_path)
+    with pytest.raises(
+        UsageError, match=r"^env_id: the run was trained on music_tf/PointPush-v0, "
+    ):
+        load_policy(tmp_path, env_id="Hopper-v5")
+    assert load_policy(tmp_path, env_id="music_tf/PointPush-v0").skills == 1

@@ -18,7 +18,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage import run_directory
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.provenance import commit
-from music_tf.storage.run_directory import open_run
+from music_tf.storage.run_directory import open_run, refuse_too_many
 from tests.kit.cases import cases
 
 RECORD = {
@@ -313,3 +313,12 @@ def test_the_commit_of_a_worktree_is_found_where_its_branches_lie(tmp_path):
     for checkout in (main, tree):
         told = subprocess.check_output(["git", "-C", str(checkout), "rev-parse", "HEAD"], text=True)
         assert commit(checkout) == told.strip()
+
+
+def test_tasks_that_the_record_has_no_room_for_are_refused_with_how_many_it_has(monkeypatch):
+    tasks = {"train": [[0.5]] * 100}  # 19 bytes each, and 35 around them
+    monkeypatch.setattr(run_directory, "_ROOM_FOR_TASKS", 1935)
+    refuse_too_many(tasks)
+    monkeypatch.setattr(run_directory, "_ROOM_FOR_TASKS", 1934)
+    with pytest.raises(UsageError, match=r"expected at most 99 tasks .* got 101"):
+        refuse_too_many({"train": [[0.5]] * 100, "test": [[0.5]]})

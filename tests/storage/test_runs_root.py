@@ -6,7 +6,7 @@ import pytest
 from music_tf.config.settings import Config
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
-from music_tf.storage.places import find_run, find_source, place_of
+from music_tf.storage.places import find_agent, find_run, find_source, place_of
 from music_tf.storage.run_directory import (
     link_latest,
     missing_folders,
@@ -156,6 +156,16 @@ def test_a_source_is_a_run_or_a_folder_of_weights(root, tmp_path):
     for nothing in ("", str(tmp_path), "nowhere"):
         with pytest.raises(UsageError, match=r"--init-from: expected a run directory"):
             find_source(nothing)
+
+
+def test_what_was_to_be_replaced_is_found_until_something_has_taken_its_place(tmp_path):
+    for name in ("weights.replaced", "weights"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in ("manifest.json", "config.json"):
+            (folder / file).touch()
+        for find in (find_run, find_agent, find_source):
+            assert find(str(tmp_path / "weights")) == folder
 
 
 def test_weights_of_the_package_go_by_their_name_unless_a_path_does(tmp_path, monkeypatch):

@@ -17,7 +17,13 @@ from music_tf.storage.checkpoint import save_weights
 from music_tf.storage.warm_start import WarmStartTarget, export_weights, load_warm_start, start_line
 from tests.kit.cases import cases
 from tests.kit.guessing import GuessConfig
-from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config
+from tests.kit.saved_run import (
+    load_weights,
+    save_checkpoint,
+    save_run,
+    small_config,
+    write_config,
+)
 from tests.kit.small import (
     BASE,
     EVERYTHING,
@@ -381,6 +387,22 @@ def test_an_export_replaces_nothing_but_weights(tmp_path, task_run):
     assert not (tmp_path / "weights").exists()
 
 
+def test_an_export_replaces_an_earlier_one_but_no_file_of_the_user(tmp_path, task_run):
+    folder = tmp_path / "weights"
+    export_weights(task_run[0], folder, ("actor", "critic"))
+    (folder / "robot").mkdir()
+    (folder / "robot/policy.py").touch()
+    export_weights(task_run[0], folder, ("actor",))
+    assert not (folder / "robot").exists()
+    (folder / "README.md").write_text("mine")
+    (folder / "videos").mkdir()
+    with pytest.raises(
+        UsageError, match=r"weights: an export .* got README\.md, videos\nmove that"
+    ):
+        export_weights(task_run[0], folder, ("actor",))
+    assert (folder / "README.md").read_text() == "mine"
+
+
 def test_every_part_of_a_run_with_everything_can_be_taken_over(tmp_path):
     before = trained(tmp_path, dataclasses.replace(EVERYTHING, cycles=1))
     parts = ("actor", "critic", "targets", "statistics", "discriminator", "normalizer")
@@ -454,3 +476,62 @@ def test_skills_of_another_number_are_refused(tmp_path):
     trained(tmp_path, with_fields(MUSIC, {"skills": 2}))
     with pytest.raises(UsageError, match=r"--parts actor: .*kernel does not fit"):
         started(with_fields(MUSIC, {"skills": 4}), tmp_path / "checkpoints", ("actor",))
+
+
+SKILLED = {"skills": 3, "rewards": {"task": TaskConfig()}}
+RAW = {"normalizer.running": False, "normalizer.clip": 1e6, "normalizer.input_clip": 1e6}
+NO_RUNNING = "--normalizer.running False --normalizer.clip 1e+06 --normalizer.input-clip 1e+06"
+
+
+@cases(
+    ("changes", "parts", "added"),
+    (RAW, ("actor",), NO_RUNNING),
+    (RAW, ("critic",), NO_RUNNING),
+    (RAW, ("normalizer",), ""),
+    ({"agent.deviation": "clip"}, ("actor", "normalizer"), "--agent.deviation clip"),
+    ({"agent.deviation": "clip"}, ("critic", "targets"), ""),
+    ({"normalizer.clip": 10.0}, ("targets",), "--normalizer.clip 10"),
+    ({"agent.hidden_sizes": (8, 8), "normalizer.epsilon": 0.02}, POLICY, ""),
+)
+def test_networks_that_would_act_differently_are_refused_with_what_to_add(
+    changes, parts, added, tmp_path
+):
+    ours = small_config("sac_diayn", **SKILLED)
+    before = with_fields(ours, changes)
+    write_config(tmp_path, before, "sac_diayn")
+    save_checkpoint(tmp_path, trainer_of(before))
+    for source in (tmp_path / "checkpoints", tmp_path / "checkpoints/epoch_000001"):
+        if added:
+            with pytest.raises(UsageError, match="act differently here") as fault:
+                try_warm_start(ours, source, parts)
+            assert str(fault.value).endswith(f"\nadd: {added}")
+        else:
+            assert try_warm_start(ours, source, parts).arrays
+        assert try_warm_start(before, source, parts).arrays
+
+
+@cases(
+    ("there", "here", "size"),
+    ("one_hot", "sphere", 3),
+    ("sphere", "one_hot", 3),
+    ("gaussian", "one_hot", 1),
+    ("gaussian", "sphere", 2),
+)
+def test_conditions_of_another_kind_are_refused(there, here, size, tmp_path):
+    def of(kind):
+        drawn = {"skills": size} if kind == "one_hot" else {"condition.size": size}
+        return with_fields(MUSIC, {"condition.kind": kind, **drawn})
+
+    save_checkpoint(tmp_path, trainer_of(of(there)))
+    source = tmp_path / "checkpoints"
+    with pytest.raises(UsageError, match=f"expected a source with {here} conditions.*{there} ones"):
+        try_warm_start(of(here), source, ("actor",))
+    assert try_warm_start(of(there), source, ("actor",)).arrays
+    assert try_warm_start(of(here), source, ("normalizer",)).arrays
+
+
+def test_a_run_whose_environments_share_out_its_skills_starts_from_another(tmp_path):
+    config = small_config("sac_diayn", **SKILLED, rollouts=6)
+    tiled = with_fields(config, {"condition.sampler": "tiled"})
+    save_checkpoint(tmp_path, trainer_of(tiled))
+    assert try_warm_start(tiled, tmp_path / "checkpoints", ("actor",)).arrays
