@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, show_option, show_value, with_fields
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.config.names import FETCH_PICK, WITH_GOALS, is_one_of, of_family
+from music_tf.config.names import FETCH_PICK, is_one_of, of_family
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -159,8 +159,8 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
     one episode, half of replay dropped for each skill, and the sign of consistency turned round.
     """
-    small, goals = is_one_of(env_id, (_SQUARE,)), is_one_of(env_id, WITH_GOALS)
-    base = _laptop(env_id, small, goals)
+    small = is_one_of(env_id, (_SQUARE,))
+    base = _laptop(env_id, small)
     if preset == "laptop":
         return with_whole_episodes(base)
     whole = with_fields(
@@ -268,7 +268,7 @@ _RELEASED: Mapping[str, _Theirs] = {
 }
 
 
-def _laptop(env_id: str, small: bool, goals: bool) -> Config:
+def _laptop(env_id: str, small: bool) -> Config:
     """Returns the preset `laptop`; `small` is the toy."""
     steps = sac("laptop", _WITHOUT_GOALS)
     rate, sizes = 1e-3, (64, 64) if small else (128, 128)
@@ -290,7 +290,7 @@ def _laptop(env_id: str, small: bool, goals: bool) -> Config:
         steps,
         env_id=env_id,
         agent=agent,
-        goals="zero" if goals else "environment",
+        goals="zero",
         skills=skills,
         epochs=epochs * skills,
         cycles=20 if small else 40,

@@ -163,11 +163,11 @@ def test_random_actions_stand_where_only_a_later_condition_has_them(place):
 
 
 def test_random_actions_of_conditions_that_share_a_row_agree():
-    # on a seed, within two goals of 200
+    # on a seed, within two goals of 200; explained variance depends on the number of conditions
     for name in tables.studies_in(stored.RESULTS):
         study, groups = stored.planned(name), stored.groups_of(name, stored.RESULTS)
         seen = {}
-        for metric in {*study.shown, *study.overview}:
+        for metric in {*study.shown, *study.overview} - {"control/skill_variance"}:
             for group in groups:
                 for seed, one in zip(group.runs, group.beside("random"), strict=True):
                     if metric in one:

@@ -190,6 +190,7 @@ def test_without_goals_fine_tuning_differs_from_skills_by_the_reward_alone(name,
     *[(name, ["laptop"]) for name in ("sac_metra", "sac_csd", "sac_lsd", "sac_place")],
     ("sac_diayn", ["laptop", "paper", "music", "qdax", "diayn_torch"]),
     ("sac_dads", ["laptop", "qdax"]),
+    ("sac_disk", ["laptop", "seed", "released"]),
 )
 def test_skills_without_a_task_see_no_goals_of_an_environment_of_ones_own(name, presets):
     for preset in presets:
