@@ -133,6 +133,7 @@ def allowing(command: TrainCommand) -> str:
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
+_FROM_A_RUN = ("init_from", "parts", "best_of")
 
 
 def as_typed(options: Mapping[str, Any]) -> list[str]:
@@ -286,8 +287,12 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
             shown = recipe if preset == recipes.DEFAULT_PRESET else f"{recipe} as {preset}"
             raise UsageError(f"{show_option(name)}: the recipe {shown} has no such setting")
         changes[name] = read_value(fields[name], typed[name])
+    of_runs = [name for name in ("env.skills", *_FROM_A_RUN) if name in typed]
+    began = split(stored.arguments, every)[1] if stored and of_runs else {}
     skills = changes.get("env.skills")
-    if skills:  # `latest` will mean another run later
+    if stored and skills and typed["env.skills"] == began.get("env.skills"):
+        changes["env.skills"] = stored.config.env.skills
+    elif skills:  # `latest` will mean another run later
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
@@ -310,14 +315,11 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         return dataclasses.replace(command, start=start)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))
-    again = [name for name in ("init_from", "parts", "best_of") if name in typed]
-    if again:
-        _, began = split(stored.arguments, every)
-        if any(typed[name] != began.get(name) for name in again):
-            raise UsageError(
-                "--resume: the run has loaded its parts already; "
-                "leave out --init-from, --parts and --best-of"
-            )
+    if any(typed[name] != began.get(name) for name in of_runs if name in _FROM_A_RUN):
+        raise UsageError(
+            "--resume: the run has loaded its parts already; "
+            "leave out --init-from, --parts and --best-of"
+        )
     return dataclasses.replace(command, notice=stored.notice)
 
 

@@ -318,6 +318,24 @@ def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):
     assert part in refusal("--run-dir", str(stored[0]), "--resume", *words)
 
 
+def test_a_resumed_run_keeps_the_skills_that_were_the_latest_when_it_began(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path))
+    skills, own = tmp_path / "skills", tmp_path / "own"
+    for run in (skills, own):
+        run.mkdir()
+    write(skills, "sac_diayn")
+    (tmp_path / "latest").symlink_to(skills)
+    words = ["skills_controller", "--env.skills", "latest"]
+    config = write(own, *words)
+    assert config.env.skills == str(skills)
+    (tmp_path / "latest").unlink()
+    (tmp_path / "latest").symlink_to(own)
+    resumed = ["--run-dir", str(own), "--resume"]
+    assert parse_train([*words, *resumed]).config == config
+    other = refusal("--env.skills", str(own), *resumed)
+    assert f"--env.skills: the run has {skills}, got {own}" in other
+
+
 def test_an_environment_that_needs_an_import_must_be_typed_again(tmp_path):
     config = write(tmp_path, "ddpg", "--env-id", "mine:Task-v0")
     words = ["--run-dir", str(tmp_path), "--resume"]
