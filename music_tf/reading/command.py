@@ -300,12 +300,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)
     _refuse_idle(config, changes)
-    if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
-        raise UsageError(
-            f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
-            "first: music-tf train sac_diayn --skills 5\n"
-            f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
-        )
+    _refuse_without_skills(recipe, config)
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         check_read_back(recipe, preset, config)
@@ -414,6 +409,20 @@ def _refuse_late_stages(config: Config) -> None:
                 f"{config.skills - 1}, got {stage.at[SKILL]}\n"
                 f'nearest: {{"skill": {config.skills - 1}}}, or --skills {stage.at[SKILL] + 1}'
             )
+
+
+def _refuse_without_skills(recipe: str, config: Config) -> None:
+    """Refuses a controller without a run whose skills it chooses among."""
+    if not isinstance(config.agent, DiscreteSacConfig) or config.env.skills:
+        return
+    alone = f"{config.env_id} --skills 5"
+    if config.env_id == "music_tf/AntGoals-v0":
+        alone = "music_tf/Ant-v0 --skills 5 --world.descriptor 0 1"
+    raise UsageError(
+        f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
+        f"first: music-tf train sac_diayn --env-id {alone}\n"
+        f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
+    )
 
 
 def _refuse_idle(config: Config, typed: Iterable[str]) -> None:

@@ -244,7 +244,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("sac_diayn --skills 1", ["skills", "at least 2 that act", "skills 1", "--skills 5"]),
     ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
     ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
-    ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
+    ("skills_controller", ["--env.skills RUN is missing", "Ant-v0 --skills 5"]),
     ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
     ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
     ("sac --tasks.prior 5", ["--tasks.prior: needs an agent that infers", "sac_pearl"]),
