@@ -168,15 +168,16 @@ def _prepared(
                 )
 
                 claim()  # before networks are made
-                source = find_source(command.start.path)
+                begins, parts = command.start.path, command.start.parts
+                source = find_source(begins)
                 if command.start.same_skills:
-                    config = with_skills_of(config, command.start.path)
+                    config = with_skills_of(config, begins)
                 if command.start.best_of is not None:
-                    best, returns = best_skill(config, command.start.path, command.start.best_of)
+                    best, returns = best_skill(config, begins, command.start.best_of, parts)
                     shown = "  ".join(f"{value:.3g}" for value in returns)
                     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
                     config = dataclasses.replace(config, pinned_skill=best)
-                warm_start = try_warm_start(config, source, command.start.parts)
+                warm_start = try_warm_start(config, source, parts)
             follows = {"skills": config.skills, "pinned_skill": config.pinned_skill}
             follows["env.skill_count"] = _choices(config.env, command.resume)
             found = prepare_directory(command), warm_start, follows
