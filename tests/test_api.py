@@ -165,6 +165,8 @@ def test_callbacks_hear_of_cycles_evaluations_saves_and_epochs_in_that_order(who
     cycles, played, saves, rows = said
     assert [(one.epoch, one.cycle) for one in cycles] == [(0, 1), (0, 2), (1, 3), (1, 4)]
     assert cycles[0].env_steps < cycles[1].env_steps  # copies, not the trainer's own
+    seconds = [one.wall_s for one in cycles[:2]]
+    assert 0.0 < seconds[0] < seconds[1] < rows[0]["time/wall_s"]
     assert [len(one.length) for one in played] == [4, 4]
     assert saves[-1] == whole.path / "checkpoints" / "epoch_000002"
     for name in ("time/env_steps", "train/critic_loss"):

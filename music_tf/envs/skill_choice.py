@@ -142,7 +142,7 @@ def skills_of(run: str) -> Any:
         raise UsageError(
             f"env.skills: expected a run with several skills, {run[:120]} is {policy.recipe} with "
             f"{policy.skills} as {policy.condition}\n"
-            "for example: music-tf train sac_diayn --skills 5, then --env.skills latest"
+            "for example: music-tf train sac_diayn --env-id ID --skills 5, then --env.skills latest"
         )
     if not policy.zero_goals and policy.goal_dim:
         raise EnvironmentFault(f"env.skills: {run[:120]} was trained on goals, expected none")

@@ -133,6 +133,7 @@ def allowing(command: TrainCommand) -> str:
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
+_FROM_A_RUN = ("init_from", "parts", "best_of")
 
 
 def as_typed(options: Mapping[str, Any]) -> list[str]:
@@ -286,8 +287,12 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
             shown = recipe if preset == recipes.DEFAULT_PRESET else f"{recipe} as {preset}"
             raise UsageError(f"{show_option(name)}: the recipe {shown} has no such setting")
         changes[name] = read_value(fields[name], typed[name])
+    of_runs = [name for name in ("env.skills", *_FROM_A_RUN) if name in typed]
+    began = split(stored.arguments, every)[1] if stored and of_runs else {}
     skills = changes.get("env.skills")
-    if skills:  # `latest` will mean another run later
+    if stored and skills and typed["env.skills"] == began.get("env.skills"):
+        changes["env.skills"] = stored.config.env.skills
+    elif skills:  # `latest` will mean another run later
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
@@ -295,12 +300,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)
     _refuse_idle(config, changes)
-    if isinstance(config.agent, DiscreteSacConfig) and not config.env.skills:
-        raise UsageError(
-            f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
-            "first: music-tf train sac_diayn --skills 5\n"
-            f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
-        )
+    _refuse_without_skills(recipe, config)
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         check_read_back(recipe, preset, config)
@@ -310,14 +310,11 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         return dataclasses.replace(command, start=start)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))
-    again = [name for name in ("init_from", "parts", "best_of") if name in typed]
-    if again:
-        _, began = split(stored.arguments, every)
-        if any(typed[name] != began.get(name) for name in again):
-            raise UsageError(
-                "--resume: the run has loaded its parts already; "
-                "leave out --init-from, --parts and --best-of"
-            )
+    if any(typed[name] != began.get(name) for name in of_runs if name in _FROM_A_RUN):
+        raise UsageError(
+            "--resume: the run has loaded its parts already; "
+            "leave out --init-from, --parts and --best-of"
+        )
     return dataclasses.replace(command, notice=stored.notice)
 
 
@@ -412,6 +409,20 @@ def _refuse_late_stages(config: Config) -> None:
                 f"{config.skills - 1}, got {stage.at[SKILL]}\n"
                 f'nearest: {{"skill": {config.skills - 1}}}, or --skills {stage.at[SKILL] + 1}'
             )
+
+
+def _refuse_without_skills(recipe: str, config: Config) -> None:
+    """Refuses a controller without a run whose skills it chooses among."""
+    if not isinstance(config.agent, DiscreteSacConfig) or config.env.skills:
+        return
+    alone = f"{config.env_id} --skills 5"
+    if config.env_id == "music_tf/AntGoals-v0":
+        alone = "music_tf/Ant-v0 --skills 5 --world.descriptor 0 1"
+    raise UsageError(
+        f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
+        f"first: music-tf train sac_diayn --env-id {alone}\n"
+        f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
+    )
 
 
 def _refuse_idle(config: Config, typed: Iterable[str]) -> None:

@@ -9,11 +9,17 @@ import dataclasses
 from collections.abc import Mapping
 
 from music_tf.config.fields import with_fields
-from music_tf.config.names import FETCH_PICK, FETCH_PUSH, FETCH_REACH, FETCH_SLIDE
+from music_tf.config.names import (
+    FETCH_PICK,
+    FETCH_PUSH,
+    FETCH_REACH,
+    FETCH_SLIDE,
+    episode_steps,
+)
 from music_tf.config.settings import Config, Source
 from music_tf.config.terms import TaskConfig
 from music_tf.recipes import Preset
-from music_tf.recipes.music import ddpg_music
+from music_tf.recipes.music import ddpg_music, sac_music
 from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
 
 _PARTS = ("actor", "critic", "targets")
@@ -63,8 +69,12 @@ def ddpg_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     `ddpg_music`, then learning from the task's goals and reward, without hindsight. The running
     statistics of observations are new in the release; `laptop` loads them too. On FetchSlide the
     release starts from a run of 13 epochs.
+
+    On tasks without goals it is `ddpg` with the network sizes of `ddpg_music`, without initial
+    random steps.
     """
-    return _finetuned(preset, ddpg(preset, env_id), "ddpg_music", _PARTS, published=True)
+    config = _on_networks_of(ddpg_music(preset, env_id), ddpg(preset, env_id))
+    return _finetuned(preset, config, "ddpg_music", _PARTS, published=True)
 
 
 def ddpg_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
@@ -76,10 +86,13 @@ def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """The released "SAC" on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
 
     As `ddpg_music_finetune`, from a run of `sac_music`, and with the larger weight of the entropy
-    offset that the release gives to fine-tuning.
+    offset that the release gives to fine-tuning. On tasks without goals only the actor is loaded,
+    as in `sac_music_finetune_her`.
     """
     config = with_fields(sac(preset, env_id), {"agent.entropy_weight": ((0.0, 0.5),)})
-    return _finetuned(preset, config, "sac_music", _PARTS, published=True)
+    config = _on_networks_of(sac_music(preset, env_id), config)
+    parts = _PARTS if config.collect.steps is None else ("actor",)
+    return _finetuned(preset, config, "sac_music", parts, published=True)
 
 
 def sac_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
@@ -135,6 +148,7 @@ def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     Prioritised replay of arXiv:2103.08107 (its release): the frozen statistics network of a run of
     `ddpg_music` measures each new episode. Actor and critic learn from episodes that are drawn by
     the dense rank of that measure. The network pays no reward: its weight is 0. No hindsight.
+    On tasks without goals it is `ddpg` on whole episodes, with as many updates for each step.
     """
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
 
@@ -178,8 +192,21 @@ def _rewarded(preset: Preset, config: Config, source: str) -> Config:
 
 def _prioritized(preset: Preset, config: Config, source: str) -> Config:
     """Draws episodes by priorities from a frozen statistics network."""
-    measured = {"music.weight": ((0.0, 0.0),), "replay.priority": "music"}
+    measured: dict[str, object] = {"music.weight": ((0.0, 0.0),), "replay.priority": "music"}
+    steps = config.collect.steps
+    if steps is not None:  # a task without goals
+        episodes = steps * config.cycles // episode_steps(config.env_id)
+        measured |= {"collect.steps": None, "cycles": episodes, "replay.draw": "episodes"}
     return _with_frozen_music(preset, config, source, measured)
+
+
+def _on_networks_of(music: Config, config: Config) -> Config:
+    """Gives a task without goals the networks of a run of MUSIC, which act from the first step."""
+    if config.collect.steps is None:
+        return config
+    shape = {"hidden_sizes", "linear_features"} & vars(music.agent).keys()
+    same = {f"agent.{name}": getattr(music.agent, name) for name in shape}
+    return with_fields(config, {**same, "collect.random_steps": 0})
 
 
 def _with_frozen_music(

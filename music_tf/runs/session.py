@@ -205,6 +205,7 @@ class Session:
             if actors is not None and trainer.counters.updates and next(cycles) == _SETTLED:
                 progress.banner([actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
+            self._count_seconds()
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             asked = stop_requested() or self._listeners.fault is not None
             return asked and not self._has_to_finish()

@@ -168,17 +168,20 @@ def _prepared(
                 )
 
                 claim()  # before networks are made
-                source = find_source(command.start.path)
+                begins, parts = command.start.path, command.start.parts
+                source = find_source(begins)
                 if command.start.same_skills:
-                    config = with_skills_of(config, command.start.path)
+                    config = with_skills_of(config, begins)
                 if command.start.best_of is not None:
-                    best, returns = best_skill(config, command.start.path, command.start.best_of)
+                    best, returns = best_skill(config, begins, command.start.best_of, parts)
                     shown = "  ".join(f"{value:.3g}" for value in returns)
                     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
                     config = dataclasses.replace(config, pinned_skill=best)
-                warm_start = try_warm_start(config, source, command.start.parts)
-            follows: dict[str, object] = {}
-            follows |= {"skills": config.skills, "pinned_skill": config.pinned_skill}
+                warm_start = try_warm_start(config, source, parts)
+            follows: dict[str, object] = {
+                "skills": config.skills,
+                "pinned_skill": config.pinned_skill,
+            }
             if config.env.skills and not command.resume:
                 follows |= _choices(config.env)
             found = prepare_directory(command), warm_start, follows

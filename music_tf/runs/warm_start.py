@@ -15,7 +15,7 @@ from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.storage.checkpoint import CHECKPOINTS
 from music_tf.storage.loading import load_policy_for
-from music_tf.storage.places import find_agent
+from music_tf.storage.places import find_agent, find_source
 from music_tf.storage.warm_start import LoadedWarmStart, WarmStartTarget, load_warm_start
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
@@ -121,14 +121,18 @@ def with_skills_of(config: Config, source: str) -> Config:
     return dataclasses.replace(config, skills=skills)
 
 
-def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[float]]:
+def best_skill(
+    config: Config, source: str, episodes: int, parts: Sequence[str] = ()
+) -> tuple[int, list[float]]:
     """Returns the skill of `source` with the best return at the task, and all mean returns.
 
     Each skill plays the same evaluation episodes without exploration, under the environment, goals
-    and rewards of the new run, whose configuration is given.
+    and rewards of the new run, whose configuration is given. A warm start from `parts`, if any, is
+    tried before that takes its minutes.
 
     Raises:
-        UsageError: The policy of `source` does not fit the environment or the number of skills.
+        UsageError: The policy of `source` does not fit the environment or the number of skills, or
+            its parts do not fit the new run.
         EnvironmentFault: A checkpoint or the environment is broken.
     """
     policy = load_policy_for(source, config.env_id)
@@ -155,6 +159,9 @@ def best_skill(config: Config, source: str, episodes: int) -> tuple[int, list[fl
             )
         if text := refusal(policy.declared, envs.declared, f"--best-of {source[:120]}", ACTIONS):
             raise UsageError(text)
+        if parts:
+            pinned = dataclasses.replace(config, pinned_skill=0)
+            try_warm_start(pinned, find_source(source), parts)
 
         def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
             del noise

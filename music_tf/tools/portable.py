@@ -160,8 +160,8 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
     """Writes the policy with the normalisation of its inputs as ONNX.
 
     Inputs are `observation` [B, O]; `goal` [B, G] if the environment has goals, zeros for an agent
-    trained without them; and `condition` [B, K] if the actor reads one: a one-hot skill, or a
-    latent. The output is `action` [B, A] in [-1, 1].
+    trained without them; and `condition` [B, K] if the actor reads one that may differ: a one-hot
+    skill, or a latent. The output is `action` [B, A] in [-1, 1].
 
     Raises:
         EnvironmentFault: The package is missing, or the file cannot be written.
@@ -176,11 +176,26 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
         draft.write_bytes(model.SerializeToString())
 
 
+def _without_constant(
+    facts: dict[str, Any], weights: dict[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Adds the one-hot vector of a single skill, which is constant, to the first bias."""
+    if facts["condition"] != "one_hot" or facts["condition_dim"] > 1 or not facts["condition_seen"]:
+        return facts, weights
+    kernel, row = weights["0/0/kernel"], facts["observation_dim"]
+    first = {
+        "0/0/kernel": np.delete(kernel, row, axis=0),
+        "0/0/bias": weights["0/0/bias"] + kernel[row],
+    }
+    return {**facts, "condition_seen": 0}, weights | first
+
+
 class _Graph:
     """Collects the nodes and constants of a graph."""
 
     def __init__(self, onnx: ModuleType, saved: SavedPolicy) -> None:
-        self._onnx, self._about, self._weights = onnx, about(saved), arrays(saved)
+        self._onnx = onnx
+        self._about, self._weights = _without_constant(about(saved), arrays(saved))
         self._nodes: list[Any] = []
         self._constants: dict[str, np.ndarray] = {}
 

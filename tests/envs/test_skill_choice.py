@@ -183,10 +183,15 @@ def test_runs_that_do_not_fit_are_refused(tmp_path, changes, env_id, text):
 
 
 def test_a_controller_without_skills_is_told_what_to_train_first(capsys):
-    assert guarded(lambda: run_verb(["train", "skills_controller"])) == 2
-    text = capsys.readouterr().err
-    assert "--env.skills RUN is missing" in text
-    assert "first: music-tf train sac_diayn --skills 5" in text
+    first = "first: music-tf train sac_diayn --env-id"
+    for words, alone in (
+        ([], "music_tf/Ant-v0 --skills 5 --world.descriptor 0 1"),
+        (["--env-id", POINT], f"{POINT} --skills 5"),
+    ):
+        assert guarded(lambda words=words: run_verb(["train", "skills_controller", *words])) == 2
+        text = capsys.readouterr().err
+        assert "--env.skills RUN is missing" in text
+        assert f"{first} {alone}\n" in text
 
 
 def test_a_controller_trains_and_is_evaluated_as_it_acts(run, tmp_path):

@@ -244,7 +244,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("sac_diayn --skills 1", ["skills", "at least 2 that act", "skills 1", "--skills 5"]),
     ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
     ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
-    ("skills_controller", ["--env.skills RUN is missing", "sac_diayn --skills 5"]),
+    ("skills_controller", ["--env.skills RUN is missing", "Ant-v0 --skills 5"]),
     ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
     ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
     ("sac --tasks.prior 5", ["--tasks.prior: needs an agent that infers", "sac_pearl"]),
@@ -316,6 +316,24 @@ def test_a_resumed_run_needs_no_recipe_keeps_its_settings_and_may_become_longer(
 )
 def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):
     assert part in refusal("--run-dir", str(stored[0]), "--resume", *words)
+
+
+def test_a_resumed_run_keeps_the_skills_that_were_the_latest_when_it_began(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path))
+    skills, own = tmp_path / "skills", tmp_path / "own"
+    for run in (skills, own):
+        run.mkdir()
+    write(skills, "sac_diayn")
+    (tmp_path / "latest").symlink_to(skills)
+    words = ["skills_controller", "--env.skills", "latest"]
+    config = write(own, *words)
+    assert config.env.skills == str(skills)
+    (tmp_path / "latest").unlink()
+    (tmp_path / "latest").symlink_to(own)
+    resumed = ["--run-dir", str(own), "--resume"]
+    assert parse_train([*words, *resumed]).config == config
+    other = refusal("--env.skills", str(own), *resumed)
+    assert f"--env.skills: the run has {skills}, got {own}" in other
 
 
 def test_an_environment_that_needs_an_import_must_be_typed_again(tmp_path):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import music_tf
 from music_tf import recipes
 from music_tf.config.agents import DdpgConfig, DiscreteSacConfig, SacConfig
 from music_tf.config.fields import fields_of, with_fields
@@ -13,6 +14,7 @@ from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
+from tests.kit import puck
 from tests.kit.cases import cases
 
 REACH, PUSH, PICK, SLIDE = (f"Fetch{t}-v4" for t in ("Reach", "Push", "PickAndPlace", "Slide"))
@@ -313,6 +315,46 @@ def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
 def test_fine_tuning_starts_from_the_published_policy(name, preset, env_id, parts, epochs):
     source = recipes.resolve(name, preset, env_id).start
     assert (source.parts, source.epochs) == (parts, epochs)
+
+
+@PRESETS
+@pytest.mark.parametrize("learner", ["ddpg", "sac"])
+@pytest.mark.parametrize("env_id", ["mine:Task-v0", "Pendulum-v1"])
+def test_without_goals_a_variant_has_what_a_run_of_music_fits(learner, preset, env_id):
+    base, music, tuned, ranked = (
+        recipes.resolve(f"{learner}{more}", preset, env_id)
+        for more in ("", "_music", "_music_finetune", "_music_prioritized")
+    )
+    assert (tuned.agent.hidden_sizes, tuned.agent.actor) == ((256, 256, 256), music.agent.actor)
+    assert tuned.collect == dataclasses.replace(base.collect, random_steps=0)
+    soft = learner == "sac"  # of another kind of values than in sac_music
+    assert soft or tuned.agent.critics == music.agent.critics
+    parts = ("actor",) if soft else POLICY
+    assert tuned.start.parts == (*parts, *(["normalizer"] if preset == "laptop" else []))
+    steps = {"mine:Task-v0": 1000, "Pendulum-v1": 200}[env_id]
+    assert (ranked.collect.steps, ranked.replay.draw) == (None, "episodes")
+    assert ranked.cycles * steps == base.cycles * base.collect.steps
+    assert (ranked.agent, ranked.collect.updates_per_step) == (base.agent, 1.0)
+
+
+@pytest.mark.parametrize("learner", ["ddpg", "sac"])
+def test_without_goals_a_run_of_music_is_tuned_and_ranks_episodes(learner, tmp_path):
+    world = {"agent": (0, 1), "surrounding": (2, 3)}
+    short = {
+        "env_id": f"{puck.__name__}:Puck-v0",
+        "world": world,
+        "workers": 1,
+        "cycles": 1,
+        "updates": 1,
+        "epochs": 1,
+    }
+    short |= {"evaluation": {"episodes": 1}, "replay": {"batch_size": 8}}
+    before = music_tf.train(f"{learner}_music", run_dir=tmp_path / "music", **short)
+    for variant in ("finetune", "prioritized"):
+        start = {"run_dir": tmp_path / variant, "init_from": before.path}
+        collect = {"random_steps": 0}
+        run = music_tf.train(f"{learner}_music_{variant}", **start, **short, collect=collect)
+        assert run.metrics["time/updates"].tolist() == [50]
 
 
 @PRESETS

@@ -49,6 +49,17 @@ def test_skills_that_cannot_be_tried_are_refused(tmp_path, env_id, skills, text)
         best_skill(small_config("sac_finetune_skill", env_id, skills=skills), str(tmp_path), 1)
 
 
+def test_networks_that_do_not_fit_are_refused_before_a_skill_plays(tmp_path, monkeypatch):
+    save_run(tmp_path, "sac_diayn", skills=3)
+    played = []
+    monkeypatch.setattr(Evaluation, "play", lambda *asked: played.append(asked))
+    config = small_config("sac_finetune_skill", skills=3)
+    other = dataclasses.replace(config, agent=dataclasses.replace(config.agent, hidden_sizes=(9,)))
+    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
+        best_skill(other, str(tmp_path), 1, ("actor",))
+    assert played == []
+
+
 def test_a_run_without_skills_names_what_trains_some(tmp_path):
     save_run(tmp_path, "ddpg_her")
     with pytest.raises(UsageError, match=r"skills to try, .* with 1 as one_hot\n") as fault:

@@ -232,6 +232,7 @@ def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     else:
         fed["condition"] = given.get("skill", np.ones([7, policy.skills]))
     named = {one.name for one in session.get_inputs()}
+    assert ("condition" in named) == (policy.skills > 1)  # a single one is constant
     fed = {name: np.float32(value) for name, value in fed.items() if name in named}
     (actions,) = session.run(["action"], fed)
     np.testing.assert_allclose(actions, policy.act(**given), atol=1e-5)
