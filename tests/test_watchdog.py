@@ -33,6 +33,25 @@ def test_a_process_that_hangs_ends_with_its_stacks(tmp_path):
     assert "in stuck" in log.read_text()
 
 
+def test_an_interruption_that_a_destructor_drops_is_raised_again():
+    done, _ = run("""
+        from music_tf.errors import Hanging
+        class Deaf:
+            def __del__(self):
+                while True:
+                    time.sleep(0.01)
+        try:
+            with as_guest(), watchdog(0.3, "me", None):
+                Deaf()
+                while True:
+                    time.sleep(0.01)
+        except Hanging:
+            print("heard")
+    """)
+    assert (done.returncode, done.stdout) == (0, "heard\n"), done.stderr
+    assert done.stderr.count("no progress") == 2
+
+
 def test_progress_keeps_it_alive_and_afterwards_nothing_watches():
     done, _ = run("""
         with watchdog(1.0, "me", None):

@@ -100,7 +100,8 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
                         dump(message, file)
                 if watched is not None:
                     raise_in(watched, ctypes.py_object(Interruption))
-                    return
+                    heartbeat()  # once more if it is lost: Python drops what destructors raise
+                    continue
                 time.sleep(_TIME_FOR_OTHERS_S)
                 os._exit(EXIT_HANGING)
 
