@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from music_tf.envs.hidden_goal import HiddenGoal
 from music_tf.envs.member import Floats, Outcome, PlainMember, Row, show_goal
+from music_tf.envs.registry import layers_of
 
 _STEP_LENGTH = 0.05
 """Metres that the gripper is asked to move for an action of 1."""
@@ -37,11 +38,7 @@ def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
     known = module.startswith(f"{_MODULES}envs.fetch.") and name.startswith("MujocoFetch")
     if not known or _welded_bodies(getattr(unwrapped, "model", None)) is None:
         return None
-    layers: list[type] = []
-    layer: Any = environment
-    while layer is not unwrapped:
-        layers.append(type(layer))
-        layer = getattr(layer, "env", unwrapped)
+    layers = list(map(type, layers_of(environment)))
     own = any(map(callable, vars(unwrapped).values())) or _is_patched(type(unwrapped))
     if own or layers.count(gymnasium.wrappers.TimeLimit) > 1:
         return None

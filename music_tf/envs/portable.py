@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gymnasium.envs.registration import load_env_creator
 
 from music_tf.envs.making import GOAL_KEYS
+from music_tf.envs.registry import layers_of
 from music_tf.envs.skill_choice import SkillChoice
 
 
@@ -55,7 +56,8 @@ class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
         A choice among the skills of a run is no part of it.
         """
         own = copy.copy(self.env.spec)
-        if own is None or _chooses_skills(self.env):
+        layers = layers_of(self.env)
+        if own is None or any(isinstance(layer, SkillChoice) for layer in layers):
             return None
         try:
             if callable(entry := own.entry_point):
@@ -66,11 +68,3 @@ class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
         except (AttributeError, ImportError, TypeError, ValueError):
             return None
         return own
-
-
-def _chooses_skills(environment: gymnasium.Env[Any, Any]) -> bool:
-    while isinstance(environment, gymnasium.Wrapper):
-        if isinstance(environment, SkillChoice):
-            return True
-        environment = environment.env
-    return False

@@ -6,7 +6,7 @@ table.
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from music_tf.config.names import KNOWN, WITH_GOALS, is_one_of, without_module
@@ -235,20 +235,26 @@ def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
     )
 
 
+def layers_of(environment: Any) -> Iterator[Any]:
+    """Yields the wrappers around an environment, the outermost first."""
+    unwrapped, layer = environment.unwrapped, environment
+    while layer is not unwrapped:
+        yield layer
+        layer = getattr(layer, "env", unwrapped)
+
+
 def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
     """Returns the facts about an id that hold for the environment that was made.
 
     None hold for an environment that is not derived from a known class. The bounds of rewards hold
     only if no class or wrapper of others may change rewards, and if its arguments agree.
     """
-    unwrapped, layer = environment.unwrapped, environment
+    unwrapped = environment.unwrapped
     written = [kind.__module__.startswith(_PACKAGES) for kind in type(unwrapped).__mro__]
     if not any(written):
         return _UNKNOWN
-    as_written = written[0]
-    while layer is not unwrapped:
-        as_written &= type(layer).__module__ == _HARMLESS
-        layer = layer.env
+    harmless = (type(layer).__module__ == _HARMLESS for layer in layers_of(environment))
+    as_written = written[0] and all(harmless)
     bounds = info.reward_bounds if as_written else (-math.inf, math.inf)
     reward_type = getattr(getattr(unwrapped, "task", unwrapped), "reward_type", "sparse")
     if bounds[0] < 0.0 and reward_type != "sparse":

@@ -22,7 +22,7 @@ from music_tf.envs.columns import played_at_random, share_moved
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
-from music_tf.envs.registry import lookup
+from music_tf.envs.registry import layers_of, lookup
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
@@ -665,12 +665,9 @@ def _copied(observation: Mapping[str, Any]) -> dict[str, Any]:
 
 def _wrappers(environment: Any) -> list[str]:
     """Returns the class names of a user's wrappers around an environment."""
-    names = []
-    while environment is not environment.unwrapped:
-        if not type(environment).__module__.startswith("gymnasium.wrappers.common"):
-            names.append(type(environment).__name__)
-        environment = environment.env
-    return names
+    kinds = map(type, layers_of(environment))
+    common = "gymnasium.wrappers.common"
+    return [kind.__name__ for kind in kinds if not kind.__module__.startswith(common)]
 
 
 def _listed(goal: Any) -> str:
