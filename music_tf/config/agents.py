@@ -137,8 +137,8 @@ class AgentConfig(Settings):
     polyak: Annotated[float, In(0, 1)] = 0.95
     """Share of the old target weights that a target update keeps."""
     polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"
-    """When target networks move: with `cycle` after each turn of `updates`, of which a cycle has
-    one or, with `collect.updates_per_step`, several or none; or each or every n-th update."""
+    """When target networks move: after each or every n-th update, or with `cycle` after each turn
+    of `updates`. A cycle has one turn, or as many as `collect.updates_per_step` asks for."""
     action_l2: Annotated[float, In(0, 1e6)] = 1.0
     """Weight of the mean squared action in the actor's loss."""
     discount: Annotated[float | None, In(0, 1, "[)")] = None

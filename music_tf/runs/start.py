@@ -150,7 +150,7 @@ def _prepared(
     """Returns the run directory, the warm start, and settings that the source of that implies.
 
     These settings are the number of skills, the pinned skill, and how many skills of another run a
-    controller chooses among. All ranks raise the root's fault.
+    controller chooses among, with their digest. All ranks raise the root's fault.
     """
     found: _Found | None = None
     config = command.config
