@@ -29,6 +29,8 @@ _ROW, _MANY, _LONG_ROW = 5, 20, 10
 _MOST_PATHS = 100
 _MARGIN = 0.1
 """Margin around the support, or around the paths without one, in the unit of the environment."""
+_BORDER = 0.05
+"""Least margin around paths without a support, as a share of their extent."""
 _RATIOS = (0.4, 1.6)
 _FINE = 2
 """Factor by which pictures are drawn larger and then reduced, for smooth lines."""
@@ -66,16 +68,17 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     support = info.support
     low = np.array(support.low) if support else place.min(axis=(0, 1))
     high = np.array(support.high) if support else place.max(axis=(0, 1))
-    across, up = high - low + 2 * _MARGIN
+    margin = _MARGIN if support else max(_MARGIN, _BORDER * float(np.max(high - low)))
+    across, up = high - low + 2 * margin
     kept = np.clip(up, _RATIOS[0] * across, _RATIOS[1] * across)
-    beside = np.array([_MARGIN, _MARGIN + (kept - up) / 2.0])
+    beside = np.array([margin, margin + (kept - up) / 2.0])
     low, high = low - beside, high + beside
     size = _FINE * width, _FINE * round(width * kept / across)
     scale = float(size[0] / across)
 
     def pixels(points: Array) -> Array:
         """Returns the pixels of points [..., 2]; points far outside are moved to the border."""
-        seen = np.clip(points, low - _MARGIN, high + _MARGIN)
+        seen = np.clip(points, low - margin, high + margin)
         placed: Array = np.stack([seen[..., 0] - low[0], high[1] - seen[..., 1]], axis=-1)
         return placed * scale
 

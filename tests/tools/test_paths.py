@@ -53,6 +53,13 @@ def test_objects_far_away_leave_the_picture_its_size_and_without_support_paths_f
     assert paths_from_above(episodes([[[5.0, 5.0], [5.0, 5.0]]]), info).shape == (464, 420, 3)
 
 
+def test_the_ends_of_long_paths_are_whole():
+    info = EnvironmentInfo(family="toy", object=(1, 2, 3))
+    picture = paths_from_above(episodes([[[0.0, 0.0], [40.0, 20.0]]]), info)
+    blank = picture[:-LEGEND, -10:]  # 20 pixels from the border to the end, whose radius is 3.5
+    assert (blank == picture[0, 0]).all()
+
+
 @pytest.mark.parametrize(("size", "held"), [(1.0, 42), (0.5, 42), (0.4, 21)])
 def test_a_bar_beside_the_legend_has_a_round_length(size, held):
     # 420 pixels are 1, 0.5 and 0.4 across, and the most of 50 pixels 0.12, 0.06 and 0.048.
