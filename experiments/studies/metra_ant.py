@@ -1,8 +1,8 @@
 """How far does METRA drive an ant in an hour of one core?
 
 The authors' settings for states (preset `metra_release`), with networks of 256 x 2 in place of
-1024 x 2, and half of their 6 million steps or fewer: a run ends after an hour. There are fewer than
-three seeds, for want of time. Nothing was chosen here.
+1024 x 2. A run ends after 6 million steps or an hour. There are fewer than three seeds, for want of
+time. Nothing was chosen here.
 """
 
 from music_tf.tools.study import Condition, Study, Task
