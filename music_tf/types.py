@@ -9,7 +9,7 @@ The containers hold numpy arrays between environments and replay, and tensors in
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -119,6 +119,16 @@ class Episodes(NamedTuple):
         prefix = "extras/"
         names = [name for name in arrays if name.startswith(prefix)]
         return cls(**own, extras={name.removeprefix(prefix): arrays[name] for name in names})
+
+    def rows(self, start: int, end: int) -> "Episodes":
+        """Returns views of the episodes from `start` to before `end`."""
+        return self.from_named({name: values[start:end] for name, values in self.named().items()})
+
+    @classmethod
+    def joined(cls, parts: Iterable["Episodes"]) -> "Episodes":
+        """Returns the episodes of all parts, one part after the other; at least one part."""
+        named = [part.named() for part in parts]
+        return cls.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
 
 
 class Transition(NamedTuple):

@@ -171,7 +171,8 @@ class Actors:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
             over = np.concatenate([own.succeeded for own in found])
             unfinished = sum(own.unfinished for own in found)
-            return Collected(_joined([own.played for own in found]), parts, over, unfinished)
+            played = Episodes.joined(own.played for own in found)
+            return Collected(played, parts, over, unfinished)
 
         return self.learning.together(answered)
 
@@ -185,7 +186,7 @@ class Actors:
         """
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # the watchdog of each actor checks every step
-            played = _joined([own.played for own in self._answers(self._whole)])
+            played = Episodes.joined(own.played for own in self._answers(self._whole))
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
@@ -295,11 +296,6 @@ class Ranks(NamedTuple):
     def size(self) -> int:
         """Number of ranks."""
         return self.learning.size + (0 if self.actors is None else self.actors.count)
-
-
-def _joined(parts: Sequence[Episodes]) -> Episodes:
-    named = [part.named() for part in parts]
-    return Episodes.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
 
 
 @contextlib.contextmanager

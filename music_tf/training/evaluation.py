@@ -120,7 +120,7 @@ class Evaluation(NamedTuple):
         """
         spec, config = self.envs.spec, self.config
         skills = np.zeros([0, config.condition_size], np.float32)
-        parts = [blank(spec, skills, spec.max_episode_steps).named()]
+        parts = [blank(spec, skills, spec.max_episode_steps)]
         for batch in np.unique(indices // together):
             mine = indices[indices // together == batch]
             places = mine % together
@@ -133,9 +133,8 @@ class Evaluation(NamedTuple):
 
             conditions = evaluation_conditions(mine.tolist(), config, spec.goal_dim)
             self.set_world(conditions.skills)
-            parts.append(play(self.envs, act, conditions, None).named())
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return Episodes.from_named(joined)
+            parts.append(play(self.envs, act, conditions, None))
+        return Episodes.joined(parts)
 
     def set_world(self, skills: Array) -> None:
         """Sets the stage of the world in each environment, for episodes of skills [E, K]."""
