@@ -164,8 +164,7 @@ class Dads(GatedTerm):
         del cycle
         rows = []
         for own in episodes.values():
-            steps = all_transitions(own)
-            change = self._seen.of(steps, after=True) - self._seen.of(steps, after=False)
+            change = np.diff(self._seen.along(own), axis=1)
             rows.append(change[own.step_mask])
         self._count(np.concatenate(rows).astype(np.float64))
 
@@ -233,9 +232,8 @@ class Dads(GatedTerm):
         """Returns log q(change | before, skill) of tensors [..., D], [..., K] and [..., D]."""
         known = self.scaled("dynamics", before[..., self._omit :])
         inputs = tf.concat([known, skill], axis=-1)
-        outputs = self.networks[0](weights["dynamics"], tf.reshape(inputs, [-1, inputs.shape[-1]]))
+        outputs = self.networks[0].rows(weights["dynamics"], inputs)
         count, width = self._config.components, self._width
-        outputs = tf.reshape(outputs, [*inputs.shape[:-1], outputs.shape[-1]])
         shape = [*inputs.shape[:-1], count, width]
         logits, means = outputs[..., :count], outputs[..., count : count * (1 + width)]
         log_deviations = tf.zeros(shape)

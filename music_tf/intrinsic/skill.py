@@ -272,9 +272,8 @@ class Skill(GatedTerm):
 
     def _outputs(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
         """Returns logits or parameters of a density, [W, B, ...], for states [W, B, D]."""
-        state = self.scaled("discriminator", state)
-        rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
-        return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])
+        inputs = self.scaled("discriminator", state)
+        return self.networks[0].rows(weights["discriminator"], inputs)
 
 
 def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
