@@ -19,6 +19,18 @@ _FEW_COLUMNS = 8
 """Largest number of columns for exact sums of squares; with more, products are much faster."""
 
 
+class Track(NamedTuple):
+    """Where one skill goes in E episodes."""
+
+    seen: Array  # [E, T + 1, D], the descriptor in each state
+    length: IntArray  # [E]
+
+    @property
+    def ends(self) -> Array:
+        """Last descriptor of each episode, [E, D]."""
+        return self.seen[np.arange(len(self.seen)), self.length]
+
+
 class Separation(NamedTuple):
     """Distances between skills, and the spread of each skill."""
 
@@ -47,23 +59,18 @@ class Separation(NamedTuple):
         return found
 
 
-def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
-    """Measures distances between skills, from the descriptors in episodes of each skill.
+def separation(tracks: Sequence[Track]) -> Separation:
+    """Measures distances between skills, from episodes of each skill.
 
     At most 1000 places of a skill, and 10,000 in all, are compared, evenly picked. The error of a
     distance is at most the distance that a skill travels between two picked places.
-
-    Args:
-        seen: Descriptors along E episodes of each skill, [E, T + 1, D].
-        length: Steps of these episodes, [E] for each skill.
     """
-    most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(seen)))
-    paths, ends = [], []
-    for places, steps in zip(seen, length, strict=True):
-        visited = places[kept_steps(steps + 1, places.shape[1])]
+    most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(tracks)))
+    paths = []
+    for track in tracks:
+        visited = track.seen[kept_steps(track.length + 1, track.seen.shape[1])]
         paths.append(evenly_picked(visited, most))
-        ends.append(places[np.arange(len(places)), steps])
-    spreads = end_spreads(np.stack(ends))
+    spreads = end_spreads(np.stack([track.ends for track in tracks]))
     return Separation(hausdorff_distances(paths), spreads, np.concatenate(paths))
 
 

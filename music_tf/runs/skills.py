@@ -11,6 +11,7 @@ from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
 from music_tf.files import replace_file
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
+    Track,
     diversity_returns,
     end_distances,
     named_shares,
@@ -171,7 +172,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         best episode and `spread`, how far its episodes end apart. Without a discriminator, or with
         a single episode or skill, what needs it is None.
     """
-    apart = separation([one.seen for one in followed], [one.length for one in followed])
+    apart = separation([Track(one.seen, one.length) for one in followed])
     ends = np.stack([one.ends for one in followed])
     likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
     named = [one.named for one in followed if one.named is not None]
