@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
-from music_tf.files import replace_file
+from music_tf.errors import FROM_USERS, UsageError
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     Track,
@@ -20,6 +19,7 @@ from music_tf.measures.skills import (
 from music_tf.runs.judging import variance_explained
 from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress, Row
+from music_tf.storage.run_directory import write_json
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 StepRewards = Callable[[Array, Array, Array], Array]
@@ -281,10 +281,6 @@ def show_skills(
         "skills": loaded.config.condition_size,
         "reward": None if reward is None else name,
     }
-    try:
-        text = json.dumps(about | found, indent=1, allow_nan=False) + "\n"
-        replace_file(loaded.here / path, text.encode())
-    except OSError as error:
-        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+    write_json(loaded.here / path, about | found, path)
     progress.banner([*lines, f"written: {path}"])
     return followed

@@ -5,7 +5,6 @@ with some of the parts. Names, shapes and types must be those of the new run. `c
 the source with its epochs and steps.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,6 @@ from music_tf import recipes
 from music_tf.config.terms import TermConfig
 from music_tf.config.warm_start import parts_of
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.files import replace_file
 from music_tf.gate import (
     ENVIRONMENT,
     Arrays,
@@ -40,6 +38,7 @@ from music_tf.storage.checkpoint import (
 )
 from music_tf.storage.frozen import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
+from music_tf.storage.run_directory import write_json
 from music_tf.types import ACTIONS, Declared, refusal
 
 _PREFIXES = {
@@ -191,11 +190,7 @@ def export_weights(
     if run is not None:
         drawn = {} if run.tasks is None else {"tasks": run.tasks}
         moved = run._replace(arguments=_without_directory(run.arguments))
-        text = json.dumps(run_to_json(moved) | drawn, indent=1, allow_nan=False) + "\n"
-        try:
-            replace_file(folder / CONFIG_NAME, text.encode())
-        except OSError as error:
-            raise EnvironmentFault(f"{folder}: cannot be written ({error.strerror})") from error
+        write_json(folder / CONFIG_NAME, run_to_json(moved) | drawn, folder)
 
 
 def _without_directory(arguments: Sequence[str]) -> tuple[str, ...]:
