@@ -17,14 +17,7 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import (
-    EXIT_BUG,
-    EXIT_DONE,
-    EnvironmentFault,
-    MusicError,
-    NumbersFault,
-    UsageError,
-)
+from music_tf.errors import EXIT_BUG, EXIT_DONE, MusicError, NumbersFault, fault_of
 from music_tf.networks.acting import Snapshot
 from music_tf.process.signals import request_stop
 from music_tf.process.watchdog import longer_timeout
@@ -49,7 +42,6 @@ from music_tf.training.team import Team, visit_format
 from music_tf.types import Episodes, Metrics
 
 Answer = TypeVar("Answer", covariant=True)  # noqa: PLC0105  (as in _Format)
-_FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, NumbersFault)}
 
 
 class _Format(Protocol[Answer]):
@@ -271,7 +263,7 @@ class Actors:
                 rest = body_of(data, AnswerHeader)
                 if header.fault:
                     text = rest.tobytes().decode(errors="replace")
-                    raise _FAULTS.get(header.fault, MusicError)(text)
+                    raise fault_of(header.fault)(text)
                 found.append(form.unpack(rest, len(workers), header.ends))
             if header.stop:
                 request_stop()
