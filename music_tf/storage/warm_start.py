@@ -15,7 +15,7 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.terms import TermConfig
-from music_tf.config.warm_start import parts_of
+from music_tf.config.warm_start import AGENT_PARTS, parts_of
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.gate import (
     ENVIRONMENT,
@@ -48,9 +48,7 @@ _PREFIXES = {
     "normalizer": ("normalizer/",),
 }
 """Prefixes of the arrays of a part; any other part is the network of a reward term."""
-_LEARNED = {"actor", "critic", "targets"}
-"""Parts of the agent."""
-_READ_CONDITIONS = tuple(prefix for part in sorted(_LEARNED) for prefix in _PREFIXES[part])
+_READ_CONDITIONS = tuple(prefix for part in AGENT_PARTS for prefix in _PREFIXES[part])
 """Prefixes of the arrays of networks that read a condition."""
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
@@ -119,7 +117,7 @@ def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str])
     """
     stored, own, facts = _stored(source, parts), _without_skills(target.arrays), {}
     where = str(stored.folder)
-    if not _LEARNED.isdisjoint(parts):
+    if {*AGENT_PARTS} & {*parts}:
         _check_actions(source, stored, target.declared)
         if _has_skills(stored.names) and not _has_skills(target.arrays):
             stored = of_one_skill(stored, source, target.skill, (target.observed, target.condition))
