@@ -481,8 +481,7 @@ class Session:
         progress.policies(shown, f"{self._config.env_id}, {what}")
         progress.banner(explanation(progress.key_metrics))
         if self._config.updates and not counters.updates:
-            collect = self._config.collect
-            first = max(collect.random_steps, collect.update_after)
+            first = self._config.collect.learns_after
             text = f"nothing was learned in {counters.env_steps} steps: no update was made"
             progress.banner([f"{text}, learning begins after {first} (--help collect)"])
         place, python = shlex.quote(str(path)), shlex.quote(sys.executable)

@@ -73,7 +73,7 @@ class MetaEvaluation(NamedTuple):
     @property
     def episodes(self) -> int:
         """Number of episodes of a visit."""
-        return self.explored + self.config.tasks.adapt
+        return self.config.tasks.evaluation_episodes
 
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
         """Visits the tasks of `train` or `test`; every visit starts from the prior.

@@ -184,7 +184,7 @@ class Trainer:
         self.collect()
         steps, updates = self._since_begun
         turns = 1 if config.updates else 0
-        first = max(config.collect.random_steps, config.collect.update_after)
+        first = config.collect.learns_after
         rate, early = config.collect.updates_per_step, steps < first
         if rate is not None and config.updates:
             turns = (math.floor(rate * (steps - first)) - updates) // config.updates
