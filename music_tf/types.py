@@ -59,6 +59,10 @@ def kept_steps(length: IntArray, steps: int) -> BoolArray:
     return np.arange(steps) < length[:, None]
 
 
+EXTRAS = "extras/"
+"""Prefix of the names of extras among all arrays."""
+
+
 class Episodes(NamedTuple):
     """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 
@@ -95,10 +99,10 @@ class Episodes(NamedTuple):
         return kept_steps(self.length + 1, self.observation.shape[1])
 
     def named(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name, those of extras as `extras/NAME`."""
+        """Returns all arrays by name, those of extras with the prefix `EXTRAS`."""
         arrays = self._asdict()
         extras = arrays.pop("extras")
-        return arrays | {f"extras/{name}": values for name, values in extras.items()}
+        return arrays | {f"{EXTRAS}{name}": values for name, values in extras.items()}
 
     def skill_numbers(self) -> IntArray | None:
         """Returns the indices of one-hot skills, [E]; None for continuous conditions."""
@@ -116,9 +120,8 @@ class Episodes(NamedTuple):
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
         """Inverts `named`."""
         own = {name: arrays[name] for name in cls._fields if name != "extras"}
-        prefix = "extras/"
-        names = [name for name in arrays if name.startswith(prefix)]
-        return cls(**own, extras={name.removeprefix(prefix): arrays[name] for name in names})
+        names = [name for name in arrays if name.startswith(EXTRAS)]
+        return cls(**own, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
 
     def rows(self, start: int, end: int) -> "Episodes":
         """Returns views of the episodes from `start` to before `end`."""

@@ -67,7 +67,7 @@ class Incremental(RewardTerm):
         self._time = sources.get(TIME, "")
         strides = [name for source, name in sources.items() if STRIDE.fullmatch(source)]
         self._seen = InputSpec((), strides[0]) if config.descriptor == "stride" else self.place
-        size = context.spec.extras.get(self.place.extra, len(self.place.columns))
+        size = context.width(self.place)
         table = self._longest * config.rows * size
         if config.timesteps == "equal" and table > _LARGEST_TABLE:
             fits = max(config.k, config.rows * _LARGEST_TABLE // table)
