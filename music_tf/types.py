@@ -18,6 +18,8 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float32]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
+"""Numbers of a simulator, a table or a sum, in double precision."""
 Metrics: TypeAlias = dict[str, float]
 """Values by name `group/quantity`, the same in TensorBoard, CSV and summary."""
 _LARGEST = float(np.finfo(np.float32).max)

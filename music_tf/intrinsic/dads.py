@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.conditions import continuous_conditions
@@ -20,13 +19,11 @@ from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.replay.rows import Store
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.types import Array, Episodes, Floats, Metrics, Transition
 
 _VARIANCES = 1e-6, 1e6
 _NORMALIZED = 5.0
 _SMALLEST_DEVIATION = 1e-3
-
-Numbers = npt.NDArray[np.float64]
 
 
 class RunningMoments(NamedTuple):
@@ -36,12 +33,12 @@ class RunningMoments(NamedTuple):
         M' = M + \sum_i (x_i - \mu') (x_i - \mu), \quad \sigma^2 = \frac{M}{n + 1}
     """
 
-    mean: Numbers  # [D]
-    squares: Numbers  # [D], M, initially 1
-    steps: Numbers  # []
+    mean: Floats  # [D]
+    squares: Floats  # [D], M, initially 1
+    steps: Floats  # []
 
     @property
-    def deviation(self) -> Numbers:
+    def deviation(self) -> Floats:
         """Standard deviation, [D]; the variance is clipped to [1e-6, 1e6]."""
         return np.sqrt(np.clip(self.squares / (self.steps + 1.0), *_VARIANCES))
 
@@ -200,7 +197,7 @@ class Dads(GatedTerm):
         drawn = continuous_conditions(self._condition, generator, updates * count)
         return drawn.reshape(updates, count, size)
 
-    def _count(self, rows: Numbers) -> None:
+    def _count(self, rows: Floats) -> None:
         """Adds the rows [N, D] of all ranks to the moments; a collective call."""
         mean, squares, steps = self._moments
         more = self._total(np.array([float(len(rows)), *(rows - mean).sum(axis=0)]))

@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.errors import UsageError
 from music_tf.files import parse_json, read_at_most
 from music_tf.storage.metrics import CSV_NAME, LARGEST_TABLE
-
-Numbers = npt.NDArray[np.float64]
+from music_tf.types import Floats
 
 FINAL = "final_100_episodes"
 WORLDS = "worlds"
@@ -60,17 +58,17 @@ class StoredResult(NamedTuple):
     that a warm start goes back to, by column; `control`, `coverage` and `skills` of
     `evaluate --full`; for a run that adapts to tasks `adaptation` instead, by policy and metric;
     `worlds`, the rows of `worlds.csv` of a changing world."""
-    columns: Mapping[str, Numbers]
+    columns: Mapping[str, Floats]
     """Metrics by name, a value per epoch; nan if missing."""
     resumed: tuple[str, ...] = ()
     """The commands of manual resumes, which follow `then`."""
 
-    def in_all(self, name: str) -> Numbers:
+    def in_all(self, name: str) -> Floats:
         """Returns a column plus the steps or seconds of the runs that a warm start goes back to."""
         earlier: float = self.details.get(BEFORE, {}).get(name, 0.0)
         return self.columns[name] + earlier
 
-    def counted_in_all(self) -> dict[str, Numbers]:
+    def counted_in_all(self) -> dict[str, Floats]:
         """Returns all columns, those of `COUNTED` as `in_all` does."""
         counted = {name: self.in_all(name) for name in COUNTED if name in self.columns}
         return {**self.columns, **counted}
