@@ -7,12 +7,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import Batch, Losses
 from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.agents import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import plain
+from music_tf.networks.parameters import Weights
 from music_tf.types import Array
 
 

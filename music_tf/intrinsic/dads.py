@@ -10,11 +10,11 @@ import tensorflow as tf
 from music_tf.conditions import continuous_conditions
 from music_tf.distributions import mixture_log_density
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, TermContext, Weights, as_floats, scale_variables
+from music_tf.intrinsic.base import Feed, TermContext, as_floats, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
 from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions

@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from music_tf.config.world import STRIDE, TIME
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, InputSpec, RewardTerm, TermContext, Weights
+from music_tf.intrinsic.base import Feed, InputSpec, RewardTerm, TermContext
 from music_tf.losses.neighbours import FAR, kth_nearest, kth_nearest_in_time
+from music_tf.networks.parameters import Weights
 from music_tf.randomness import stream
 from music_tf.recipes.disk import DiskConfig
 from music_tf.replay.buffer import ReplayBuffer

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.distributions import log_prior
-from music_tf.intrinsic.base import Feed, InputSpec, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.prior import LearnedPrior
 from music_tf.intrinsic.running import RunningAverage
 from music_tf.losses.discriminator import CONTINUOUS, skill_hits, skill_log_likelihood
 from music_tf.losses.prior import effective_skills
 from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.skills import SkillConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
