@@ -21,7 +21,7 @@ import numpy as np
 
 from music_tf.errors import UsageError
 from music_tf.files import parse_json, read_at_most
-from music_tf.storage.metrics import CSV_NAME, LARGEST_TABLE
+from music_tf.storage.metrics import CSV_NAME, LARGEST_TABLE, MOST_ROWS
 from music_tf.types import Floats
 
 FINAL = "final_100_episodes"
@@ -36,7 +36,6 @@ COUNTED = {
     "time/wall_s": "wall_s",
 }
 """Columns to which `in_all` adds the source of a warm start, with their names in a checkpoint."""
-_MOST_ROWS = 1_000_000
 _LARGEST_NUMBER = 1e300
 _RESUMED = "then "
 _NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
@@ -101,8 +100,8 @@ def read_result(path: Path) -> StoredResult:
     values = array.array("d")
     try:
         content = read_at_most(path, LARGEST_TABLE)
-        if content.count(b"\n") > _MOST_ROWS:
-            raise UsageError(f"{path}: more than {_MOST_ROWS} rows")
+        if content.count(b"\n") > MOST_ROWS:
+            raise UsageError(f"{path}: more than {MOST_ROWS} rows")
         comments = re.findall(r"^#\s*(.*?)\s*$", content.decode(), re.MULTILINE)
         text = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
         rows = csv.reader(line for line in text if not line.startswith("#"))
