@@ -289,8 +289,8 @@ class Session:
         drawn = () if self._draw is None else self._draw(self._directory.path, played, info)
         for tag, file, pixels in drawn:
             writer.write_image(tag, pixels, steps, file.format(steps=steps))
+        weights = trainer.update.weights()
         for term in trainer.active_terms():
-            weights = trainer.update.weights()
             for tag, values in term.histograms(weights, played).items():
                 writer.write_histogram(tag, values, steps)
             for tag, picture in term.pictures(weights, played).items():
