@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from music_tf.storage.results import Numbers
+from music_tf.types import Floats
 
 _HALF = 0.5
 _LARGE = 100.0
@@ -91,18 +91,18 @@ def difference(
     return f"{shown} ± {number(stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()))}"
 
 
-def half_width(values: Sequence[float] | Numbers) -> float:
+def half_width(values: Sequence[float] | Floats) -> float:
     """Returns the half width of Student's 95 % interval of a mean."""
     return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
 
 
-def at_a_bound(shares: Sequence[float] | Numbers) -> bool:
+def at_a_bound(shares: Sequence[float] | Floats) -> bool:
     """Whether Student's 95 % interval of a mean of shares leaves [0, 1], or all are 0 or all 1."""
     average, half = float(np.mean(shares)), half_width(shares)
     return bool(average - half < 0.0 or average + half > 1.0 or average in (0.0, 1.0))
 
 
-def counted(shares: Sequence[float] | Numbers) -> str:
+def counted(shares: Sequence[float] | Floats) -> str:
     """Returns on how many seeds a share is at least one half.
 
     The 95 % interval is the exact one of Clopper and Pearson (1934).

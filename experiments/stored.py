@@ -19,11 +19,11 @@ from music_tf.storage.results import (
     BEFORE,
     FINAL,
     WORLDS,
-    Numbers,
     StoredResult,
     read_result,
 )
 from music_tf.tools.study import Condition, Study, Task, load_study
+from music_tf.types import Floats
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -179,7 +179,7 @@ def policies_beside(runs: Sequence[StoredResult]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name != "ours"]
 
 
-def evaluated(run: StoredResult, metric: str) -> Numbers:
+def evaluated(run: StoredResult, metric: str) -> Floats:
     """Returns the values of a metric, without epochs that lack it."""
     values = run.columns.get(metric, np.array([]))
     return values[np.isfinite(values)]
@@ -193,7 +193,7 @@ def followed(run: StoredResult, metric: str, steps: Sequence[float]) -> list[flo
     return [float(values[row[0]]) if row.size else None for row in rows]
 
 
-def meets(columns: Mapping[str, Numbers], level: Mapping[str, float]) -> Numbers:
+def meets(columns: Mapping[str, Floats], level: Mapping[str, float]) -> Floats:
     """Returns for each epoch whether it meets all thresholds of a level, 1 or 0.
 
     It is nan if a metric is blank, so that the epoch was not evaluated.
@@ -224,7 +224,7 @@ def _level(run: StoredResult, task: Task) -> dict[str, float]:
     return found | {FIRST: steps, MINUTES: float(seconds_of(run)[first]) / 60.0}
 
 
-def seconds_of(run: StoredResult) -> Numbers:
+def seconds_of(run: StoredResult) -> Floats:
     """Returns the seconds until each row, since the launch, with those of a warm start's source.
 
     Older results without the time of the launch have those of training and evaluation.

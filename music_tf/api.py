@@ -12,14 +12,13 @@ import dataclasses
 import operator
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_tf import errors
 from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.names import check_env_id, names_a_module
-from music_tf.errors import EnvironmentFault, MusicError, UsageError
+from music_tf.errors import UsageError, fault_of
 from music_tf.process.children import run_command
 from music_tf.process.launcher import launched_world_size
 from music_tf.process.signals import as_guest
@@ -188,7 +187,7 @@ class Run:
             lines = done.errors.strip().splitlines()
             starts = [at for at, line in enumerate(lines) if line.startswith("music-tf: ")]
             text = "\n".join(lines[starts[-1] :]) if starts else done.reason
-            raise _FAULTS.get(done.code, MusicError)(text.removeprefix("music-tf: "))
+            raise fault_of(done.code)(text.removeprefix("music-tf: "))
         return Film(out)
 
     def resume(self, *, callbacks: Iterable[object] = (), **options: Any) -> "Run":
@@ -217,12 +216,6 @@ class Film:
         if self.path.suffix == ".gif":
             return f'<img src="data:image/gif;base64,{data}">'
         return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
-
-
-_FAULTS: Mapping[int | None, type[MusicError]] = {
-    kind.exit_code: kind
-    for kind in (UsageError, EnvironmentFault, errors.NumbersFault, errors.Stopped)
-}
 
 
 def _prepare(shows_gpus: bool = False) -> None:

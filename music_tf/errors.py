@@ -77,6 +77,16 @@ class Stopped(MusicError):
     exit_code = EXIT_STOPPED
 
 
+_BY_CODE: Mapping[int | None, type[MusicError]] = {
+    kind.exit_code: kind for kind in (UsageError, EnvironmentFault, NumbersFault, Stopped)
+}
+
+
+def fault_of(code: int | None) -> type[MusicError]:
+    """Returns the kind of fault that another process has reported by its exit code."""
+    return _BY_CODE.get(code, MusicError)
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """Result of one check, of the installation or of an environment."""

@@ -247,7 +247,7 @@ class OpenEpisodes:
             NumbersFault: The policy returned an action that is not finite.
         """
         part, rows = self._part, list(range(len(self._envs)))
-        parts = [[self._rows(env, 0)] for env in rows]
+        parts = [[part.rows(0, 0)] for _ in rows]
         succeeded: list[bool] = []
         for step in range(self._steps):
             for env in np.flatnonzero(~self._open | (self._age % self._every == 0)).tolist():
@@ -307,17 +307,13 @@ class OpenEpisodes:
         part = self._part
         if not part.length[env]:
             return []
-        taken = padded(self._rows(env, 1))
+        own = {name: rows[env : env + 1].copy() for name, rows in part.named().items()}
+        taken = padded(Episodes.from_named(own))
         part.earlier_return[env] += taken.reward.sum()
         for values in (part.observation, part.achieved_goal, *part.extras.values()):
             values[env, 0] = values[env, part.length[env]]
         part.length[env] = 0
         return [taken]
-
-    def _rows(self, env: int, count: int) -> Episodes:
-        """Returns a copy of an environment's current part, or with `count` 0 no row."""
-        named = self._part.named().items()
-        return Episodes.from_named({name: rows[env : env + count].copy() for name, rows in named})
 
 
 def padded(episodes: Episodes) -> Episodes:

@@ -9,7 +9,7 @@ The containers hold numpy arrays between environments and replay, and tensors in
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float32]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
+"""Numbers of a simulator, a table or a sum, in double precision."""
 Metrics: TypeAlias = dict[str, float]
 """Values by name `group/quantity`, the same in TensorBoard, CSV and summary."""
 _LARGEST = float(np.finfo(np.float32).max)
@@ -59,6 +61,10 @@ def kept_steps(length: IntArray, steps: int) -> BoolArray:
     return np.arange(steps) < length[:, None]
 
 
+EXTRAS = "extras/"
+"""Prefix of the names of extras among all arrays."""
+
+
 class Episodes(NamedTuple):
     """Episodes or parts of them, padded to T steps; `action` t leads from state t to t + 1.
 
@@ -95,10 +101,10 @@ class Episodes(NamedTuple):
         return kept_steps(self.length + 1, self.observation.shape[1])
 
     def named(self) -> dict[str, np.ndarray]:
-        """Returns all arrays by name, those of extras as `extras/NAME`."""
+        """Returns all arrays by name, those of extras with the prefix `EXTRAS`."""
         arrays = self._asdict()
         extras = arrays.pop("extras")
-        return arrays | {f"extras/{name}": values for name, values in extras.items()}
+        return arrays | {f"{EXTRAS}{name}": values for name, values in extras.items()}
 
     def skill_numbers(self) -> IntArray | None:
         """Returns the indices of one-hot skills, [E]; None for continuous conditions."""
@@ -116,9 +122,18 @@ class Episodes(NamedTuple):
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
         """Inverts `named`."""
         own = {name: arrays[name] for name in cls._fields if name != "extras"}
-        prefix = "extras/"
-        names = [name for name in arrays if name.startswith(prefix)]
-        return cls(**own, extras={name.removeprefix(prefix): arrays[name] for name in names})
+        names = [name for name in arrays if name.startswith(EXTRAS)]
+        return cls(**own, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
+
+    def rows(self, start: int, end: int) -> "Episodes":
+        """Returns views of the episodes from `start` to before `end`."""
+        return self.from_named({name: values[start:end] for name, values in self.named().items()})
+
+    @classmethod
+    def joined(cls, parts: Iterable["Episodes"]) -> "Episodes":
+        """Returns the episodes of all parts, one part after the other; at least one part."""
+        named = [part.named() for part in parts]
+        return cls.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
 
 
 class Transition(NamedTuple):

@@ -12,7 +12,7 @@ CLASSES = {
     for node in ast.walk(tree)
     if isinstance(node, ast.ClassDef)
 }
-ARRAYS = ("Array", "Tensor", "NDArray", "ndarray", "Numbers", "Floats")
+ARRAYS = ("Array", "Tensor", "NDArray", "ndarray", "Floats")
 PROPERTIES = {"property", "cached_property", "functools.cached_property"}
 
 

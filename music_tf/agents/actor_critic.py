@@ -7,11 +7,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Learner, Phase, Weights, stopped
+from music_tf.agents.base import Learner, Phase, stopped
 from music_tf.config.agents import AgentConfig
 from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss
 from music_tf.networks.models import critic
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 
 
 class ActorCritic(Learner):

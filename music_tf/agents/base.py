@@ -3,19 +3,16 @@
 import abc
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from music_tf.config.values import Schedule
 from music_tf.networks.acting import NetworkInputs
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array
-
-Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
-"""Weights of each network by its name."""
 
 
 class Batch(NamedTuple):

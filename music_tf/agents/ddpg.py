@@ -7,10 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.actor_critic import ActorCritic
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import Batch, Losses
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import deterministic_actor
+from music_tf.networks.parameters import Weights
 from music_tf.types import Array
 
 

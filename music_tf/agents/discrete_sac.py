@@ -7,13 +7,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import Batch, Losses
 from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.agents import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Weights
 from music_tf.types import Array
 
 
@@ -80,12 +80,8 @@ class DiscreteSac(SoftActorCritic):
 
     def _log_policy(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns log pi of all choices, [W, B, K]."""
-        return tf.nn.log_softmax(self._applied(self._actor, weights, inputs))
+        return tf.nn.log_softmax(self._actor.rows(weights[self._actor.name], inputs))
 
     def _all_values(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the values of all choices, [C, W, B, K]."""
-        return tf.stack([self._applied(critic, weights, inputs) for critic in self._critics])
-
-    def _applied(self, network: Network, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
-        rows = network(weights[network.name], tf.reshape(inputs, [-1, inputs.shape[-1]]))
-        return tf.reshape(rows, [*inputs.shape[:2], self._action_dim])
+        return tf.stack([one.rows(weights[one.name], inputs) for one in self._critics])

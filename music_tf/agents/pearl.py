@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import Batch, Losses
 from music_tf.agents.sac_value import SacValue
 from music_tf.config.agents import GRU, MLP
 from music_tf.distributions import SquashedSample
@@ -20,7 +20,7 @@ from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.belief import Steps, context_rows
 from music_tf.networks.models import plain, recurrent_encoder
 from music_tf.networks.own_encoder import own_encoder
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.recipes.pearl import PearlConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array

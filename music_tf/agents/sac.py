@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import Batch, Losses
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.agents import SacConfig
 from music_tf.config.terms import ENTROPY
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, entropy_reward
 from music_tf.losses.temporal_difference import td_target
+from music_tf.networks.parameters import Weights
 from music_tf.types import Array
 
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses, Weights
+from music_tf.agents.base import Batch, Losses
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.agents import SacValueConfig
 from music_tf.distributions import SquashedSample
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss
 from music_tf.losses.temporal_difference import td_target, value_target
 from music_tf.networks.models import critic
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.types import Array
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.actor_critic import ActorCritic
-from music_tf.agents.base import Weights
 from music_tf.config.agents import GaussianConfig, SoftConfig
 from music_tf.distributions import SquashedSample, sample_tanh_gaussian
 from music_tf.losses.policy import temperature_loss
 from music_tf.networks.models import gaussian_actor
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 
 
 class SoftActorCritic(ActorCritic):

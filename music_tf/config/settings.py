@@ -189,6 +189,11 @@ class TasksConfig(Settings):
     """Episodes of an evaluation after those of `tasks.explore`; before each the belief is
     inferred."""
 
+    @property
+    def evaluation_episodes(self) -> int:
+        """Episodes of a visit to a task in an evaluation."""
+        return self.explore + self.adapt
+
     def foreseen(self, run: "Config") -> Mapping[str, str]:
         """Returns its metrics where there are several tasks."""
         inference = run.agent.inference
@@ -215,6 +220,11 @@ class CollectConfig(Settings):
     updates_per_step: Annotated[float | None, In(0, 1e3, "(]")] = None
     """Updates for each environment step over all workers, taken `updates` at a time; unset:
     `updates` per cycle."""
+
+    @property
+    def learns_after(self) -> int:
+        """Environment steps over all workers before the first update."""
+        return max(self.random_steps, self.update_after)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -144,6 +144,8 @@ class ScaledConfig(TermConfig):
     """A reward without a unit: w * (pay(gain * r) + shift)."""
 
     measures_motion: ClassVar[bool] = True
+    measured: ClassVar[tuple[str, str]]
+    """Metrics with the gain auto: mean positive raw reward, and gain."""
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = 1.0
     """Factor on the raw reward; auto, or unset: `mean` over a running mean of it."""
@@ -157,11 +159,6 @@ class ScaledConfig(TermConfig):
     @property
     def counts(self) -> bool:
         return super().counts and self.gain != 0.0
-
-    @property
-    def measured(self) -> Sequence[str]:
-        """Its last two metrics: mean positive raw reward and gain, with the gain auto."""
-        return tuple(self.metrics)[-2:]
 
     def foreseen(self, run: Any) -> Mapping[str, str]:
         """Returns its metrics, those of the gain only if that is auto."""

@@ -8,6 +8,9 @@ from music_tf.config.names import suggestion
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 
+AGENT_PARTS = ("actor", "critic", "targets")
+"""Parts of the agent, which read normalised inputs."""
+
 
 def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[str, ...]:
     """Returns the parts that a run can take over: networks, targets, running statistics.
@@ -15,7 +18,7 @@ def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[st
     `groups` are the settings of its reward terms and its agent.
     """
     learned = [network for group in groups for network in group.networks]
-    return ("actor", "critic", "targets", *learned, "normalizer")
+    return (*AGENT_PARTS, *learned, "normalizer")
 
 
 class WarmStart(NamedTuple):

@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.errors import UsageError
+from music_tf.types import Floats
 
-Floats = npt.NDArray[np.float64]
 _FREE, _SLIDE = 0, 2
 """MuJoCo's types of a free joint and of a slide joint."""
 

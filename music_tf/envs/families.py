@@ -20,8 +20,8 @@ from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 
 from music_tf.envs.simulator import Defaults, settle
 from music_tf.errors import UsageError
+from music_tf.types import Floats
 
-Floats = npt.NDArray[np.float64]
 Robot: TypeAlias = gymnasium.Env[Floats, npt.NDArray[np.float32]]
 
 _CHEETAH_EFFORT = 0.05

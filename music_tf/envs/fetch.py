@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.envs.hidden_goal import HiddenGoal
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row, show_goal
+from music_tf.envs.member import Outcome, PlainMember, Row, show_goal
 from music_tf.envs.registry import layers_of
+from music_tf.types import Floats
 
 _STEP_LENGTH = 0.05
 """Metres that the gripper is asked to move for an action of 1."""

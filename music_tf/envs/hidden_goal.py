@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
+from music_tf.types import Floats
 
-Floats = npt.NDArray[np.float64]
 Action = npt.NDArray[np.float32]
 
 

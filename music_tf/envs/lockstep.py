@@ -26,7 +26,7 @@ from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
 from music_tf.envs.extras import Strides, find_extras, is_counted
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import Floats, Outcome, PlainMember, Row, answers_wrongly, one_line
+from music_tf.envs.member import Outcome, PlainMember, Row, answers_wrongly, one_line
 from music_tf.envs.registry import INFO, described, descriptor_of
 from music_tf.envs.specification import describe
 from music_tf.envs.viewer import Viewer
@@ -47,6 +47,7 @@ from music_tf.types import (
     BoolArray,
     Declared,
     EnvSpec,
+    Floats,
     all_finite,
     finite,
     instead_of_numbers,

@@ -13,8 +13,7 @@ from music_tf.envs.changes import Changes
 from music_tf.envs.extras import InfoEntry, Reader
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.errors import MusicError
-
-Floats = npt.NDArray[np.float64]
+from music_tf.types import Floats
 
 
 class Row(NamedTuple):

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from music_tf.types import Floats
 
 _STEP_LENGTH = 0.1
 _NEAR = 0.2

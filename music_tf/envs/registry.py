@@ -201,7 +201,8 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
     ),
 }
 """Facts by prefix of the id; the first that fits is used."""
-_UNKNOWN = _without_split("unknown", "The columns of this environment are not known")
+UNKNOWN = _without_split("unknown", "The columns of this environment are not known")
+"""Facts about an environment that the table does not have."""
 _PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
 """Prefixes of the modules whose environments the table describes."""
 _HARMLESS = "gymnasium.wrappers.common"
@@ -220,7 +221,7 @@ def lookup(env_id: str) -> EnvironmentInfo:
                 bounds = 0.0, 1.0
             arm = None if "Joints" in name else info.arm  # actions turn the joints themselves
             return dataclasses.replace(info, reward_bounds=bounds, arm=arm)
-    return _UNKNOWN
+    return UNKNOWN
 
 
 def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
@@ -252,7 +253,7 @@ def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
     unwrapped = environment.unwrapped
     written = [kind.__module__.startswith(_PACKAGES) for kind in type(unwrapped).__mro__]
     if not any(written):
-        return _UNKNOWN
+        return UNKNOWN
     harmless = (type(layer).__module__ == _HARMLESS for layer in layers_of(environment))
     as_written = written[0] and all(harmless)
     bounds = info.reward_bounds if as_written else (-math.inf, math.inf)

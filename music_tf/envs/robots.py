@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 import gymnasium
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from gymnasium.envs.mujoco.ant_v5 import AntEnv
 from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
 
 from music_tf.errors import UsageError
-
-Floats = npt.NDArray[np.float64]
+from music_tf.types import Floats
 
 _PLANE = {
     "include_cfrc_ext_in_observation": False,

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.envs import simulator
 from music_tf.errors import UsageError
+from music_tf.types import Floats
 
-Floats = npt.NDArray[np.float64]
 Make: TypeAlias = Callable[[Floats], gymnasium.Env[Any, Any]]
 Draw: TypeAlias = Callable[[int, np.random.Generator], Floats]
 

@@ -12,7 +12,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from music_tf.types import Floats
+
 Observation = dict[str, Floats]
 
 EPISODE_STEPS = 30

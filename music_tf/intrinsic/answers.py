@@ -11,7 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, RewardTerm, Weights
+from music_tf.intrinsic.base import Feed, RewardTerm
+from music_tf.networks.parameters import Weights
 from music_tf.types import Array, Episodes, Metrics, Transition, instead_of_numbers
 
 

@@ -13,12 +13,11 @@ from music_tf.config.settings import ConditionConfig
 from music_tf.config.terms import TermConfig
 from music_tf.config.values import Schedule
 from music_tf.envs.registry import EnvironmentInfo, descriptor_of, no_split
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
 from music_tf.types import Array, BoolArray, EnvSpec, Episodes, Metrics, SplitSpec, Transition
 
-Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 Pay: TypeAlias = Literal["clip", "log"]
 Feed: TypeAlias = Mapping[str, tf.Tensor]
 """Samples and random draws that a term needs for one update, each [W, ...]."""

@@ -5,28 +5,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.conditions import continuous_conditions
 from music_tf.distributions import mixture_log_density
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, TermContext, Weights, as_floats, scale_variables
+from music_tf.intrinsic.base import Feed, TermContext, as_floats, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
 from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
 from music_tf.replay.rows import Store
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.types import Array, Episodes, Floats, Metrics, Transition
 
 _VARIANCES = 1e-6, 1e6
 _NORMALIZED = 5.0
 _SMALLEST_DEVIATION = 1e-3
-
-Numbers = npt.NDArray[np.float64]
 
 
 class RunningMoments(NamedTuple):
@@ -36,12 +33,12 @@ class RunningMoments(NamedTuple):
         M' = M + \sum_i (x_i - \mu') (x_i - \mu), \quad \sigma^2 = \frac{M}{n + 1}
     """
 
-    mean: Numbers  # [D]
-    squares: Numbers  # [D], M, initially 1
-    steps: Numbers  # []
+    mean: Floats  # [D]
+    squares: Floats  # [D], M, initially 1
+    steps: Floats  # []
 
     @property
-    def deviation(self) -> Numbers:
+    def deviation(self) -> Floats:
         """Standard deviation, [D]; the variance is clipped to [1e-6, 1e6]."""
         return np.sqrt(np.clip(self.squares / (self.steps + 1.0), *_VARIANCES))
 
@@ -164,8 +161,7 @@ class Dads(GatedTerm):
         del cycle
         rows = []
         for own in episodes.values():
-            steps = all_transitions(own)
-            change = self._seen.of(steps, after=True) - self._seen.of(steps, after=False)
+            change = np.diff(self._seen.along(own), axis=1)
             rows.append(change[own.step_mask])
         self._count(np.concatenate(rows).astype(np.float64))
 
@@ -201,7 +197,7 @@ class Dads(GatedTerm):
         drawn = continuous_conditions(self._condition, generator, updates * count)
         return drawn.reshape(updates, count, size)
 
-    def _count(self, rows: Numbers) -> None:
+    def _count(self, rows: Floats) -> None:
         """Adds the rows [N, D] of all ranks to the moments; a collective call."""
         mean, squares, steps = self._moments
         more = self._total(np.array([float(len(rows)), *(rows - mean).sum(axis=0)]))
@@ -233,9 +229,8 @@ class Dads(GatedTerm):
         """Returns log q(change | before, skill) of tensors [..., D], [..., K] and [..., D]."""
         known = self.scaled("dynamics", before[..., self._omit :])
         inputs = tf.concat([known, skill], axis=-1)
-        outputs = self.networks[0](weights["dynamics"], tf.reshape(inputs, [-1, inputs.shape[-1]]))
+        outputs = self.networks[0].rows(weights["dynamics"], inputs)
         count, width = self._config.components, self._width
-        outputs = tf.reshape(outputs, [*inputs.shape[:-1], outputs.shape[-1]])
         shape = [*inputs.shape[:-1], count, width]
         logits, means = outputs[..., :count], outputs[..., count : count * (1 + width)]
         log_deviations = tf.zeros(shape)

@@ -12,7 +12,6 @@ from music_tf.intrinsic.base import (
     Feed,
     InputSpec,
     TermContext,
-    Weights,
     scale_variables,
     share_deviation,
 )
@@ -27,7 +26,7 @@ from music_tf.losses.distance import (
     squared_controllability_distance,
 )
 from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network, Scalar
+from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.replay.buffer import ReplayBuffer

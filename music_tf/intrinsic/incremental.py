@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from music_tf.config.world import STRIDE, TIME
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, InputSpec, RewardTerm, TermContext, Weights
+from music_tf.intrinsic.base import Feed, InputSpec, RewardTerm, TermContext
 from music_tf.losses.neighbours import FAR, kth_nearest, kth_nearest_in_time
+from music_tf.networks.parameters import Weights
 from music_tf.randomness import stream
 from music_tf.recipes.disk import DiskConfig
 from music_tf.replay.buffer import ReplayBuffer
@@ -67,7 +68,7 @@ class Incremental(RewardTerm):
         self._time = sources.get(TIME, "")
         strides = [name for source, name in sources.items() if STRIDE.fullmatch(source)]
         self._seen = InputSpec((), strides[0]) if config.descriptor == "stride" else self.place
-        size = context.spec.extras.get(self.place.extra, len(self.place.columns))
+        size = context.width(self.place)
         table = self._longest * config.rows * size
         if config.timesteps == "equal" and table > _LARGEST_TABLE:
             fits = max(config.k, config.rows * _LARGEST_TABLE // table)

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from music_tf.distributions import gaussian_log_density
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Feed, InputSpec, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, scale_variables
 from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.losses.influence import influence, variance_of
 from music_tf.networks.influence import INFLUENCE_MODEL
 from music_tf.networks.models import influence_model
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.influence import InfluenceConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions

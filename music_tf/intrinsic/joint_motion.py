@@ -3,8 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from music_tf.intrinsic.base import Feed, TermContext, Weights
+from music_tf.intrinsic.base import Feed, TermContext
 from music_tf.intrinsic.scaled import ScaledTerm
+from music_tf.networks.parameters import Weights
 from music_tf.recipes.controls import JointMotionConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Transition

@@ -11,14 +11,13 @@ from music_tf.intrinsic.base import (
     Feed,
     InputSpec,
     TermContext,
-    Weights,
     scale_variables,
     share_deviation,
 )
 from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Weights
 from music_tf.networks.two_layers import two_layers
 from music_tf.randomness import stream
 from music_tf.recipes.music import MusicConfig

@@ -9,14 +9,14 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.distributions import log_prior
-from music_tf.intrinsic.base import Feed, InputSpec, TermContext, Weights, scale_variables
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.prior import LearnedPrior
 from music_tf.intrinsic.running import RunningAverage
 from music_tf.losses.discriminator import CONTINUOUS, skill_hits, skill_log_likelihood
 from music_tf.losses.prior import effective_skills
 from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import Network, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.skills import SkillConfig
 from music_tf.replay.buffer import ReplayBuffer, all_transitions
@@ -272,9 +272,8 @@ class Skill(GatedTerm):
 
     def _outputs(self, weights: Weights, state: tf.Tensor) -> tf.Tensor:
         """Returns logits or parameters of a density, [W, B, ...], for states [W, B, D]."""
-        state = self.scaled("discriminator", state)
-        rows = self.networks[0](weights["discriminator"], tf.reshape(state, [-1, state.shape[-1]]))
-        return tf.reshape(rows, [*state.shape[:2], rows.shape[-1]])
+        inputs = self.scaled("discriminator", state)
+        return self.networks[0].rows(weights["discriminator"], inputs)
 
 
 def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:

@@ -3,7 +3,8 @@
 import tensorflow as tf
 
 from music_tf.config.terms import TaskConfig
-from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext, Weights
+from music_tf.intrinsic.base import Feed, Mixing, RewardTerm, TermContext
+from music_tf.networks.parameters import Weights
 from music_tf.types import Transition
 
 

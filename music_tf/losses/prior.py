@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.float64]
+from music_tf.types import Floats
 
 
-def learned_prior(log_likelihood: npt.ArrayLike) -> Numbers:
+def learned_prior(log_likelihood: npt.ArrayLike) -> Floats:
     r"""Prior over skills that favours skills which the discriminator recognises.
 
     .. math:: p(z) \propto \exp(E_{s \sim \pi_z}[\log q(z | s)])
@@ -22,7 +22,7 @@ def learned_prior(log_likelihood: npt.ArrayLike) -> Numbers:
     """
     mean = np.asarray(log_likelihood, np.float64)
     likely = np.exp(mean - mean.max())
-    prior: Numbers = likely / likely.sum()
+    prior: Floats = likely / likely.sum()
     return prior
 
 

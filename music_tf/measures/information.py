@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.types import Array, IntArray, kept_steps
+from music_tf.types import Array, Episodes, IntArray, SplitSpec, kept_steps
 
 NEIGHBOURS = 3
 """Number k of the neighbour that sets the scale at each sample."""
@@ -131,6 +131,26 @@ def paired_information(
         if not (same and equally_long):
             same.append(mutual_information(x[own, at], y[own, at]))
     return Information(np.array(same), np.array(null))
+
+
+def information_of_moves(
+    played: Episodes,
+    split: SplitSpec | None,
+    generator: np.random.Generator,
+    shuffles: int = SHUFFLES,
+    samples: int = MOST_SAMPLES,
+) -> Information | None:
+    """Estimates the information between moves of robot and surroundings, as `paired_information`.
+
+    Returns:
+        None without surroundings, and with too few episodes or common steps for a pairing.
+    """
+    if split is None or len(played.length) < 2:  # noqa: PLR2004
+        return None
+    moved = np.diff(played.observation, axis=1)  # [E, T, O]
+    agent, surrounding = moved[..., list(split.agent)], moved[..., list(split.surrounding)]
+    found = paired_information(agent, surrounding, played.length, generator, shuffles, samples)
+    return found if len(found.null) else None
 
 
 def _distances(values: Array, rows: slice) -> Array:

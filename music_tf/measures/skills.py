@@ -4,11 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from music_tf.types import Array, IntArray, Metrics, kept_steps
+from music_tf.types import Array, Floats, IntArray, Metrics, kept_steps
 
-Numbers = npt.NDArray[np.float64]
 _TOGETHER = 2**20
 """Number of distances in memory at a time."""
 MOST_OF_A_SKILL, MOST_OF_ALL = 1000, 10_000
@@ -19,11 +17,23 @@ _FEW_COLUMNS = 8
 """Largest number of columns for exact sums of squares; with more, products are much faster."""
 
 
+class Track(NamedTuple):
+    """Where one skill goes in E episodes."""
+
+    seen: Array  # [E, T + 1, D], the descriptor in each state
+    length: IntArray  # [E]
+
+    @property
+    def ends(self) -> Array:
+        """Last descriptor of each episode, [E, D]."""
+        return self.seen[np.arange(len(self.seen)), self.length]
+
+
 class Separation(NamedTuple):
     """Distances between skills, and the spread of each skill."""
 
-    hausdorff: Numbers  # [K, K]
-    spreads: Numbers  # [K]
+    hausdorff: Floats  # [K, K]
+    spreads: Floats  # [K]
     places: Array  # [N, D], the compared places of all skills
 
     @property
@@ -32,9 +42,9 @@ class Separation(NamedTuple):
         return coverage(self.places)
 
     @property
-    def nearest(self) -> Numbers:
+    def nearest(self) -> Floats:
         """Distance of each skill to its nearest other skill, [K]."""
-        found: Numbers = np.where(np.eye(len(self.spreads)), np.inf, self.hausdorff).min(axis=1)
+        found: Floats = np.where(np.eye(len(self.spreads)), np.inf, self.hausdorff).min(axis=1)
         return found
 
     def metrics(self) -> Metrics:
@@ -47,27 +57,22 @@ class Separation(NamedTuple):
         return found
 
 
-def separation(seen: Sequence[Array], length: Sequence[IntArray]) -> Separation:
-    """Measures distances between skills, from the descriptors in episodes of each skill.
+def separation(tracks: Sequence[Track]) -> Separation:
+    """Measures distances between skills, from episodes of each skill.
 
     At most 1000 places of a skill, and 10,000 in all, are compared, evenly picked. The error of a
     distance is at most the distance that a skill travels between two picked places.
-
-    Args:
-        seen: Descriptors along E episodes of each skill, [E, T + 1, D].
-        length: Steps of these episodes, [E] for each skill.
     """
-    most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(seen)))
-    paths, ends = [], []
-    for places, steps in zip(seen, length, strict=True):
-        visited = places[kept_steps(steps + 1, places.shape[1])]
+    most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(tracks)))
+    paths = []
+    for track in tracks:
+        visited = track.seen[kept_steps(track.length + 1, track.seen.shape[1])]
         paths.append(evenly_picked(visited, most))
-        ends.append(places[np.arange(len(places)), steps])
-    spreads = end_spreads(np.stack(ends))
+    spreads = end_spreads(np.stack([track.ends for track in tracks]))
     return Separation(hausdorff_distances(paths), spreads, np.concatenate(paths))
 
 
-def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) -> Numbers:
+def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) -> Floats:
     r"""Returns the sum of DIAYN rewards of each episode, [E] (arXiv:1802.06070).
 
     .. math:: \sum_{t < T_e} \log q(z_e | s_{et}) + \log K
@@ -82,12 +87,12 @@ def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) 
     """
     steps, skills = log_likelihood.shape[1:]
     own = np.take_along_axis(log_likelihood, skill[:, None, None], axis=-1)[..., 0]
-    paid: Numbers = own.astype(np.float64) + np.log(skills)
-    total: Numbers = np.where(kept_steps(length, steps), paid, 0.0).sum(axis=1)
+    paid: Floats = own.astype(np.float64) + np.log(skills)
+    total: Floats = np.where(kept_steps(length, steps), paid, 0.0).sum(axis=1)
     return total
 
 
-def named_shares(log_likelihood: Array, length: IntArray) -> Numbers:
+def named_shares(log_likelihood: Array, length: IntArray) -> Floats:
     """Returns the share of steps in which each skill is the most likely one, [K].
 
     For episodes of one skill, this is its row of the confusion matrix.
@@ -97,14 +102,14 @@ def named_shares(log_likelihood: Array, length: IntArray) -> Numbers:
     return np.bincount(named, minlength=skills) / len(named)
 
 
-def end_distances(ends: Array) -> Numbers:
+def end_distances(ends: Array) -> Floats:
     """Returns distances between the mean ends of skills, [K, K], for ends [K, E, D]."""
     centres = ends.mean(axis=1, dtype=np.float64)
-    apart: Numbers = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
+    apart: Floats = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
     return apart
 
 
-def hausdorff_distances(paths: Sequence[Array]) -> Numbers:
+def hausdorff_distances(paths: Sequence[Array]) -> Floats:
     r"""Returns Hausdorff distances between the places of skills, [K, K].
 
     .. math:: H(A, B) = \max(\max_a \min_b \lVert a - b \rVert, \max_b \min_a \lVert a - b \rVert)
@@ -126,14 +131,14 @@ def hausdorff_distances(paths: Sequence[Array]) -> Numbers:
     return found
 
 
-def end_spreads(ends: Array) -> Numbers:
+def end_spreads(ends: Array) -> Floats:
     """Returns the mean distance between ends of a skill's episodes, [K], for ends [K, E, D].
 
     It is zero for one episode.
     """
     apart = np.linalg.norm(ends[:, :, None].astype(np.float64) - ends[:, None], axis=-1)
     pairs = max(1, ends.shape[1] * (ends.shape[1] - 1))
-    spreads: Numbers = apart.sum(axis=(1, 2)) / pairs
+    spreads: Floats = apart.sum(axis=(1, 2)) / pairs
     return spreads
 
 
@@ -157,7 +162,7 @@ def coverage(places: Array, k: int = 3) -> float:
     return float(np.log(max(nearest.mean(), _LEAST)))
 
 
-def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Numbers]]:
+def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Floats]]:
     """Yields slices of rows of `one`, with their distances to all of `other`, [rows, M]."""
     step = max(1, _TOGETHER // len(other))
     squares = _by_columns if one.shape[1] <= _FEW_COLUMNS else _by_products
@@ -166,7 +171,7 @@ def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Numbers]]:
         yield rows, np.sqrt(squares(one[rows], other))
 
 
-def _by_columns(one: Array, other: Array) -> Numbers:
+def _by_columns(one: Array, other: Array) -> Floats:
     """Returns exact squared distances."""
     squares = np.zeros([len(one), len(other)])
     for column in range(one.shape[1]):
@@ -175,10 +180,10 @@ def _by_columns(one: Array, other: Array) -> Numbers:
     return squares
 
 
-def _by_products(one: Array, other: Array) -> Numbers:
+def _by_products(one: Array, other: Array) -> Floats:
     """Returns squared distances by a matrix product, centred to reduce rounding errors."""
     centre = other.mean(axis=0, dtype=np.float64)
     near, far = one - centre, other - centre
     lengths = np.square(near).sum(axis=1)[:, None] + np.square(far).sum(axis=1)
-    squares: Numbers = np.maximum(lengths - 2.0 * near @ far.T, 0.0)
+    squares: Floats = np.maximum(lengths - 2.0 * near @ far.T, 0.0)
     return squares

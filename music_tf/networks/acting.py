@@ -7,7 +7,7 @@ action distribution adds its actor to `ACTORS`.
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ EXPLORER = "explorer/"
 """Prefix of the arrays of the model that chooses among random actions."""
 LEAST_DEVIATION = 1e-3
 """Added to the softplus of a deviation."""
+_MOMENTS = ("observation", "goal")
+"""Inputs with moments."""
 
 
 class Moments(NamedTuple):
@@ -102,7 +104,7 @@ def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     """Inverts `arrays_of`: returns `like` with the given arrays."""
-    observation, goal = (Moments(*arrays[name]) for name in ("observation", "goal"))
+    observation, goal = (Moments(*arrays[name]) for name in _MOMENTS)
     inputs = like.inputs._replace(observation=observation, goal=goal)
     weights, encoder, explorer = (
         {name: arrays[name] for name in part}
@@ -112,9 +114,19 @@ def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     return Snapshot(like.actor, weights, inputs, prior, encoder, explorer)
 
 
+def empty_snapshot(actor: str, names: Iterable[str], inputs: NetworkInputs) -> Snapshot:
+    """Returns a snapshot with empty arrays of these names, as `arrays_of` names them."""
+    groups: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
+    for name in names:
+        if name not in (*_MOMENTS, "prior"):
+            prefix = next(prefix for prefix in groups if name.startswith(prefix))
+            groups[prefix][name] = np.empty(0, np.float32)
+    encoder, explorer, weights = groups.values()
+    return Snapshot(actor, weights, inputs, encoder=encoder, explorer=explorer)
+
+
 SKILLS = "skills/"
 """Prefix of the arrays of finished skills."""
-_MOMENTS = ("observation", "goal")
 
 
 class SkillSnapshots(NamedTuple):

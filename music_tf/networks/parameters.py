@@ -8,7 +8,7 @@ depend on the counters that Keras appends to names.
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeAlias, TypeVar, cast
 
 import keras
 import numpy as np
@@ -16,6 +16,8 @@ import tensorflow as tf
 
 from music_tf.types import Array
 
+Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
+"""Weights of each network by its name."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 

@@ -23,6 +23,7 @@ class JointMotionConfig(ScaledConfig):
         "reward/joint_motion_raw": "share of replayed steps with joint motion; with gain auto",
         "reward/joint_motion_gain": "reward for joint motion; with gain auto",
     }
+    measured: ClassVar[tuple[str, str]] = ("reward/joint_motion_raw", "reward/joint_motion_gain")
 
     threshold: Annotated[float, In(0, 1e6)] = 0.001
     """How far both must move, in the unit of the observation (metres for Fetch)."""
@@ -39,6 +40,7 @@ class RandomRewardConfig(ScaledConfig):
         "reward/random_reward_raw": "mean number drawn; with gain auto",
         "reward/random_reward_gain": "reward for a number of 1; with gain auto",
     }
+    measured: ClassVar[tuple[str, str]] = ("reward/random_reward_raw", "reward/random_reward_gain")
 
 
 def ddpg_music_frozen(preset: Preset, env_id: str = FETCH_PUSH) -> Config:

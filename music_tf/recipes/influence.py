@@ -39,6 +39,7 @@ class InfluenceConfig(ScaledConfig):
         "influence/mean": "mean influence in minibatches, in nats; with gain auto",
         "influence/gain": "reward per nat; with gain auto",
     }
+    measured: ClassVar[tuple[str, str]] = ("influence/mean", "influence/gain")
 
     clip: Bounds = (0.0, 10.0)
     """Bounds of the scaled reward."""

@@ -31,6 +31,7 @@ class MusicConfig(ScaledConfig):
         "music/pair_bound": "mean positive pair bound in minibatches, in nats; with gain auto",
         "music/gain": "reward per nat; with gain auto",
     }
+    measured: ClassVar[tuple[str, str]] = ("music/pair_bound", "music/gain")
 
     gain: Annotated[float | Literal["auto"] | None, In(0, 1e9)] = None
     """Reward per nat of the pair bound. auto: `mean` divided by a running mean of the bound, which

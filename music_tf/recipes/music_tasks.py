@@ -18,11 +18,10 @@ from music_tf.config.names import (
 )
 from music_tf.config.settings import Config, Source
 from music_tf.config.terms import TaskConfig
+from music_tf.config.warm_start import AGENT_PARTS
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music, sac_music
 from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
-
-_PARTS = ("actor", "critic", "targets")
 
 
 def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
@@ -74,12 +73,12 @@ def ddpg_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     random steps.
     """
     config = _on_networks_of(ddpg_music(preset, env_id), ddpg(preset, env_id))
-    return _finetuned(preset, config, "ddpg_music", _PARTS, published=True)
+    return _finetuned(preset, config, "ddpg_music", AGENT_PARTS, published=True)
 
 
 def ddpg_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling, from the policy of a run of MUSIC."""
-    return _finetuned(preset, ddpg_her(preset, env_id), "ddpg_music", _PARTS)
+    return _finetuned(preset, ddpg_her(preset, env_id), "ddpg_music", AGENT_PARTS)
 
 
 def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
@@ -91,7 +90,7 @@ def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """
     config = with_fields(sac(preset, env_id), {"agent.entropy_weight": ((0.0, 0.5),)})
     config = _on_networks_of(sac_music(preset, env_id), config)
-    parts = _PARTS if config.collect.steps is None else ("actor",)
+    parts = AGENT_PARTS if config.collect.steps is None else ("actor",)
     return _finetuned(preset, config, "sac_music", parts, published=True)
 
 

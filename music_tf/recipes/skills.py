@@ -27,6 +27,7 @@ from music_tf.config.settings import (
 )
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Bounds, Initializer, Layers, Rate
+from music_tf.config.warm_start import AGENT_PARTS
 from music_tf.errors import UsageError
 from music_tf.recipes import Preset
 from music_tf.recipes.music import sac_music_skills
@@ -209,7 +210,6 @@ class SkillConfig(DiversityConfig):
 
 _BOX, _WITHOUT_GOALS = "music_tf/UnitBox-v0", "Hopper-v5"
 _SKILLS = 5
-_PARTS = ("actor", "critic", "targets")
 
 _WITH_VALUE = ("paper", "diayn_torch")
 """Presets whose critics learn from a state value."""
@@ -540,7 +540,7 @@ def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """
     if not is_one_of(env_id, WITH_GOALS):
         skilled = sac_diayn(preset, env_id)
-        parts = (*_PARTS, "normalizer") if skilled.normalizer.running else _PARTS
+        parts = (*AGENT_PARTS, "normalizer") if skilled.normalizer.running else AGENT_PARTS
         return dataclasses.replace(
             skilled,
             goals="environment",
@@ -559,9 +559,9 @@ def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
             task,
             agent=with_fields(before.agent, {"entropy_weight": ((0.0, 0.5),)}),
             replay=ReplayConfig(),
-            start=Source("sac_diayn", _PARTS, preset="music"),
+            start=Source("sac_diayn", AGENT_PARTS, preset="music"),
         )
-    start = Source("sac_diayn", (*_PARTS, "normalizer"))
+    start = Source("sac_diayn", (*AGENT_PARTS, "normalizer"))
     return dataclasses.replace(task, lost_object="continue", start=start)
 
 
@@ -573,7 +573,7 @@ def sac_finetune_skill(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     `--pinned-skill` chooses another one. All other settings are those of `sac_diayn_finetune`.
     """
     task = sac_diayn_finetune(preset, env_id)
-    start = Source("sac_diayn", _PARTS) if task.start is None else task.start
+    start = Source("sac_diayn", AGENT_PARTS) if task.start is None else task.start
     return dataclasses.replace(task, pinned_skill=None, start=start._replace(best_of=10))
 
 
@@ -591,12 +591,12 @@ def sac_music_diayn(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """
     alone = _on_objects(preset, env_id)
     if preset == "paper":
-        return dataclasses.replace(alone, start=Source("sac_music_skills", _PARTS))
+        return dataclasses.replace(alone, start=Source("sac_music_skills", AGENT_PARTS))
     before = sac_music_skills(preset, env_id)
     quiet = 0.3 * before.rewards["music"].unit_weight
     quieter = with_fields(before, {"music.weight": ((0.0, quiet),), "agent.action_l2": 0.0})
     return dataclasses.replace(
         quieter,
         rewards={**quieter.rewards, **alone.rewards},
-        start=Source("sac_music_skills", (*_PARTS, "normalizer", "statistics")),
+        start=Source("sac_music_skills", (*AGENT_PARTS, "normalizer", "statistics")),
     )

@@ -8,12 +8,12 @@ import numpy as np
 from music_tf.config.settings import Config, ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.randomness import stream
-from music_tf.replay.hindsight import choose_goals, draw_probabilities
+from music_tf.replay.hindsight import choose_goals, draw_probabilities, relabel_probability
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, rests_of, transition
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
-from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
+from music_tf.types import EXTRAS, Array, EnvSpec, Episodes, IntArray, Transition, aligned
 
 LEARNING = "replay/transitions"
 """Random stream of the minibatches of actor and critics, the only ones drawn by priority."""
@@ -48,7 +48,7 @@ class Shard:
         self._config = config
         self.columns = np.array(columns, dtype=np.int64)
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
-        extras = {f"extras/{name}": size for name, size in spec.extras.items()}
+        extras = {f"{EXTRAS}{name}": size for name, size in spec.extras.items()}
         episode = {"desired_goal": spec.goal_dim, "skill": skills}
         numbers = ["priority"] if config.priority != "uniform" else []
         self._states = np.empty([count, steps + 1], packed(**state, **extras))
@@ -466,7 +466,7 @@ def empty_store(
     replay, collect = config.replay, config.collect
     if not keeps_steps(config, spec):
         return Shard(spec, config.condition_size, replay, columns)
-    relabelled = replay.relabel_k > 0 and replay.strategy != "none"
+    relabelled = relabel_probability(replay) > 0.0
     if relabelled and not spec.goal_dim:
         raise UsageError(
             f"env_id: replay.relabel_k needs goals, and {spec.env_id!r} has none\n"

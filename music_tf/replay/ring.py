@@ -7,7 +7,7 @@ import numpy as np
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.rows import Drawn, Picks, packed, rests_of
-from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
+from music_tf.types import EXTRAS, Array, BoolArray, EnvSpec, Episodes, IntArray
 
 _FEWEST_PARTS = 1024
 
@@ -43,7 +43,7 @@ class StepRing:
         self.columns = np.array(columns, dtype=np.int64)
         self.longest = longest
         """Maximum number of steps T of a trajectory."""
-        extras = {f"extras/{name}": size for name, size in spec.extras.items()}
+        extras = {f"{EXTRAS}{name}": size for name, size in spec.extras.items()}
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
         self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
         part = {"desired_goal": spec.goal_dim, "skill": skills}

@@ -6,7 +6,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from music_tf.config.world import DISCOUNT
-from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, IntArray, Transition
+from music_tf.types import (
+    ACHIEVED_REST,
+    DESIRED_REST,
+    EXTRAS,
+    Array,
+    BoolArray,
+    IntArray,
+    Transition,
+)
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
 """Maps achieved goals [N, G], desired goals [N, G] and extras [N, D] to rewards [N]."""
@@ -66,9 +74,8 @@ def packed(*numbers: str, **vectors: int) -> list[Any]:
 
 def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the extras in rows of states by name."""
-    prefix = "extras/"
-    names = [name for name in state.dtype.names or () if name.startswith(prefix)]
-    return {name.removeprefix(prefix): state[name] for name in names}
+    names = [name for name in state.dtype.names or () if name.startswith(EXTRAS)]
+    return {name.removeprefix(EXTRAS): state[name] for name in names}
 
 
 def rests_of(state: np.ndarray) -> tuple[Array, Array]:

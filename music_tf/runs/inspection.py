@@ -13,7 +13,7 @@ from music_tf.config.changes import NOW
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.registry import descriptor_of
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.files import read_json, replace_file
+from music_tf.files import read_json
 from music_tf.hints import fits
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
@@ -38,7 +38,7 @@ from music_tf.storage.metrics import JUDGED
 from music_tf.storage.places import agents, comes_with_package
 from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metrics
-from music_tf.storage.run_directory import EVALUATION_NAME
+from music_tf.storage.run_directory import EVALUATION_NAME, write_json
 from music_tf.training.adaptation import VISITS
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
@@ -121,10 +121,7 @@ def evaluate_run(
         _show(loaded, result, counted, progress)
         place = loaded.here / path
         result = _judged_before(place, result["checkpoint"], result["env_kwargs"]) | result
-        try:
-            replace_file(place, (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
-        except OSError as error:
-            raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
+        write_json(place, result, path)
         progress.banner([f"written: {path}", *(draw(loaded) if draw else ())])
         if export is not None:
             played = loaded.evaluation.play(loaded.policy, episodes)

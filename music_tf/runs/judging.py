@@ -22,7 +22,7 @@ from music_tf.measures.behaviour import (
     support_cells,
     visited_cells,
 )
-from music_tf.measures.information import paired_information
+from music_tf.measures.information import information_of_moves
 from music_tf.measures.skills import separation
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
@@ -106,15 +106,12 @@ def separate(
     Returns:
         The metrics of `separation`; empty if fewer than two skills act.
     """
-    skills, seen, length = evaluation.config.acting_skills, [], []
+    skills = evaluation.config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
         return {}
-    for skill in skills:
-        each = max(1, min(SEPARATED, episodes // len(skills)))
-        played = evaluation.counted(evaluation.play(policy, each, skill, added(skill)))
-        seen.append(evaluation.seen(played))
-        length.append(played.length)
-    return separation(seen, length).metrics()
+    each = max(1, min(SEPARATED, episodes // len(skills)))
+    played = (evaluation.play(policy, each, skill, added(skill)) for skill in skills)
+    return separation([evaluation.track(one) for one in played]).metrics()
 
 
 def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
@@ -149,18 +146,16 @@ def measure_skills(
     """
     acting = evaluation.config.acting_skills
     rows: list[dict[str, Any]] = []
-    seen, length = [], []
+    tracks = []
     for skill in acting if len(acting) > 1 else ():
         played = evaluation.play(policy, episodes, skill)
-        counted = evaluation.counted(played)
-        seen.append(evaluation.seen(counted))
-        length.append(counted.length)
+        tracks.append(evaluation.track(played))
         ways = shifts(played.observation, played.length, evaluation.envs.info)
         metrics = evaluation.behaviour(played) | heldout(played)
         shift = None if ways is None else [float(way) for way in ways.mean(axis=0)]
         rows.append({"skill": skill, "metrics": metrics, "shift_m": shift})
     if rows:
-        apart = separation(seen, length)
+        apart = separation(tracks)
         for row, nearest, spread in zip(rows, apart.nearest, apart.spreads, strict=True):
             row |= {"nearest": float(nearest), "spread": float(spread)}
     return rows
@@ -297,16 +292,8 @@ def _beside_baselines(
 
 def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
     """Returns the mutual information between moves of robot and surroundings, as far as known."""
-    if split is None or len(played.length) < 2:  # noqa: PLR2004  (pairings need another episode)
-        return {}
-    moved = np.diff(played.observation, axis=1)  # [E, T, O]
-    found = paired_information(
-        moved[..., list(split.agent)],
-        moved[..., list(split.surrounding)],
-        played.length,
-        stream(_SEED, "judging/information"),
-    )
-    if not len(found.null):
+    found = information_of_moves(played, split, stream(_SEED, "judging/information"))
+    if found is None:
         return {}
     return {
         "control/information": found.nats,
@@ -374,8 +361,7 @@ def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
     info = evaluation.envs.info
     if info.object is not None:
         return np.stack([end_position(one.observation, one.length, info) for one in many])
-    kept = (evaluation.counted(one) for one in many)
-    return np.stack([evaluation.seen(one)[np.arange(len(one.length)), one.length] for one in kept])
+    return np.stack([evaluation.track(one).ends for one in many])
 
 
 def _descriptor_cells(evaluation: Evaluation, played: Episodes) -> float:

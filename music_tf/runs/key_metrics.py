@@ -39,7 +39,7 @@ def key_metrics(config: Config, info: EnvironmentInfo, columns: Collection[str])
 def _of_adaptation(config: Config) -> list[KeyMetric]:
     """Returns the metrics of adaptation, of the reward in the context if that is another."""
     inference = config.agent.inference
-    last = config.tasks.explore + config.tasks.adapt - 1
+    last = config.tasks.evaluation_episodes - 1
     prior, after = "prior", f"after {last}"
     scale = "return by episodes of the task seen before"
     if inference is not None and inference.reward:

@@ -289,8 +289,8 @@ class Session:
         drawn = () if self._draw is None else self._draw(self._directory.path, played, info)
         for tag, file, pixels in drawn:
             writer.write_image(tag, pixels, steps, file.format(steps=steps))
+        weights = trainer.update.weights()
         for term in trainer.active_terms():
-            weights = trainer.update.weights()
             for tag, values in term.histograms(weights, played).items():
                 writer.write_histogram(tag, values, steps)
             for tag, picture in term.pictures(weights, played).items():
@@ -481,8 +481,7 @@ class Session:
         progress.policies(shown, f"{self._config.env_id}, {what}")
         progress.banner(explanation(progress.key_metrics))
         if self._config.updates and not counters.updates:
-            collect = self._config.collect
-            first = max(collect.random_steps, collect.update_after)
+            first = self._config.collect.learns_after
             text = f"nothing was learned in {counters.env_steps} steps: no update was made"
             progress.banner([f"{text}, learning begins after {first} (--help collect)"])
         place, python = shlex.quote(str(path)), shlex.quote(sys.executable)

@@ -1,16 +1,16 @@
 """Plays each skill of a run by itself and reports what it does and is good for."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
-from music_tf.files import replace_file
+from music_tf.errors import FROM_USERS, UsageError
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
+    Track,
     diversity_returns,
     end_distances,
     named_shares,
@@ -19,6 +19,7 @@ from music_tf.measures.skills import (
 from music_tf.runs.judging import variance_explained
 from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress, Row
+from music_tf.storage.run_directory import write_json
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 StepRewards = Callable[[Array, Array, Array], Array]
@@ -171,7 +172,7 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
         best episode and `spread`, how far its episodes end apart. Without a discriminator, or with
         a single episode or skill, what needs it is None.
     """
-    apart = separation([one.seen for one in followed], [one.length for one in followed])
+    apart = separation([Track(one.seen, one.length) for one in followed])
     ends = np.stack([one.ends for one in followed])
     likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
     named = [one.named for one in followed if one.named is not None]
@@ -228,6 +229,26 @@ def show_skills(
     name, rewards = reward or ("the task's own reward", None)
     followed = list(follow_each(loaded, episodes, only, rewards))
     found, progress = summarize_skills(followed), Progress()
+    rows, lines = _rows(followed, found), _lines(found, name, loaded.config.condition_size)
+    progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
+    about = {
+        "recipe": loaded.saved.recipe,
+        "env_id": loaded.config.env_id,
+        "env_kwargs": json.loads(loaded.config.env.kwargs),
+        **({"stage": loaded.evaluation.world} if loaded.config.env.stages else {}),
+        "seed": loaded.config.seed,
+        "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
+        "episodes": episodes,
+        "skills": loaded.config.condition_size,
+        "reward": None if reward is None else name,
+    }
+    write_json(loaded.here / path, about | found, path)
+    progress.banner([*lines, f"written: {path}"])
+    return followed
+
+
+def _rows(followed: Sequence[Followed], found: Mapping[str, Any]) -> dict[str, Row]:
+    """Returns the rows of the table, for what `summarize_skills` found."""
     rows: dict[str, Row] = {}
     apart = np.array(found["end_distances"] or [[np.nan]])
     np.fill_diagonal(apart, np.inf)
@@ -249,19 +270,22 @@ def show_skills(
             cells["ends from next"] = float(nearest.min())
             cells["next"] = f"skill {followed[int(nearest.argmin())].skill}"
         rows[f"skill {one.skill}"] = cells
-    progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
+    return rows
+
+
+def _lines(found: Mapping[str, Any], reward: str, size: int) -> list[str]:
+    """Returns the lines below the table; `reward` says what skills earn, `size` is their K."""
     returns = [row["return"] for row in found["each"]]
-    lines = [f"best by {name}: skill {found['best']}"]
+    lines = [f"best by {reward}: skill {found['best']}"]
     if len(returns) > 1 and min(returns) == max(returns):
-        lines = [f"no skill is best by {name}: all earn {returns[0]:.3f}"]
+        lines = [f"no skill is best by {reward}: all earn {returns[0]:.3f}"]
     if found["effective"] is not None:
         lines.append(
-            f"effective number of skills exp(H): {found['effective']:.2f} of "
-            f"{loaded.config.condition_size}; as informative as {found['recognised']:.2f} "
-            "that are never confused"
+            f"effective number of skills exp(H): {found['effective']:.2f} of {size}; "
+            f"as informative as {found['recognised']:.2f} that are never confused"
         )
     if found["hausdorff"] is not None:
-        pairs = np.array(found["hausdorff"])[np.triu_indices(len(followed), 1)]
+        pairs = np.array(found["hausdorff"])[np.triu_indices(len(found["hausdorff"]), 1)]
         within = np.mean([row["spread"] for row in found["each"]])
         lines.append(
             f"Hausdorff distance of where two skills go: {pairs.mean():.3f} on average, at least "
@@ -269,21 +293,4 @@ def show_skills(
         )
     if found["explained"] is not None:
         lines.append(f"share of where episodes end that skills explain: {found['explained']:.3f}")
-    about = {
-        "recipe": loaded.saved.recipe,
-        "env_id": loaded.config.env_id,
-        "env_kwargs": json.loads(loaded.config.env.kwargs),
-        **({"stage": loaded.evaluation.world} if loaded.config.env.stages else {}),
-        "seed": loaded.config.seed,
-        "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
-        "episodes": episodes,
-        "skills": loaded.config.condition_size,
-        "reward": None if reward is None else name,
-    }
-    try:
-        text = json.dumps(about | found, indent=1, allow_nan=False) + "\n"
-        replace_file(loaded.here / path, text.encode())
-    except OSError as error:
-        raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
-    progress.banner([*lines, f"written: {path}"])
-    return followed
+    return lines

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
-from music_tf.errors import EnvironmentFault, MusicError, NumbersFault, Stopped, UsageError
+from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError, fault_of
 from music_tf.process.children import check_extra
 from music_tf.process.launcher import check_topology, launched_rank
 from music_tf.process.machine import threads_per_rank
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 
 START_SECONDS = 300.0
 """Shortest time limit of a start, whatever `hang_after` says."""
-_FAULTS = {
-    kind.exit_code: kind
-    for kind in (MusicError, UsageError, EnvironmentFault, NumbersFault, Stopped)
-}
 _Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, object]]"
 
 
@@ -189,7 +185,7 @@ def _prepared(
             fault_text, code = str(fault), fault.exit_code
     found, fault_text, code = comm.broadcast_object((found, fault_text, code))
     if found is None:
-        raise _FAULTS[code](fault_text)
+        raise fault_of(code)(fault_text)
     return found
 
 

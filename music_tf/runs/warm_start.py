@@ -9,6 +9,7 @@ import numpy as np
 
 from music_tf.config.fields import show_option, show_value
 from music_tf.config.settings import Config
+from music_tf.config.warm_start import AGENT_PARTS
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
@@ -22,8 +23,6 @@ from music_tf.training.evaluation import Evaluation
 from music_tf.types import ACTIONS, Array, refusal
 
 _TRIED_TOGETHER = 8
-_READING = {"actor", "critic", "targets"}
-"""Parts that read normalised inputs."""
 _OF_INPUTS = ("normalizer.running", "normalizer.clip", "normalizer.input_clip")
 _OF_OUTPUTS = ("agent.deviation",)
 """Settings that determine what networks compute, whatever their shapes."""
@@ -77,7 +76,7 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
         before = read_run(run, config.env_id).config
     except UsageError:
         return
-    settings: tuple[str, ...] = _OF_INPUTS if not _READING.isdisjoint(parts) else ()
+    settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_OUTPUTS if "actor" in parts else ()
     pairs = {name: (_setting(before, name), _setting(config, name)) for name in settings}
     other = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

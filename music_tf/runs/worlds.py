@@ -114,16 +114,14 @@ def measure_worlds(
     rows, episodes = [], evaluation.config.evaluation.world_episodes
     for world in worlds:
         there = evaluation._replace(world=world)
-        found, seen, length = [], [], []
+        found, tracks = [], []
         for one in acting:
             played = there.play(one.policy, episodes, one.skill)
             row: Metrics = {} if one.skill is None else {"skill": one.skill}
             row |= {"world": world, "learned_in": one.learned_in, "episodes": episodes}
-            counted = evaluation.counted(played)
-            seen.append(evaluation.seen(counted))
-            length.append(counted.length)
-            found.append(row | _summary(evaluation, played, seen[-1][:, -1]))
-        apart = separation(seen, length)
+            tracks.append(track := evaluation.track(played))
+            found.append(row | _summary(evaluation, played, track.seen[:, -1]))
+        apart = separation(tracks)
         for row, spread, nearest in zip(found, apart.spreads, apart.nearest, strict=True):
             row["spread"] = float(spread)
             if len(found) > 1:

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -149,21 +150,9 @@ def saved_policy(
         stored = stored._replace(config=config.of_first_skills(skills))
         each = (learned_skill(current, found.arrays, skill) for skill in range(skills))
         snapshot = SkillSnapshots(tuple(each))
-    inputs_of = found.meta.get("inputs")
-    seen = inputs_of.get("discriminator") if isinstance(inputs_of, dict) else None
-    terms = config.rewards.values() if config.acting_skills else ()
-    paid = [term for term in terms if "discriminator" in term.networks]
-    names: Discriminator | str | None = None
-    try:
-        for term in paid:
-            hidden = getattr(term, "hidden_sizes", ())
-            state = getattr(term, "state", None)  # before or after the step, as in the reward
-            judged = {**seen, "state": state} if seen else seen
-            names = discriminator_of(found.arrays, judged, hidden, config.condition_size)
-    except ValueError as error:  # the policy acts without it
-        names = str(error)
     if config.agent.inference is not None:
         return AdaptivePolicy(stored, current, counters, declared), found
+    names = _discriminator_in(config, found)
     policy = SavedPolicy(stored, snapshot, counters, names, declared)
     policy.worlds = worlds
     policy.embedding = _embedding_in(config, found, policy.observation_dim)
@@ -171,13 +160,33 @@ def saved_policy(
     return policy, found
 
 
+def _inputs_in(found: StoredWeights, network: str) -> dict[str, Any]:
+    """Returns what a checkpoint says of the inputs of a network; empty if it says nothing."""
+    inputs = found.meta.get("inputs")
+    seen = inputs.get(network) if isinstance(inputs, dict) else None
+    return seen if isinstance(seen, dict) else {}
+
+
+def _discriminator_in(config: Config, found: StoredWeights) -> Discriminator | str | None:
+    """Returns the discriminator, a text that says why it does not fit, or None without one."""
+    seen = _inputs_in(found, "discriminator")
+    for term in config.rewards.values() if config.acting_skills else ():
+        if "discriminator" in term.networks:
+            hidden = getattr(term, "hidden_sizes", ())
+            state = getattr(term, "state", None)  # before or after the step, as in the reward
+            judged = {**seen, "state": state} if seen else seen
+            try:
+                return discriminator_of(found.arrays, judged, hidden, config.condition_size)
+            except ValueError as error:  # the policy acts without it
+                return str(error)
+    return None
+
+
 def _embedding_in(
     config: Config, found: StoredWeights, observation_dim: int
 ) -> Embedding | str | None:
     """Returns the embedding, a text that says why it does not fit, or None without one."""
-    inputs, kind = found.meta.get("inputs"), config.condition.kind
-    size = config.condition_size
-    seen = inputs.get(PHI) if isinstance(inputs, dict) else None
+    seen, kind, size = _inputs_in(found, PHI), config.condition.kind, config.condition_size
     for term in config.rewards.values():
         if PHI in term.networks:
             try:

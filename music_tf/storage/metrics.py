@@ -32,7 +32,8 @@ SKILLS_TAG = "skill/in_training"
 """The image of returns by skill, and of the running log q over episodes and steps."""
 LARGEST_TABLE = 50_000_000
 """Maximum size of a table of metrics in bytes."""
-_MOST_ROWS = 1_000_000
+MOST_ROWS = 1_000_000
+"""Maximum number of its rows."""
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
 _EPOCH = re.compile(rb"(\d{1,10}),.*\n")
@@ -421,8 +422,8 @@ def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
         return b""
     except OSError as error:
         raise EnvironmentFault(f"{path}: cannot be read ({error.strerror})") from error
-    if content.count(b"\n") > _MOST_ROWS:
-        raise EnvironmentFault(f"{path}: more than {_MOST_ROWS} rows")
+    if content.count(b"\n") > MOST_ROWS:
+        raise EnvironmentFault(f"{path}: more than {MOST_ROWS} rows")
     header, *rows = content.splitlines(keepends=True) or [b""]
     early = [row for row in rows if (of := _EPOCH.match(row)) and int(of[1]) <= last_epoch]
     kept = b"".join(line for line in (header, *early) if line.endswith(b"\n"))

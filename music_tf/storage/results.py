@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.errors import UsageError
 from music_tf.files import parse_json, read_at_most
-from music_tf.storage.metrics import CSV_NAME, LARGEST_TABLE
-
-Numbers = npt.NDArray[np.float64]
+from music_tf.storage.metrics import CSV_NAME, LARGEST_TABLE, MOST_ROWS
+from music_tf.types import Floats
 
 FINAL = "final_100_episodes"
 WORLDS = "worlds"
@@ -38,7 +36,6 @@ COUNTED = {
     "time/wall_s": "wall_s",
 }
 """Columns to which `in_all` adds the source of a warm start, with their names in a checkpoint."""
-_MOST_ROWS = 1_000_000
 _LARGEST_NUMBER = 1e300
 _RESUMED = "then "
 _NAME = re.compile(r"(?:(.+)_)?seed(\d+)")
@@ -60,17 +57,17 @@ class StoredResult(NamedTuple):
     that a warm start goes back to, by column; `control`, `coverage` and `skills` of
     `evaluate --full`; for a run that adapts to tasks `adaptation` instead, by policy and metric;
     `worlds`, the rows of `worlds.csv` of a changing world."""
-    columns: Mapping[str, Numbers]
+    columns: Mapping[str, Floats]
     """Metrics by name, a value per epoch; nan if missing."""
     resumed: tuple[str, ...] = ()
     """The commands of manual resumes, which follow `then`."""
 
-    def in_all(self, name: str) -> Numbers:
+    def in_all(self, name: str) -> Floats:
         """Returns a column plus the steps or seconds of the runs that a warm start goes back to."""
         earlier: float = self.details.get(BEFORE, {}).get(name, 0.0)
         return self.columns[name] + earlier
 
-    def counted_in_all(self) -> dict[str, Numbers]:
+    def counted_in_all(self) -> dict[str, Floats]:
         """Returns all columns, those of `COUNTED` as `in_all` does."""
         counted = {name: self.in_all(name) for name in COUNTED if name in self.columns}
         return {**self.columns, **counted}
@@ -103,8 +100,8 @@ def read_result(path: Path) -> StoredResult:
     values = array.array("d")
     try:
         content = read_at_most(path, LARGEST_TABLE)
-        if content.count(b"\n") > _MOST_ROWS:
-            raise UsageError(f"{path}: more than {_MOST_ROWS} rows")
+        if content.count(b"\n") > MOST_ROWS:
+            raise UsageError(f"{path}: more than {MOST_ROWS} rows")
         comments = re.findall(r"^#\s*(.*?)\s*$", content.decode(), re.MULTILINE)
         text = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
         rows = csv.reader(line for line in text if not line.startswith("#"))

@@ -358,6 +358,18 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
     return {**stored, "config": record["config"], "resumes": [*resumes, now][-_KEPT_RESUMES:]}
 
 
+def write_json(path: Path, values: Mapping[str, Any], shown: Path) -> None:
+    """Replaces a JSON file, which a message calls `shown`.
+
+    Raises:
+        EnvironmentFault: It cannot be written.
+    """
+    try:
+        replace_file(path, _encode(values))
+    except OSError as error:
+        raise EnvironmentFault(f"{shown}: cannot be written ({error.strerror})") from error
+
+
 def _encode(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
 

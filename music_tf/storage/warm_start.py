@@ -5,7 +5,6 @@ with some of the parts. Names, shapes and types must be those of the new run. `c
 the source with its epochs and steps.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +15,8 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.terms import TermConfig
-from music_tf.config.warm_start import parts_of
+from music_tf.config.warm_start import AGENT_PARTS, parts_of
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.files import replace_file
 from music_tf.gate import (
     ENVIRONMENT,
     Arrays,
@@ -40,6 +38,7 @@ from music_tf.storage.checkpoint import (
 )
 from music_tf.storage.frozen import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
+from music_tf.storage.run_directory import write_json
 from music_tf.types import ACTIONS, Declared, refusal
 
 _PREFIXES = {
@@ -49,9 +48,7 @@ _PREFIXES = {
     "normalizer": ("normalizer/",),
 }
 """Prefixes of the arrays of a part; any other part is the network of a reward term."""
-_LEARNED = {"actor", "critic", "targets"}
-"""Parts of the agent."""
-_READ_CONDITIONS = tuple(prefix for part in sorted(_LEARNED) for prefix in _PREFIXES[part])
+_READ_CONDITIONS = tuple(prefix for part in AGENT_PARTS for prefix in _PREFIXES[part])
 """Prefixes of the arrays of networks that read a condition."""
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
@@ -120,7 +117,7 @@ def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str])
     """
     stored, own, facts = _stored(source, parts), _without_skills(target.arrays), {}
     where = str(stored.folder)
-    if not _LEARNED.isdisjoint(parts):
+    if {*AGENT_PARTS} & {*parts}:
         _check_actions(source, stored, target.declared)
         if _has_skills(stored.names) and not _has_skills(target.arrays):
             stored = of_one_skill(stored, source, target.skill, (target.observed, target.condition))
@@ -191,11 +188,7 @@ def export_weights(
     if run is not None:
         drawn = {} if run.tasks is None else {"tasks": run.tasks}
         moved = run._replace(arguments=_without_directory(run.arguments))
-        text = json.dumps(run_to_json(moved) | drawn, indent=1, allow_nan=False) + "\n"
-        try:
-            replace_file(folder / CONFIG_NAME, text.encode())
-        except OSError as error:
-            raise EnvironmentFault(f"{folder}: cannot be written ({error.strerror})") from error
+        write_json(folder / CONFIG_NAME, run_to_json(moved) | drawn, folder)
 
 
 def _without_directory(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -30,10 +30,11 @@ from music_tf.reading.stored import (
     stored_env_id,
 )
 from music_tf.storage.metrics import CSV_NAME, METRICS
-from music_tf.storage.results import BEFORE, NoEpochError, Numbers, group_and_seed, read_result
+from music_tf.storage.results import BEFORE, NoEpochError, group_and_seed, read_result
 from music_tf.storage.warm_start import digest_of, parts_taken, taken_before
 from music_tf.tools.drawing import appearing
 from music_tf.tools.paths import COLOURS
+from music_tf.types import Floats
 
 Read = TypeVar("Read")
 
@@ -66,7 +67,7 @@ class RunCurves(NamedTuple):
     """Label of the run."""
     group: str
     """Runs of one group differ in their seed only and share a line."""
-    columns: Mapping[str, Numbers]
+    columns: Mapping[str, Floats]
     """Metrics by name, a value per epoch; nan if missing."""
     settings: Mapping[str, str] = MappingProxyType({})
     """Settings that runs on one line share; for a copied CSV file the name of its folder."""
@@ -89,8 +90,8 @@ class RunCurves(NamedTuple):
 class Curve(NamedTuple):
     """Values of an axis and of a metric of one run, without the epochs that lack either."""
 
-    across: Numbers
-    up: Numbers
+    across: Floats
+    up: Floats
 
 
 def load(path: Path) -> RunCurves:
@@ -117,7 +118,7 @@ def load(path: Path) -> RunCurves:
     return RunCurves(path.stem, group, columns, study, str(path.parent), seed)
 
 
-def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
+def columns_of(path: Path, stored: StoredRun) -> dict[str, Floats]:
     """Returns the metrics of a run directory; counts include the source of a warm start.
 
     Raises:
@@ -126,12 +127,12 @@ def columns_of(path: Path, stored: StoredRun) -> dict[str, Numbers]:
     return _counted(path, stored.init_from)
 
 
-def _counted(path: Path, start: Mapping[str, Any] | None) -> dict[str, Numbers]:
+def _counted(path: Path, start: Mapping[str, Any] | None) -> dict[str, Floats]:
     before = taken_before(start, path)
     return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
 
 
-def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Numbers]) -> RunCurves:
+def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Floats]) -> RunCurves:
     """Describes a run directory for plots.
 
     Runs share a line if they have the same warm start and the same settings, except the seed and
@@ -154,7 +155,7 @@ def _described(
     kind: Mapping[str, Any],
     values: Mapping[str, Any],
     start: Mapping[str, Any] | None,
-    columns: Mapping[str, Numbers],
+    columns: Mapping[str, Floats],
 ) -> RunCurves:
     """Describes a run directory by recipe and preset (`kind`) and the values of its settings."""
     group = f"{kind['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
@@ -319,7 +320,7 @@ def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
     return Curve(unit * across[known], up[known])
 
 
-def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Numbers, Numbers]:
+def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Floats, Floats]:
     """Returns the interquartile mean of curves over their common range, and its 95 % interval."""
     from scipy import stats  # noqa: PLC0415 - heavy
 

@@ -334,7 +334,7 @@ def sheets_of(config: Config, episodes: int, skills: Sequence[int | None]) -> li
 
 def visit_episodes(config: Config) -> list[int]:
     """Returns the episodes of a visit that are shown, with the first and the last."""
-    count = config.tasks.explore + config.tasks.adapt
+    count = config.tasks.evaluation_episodes
     few = np.linspace(0, count - 1, min(count, _MOST_OF_A_VISIT)).round()
     return [int(episode) for episode in few]
 

@@ -10,7 +10,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
 from music_tf.envs.columns import Certainty, Found, Proposal, listed
 from music_tf.envs.kinds import Kind
-from music_tf.envs.registry import EnvironmentInfo, lookup
+from music_tf.envs.registry import UNKNOWN, EnvironmentInfo
 from music_tf.errors import UsageError
 from music_tf.reading.command import as_typed, changes_as_typed
 from music_tf.types import SplitSpec
@@ -64,7 +64,7 @@ def world_text(found: Found, info: EnvironmentInfo) -> str:
     lines += [f"{listed(one)}: another object; name it instead, or beside" for one in found.others]
     if info.split is not None:
         lines.append(_compared(info.split, found))
-    elif info.family != lookup("").family and "surrounding" not in found.proposed:
+    elif info.family != UNKNOWN.family and "surrounding" not in found.proposed:
         lines.append(f"known: {info.why_no_split}")
     elif found.verdict == Certainty.CANNOT_TELL:
         lines.append("if there is an object: --world.agent COLUMNS --world.surrounding COLUMNS")

@@ -11,7 +11,7 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.errors import EXIT_DONE, FROM_USERS, LearnerEnded, MusicError, NumbersFault
-from music_tf.networks.acting import ENCODER, EXPLORER, Moments, NetworkInputs, Snapshot, policy_of
+from music_tf.networks.acting import Moments, NetworkInputs, Snapshot, empty_snapshot, policy_of
 from music_tf.process.signals import stop_requested
 from music_tf.process.watchdog import longer_timeout
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
@@ -32,7 +32,6 @@ from music_tf.training.messages import (
 )
 from music_tf.training.tasks import TaskCollector, TaskSets, make_collector
 from music_tf.training.team import Team, visit_format
-from music_tf.types import Array
 
 
 class ActingRank:
@@ -69,13 +68,7 @@ class ActingRank:
         form = SnapshotFormat(greeting["shapes"])
         nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
         inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
-        names = [name for name in form.shapes if name not in ("observation", "goal", "prior")]
-        groups: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
-        for name in names:
-            prefix = next(prefix for prefix in groups if name.startswith(prefix))
-            groups[prefix][name] = nothing.mean
-        encoder, explorer = groups[ENCODER], groups[EXPLORER]
-        like = Snapshot(config.agent.actor, groups[""], inputs, encoder=encoder, explorer=explorer)
+        like = empty_snapshot(config.agent.actor, form.shapes, inputs)
         message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
         while True:
             start = time.monotonic()

@@ -17,14 +17,7 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import (
-    EXIT_BUG,
-    EXIT_DONE,
-    EnvironmentFault,
-    MusicError,
-    NumbersFault,
-    UsageError,
-)
+from music_tf.errors import EXIT_BUG, EXIT_DONE, MusicError, NumbersFault, fault_of
 from music_tf.networks.acting import Snapshot
 from music_tf.process.signals import request_stop
 from music_tf.process.watchdog import longer_timeout
@@ -49,7 +42,6 @@ from music_tf.training.team import Team, visit_format
 from music_tf.types import Episodes, Metrics
 
 Answer = TypeVar("Answer", covariant=True)  # noqa: PLC0105  (as in _Format)
-_FAULTS = {kind.exit_code: kind for kind in (UsageError, EnvironmentFault, NumbersFault)}
 
 
 class _Format(Protocol[Answer]):
@@ -171,7 +163,8 @@ class Actors:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
             over = np.concatenate([own.succeeded for own in found])
             unfinished = sum(own.unfinished for own in found)
-            return Collected(_joined([own.played for own in found]), parts, over, unfinished)
+            played = Episodes.joined(own.played for own in found)
+            return Collected(played, parts, over, unfinished)
 
         return self.learning.together(answered)
 
@@ -185,7 +178,7 @@ class Actors:
         """
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # the watchdog of each actor checks every step
-            played = _joined([own.played for own in self._answers(self._whole)])
+            played = Episodes.joined(own.played for own in self._answers(self._whole))
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
@@ -270,7 +263,7 @@ class Actors:
                 rest = body_of(data, AnswerHeader)
                 if header.fault:
                     text = rest.tobytes().decode(errors="replace")
-                    raise _FAULTS.get(header.fault, MusicError)(text)
+                    raise fault_of(header.fault)(text)
                 found.append(form.unpack(rest, len(workers), header.ends))
             if header.stop:
                 request_stop()
@@ -295,11 +288,6 @@ class Ranks(NamedTuple):
     def size(self) -> int:
         """Number of ranks."""
         return self.learning.size + (0 if self.actors is None else self.actors.count)
-
-
-def _joined(parts: Sequence[Episodes]) -> Episodes:
-    named = [part.named() for part in parts]
-    return Episodes.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
 
 
 @contextlib.contextmanager

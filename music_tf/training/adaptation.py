@@ -73,7 +73,7 @@ class MetaEvaluation(NamedTuple):
     @property
     def episodes(self) -> int:
         """Number of episodes of a visit."""
-        return self.explored + self.config.tasks.adapt
+        return self.config.tasks.evaluation_episodes
 
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
         """Visits the tasks of `train` or `test`; every visit starts from the prior.
@@ -138,14 +138,13 @@ class MetaEvaluation(NamedTuple):
         Returns:
             Episodes task after task, all episodes of a visit in order.
         """
-        visits: list[dict[str, Array]] = []
+        visits: list[Episodes] = []
         for start in range(0, count, len(self.envs)):
             rows = np.arange(start, start + len(self.envs)) % len(self.tasks.test)
             _, episodes = self._visit(snapshot, "test", rows, 1)
-            named = [played.named() for _, played in episodes]
             for row in range(min(len(self.envs), count - start)):
-                visits += [{name: one[name][row : row + 1] for name in one} for one in named]
-        return Episodes.from_named({n: np.concatenate([v[n] for v in visits]) for n in visits[0]})
+                visits += [played.rows(row, row + 1) for _, played in episodes]
+        return Episodes.joined(visits)
 
     def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
         """Returns the metrics of an evaluation, as `metrics.csv` has them."""

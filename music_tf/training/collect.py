@@ -158,9 +158,7 @@ class Collector:
 
             parts, succeeded = self._comm.together(lambda: opened.play(policy, begin, explore))
             counts = np.array([len(own) - 1 for own in parts]).reshape(-1, size).sum(axis=1)
-            named = [part.named() for own in parts for part in own]
-            joined = {name: np.concatenate([one[name] for one in named]) for name in named[0]}
-            played = Episodes.from_named(joined)
+            played = Episodes.joined(part for own in parts for part in own)
             return Collected(played, counts.tolist(), succeeded, opened.unfinished)
         drawn = list(map(self.sampler.begin_episodes, starts, numbers))
         goals = [one.goals for one in drawn if one.goals is not None]
@@ -196,11 +194,10 @@ def by_worker(
     played = collected.played
     if config.lost_object == "absorb" and config.collect.steps is None:
         played = cut_where_lost(played, info)
-    named, end, kept = played.named(), 0, {}
+    end, kept = 0, {}
     for worker, count in zip(workers, collected.parts, strict=True):
         start, end = end, end + count
-        own = Episodes.from_named({n: rows[start:end] for n, rows in named.items()})
-        kept[worker] = own.read_only()
+        kept[worker] = played.rows(start, end).read_only()
     return kept
 
 

@@ -14,11 +14,11 @@ from music_tf.envs.distance import DistanceReward
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.rows import Picks
-from music_tf.types import IntArray, Transition
+from music_tf.training.memory import GIB
+from music_tf.types import EXTRAS, IntArray, Transition
 
 _AT_ONCE = 256
 """Episodes of a worker that are transferred at a time, which limits the memory of the transfer."""
-_GIB = 2.0**30
 _NONE = np.zeros(0, np.int64)
 
 
@@ -71,7 +71,7 @@ class DeviceReplay:
         try:
             self.tables = [tf.Variable(tf.zeros(shape), trainable=False) for shape in shapes]
         except tf.errors.ResourceExhaustedError as error:
-            text = f"{self.bytes / _GIB:.1f} GiB of replay do not fit on the device"
+            text = f"{self.bytes / GIB:.1f} GiB of replay do not fit on the device"
             raise MemoryError(text) from error
 
     def refresh(self) -> None:
@@ -157,8 +157,8 @@ class DeviceReplay:
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
         """Returns the extras in rows of states by name."""
-        names = [name for name in self._layout if name.startswith("extras/")]
-        return {name.removeprefix("extras/"): self._of(state, name) for name in names}
+        names = [name for name in self._layout if name.startswith(EXTRAS)]
+        return {name.removeprefix(EXTRAS): self._of(state, name) for name in names}
 
     def _paid(self, achieved: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
         """Returns the task reward under each goal, [W, B]; zeros without a task reward."""

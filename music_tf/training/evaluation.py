@@ -16,7 +16,8 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import descriptor_of
 from music_tf.measures.behaviour import summarize
-from music_tf.measures.information import paired_information
+from music_tf.measures.information import information_of_moves
+from music_tf.measures.skills import Track
 from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, Policy, blank, play
@@ -120,7 +121,7 @@ class Evaluation(NamedTuple):
         """
         spec, config = self.envs.spec, self.config
         skills = np.zeros([0, config.condition_size], np.float32)
-        parts = [blank(spec, skills, spec.max_episode_steps).named()]
+        parts = [blank(spec, skills, spec.max_episode_steps)]
         for batch in np.unique(indices // together):
             mine = indices[indices // together == batch]
             places = mine % together
@@ -133,9 +134,8 @@ class Evaluation(NamedTuple):
 
             conditions = evaluation_conditions(mine.tolist(), config, spec.goal_dim)
             self.set_world(conditions.skills)
-            parts.append(play(self.envs, act, conditions, None).named())
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return Episodes.from_named(joined)
+            parts.append(play(self.envs, act, conditions, None))
+        return Episodes.joined(parts)
 
     def set_world(self, skills: Array) -> None:
         """Sets the stage of the world in each environment, for episodes of skills [E, K]."""
@@ -177,27 +177,22 @@ class Evaluation(NamedTuple):
         columns, extra = descriptor_of(self.envs.info, self.envs.spec)
         return played.extras[extra] if extra else played.observation[..., list(columns)]
 
+    def track(self, played: Episodes) -> Track:
+        """Returns what tells skills apart, along the part of episodes that training uses."""
+        counted = self.counted(played)
+        return Track(self.seen(counted), counted.length)
+
     def _information(self, played: Episodes) -> Metrics:
         """Returns the mutual information of the moves of robot and surroundings beyond chance.
 
         Only runs whose reward pays for motion have it. It is estimated from few episodes and steps,
         so that it adds little to the cost of an evaluation.
         """
-        split, few = self.envs.spec.split, min(_FEW, len(played.length))
-        if split is None or few < 2 or not measures_motion(self.config):  # noqa: PLR2004
+        if not measures_motion(self.config):
             return {}
-        moved = np.diff(played.observation[:few], axis=1)  # [E, T, O]
-        found = paired_information(
-            moved[..., list(split.agent)],
-            moved[..., list(split.surrounding)],
-            played.length[:few],
-            stream(SEED, "evaluation/information"),
-            _PAIRINGS,
-            _STEPS,
-        )
-        if not len(found.null):
-            return {}
-        return {INFORMATION: float(found.nats - found.null.mean())}
+        few, generator = played.rows(0, _FEW), stream(SEED, "evaluation/information")
+        found = information_of_moves(few, self.envs.spec.split, generator, _PAIRINGS, _STEPS)
+        return {} if found is None else {INFORMATION: float(found.nats - found.null.mean())}
 
     def heldout(
         self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes

@@ -173,12 +173,11 @@ class SkillSequence:
 
     def measured(self, evaluation: Evaluation) -> Metrics:
         """Plays all finished skills, and returns metrics of their separation."""
-        seen, length = [], []
-        for number, snapshot in enumerate(self.learned):
-            played = evaluation.counted(self.play(evaluation, policy_of(snapshot), number))
-            seen.append(evaluation.seen(played))
-            length.append(played.length)
-        return separation(seen, length).metrics()
+        tracks = [
+            evaluation.track(self.play(evaluation, policy_of(snapshot), number))
+            for number, snapshot in enumerate(self.learned)
+        ]
+        return separation(tracks).metrics()
 
     def play(self, evaluation: Evaluation, policy: Policy, skill: int) -> Episodes:
         """Plays evaluation episodes of one skill, with its one-hot condition in the episodes."""

@@ -12,7 +12,8 @@ from music_tf.process.machine import available_memory
 from music_tf.replay.buffer import empty_store
 from music_tf.types import EnvSpec
 
-_GIB = 2.0**30
+GIB = 2.0**30
+"""Bytes of a GiB."""
 
 
 class Share(NamedTuple):
@@ -60,10 +61,10 @@ def refuse_too_large(
         free = min(own[2] for own in ranks)
         if environments + replay > free:
             raise UsageError(
-                f"memory: about {(environments + replay) / _GIB:.1f} GiB would be needed on "
-                f"{host}, which has {free / _GIB:.1f} GiB free\n"
-                f"environments {environments / _GIB:.1f} GiB: lower --workers (now "
+                f"memory: about {(environments + replay) / GIB:.1f} GiB would be needed on "
+                f"{host}, which has {free / GIB:.1f} GiB free\n"
+                f"environments {environments / GIB:.1f} GiB: lower --workers (now "
                 f"{config.workers}) or --rollouts (now {config.rollouts})\n"
-                f"replay {replay / _GIB:.1f} GiB: lower --replay.capacity (now "
+                f"replay {replay / GIB:.1f} GiB: lower --replay.capacity (now "
                 f"{config.replay.capacity}) or --epochs (now {config.epochs})"
             )

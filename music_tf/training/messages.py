@@ -19,14 +19,14 @@ from music_tf.networks.acting import Snapshot, arrays_of, snapshot_from
 from music_tf.rollout import blank, padded
 from music_tf.training.adaptation import Adaptation, no_visits
 from music_tf.training.collect import Collected
-from music_tf.types import BoolArray, EnvSpec, Episodes
+from music_tf.types import EXTRAS, BoolArray, EnvSpec, Episodes, kept_steps
 
 Data = npt.NDArray[np.uint8]
 FORMAT = 4
 """Version of the message format; ranks with another version are refused."""
 PLAY, EVALUATE, END, ADAPT = 1, 2, 3, 4
 """Kinds of order: a cycle, evaluation episodes, the end of the run, visits to tasks."""
-_STATES, _STEPS = ("observation", "achieved_goal", "extras/"), ("action", "reward")
+_STATES, _STEPS = ("observation", "achieved_goal", EXTRAS), ("action", "reward")
 _INTEGER = 8
 
 
@@ -210,9 +210,9 @@ class EpisodeFormat:
     def _taken(self, name: str, length: np.ndarray) -> BoolArray:
         """Returns a mask of the rows of an array that are not padding."""
         if name.startswith(_STATES):
-            return np.arange(self._steps + 1) <= length[:, None]
+            return kept_steps(length + 1, self._steps + 1)
         if name in _STEPS:
-            return np.arange(self._steps) < length[:, None]
+            return kept_steps(length, self._steps)
         return np.ones(len(length), np.bool_)
 
 

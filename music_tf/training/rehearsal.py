@@ -22,7 +22,7 @@ from music_tf.envs.columns import played_at_random, share_moved
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import show_goal
-from music_tf.envs.registry import layers_of, lookup
+from music_tf.envs.registry import UNKNOWN, layers_of, lookup
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
@@ -417,7 +417,7 @@ class Rehearsal:
 
         Environments of known families do not need it.
         """
-        if not self.has_goals or self.envs.info.family != lookup("").family:
+        if not self.has_goals or self.envs.info.family != UNKNOWN.family:
             return False
         try:
             episode = self.episode

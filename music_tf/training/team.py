@@ -85,4 +85,4 @@ class Team(NamedTuple):
 
 
 def visit_format(config: Config) -> VisitFormat:
-    return VisitFormat(config.tasks.explore + config.tasks.adapt, config.condition_size)
+    return VisitFormat(config.tasks.evaluation_episodes, config.condition_size)

@@ -60,6 +60,7 @@ from music_tf.training.incremental import (
     rows_of_fewer,
     state_of_fewer,
 )
+from music_tf.training.memory import GIB
 from music_tf.training.tasks import TaskSets
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
@@ -184,7 +185,7 @@ class Trainer:
         self.collect()
         steps, updates = self._since_begun
         turns = 1 if config.updates else 0
-        first = max(config.collect.random_steps, config.collect.update_after)
+        first = config.collect.learns_after
         rate, early = config.collect.updates_per_step, steps < first
         if rate is not None and config.updates:
             turns = (math.floor(rate * (steps - first)) - updates) // config.updates
@@ -395,7 +396,7 @@ class Trainer:
             return Feed(batch, inputs, next_inputs, terms, now.noise)
 
         self.update.look_up_with(look_up)
-        return f"replay has a copy on the device, {device.bytes / 2.0**30:.2f} GiB"
+        return f"replay has a copy on the device, {device.bytes / GIB:.2f} GiB"
 
     def schedules(self) -> Schedules:
         """Returns the scheduled weights of terms and entropy in this epoch."""

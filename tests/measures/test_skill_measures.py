@@ -3,6 +3,7 @@ import pytest
 
 from music_tf.measures import skills as measures
 from music_tf.measures.skills import (
+    Track,
     coverage,
     diversity_returns,
     end_distances,
@@ -67,7 +68,7 @@ ENDS = (np.array([2, 1]), np.array([2, 2]))
 
 
 def test_skills_are_apart_by_all_that_counts_of_their_episodes():
-    found = separation([RIGHT, LEFT], ENDS)
+    found = separation([*map(Track, [RIGHT, LEFT], ENDS)])
     # 3 is 3 from the start of the other, and -2 is 2 from it
     np.testing.assert_array_equal(found.hausdorff, [[0, 3], [3, 0]])
     np.testing.assert_array_equal(found.spreads, [1, 0])  # 3 and 2; -2 twice
@@ -76,13 +77,14 @@ def test_skills_are_apart_by_all_that_counts_of_their_episodes():
 
 
 def test_three_skills_have_a_nearest_one_each_and_a_single_one_is_apart_from_nothing():
-    found = separation([RIGHT, LEFT, np.float32([[[0], [10], [11]]] * 2)], (*ENDS, ENDS[1]))
+    third = Track(np.float32([[[0], [10], [11]]] * 2), ENDS[1])
+    found = separation([*map(Track, [RIGHT, LEFT], ENDS), third])
     np.testing.assert_array_equal(found.nearest, [3, 3, 8])
     told = found.metrics()
     assert told["skill/hausdorff_mean"] == pytest.approx((3 + 8 + 11) / 3)
     assert (told["skill/hausdorff_min"], told["skill/spread"]) == (3.0, pytest.approx(1 / 3))
     assert told["disk/coverage"] == found.coverage
-    assert sorted(separation([LEFT], ENDS[1:]).metrics()) == ["disk/coverage", "skill/spread"]
+    assert sorted(separation([Track(LEFT, ENDS[1])]).metrics()) == ["disk/coverage", "skill/spread"]
 
 
 @pytest.mark.parametrize(("skills", "each"), [(2, 1000), (50, 200)])
@@ -95,17 +97,17 @@ def test_of_very_many_places_some_are_compared(skills, each, monkeypatch):
 
     monkeypatch.setattr(measures, "hausdorff_distances", counted)
     line = np.arange(1500, dtype=np.float32)[None, :, None]
-    separation([line] * skills, [np.array([1499])] * skills)
+    separation([Track(line, np.array([1499]))] * skills)
     assert sizes == [each] * skills
 
 
 def test_many_columns_are_as_far_apart_as_few(monkeypatch):
     random = np.random.default_rng(2)
     seen = [1000 + random.standard_normal([2, 20, 9]).astype(np.float32) for _ in range(3)]
-    length = [np.array([19, 7])] * 3
-    products = separation(seen, length)
+    tracks = [Track(one, np.array([19, 7])) for one in seen]
+    products = separation(tracks)
     monkeypatch.setattr(measures, "_FEW_COLUMNS", 9)
-    columns = separation(seen, length)
+    columns = separation(tracks)
     np.testing.assert_allclose(products.hausdorff, columns.hausdorff, rtol=1e-6, atol=1e-6)
     assert products.coverage == pytest.approx(columns.coverage, rel=1e-6)
 

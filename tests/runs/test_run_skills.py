@@ -9,7 +9,7 @@ import tensorflow as tf
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.errors import UsageError
-from music_tf.measures.skills import end_spreads, separation
+from music_tf.measures.skills import Track, end_spreads, separation
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.replay.buffer import all_transitions
 from music_tf.runs.inspection import evaluate_run
@@ -161,7 +161,7 @@ def test_the_summary_of_skills(run):
     likelihood = np.mean([one.log_likelihood for one in followed])
     assert found["recognised"] == pytest.approx(3 * np.exp(likelihood))
     assert np.shape(found["matrix"]) == np.shape(found["end_distances"]) == (3, 3)
-    apart = separation([one.seen for one in followed], [one.length for one in followed])
+    apart = separation([Track(one.seen, one.length) for one in followed])
     np.testing.assert_array_equal(found["hausdorff"], apart.hausdorff)
     assert found["coverage"] == apart.coverage
     assert 0.0 <= found["explained"] <= 1.0
