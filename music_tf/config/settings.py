@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 from music_tf.config.agents import GRU, AgentConfig, DdpgConfig, SoftConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, only
+from music_tf.config.names import suggestion
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Digest, JsonObject
 from music_tf.config.world import World
@@ -27,6 +28,10 @@ def _nearest_divisor(whole: int, wanted: int) -> int:
         key=lambda each: abs(each - wanted),
         default=wanted,
     )
+
+
+UNIFORM = "uniform"
+"""The draw of episodes without priorities."""
 
 
 class Source(NamedTuple):
@@ -238,10 +243,15 @@ class ReplayConfig(Settings):
     """Which achieved goal of the same episode replaces the desired one."""
     relabel_k: Annotated[float, In(0, 1e6)] = 0.0
     """Relabelled transitions per original one; 4 relabels four of five."""
-    priority: Literal["uniform", "music"] = "uniform"
-    """How episodes are drawn for actor and critics: uniformly, or by the rank of the mutual
-    information of their steps, as the statistics network of the reward `music` measured it when
-    they were stored."""
+    priority: str = UNIFORM
+    """How episodes are drawn for actor and critics: uniform, or the name of a reward of the run, by
+    the rank of the priority that it gave them when they were stored. That of `music` is the mutual
+    information of their steps, as its statistics network measured it."""
+
+    @property
+    def ranked(self) -> bool:
+        """Whether episodes have priorities."""
+        return self.priority != UNIFORM
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -430,11 +440,14 @@ class Config(Settings):
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
             term.check(self)
-        music = self.rewards.get(self.replay.priority)
-        if self.replay.priority != "uniform" and getattr(music, "gain", 0) == 0:
+        priority = self.replay.priority
+        known = (UNIFORM, *(name for name, term in self.rewards.items() if term.ranks))
+        if priority not in known:
             raise UsageError(
-                "replay.priority: 'music' needs the reward music and a gain above 0; a reward that "
-                "is only measured has --music.weight 0 0"
+                f"replay.priority: expected {UNIFORM}, or a reward of the run that ranks episodes, "
+                f"got {priority[:80]!r}; this run has {', '.join(known)}"
+                f"{suggestion(priority, known)}\n"
+                "a reward that only ranks has the weight 0 0; music needs a gain above 0, too"
             )
 
     @property

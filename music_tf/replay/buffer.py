@@ -50,7 +50,7 @@ class Shard:
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
         extras = {f"extras/{name}": size for name, size in spec.extras.items()}
         episode = {"desired_goal": spec.goal_dim, "skill": skills}
-        numbers = ["priority"] if config.priority != "uniform" else []
+        numbers = ["priority"] if config.ranked else []
         self._states = np.empty([count, steps + 1], packed(**state, **extras))
         self._steps = np.empty([count, steps], packed("reward", action=spec.action_dim))
         self._episodes = np.empty(
@@ -476,7 +476,7 @@ def empty_store(
         "replay.draw episodes": replay.draw == "episodes",
         "replay.overwrite random": replay.overwrite == "random",
         "replay.relabel_k": relabelled,
-        "replay.priority": replay.priority != "uniform",
+        "replay.priority": replay.ranked,
     }
     cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
     for name, asked in whole.items():

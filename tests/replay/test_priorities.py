@@ -1,7 +1,10 @@
+import re
+
 import numpy as np
 import pytest
 
 from music_tf.config.settings import Config, ReplayConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
@@ -71,7 +74,14 @@ def test_without_priorities_none_are_stored():
     assert "priority" not in Shard(SPEC, 1, ReplayConfig(capacity=STEPS)).arrays
 
 
-@cases("settings", {}, {"rewards": {"music": MusicConfig(gain=0.0)}}, ids=["no network", "no gain"])
-def test_priorities_need_a_network_that_measures(settings):
-    with pytest.raises(UsageError, match=r"replay\.priority: 'music' needs the reward music"):
-        Config(replay=ReplayConfig(priority="music"), **settings)
+@cases(
+    ("rewards", "priority", "told"),
+    ({"task": TaskConfig()}, "music", "got 'music'; this run has uniform\n"),
+    ({"music": MusicConfig(gain=0.0)}, "music", "got 'music'; this run has uniform\n"),
+    ({"task": TaskConfig()}, "task", "got 'task'; this run has uniform\n"),
+    ({"music": MusicConfig()}, "musik", "this run has uniform, music\ndid you mean music?"),
+    ids=["no network", "no gain", "no priorities", "mistyped"],
+)
+def test_priorities_need_a_reward_that_ranks_episodes(rewards, priority, told):
+    with pytest.raises(UsageError, match=rf"^replay\.priority: expected .*{re.escape(told)}"):
+        Config(replay=ReplayConfig(priority=priority), rewards=rewards)
