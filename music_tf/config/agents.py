@@ -164,6 +164,13 @@ class AgentConfig(Settings):
         """The user's functions that it names, as `module:function`."""
         return ()
 
+    def check(self, run: Any) -> None:
+        """Refuses a run in which this learner cannot work; by default none.
+
+        Raises:
+            UsageError: The text says which setting must change.
+        """
+
     @property
     def actor_layers(self) -> tuple[int, ...]:
         """Units of each hidden layer of the actor."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
-from music_tf.config.agents import GRU, AgentConfig, DdpgConfig, SoftConfig
+from music_tf.config.agents import AgentConfig, DdpgConfig, SoftConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, only
 from music_tf.config.names import suggestion
@@ -19,16 +19,6 @@ from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Digest, JsonObject
 from music_tf.config.world import World
 from music_tf.errors import UsageError
-
-
-def _nearest_divisor(whole: int, wanted: int) -> int:
-    """Returns the divisor of `whole` that is nearest to `wanted`."""
-    return min(
-        (each for each in range(1, whole + 1 if whole % wanted else 1) if whole % each == 0),
-        key=lambda each: abs(each - wanted),
-        default=wanted,
-    )
-
 
 UNIFORM = "uniform"
 """The draw of episodes without priorities."""
@@ -431,6 +421,7 @@ class Config(Settings):
             )
         self._check_changes()
         self._check_tasks()
+        self.agent.check(self)
         self._check_rewards()
         self._check_relabelling()  # after rewards, which say why they need several conditions
 
@@ -583,9 +574,6 @@ class Config(Settings):
                 )
             return
         shared = max(workers, workers * round(count / workers))
-        drawn = max(workers, workers * round(inference.tasks / workers))
-        each = inference.tasks // workers * inference.beliefs
-        batch, rows, chunk = self.replay.batch_size, inference.rows, inference.chunk
         for wrong, text in (
             (count == 0, "tasks.train: expected at least 1, got 0; for example --tasks.train 20"),
             (self.tasks.test == 0, "tasks.test: expected at least 1, got 0; nearest: 1"),
@@ -598,27 +586,6 @@ class Config(Settings):
                 count % workers != 0,
                 f"tasks.train: expected a multiple of workers {workers}, which share them out, got "
                 f"{count}; nearest: {shared}",
-            ),
-            (
-                inference.tasks % workers != 0,
-                f"agent.meta_batch: expected a multiple of workers {workers}, got "
-                f"{inference.tasks}; nearest: {drawn}",
-            ),
-            (
-                chunk != rows and inference.encoder != GRU,
-                f"agent.context_chunk: expected {rows}, as agent.context_rows says, for the "
-                f"encoder {inference.encoder}, got {chunk}; leave it out, or add "
-                "--agent.encoder gru",
-            ),
-            (
-                rows % chunk != 0,
-                f"agent.context_chunk: expected a divisor of {rows}, the rows of a context, got "
-                f"{chunk}; nearest: {_nearest_divisor(rows, chunk)}",
-            ),
-            (
-                each > 0 and batch % each != 0,
-                f"replay.batch_size: expected a multiple of {each}, the beliefs of a worker in an "
-                f"update, got {batch}; nearest: {max(each, each * round(batch / max(1, each)))}",
             ),
             (
                 self.collect.steps is not None or self.collect.random_steps > 0,
