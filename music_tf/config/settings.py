@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
-from music_tf.config.agents import AgentConfig, DdpgConfig, SoftConfig
+from music_tf.config.agents import AgentConfig, DdpgConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, only
 from music_tf.config.names import suggestion
@@ -402,8 +402,11 @@ class Config(Settings):
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
-        if self.exploration.sample and not isinstance(self.agent, SoftConfig):
-            raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
+        if self.exploration.sample and self.agent.actor == "deterministic":
+            raise UsageError(
+                "exploration.sample: expected False for a deterministic policy, got True; recipes "
+                "with SAC have a stochastic one"
+            )
         if self.env.skills and self.agent.discount != self.env.skill_discount:
             raise UsageError(
                 f"agent.discount: expected env.skill_discount, {self.env.skill_discount:g}, which "
