@@ -10,7 +10,15 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, rests_of, transition
+from music_tf.replay.rows import (
+    Drawn,
+    GoalEnd,
+    GoalReward,
+    Picks,
+    packed,
+    remainders_of,
+    transition,
+)
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Transition, aligned
@@ -141,7 +149,7 @@ class Shard:
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
         last = time == episode["length"] - 1
-        achieved_rest, rest = rests_of(states)
+        achieved_rest, rest = remainders_of(states)
         rest = rest[first + time]
         rest[relabelled] = achieved_rest[achieved]
         return Drawn(

@@ -124,8 +124,8 @@ def build_terms(
     `comm` is None where a run is loaded to be inspected, not trained.
 
     Raises:
-        UsageError: MUSIC without a split of the observation into robot and surroundings, or
-            `lost_object=absorb` with a reward that has no lower bound.
+        UsageError: A term that needs a split of the observation into robot and surroundings where
+            there is none, or `lost_object=absorb` with a reward that has no lower bound.
     """
 
     def measure(seen: InputSpec) -> tuple[Array, Array]:
