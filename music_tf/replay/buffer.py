@@ -332,10 +332,6 @@ class ReplayBuffer:
             priority = priorities[worker] if priorities else None
             shard.add(episodes[worker], generator, priority)
 
-    def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
-        """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...]."""
-        return self.transitions(self.pick(updates, cycle, purpose))
-
     def pick(self, updates: int, cycle: int, purpose: str = LEARNING) -> Picks:
         """Draws steps and goals for all updates of a cycle, [U, W, B].
 
@@ -368,7 +364,7 @@ class ReplayBuffer:
     def sample_contexts(self, updates: int, rows: int, cycle: int) -> Transition:
         """Draws N = `rows` steps of the latest visit to each task of each update, [U, W, m, N].
 
-        Tasks and their order are those of `sample_transitions` in the same cycle.
+        Tasks and their order are those of `pick` in the same cycle.
 
         Raises:
             ValueError: The stores are no `TaskStore`.
@@ -398,19 +394,12 @@ class ReplayBuffer:
             return np.concatenate(observations)[None], np.concatenate(goals)[None]
         return np.stack(observations), np.stack(goals)
 
-    def sample_trajectories(
-        self, updates: int, count: int, cycle: int, columns: Sequence[int] | None = None
-    ) -> tuple[Array, IntArray]:
+    def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
         """Draws M = `count` whole trajectories for each update.
 
         Returns:
-            Their stored columns, or `columns` of those, [U, W, M, T + 1, D], and lengths [U, W, M].
+            Slots and lengths, each [U, W, M].
         """
-        slots, lengths = self.pick_trajectories(updates, count, cycle)
-        return self.trajectories(slots, columns), lengths
-
-    def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
-        """Draws M = `count` trajectories for each update: slots and lengths, each [U, W, M]."""
         drawn = [
             shard.pick_trajectories(
                 (updates, count), stream(self._seed, "replay/trajectories", worker, cycle)
@@ -421,7 +410,10 @@ class ReplayBuffer:
         return slots, lengths
 
     def trajectories(self, slots: IntArray, columns: Sequence[int] | None = None) -> Array:
-        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D]."""
+        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D].
+
+        They have the stored columns, or `columns` of those.
+        """
         kept = list(next(iter(self.shards.values())).columns)
         found = aligned([*slots.shape, self.longest + 1, len(kept)])
         for index, shard in enumerate(self.shards.values()):

@@ -10,6 +10,7 @@ from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.hindsight import dense_ranks, draw_probabilities
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_trajectories, sample_transitions
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 
@@ -42,7 +43,7 @@ def shares(numbers, count=4):
 
 
 def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
-    found = shares(places(prioritized((0, 0, 3, 5)).sample_transitions(10, 0))[0])
+    found = shares(places(sample_transitions(prioritized((0, 0, 3, 5)), 10, 0))[0])
     assert found[:2].tolist() == [0.0, 0.0]
     # 4000 draws: five standard deviations of a share of 2/3 are 0.037
     assert found[2:] == pytest.approx([1 / 3, 2 / 3], abs=0.037)
@@ -50,7 +51,7 @@ def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
 
 def by_trajectories(buffer):
     buffer.shards[3].arrays["length"][:4] = np.arange(1, 5)
-    return buffer.sample_trajectories(10, 400, 0)[1] - 1
+    return sample_trajectories(buffer, 10, 400, 0)[1] - 1
 
 
 def by_fresh_episodes(buffer):
@@ -61,7 +62,7 @@ def by_fresh_episodes(buffer):
 
 @cases(
     "sample",
-    lambda buffer: places(buffer.sample_transitions(10, 0, "skill/transitions"))[0],
+    lambda buffer: places(sample_transitions(buffer, 10, 0, "skill/transitions"))[0],
     by_fresh_episodes,
     by_trajectories,
     ids=["skills", "normaliser", "trajectories"],
