@@ -24,7 +24,7 @@ from music_tf.process.launcher import launched_world_size
 from music_tf.process.signals import as_guest
 from music_tf.process.tensorflow_start import prepare_tensorflow
 from music_tf.reading.command import as_typed, parse_train
-from music_tf.reading.stored import allow_modules, read_run, stored_env_id
+from music_tf.reading.stored import allow_modules, check_same_env, read_run, stored_env_id
 from music_tf.runs.callbacks import checked
 from music_tf.runs.start import start
 from music_tf.storage.places import film_path, find_run
@@ -80,15 +80,16 @@ def load_run(
         allow_import: Lets the run import the modules of your own recipe and environment.
 
     Raises:
-        UsageError: There is no run, or its configuration is damaged.
+        UsageError: There is no run, its configuration is damaged, or `env_id` is not its
+            environment.
     """
     directory = find_run(os.fspath(path)).resolve()
+    if env_id is not None:
+        check_env_id(env_id)
     if allow_import:
         allow_modules(directory)
-        env_id = stored_env_id(directory)
-    elif env_id is not None:
-        check_env_id(env_id)
-    read_run(directory, env_id)
+        env_id = env_id or stored_env_id(directory)
+    check_same_env("env_id", read_run(directory, env_id), env_id)
     return Run(directory, env_id)
 
 

@@ -156,6 +156,11 @@ def test_a_run_that_was_trained_before_is_loaded_by_its_path_or_as_the_latest(wh
     assert music_tf.load_run("latest").path == run.path
     with pytest.raises(music_tf.UsageError, match="expected a run directory"):
         music_tf.load_run(tmp_path / "none")
+    for allowed in (False, True):
+        with pytest.raises(
+            music_tf.UsageError, match=r"^env_id: the run was trained on .*, got 'F"
+        ):
+            music_tf.load_run(whole.path, "FetchPush-v4", allow_import=allowed)
 
 
 def test_callbacks_hear_of_cycles_evaluations_saves_and_epochs_in_that_order(whole, heard):

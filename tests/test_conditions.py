@@ -21,6 +21,7 @@ from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.rollout import ConditionSampler
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
+from tests.kit.drawn import sample_transitions
 from tests.kit.small import BASE, LEARNED_PRIOR, TIMES, go_on, paying, trainer_of
 
 STEPS = CollectConfig(steps=10)
@@ -230,7 +231,7 @@ def test_replay_keeps_conditions_as_they_acted_and_learns_from_them():
 
     trainer.snapshot = noting
     assert np.isfinite(list(trainer.run_epoch(go_on).values())).all()
-    batch = trainer.replay.sample_transitions(200, 0)
+    batch = sample_transitions(trainer.replay, 200, 0)
     assert len(np.unique(batch.skill[..., 0])) > 8
     states = batch.observation.reshape(-1, 2)
     for state, skill in zip(states, batch.skill.reshape(-1, 2), strict=True):

@@ -17,6 +17,7 @@ from music_tf.replay.hindsight import choose_goals, draw_probabilities
 from music_tf.rollout import ConditionSampler, perturbation
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import SplitSpec
+from tests.kit.drawn import sample_trajectories, sample_transitions
 from tests.kit.episodes import SPEC, goal_reward, make_episodes, places
 from tests.kit.terms import context
 
@@ -92,7 +93,7 @@ def relabelled(strategy):
 
 def batch(**config):
     store = replay(**config)
-    drawn = store.sample_transitions(3, 8)
+    drawn = sample_transitions(store, 3, 8)
     numbers, time = places(drawn)
     slots = np.empty_like(numbers)
     for worker, stored in enumerate(contents(store)):
@@ -104,7 +105,7 @@ def batch(**config):
 
 
 def of_skills():
-    drawn = replay().sample_transitions(2, 8, "skill/transitions")
+    drawn = sample_transitions(replay(), 2, 8, "skill/transitions")
     return [drawn.observation, drawn.observation[..., :2], drawn.desired_goal]
 
 
@@ -143,7 +144,7 @@ CASES = {
     ),
     "transitions of skills": (of_skills, "0344c01a495e693b"),
     "fresh transitions": (fresh, "d2c50b1cc6b5e635"),
-    "trajectories": (lambda: list(replay().sample_trajectories(3, 7, 8)), "6ccf2dbc55f8596f"),
+    "trajectories": (lambda: list(sample_trajectories(replay(), 3, 7, 8)), "6ccf2dbc55f8596f"),
     "shared negatives": (lambda: negatives(trajectory_negatives="shared"), "84893b2e6a72128d"),
     "independent negatives": (
         lambda: negatives(trajectory_negatives="independent"),

@@ -21,6 +21,7 @@ from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.rollout import Conditions, padded, play
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_transitions
 from tests.kit.small import EVERYTHING, TIMES, go_on, trainer_of
 
 DESCRIBED = "Described-v0"
@@ -108,7 +109,7 @@ def test_extras_arrive_at_a_reward_term_after_a_cut_and_from_a_checkpoint_too(de
     again.restore([shard.rows(np.arange(8))])
     for store in (shard, again):
         buffer = ReplayBuffer({0: store}, ReplayConfig(), None, GAMMA, seed=1)
-        batch = tf.nest.map_structure(tf.convert_to_tensor, buffer.sample_transitions(3, 0))
+        batch = tf.nest.map_structure(tf.convert_to_tensor, sample_transitions(buffer, 3, 0))
         assert_described(batch)
         paid = DescriptorReached().reward({}, batch, {})
         np.testing.assert_allclose(paid, 10.0 * batch.next_observation[..., 0], rtol=1e-5)

@@ -13,11 +13,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from music_tf import intrinsic, recipes
 from music_tf.cli import run_verb
+from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
+from music_tf.training.build import build_trainer
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import run_session
@@ -52,6 +54,10 @@ class NoveltyConfig(TermConfig):
     """How many of the nearest states count."""
     kept: Annotated[int, In(1, 10**6)] = 40
     """States of each worker that are remembered."""
+
+    @property
+    def ranks(self) -> bool:
+        return True
 
 
 def ddpg_novelty(preset, env_id):
@@ -91,6 +97,9 @@ class Novelty(RewardTerm):
         apart = tf.norm(here[:, :, None] - feed["late"][:, None], axis=-1)  # [W, B, kept]
         nearest = -tf.math.top_k(-apart, self._config.neighbours).values
         return tf.math.log1p(tf.reduce_mean(nearest, axis=-1))
+
+    def priorities(self, weights, episodes, worker, cycle):
+        return episodes.observation[:, -1, self._columns[0]] ** 2
 
     def of_worker(self, worker):
         return {"late": self._late.get(worker, np.zeros([0, len(self._columns)], np.float32))}
@@ -205,6 +214,19 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_was(where, request, tmp_p
     shown.Reload()
     assert [event.step for event in shown.Images("novelty/picture")] == [240, 480]
     assert [event.step for event in shown.Tensors("novelty/height")] == [240, 480]
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_reward_of_ones_own_ranks_the_episodes_that_replay_draws(tmp_path):
+    words = [*SMALL, "--replay.priority", "novelty", "--novelty.weight", "0", "0"]
+    trainer = build_trainer(parse_train(["my_novelty:ddpg_novelty", *words]).config, Communicator())
+    trainer.run_epoch(lambda done: False)
+    for shard in trainer.replay.shards.values():
+        ends = shard.arrays["observation"][: shard.size, -1, 3]
+        np.testing.assert_array_equal(shard.arrays["priority"][: shard.size], ends**2)
+        assert len(np.unique(ends)) > 1
+    with pytest.raises(UsageError, match=r"replay\.priority: expected uniform, or a reward"):
+        parse_train(["my_left:ddpg_left", *SMALL, "--replay.priority", "left"])
 
 
 @pytest.mark.parametrize("verb", ["plot", "report"])

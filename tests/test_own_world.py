@@ -18,6 +18,7 @@ from music_tf.runs.inspection import measure
 from music_tf.runs.loaded import load_run
 from tests.kit.arm import ARM
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_transitions
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session
 from tests.kit.small import EVERYTHING, HER, PUSH, go_on, trainer_of
@@ -170,7 +171,7 @@ def test_a_reward_that_reads_info_has_it_under_other_goals_too():
     trainer = trainer_of(HER, env_id=TIDYING, world=World(**COLUMNS))
     trainer.run_epoch(go_on)
     assert dict(trainer.envs.spec.extras) == {"weight": 1}
-    batch = trainer.replay.sample_transitions(20, 0)
+    batch = sample_transitions(trainer.replay, 20, 0)
     weight = batch.next_extras["weight"][..., 0]
     assert len(np.unique(weight)) > 20  # 1 + the step, as `info` said
     assert set(np.unique(batch.reward + weight).tolist()) > {0.0}  # met goals pay 0

@@ -1,4 +1,4 @@
-"""Does the preset of `sac_metra` reach goals on seeds that nobody had seen, and does relabelling help?
+"""Does METRA reach goals on seeds that nobody had seen, and what does relabelling add?
 
 FetchPush, as in `zero_shot`, whose seeds had been seen with a former preset before this one was
 chosen. Both conditions have the linear embedding that rests until the policy follows conditions.

@@ -84,10 +84,11 @@ class RunVerb(Verb):
     def found(self) -> tuple[Path, str | None]:
         """Returns the run directory, and the environment that the user typed or trusts."""
         run = find_agent(self.run)
+        env_id = None if self.env_id is None else check_env_id(self.env_id)
         if self.allow_import:
             allow_modules(run)
-            return run, stored_env_id(run)
-        return run, None if self.env_id is None else check_env_id(self.env_id)
+            env_id = env_id or stored_env_id(run)
+        return run, env_id
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

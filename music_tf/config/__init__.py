@@ -1,1 +1,1 @@
-"""Configuration: plain dataclasses and their parsing; standard library and tyro only."""
+"""Settings: plain dataclasses that check themselves; standard library only."""

@@ -160,9 +160,21 @@ class AgentConfig(Settings):
         return None
 
     @property
+    def bonus(self) -> Mapping[str, tuple[float, Bounds, Schedule]]:
+        """What it adds to rewards: factor, bounds and weight, by the setting of the bounds."""
+        return {}
+
+    @property
     def functions(self) -> tuple[str, ...]:
         """The user's functions that it names, as `module:function`."""
         return ()
+
+    def check(self, run: Any) -> None:
+        """Refuses a run in which this learner cannot work; by default none.
+
+        Raises:
+            UsageError: The text says which setting must change.
+        """
 
     @property
     def actor_layers(self) -> tuple[int, ...]:
@@ -270,6 +282,12 @@ class SacConfig(GaussianConfig):
     def soft_values(self) -> bool:
         """Whether the TD target counts the entropy of the next state."""
         return self.entropy_mode == "next_state"
+
+    @property
+    def bonus(self) -> Mapping[str, tuple[float, Bounds, Schedule]]:
+        """The entropy reward, unless the mode is `off`."""
+        paid = (self.entropy_scale, self.entropy_clip, self.entropy_weight)
+        return {} if self.entropy_mode == "off" else {"entropy_clip": paid}
 
     def foreseen(self, run: Any) -> Mapping[str, str]:
         """Returns its metrics, those of the entropy reward where the mode has one."""

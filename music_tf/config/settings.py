@@ -11,22 +11,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
-from music_tf.config.agents import GRU, AgentConfig, DdpgConfig, SoftConfig
+from music_tf.config.agents import AgentConfig, DdpgConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import In, Settings, only
+from music_tf.config.names import suggestion
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Digest, JsonObject
 from music_tf.config.world import World
 from music_tf.errors import UsageError
 
-
-def _nearest_divisor(whole: int, wanted: int) -> int:
-    """Returns the divisor of `whole` that is nearest to `wanted`."""
-    return min(
-        (each for each in range(1, whole + 1 if whole % wanted else 1) if whole % each == 0),
-        key=lambda each: abs(each - wanted),
-        default=wanted,
-    )
+UNIFORM = "uniform"
+"""The draw of episodes without priorities."""
 
 
 class Source(NamedTuple):
@@ -248,10 +243,15 @@ class ReplayConfig(Settings):
     """Which achieved goal of the same episode replaces the desired one."""
     relabel_k: Annotated[float, In(0, 1e6)] = 0.0
     """Relabelled transitions per original one; 4 relabels four of five."""
-    priority: Literal["uniform", "music"] = "uniform"
-    """How episodes are drawn for actor and critics: uniformly, or by the rank of the mutual
-    information of their steps, as the statistics network of the reward `music` measured it when
-    they were stored."""
+    priority: str = UNIFORM
+    """How episodes are drawn for actor and critics: uniform, or the name of a reward of the run, by
+    the rank of the priority that it gave them when they were stored. That of `music` is the mutual
+    information of their steps, as its statistics network measured it."""
+
+    @property
+    def ranked(self) -> bool:
+        """Whether episodes have priorities."""
+        return self.priority != UNIFORM
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -412,8 +412,11 @@ class Config(Settings):
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
-        if self.exploration.sample and not isinstance(self.agent, SoftConfig):
-            raise UsageError("exploration.sample: needs a stochastic policy, so a SAC recipe")
+        if self.exploration.sample and self.agent.actor == "deterministic":
+            raise UsageError(
+                "exploration.sample: expected False for a deterministic policy, got True; recipes "
+                "with SAC have a stochastic one"
+            )
         if self.env.skills and self.agent.discount != self.env.skill_discount:
             raise UsageError(
                 f"agent.discount: expected env.skill_discount, {self.env.skill_discount:g}, which "
@@ -431,6 +434,7 @@ class Config(Settings):
             )
         self._check_changes()
         self._check_tasks()
+        self.agent.check(self)
         self._check_rewards()
         self._check_relabelling()  # after rewards, which say why they need several conditions
 
@@ -440,11 +444,14 @@ class Config(Settings):
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")
             term.check(self)
-        music = self.rewards.get(self.replay.priority)
-        if self.replay.priority != "uniform" and getattr(music, "gain", 0) == 0:
+        priority = self.replay.priority
+        known = (UNIFORM, *(name for name, term in self.rewards.items() if term.ranks))
+        if priority not in known:
             raise UsageError(
-                "replay.priority: 'music' needs the reward music and a gain above 0; a reward that "
-                "is only measured has --music.weight 0 0"
+                f"replay.priority: expected {UNIFORM}, or a reward of the run that ranks episodes, "
+                f"got {priority[:80]!r}; this run has {', '.join(known)}"
+                f"{suggestion(priority, known)}\n"
+                "a reward that only ranks has the weight 0 0; music needs a gain above 0, too"
             )
 
     @property
@@ -580,9 +587,6 @@ class Config(Settings):
                 )
             return
         shared = max(workers, workers * round(count / workers))
-        drawn = max(workers, workers * round(inference.tasks / workers))
-        each = inference.tasks // workers * inference.beliefs
-        batch, rows, chunk = self.replay.batch_size, inference.rows, inference.chunk
         for wrong, text in (
             (count == 0, "tasks.train: expected at least 1, got 0; for example --tasks.train 20"),
             (self.tasks.test == 0, "tasks.test: expected at least 1, got 0; nearest: 1"),
@@ -595,27 +599,6 @@ class Config(Settings):
                 count % workers != 0,
                 f"tasks.train: expected a multiple of workers {workers}, which share them out, got "
                 f"{count}; nearest: {shared}",
-            ),
-            (
-                inference.tasks % workers != 0,
-                f"agent.meta_batch: expected a multiple of workers {workers}, got "
-                f"{inference.tasks}; nearest: {drawn}",
-            ),
-            (
-                chunk != rows and inference.encoder != GRU,
-                f"agent.context_chunk: expected {rows}, as agent.context_rows says, for the "
-                f"encoder {inference.encoder}, got {chunk}; leave it out, or add "
-                "--agent.encoder gru",
-            ),
-            (
-                rows % chunk != 0,
-                f"agent.context_chunk: expected a divisor of {rows}, the rows of a context, got "
-                f"{chunk}; nearest: {_nearest_divisor(rows, chunk)}",
-            ),
-            (
-                each > 0 and batch % each != 0,
-                f"replay.batch_size: expected a multiple of {each}, the beliefs of a worker in an "
-                f"update, got {batch}; nearest: {max(each, each * round(batch / max(1, each)))}",
             ),
             (
                 self.collect.steps is not None or self.collect.random_steps > 0,

@@ -87,6 +87,11 @@ class TermConfig(Settings):
         return 1.0 / self.clip[1]
 
     @property
+    def ranks(self) -> bool:
+        """Whether it gives episodes a priority, by which `replay.priority` can draw them."""
+        return False
+
+    @property
     def explores(self) -> int:
         """Number of random actions among which exploration takes the best one by `chooser`."""
         return 0

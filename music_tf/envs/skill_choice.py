@@ -154,8 +154,8 @@ def _check_same(policy: Any, count: int, settings: EnvConfig) -> None:
     expected = settings.skill_digest
     if expected and (found := policy.digest(count)) != expected:
         raise UsageError(
-            f"env.skills: {settings.skills[:120]} has trained on: expected skills with SHA-256 "
-            f"{expected[:12]}, found {found[:12]} at its epoch {policy.epoch}\n"
+            f"env.skills: {settings.skills[:120]} was trained further: expected skills with "
+            f"SHA-256 {expected[:12]}, found {found[:12]} at its epoch {policy.epoch}\n"
             "put back its earlier checkpoint, or train another controller, on an export:\n"
             f"music-tf evaluate {settings.skills[:120]} --export FOLDER --parts actor,normalizer"
         )

@@ -275,6 +275,8 @@ class RewardTerm(abc.ABC):
     def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
         """Returns the replay priorities of a worker's fresh episodes, [E].
 
+        Called if `replay.priority` names this term, whose settings then say that it `ranks`.
+
         Raises:
             NotImplementedError: This term knows no priorities.
         """

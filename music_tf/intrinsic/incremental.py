@@ -20,6 +20,8 @@ from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
 DISTANCES = ("past", "own")
 """To earlier skills, and to the skill's own recent past."""
+PAST = "disk/past"
+"""How the names of saved arrays begin that hold a row for each skill."""
 _KEPT = {"pooled": 2_000, "equal": 20_000}
 """Number of stored steps of each earlier skill."""
 _LARGEST_TABLE = 2**18
@@ -224,9 +226,9 @@ class Incremental(RewardTerm):
         return {
             **super().shared(),
             "disk/skill": np.array(self.skill),
-            "disk/past": places,
-            "disk/past_times": times,
-            "disk/past_counts": counts,
+            PAST: places,
+            f"{PAST}_times": times,
+            f"{PAST}_counts": counts,
             "disk/averages": np.stack([one.state for one in self._averages.values()]),
         }
 
@@ -239,12 +241,12 @@ class Incremental(RewardTerm):
         super().load(shared)
         if "disk/skill" not in shared:
             return
-        counts, places = shared["disk/past_counts"], shared["disk/past"]
+        counts, places = shared[f"{PAST}_counts"], shared[PAST]
         skill = int(shared["disk/skill"])
         if not 0 <= skill < self._skills or (counts < 0).any() or (counts > places.shape[1]).any():
-            raise ValueError("disk/past_counts: not what a run saves")
+            raise ValueError(f"{PAST}_counts: not what a run saves")
         for number, count in enumerate(counts.tolist()):
-            times = shared["disk/past_times"][number, :count]
+            times = shared[f"{PAST}_times"][number, :count]
             self._past[number] = Rows(places[number, :count], times)
         self.skill = skill
         for average, state in zip(self._averages.values(), shared["disk/averages"], strict=True):

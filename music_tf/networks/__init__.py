@@ -1,1 +1,1 @@
-"""Keras models used as pure functions of one flat parameter vector."""
+"""Keras models as pure functions of one flat parameter vector; numpy where policies are used."""

@@ -273,8 +273,6 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         place = _named_directory(typed["run_dir"][0], asked.resume)
         asked = dataclasses.replace(asked, run_dir=Path(here, place))
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
-    trust([*typed.get("world.descriptor", ()), *typed.get("agent.encoder", ())])
-    trust(word.partition("=")[2] for word in typed.get("world.extras", ()))
     stored = _stored_run(asked, env_id) if asked.resume else None
     recipe = _recipe(positional, stored, every)
     preset = stored.preset if stored and "preset" not in typed else asked.preset
@@ -296,6 +294,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
         found = named_run(skills)
         changes["env.skills"] = skills if found is None else str(found.resolve())
     config = _changed(default, changes, terms)
+    words = {word.rpartition("=")[2] for each in typed.values() for word in each}
+    trust(words.intersection(config.functions))  # since the user typed them
     if not stored:
         config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)

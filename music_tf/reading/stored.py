@@ -159,6 +159,20 @@ def stored_env_id(directory: Path) -> str | None:
     return env_id if isinstance(env_id, str) else None
 
 
+def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
+    """Refuses another environment than that of a run.
+
+    Raises:
+        UsageError: It is another one.
+    """
+    own = stored.config.env_id
+    if typed not in (None, own):
+        raise UsageError(
+            f"{option}: the run was trained on {own}, got {typed!r:.80}\n"
+            "it may be left out, unless the id is of the form module:Id"
+        )
+
+
 def allow_modules(directory: Path) -> None:
     """Permits the modules that a run directory names, for a user who trusts the directory.
 

@@ -59,6 +59,11 @@ class MusicConfig(ScaledConfig):
     trajectories: Annotated[int, In(1, 65536)] = 256
     """Episodes in a batch of the statistics network."""
 
+    @property
+    def ranks(self) -> bool:
+        """Whether a nat is paid at all, since a priority sums what steps are paid."""
+        return self.gain != 0.0
+
     def foreseen(self, run: Config) -> Mapping[str, str]:
         return only(super().foreseen(run), {"music/bound": self.train})
 

@@ -19,6 +19,7 @@ from music_tf.config.settings import (
 from music_tf.config.terms import TaskConfig
 from music_tf.config.values import Layers, Rate
 from music_tf.config.world import is_function
+from music_tf.errors import UsageError
 from music_tf.recipes.families import HIDDEN_PUSH, OF_FAMILIES
 from music_tf.recipes.music import ddpg_music
 
@@ -104,6 +105,33 @@ class PearlConfig(SacValueConfig):
             reward_scale=self.context_reward_scale,
             sizes=self.encoder_sizes,
         )
+
+    def check(self, run: Config) -> None:
+        """Refuses tasks and contexts that workers, beliefs and minibatches cannot share."""
+        tasks, workers, batch = self.meta_batch, run.workers, run.replay.batch_size
+        rows, chunk = self.context_rows, self.inference.chunk
+        if tasks % workers:
+            raise UsageError(
+                f"agent.meta_batch: expected a multiple of workers {workers}, got {tasks}; "
+                f"nearest: {max(workers, workers * round(tasks / workers))}"
+            )
+        if chunk != rows and self.encoder != GRU:
+            raise UsageError(
+                f"agent.context_chunk: expected {rows}, as agent.context_rows says, for the "
+                f"encoder {self.encoder}, got {chunk}; leave it out, or add --agent.encoder gru"
+            )
+        if rows % chunk:
+            divisors = [each for each in range(1, rows + 1) if rows % each == 0]
+            raise UsageError(
+                f"agent.context_chunk: expected a divisor of {rows}, the rows of a context, got "
+                f"{chunk}; nearest: {min(divisors, key=lambda each: abs(each - chunk))}"
+            )
+        each = tasks // workers * self.inference.beliefs
+        if batch % each:
+            raise UsageError(
+                f"replay.batch_size: expected a multiple of {each}, the beliefs of a worker in an "
+                f"update, got {batch}; nearest: {max(each, each * round(batch / each))}"
+            )
 
 
 _PRESETS: Mapping[str, Mapping[str, Any]] = {

@@ -10,7 +10,15 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities, relabel_probability
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, rests_of, transition
+from music_tf.replay.rows import (
+    Drawn,
+    GoalEnd,
+    GoalReward,
+    Picks,
+    packed,
+    remainders_of,
+    transition,
+)
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import EXTRAS, Array, EnvSpec, Episodes, IntArray, Transition, aligned
@@ -50,7 +58,7 @@ class Shard:
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
         extras = {f"{EXTRAS}{name}": size for name, size in spec.extras.items()}
         episode = {"desired_goal": spec.goal_dim, "skill": skills}
-        numbers = ["priority"] if config.priority != "uniform" else []
+        numbers = ["priority"] if config.ranked else []
         self._states = np.empty([count, steps + 1], packed(**state, **extras))
         self._steps = np.empty([count, steps], packed("reward", action=spec.action_dim))
         self._episodes = np.empty(
@@ -141,7 +149,7 @@ class Shard:
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
         last = time == episode["length"] - 1
-        achieved_rest, rest = rests_of(states)
+        achieved_rest, rest = remainders_of(states)
         rest = rest[first + time]
         rest[relabelled] = achieved_rest[achieved]
         return Drawn(
@@ -324,10 +332,6 @@ class ReplayBuffer:
             priority = priorities[worker] if priorities else None
             shard.add(episodes[worker], generator, priority)
 
-    def sample_transitions(self, updates: int, cycle: int, purpose: str = LEARNING) -> Transition:
-        """Draws relabelled minibatches for all updates of a cycle, [U, W, B, ...]."""
-        return self.transitions(self.pick(updates, cycle, purpose))
-
     def pick(self, updates: int, cycle: int, purpose: str = LEARNING) -> Picks:
         """Draws steps and goals for all updates of a cycle, [U, W, B].
 
@@ -360,7 +364,7 @@ class ReplayBuffer:
     def sample_contexts(self, updates: int, rows: int, cycle: int) -> Transition:
         """Draws N = `rows` steps of the latest visit to each task of each update, [U, W, m, N].
 
-        Tasks and their order are those of `sample_transitions` in the same cycle.
+        Tasks and their order are those of `pick` in the same cycle.
 
         Raises:
             ValueError: The stores are no `TaskStore`.
@@ -390,19 +394,12 @@ class ReplayBuffer:
             return np.concatenate(observations)[None], np.concatenate(goals)[None]
         return np.stack(observations), np.stack(goals)
 
-    def sample_trajectories(
-        self, updates: int, count: int, cycle: int, columns: Sequence[int] | None = None
-    ) -> tuple[Array, IntArray]:
+    def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
         """Draws M = `count` whole trajectories for each update.
 
         Returns:
-            Their stored columns, or `columns` of those, [U, W, M, T + 1, D], and lengths [U, W, M].
+            Slots and lengths, each [U, W, M].
         """
-        slots, lengths = self.pick_trajectories(updates, count, cycle)
-        return self.trajectories(slots, columns), lengths
-
-    def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
-        """Draws M = `count` trajectories for each update: slots and lengths, each [U, W, M]."""
         drawn = [
             shard.pick_trajectories(
                 (updates, count), stream(self._seed, "replay/trajectories", worker, cycle)
@@ -413,7 +410,10 @@ class ReplayBuffer:
         return slots, lengths
 
     def trajectories(self, slots: IntArray, columns: Sequence[int] | None = None) -> Array:
-        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D]."""
+        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D].
+
+        They have the stored columns, or `columns` of those.
+        """
         kept = list(next(iter(self.shards.values())).columns)
         found = aligned([*slots.shape, self.longest + 1, len(kept)])
         for index, shard in enumerate(self.shards.values()):
@@ -476,7 +476,7 @@ def empty_store(
         "replay.draw episodes": replay.draw == "episodes",
         "replay.overwrite random": replay.overwrite == "random",
         "replay.relabel_k": relabelled,
-        "replay.priority": replay.priority != "uniform",
+        "replay.priority": replay.ranked,
     }
     cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
     for name, asked in whole.items():

@@ -78,7 +78,7 @@ def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
     return {name.removeprefix(EXTRAS): state[name] for name in names}
 
 
-def rests_of(state: np.ndarray) -> tuple[Array, Array]:
+def remainders_of(state: np.ndarray) -> tuple[Array, Array]:
     """Returns the rounding remainders of achieved and desired goals; of size 0 if not stored."""
     extras, none = extras_of(state), np.zeros([*state.shape, 0], np.float32)
     return extras.get(ACHIEVED_REST, none), extras.get(DESIRED_REST, none)

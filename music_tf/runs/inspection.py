@@ -340,7 +340,8 @@ def measured_stop(loaded: LoadedRun) -> float:
     else:
         checkpoint = {"epoch": saved.epoch, "env_steps": saved.env_steps}
         own = json.loads(loaded.config.env.kwargs)
-        judged = _judged_before(written_to(loaded, EVALUATION_NAME), checkpoint, own)
+        place = loaded.here / written_to(loaded, EVALUATION_NAME)
+        judged = _judged_before(place, checkpoint, own)
     for name in ("zero_shot", "ours"):
         judged = judged.get(name)
         if not isinstance(judged, dict):

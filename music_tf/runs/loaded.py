@@ -21,9 +21,9 @@ from music_tf.errors import UsageError
 from music_tf.gate import Arrays
 from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.process.tensorflow_start import claim_gpu, load_tensorflow, prepare_tensorflow
-from music_tf.reading.stored import StoredRun, read_run
+from music_tf.reading.stored import StoredRun, check_same_env, read_run
 from music_tf.rollout import Policy
-from music_tf.storage.loading import check_same_env, saved_policy
+from music_tf.storage.loading import saved_policy
 from music_tf.storage.places import comes_with_package
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
 from music_tf.training.adaptation import PARTS, MetaEvaluation

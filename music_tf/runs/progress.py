@@ -49,25 +49,19 @@ class _Screen:
 class Progress:
     """Shows how far a run has come; silent on all ranks but the root."""
 
-    def __init__(
-        self,
-        key_metrics: Sequence[KeyMetric] = (),
-        *,
-        shown: bool = True,
-        file: TextIO | None = None,
-    ) -> None:
+    def __init__(self, *, shown: bool = True, file: TextIO | None = None) -> None:
         """Decides between a bar and lines.
 
         A bar needs a terminal that can move its cursor, or a notebook with ipywidgets. Under mpirun
         the output of a rank always looks like a terminal.
 
         Args:
-            key_metrics: The metrics to show, those that say whether the run learns.
             shown: Whether this rank shows anything.
             file: Where to write; standard output by default.
         """
         file = file or sys.stdout
-        self.key_metrics = key_metrics
+        self.key_metrics: Sequence[KeyMetric] = ()
+        """Metrics that `epoch` shows, those that say whether the run learns."""
         self.heading = ""
         """Text before the numbers of an epoch."""
         self._latest: list[str] = []  # texts of `key_metrics`; with a heading, the last ones known

@@ -27,7 +27,13 @@ from music_tf.networks.belief import encoder_shapes
 from music_tf.networks.discriminator import Discriminator, discriminator_of
 from music_tf.networks.embedding import PHI, Embedding, embedding_of
 from music_tf.normalizer import Normalizer
-from music_tf.reading.stored import StoredRun, allow_modules, read_run, stored_env_id
+from music_tf.reading.stored import (
+    StoredRun,
+    allow_modules,
+    check_same_env,
+    read_run,
+    stored_env_id,
+)
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
 from music_tf.storage.ends import ends_of
 from music_tf.storage.frozen import worlds_of
@@ -79,20 +85,6 @@ def load_policy_for(run: str, env_id: str) -> SavedPolicy:
     """Loads a policy for an environment that may be another one than its own; as `load_policy`."""
     directory = find_agent(run)
     return _policy_of(directory, read_run(directory.resolve(), env_id))
-
-
-def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
-    """Refuses another environment than that of a run.
-
-    Raises:
-        UsageError: It is another one.
-    """
-    own = stored.config.env_id
-    if typed not in (None, own):
-        raise UsageError(
-            f"{option}: the run was trained on {own}, got {typed!r:.80}\n"
-            "it may be left out, unless the id is of the form module:Id"
-        )
 
 
 def _policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:

@@ -61,7 +61,7 @@ class MetaEvaluation(NamedTuple):
     comm: Communicator
     tasks: TaskSets
     parts: Sequence[str] = PARTS
-    """Which tasks `evaluate` visits."""
+    """Which tasks `music-tf evaluate` visits."""
     actors: Callable[[Snapshot, str, int], Adaptation] | None = None
     """`Actors.adapt`, which plays this rank's share of visits; None without actors."""
 

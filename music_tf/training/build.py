@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from music_tf.agents.base import Learner
-from music_tf.config.agents import AgentConfig, SacConfig
+from music_tf.config.agents import AgentConfig
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.config.world import named_in_module
@@ -124,8 +124,8 @@ def build_terms(
     `comm` is None where a run is loaded to be inspected, not trained.
 
     Raises:
-        UsageError: MUSIC without a split of the observation into robot and surroundings, or
-            `lost_object=absorb` with a reward that has no lower bound.
+        UsageError: A term that needs a split of the observation into robot and surroundings where
+            there is none, or `lost_object=absorb` with a reward that has no lower bound.
     """
 
     def measure(seen: InputSpec) -> tuple[Array, Array]:
@@ -198,7 +198,8 @@ def return_bounds(
     """Returns the lower and upper bound of the TD target, by `agent.return_clip`.
 
     `symmetric` is the MUSIC release's +-4/(1 - gamma), where 4 is its number of terms. `auto` sums
-    the bounds of all terms and divides them by 1 - gamma. Two numbers are the bounds themselves.
+    the bounds of all terms and of the learner's bonus, and divides them by 1 - gamma. Two numbers
+    are the bounds themselves.
 
     Raises:
         UsageError: `auto` with a term that is not bounded.
@@ -210,9 +211,8 @@ def return_bounds(
     if agent.return_clip == "symmetric":
         return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
     bounds = {f"{term.name}.clip": term.mixing.bounds for term in terms}
-    if isinstance(agent, SacConfig) and agent.entropy_mode != "off":
-        entropy = Mixing(agent.entropy_scale, agent.entropy_clip, 0.0, agent.entropy_weight)
-        bounds["agent.entropy_clip"] = entropy.bounds
+    for name, (scale, clip, weight) in agent.bonus.items():
+        bounds[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight).bounds
     for name, ends in bounds.items():
         if not all(map(math.isfinite, ends)):
             raise UsageError(

@@ -3,13 +3,14 @@
 import contextlib
 import dataclasses
 import functools
-import importlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from music_tf.config.settings import Config
+from music_tf.config.terms import TermConfig
+from music_tf.config.world import named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
@@ -141,7 +142,7 @@ class Collector:
             (config.collect.steps or spec.max_episode_steps, size, spec.action_dim),
         )
         if config.explorer is not None and not order.at_random:
-            tried = self._candidates(snapshot, streams("rollout/candidates"))
+            tried = self._candidates(config.explorer, snapshot, streams("rollout/candidates"))
             explore = explore._replace(candidates=tried)
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
         self.sampler.prior = None
@@ -171,18 +172,15 @@ class Collector:
         return Collected(played, [size] * len(self._workers), played.success)
 
     def _candidates(
-        self, snapshot: Snapshot, generators: Sequence[np.random.Generator]
-    ) -> Candidates | None:
-        """Draws actions of which exploration takes the best one; None without a chooser."""
-        config, spec, term = self._config, self.envs.spec, self._config.explorer
-        if term is None:
-            return None
+        self, term: TermConfig, snapshot: Snapshot, generators: Sequence[np.random.Generator]
+    ) -> Candidates:
+        """Draws actions of which exploration takes the best one by the chooser of a reward."""
+        config, spec = self._config, self.envs.spec
         steps = config.collect.steps or spec.max_episode_steps
         shape = (steps, config.rollouts, term.explores, spec.action_dim)
         drawn = [each.uniform(-1.0, 1.0, shape).astype(np.float32) for each in generators]
-        module, _, name = term.chooser.partition(":")
         known = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
-        chooser = getattr(importlib.import_module(module), name)
+        chooser = named_in_module(term.chooser, f"chooser of {term.name}")
         score = functools.partial(chooser, known, **term.choosing)
         return Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
 

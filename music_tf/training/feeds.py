@@ -17,7 +17,7 @@ FRESH, RELABELLED = "fresh_condition", "relabelled"
 """Names in `noise`: conditions that are drawn anew, and which steps get them."""
 
 
-class Feed(NamedTuple):
+class Batches(NamedTuple):
     """Inputs of all updates of one cycle; arrays are [U, W, ...]."""
 
     transitions: Transition
@@ -39,7 +39,7 @@ class Feed(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Replaces a `Feed` where replay has a copy on the GPU: random draws and running moments."""
+    """Replaces `Batches` where replay has a copy on the GPU: random draws and running moments."""
 
     transitions: Picks  # [U, W, B]
     moments: Sequence[Moments]  # of observations and goals, [U, D]

@@ -10,7 +10,7 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.gate import Expected, UpTo, take_over
-from music_tf.intrinsic.incremental import Incremental
+from music_tf.intrinsic.incremental import PAST, Incremental
 from music_tf.measures.skills import separation
 from music_tf.networks.acting import (
     SKILLS,
@@ -310,4 +310,4 @@ def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarr
 
 
 def _is_by_skill(name: str) -> bool:
-    return name.startswith((SKILLS, "disk/past")) or name == "lagged/prior"
+    return name.startswith((SKILLS, PAST)) or name == "lagged/prior"

@@ -46,8 +46,8 @@ from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeds import (
     FRESH,
     RELABELLED,
+    Batches,
     Draws,
-    Feed,
     Schedules,
     even_parts,
     rows_of_part,
@@ -295,7 +295,7 @@ class Trainer:
         snapshot = self.lagged or self.snapshot()
         self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
-    def _feeds(self, turn: int) -> Iterator[Feed | Draws]:
+    def _feeds(self, turn: int) -> Iterator[Batches | Draws]:
         """Yields the parts of `feed_parts`, and measures the time that each takes."""
         parts = self.feed_parts(turn)
         while True:
@@ -305,12 +305,12 @@ class Trainer:
                 return
             yield part
 
-    def feed(self, turn: int = 0) -> Feed | Draws:
+    def feed(self, turn: int = 0) -> Batches | Draws:
         """Returns the inputs of one turn of updates in one part."""
         (whole,) = self.feed_parts(turn, parts=1)
         return whole
 
-    def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Feed | Draws]:
+    def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Batches | Draws]:
         """Draws the inputs of one turn of updates, and looks them up unless the GPU does so.
 
         The random draws are the same in both cases. Transitions come in parts, because those of
@@ -348,7 +348,7 @@ class Trainer:
             beside = rows_of_part(part, config.updates, noise)
             batch = replay.transitions(Picks(*(each[part] for each in picks)))
             batch = under_fresh_conditions(batch, beside)
-            yield Feed(
+            yield Batches(
                 batch,
                 inputs(batch.observation, batch.desired_goal, batch.skill),
                 inputs(batch.next_observation, batch.desired_goal, batch.skill),
@@ -380,7 +380,7 @@ class Trainer:
         device = self.device = DeviceReplay(self.replay, near, self.inputs.now)
         by_name = {term.name: term for term in self.terms}
 
-        def look_up(now: Draws) -> Feed:
+        def look_up(now: Draws) -> Batches:
             batch = under_fresh_conditions(device.transitions(now.transitions), now.noise)
             states = (batch.observation, batch.next_observation)
             terms = {
@@ -393,7 +393,7 @@ class Trainer:
                 device.inputs(now.moments, state, batch.desired_goal, batch.skill)
                 for state in states
             )
-            return Feed(batch, inputs, next_inputs, terms, now.noise)
+            return Batches(batch, inputs, next_inputs, terms, now.noise)
 
         self.update.look_up_with(look_up)
         return f"replay has a copy on the device, {device.bytes / GIB:.2f} GiB"

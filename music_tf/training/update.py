@@ -19,7 +19,7 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.feeds import Draws, Feed, Schedules, as_tensor
+from music_tf.training.feeds import Batches, Draws, Schedules, as_tensor
 from music_tf.training.phases import LaidPhase, networks_of, phases_of
 from music_tf.types import Array, Metrics
 
@@ -85,10 +85,10 @@ class Update:
         self._run_early = compiled(self._early_updates)
         self._move_targets = compiled(self._polyak)
         self._xla = False
-        self._look_up: Callable[[Any], Feed] = lambda row: row
+        self._look_up: Callable[[Any], Batches] = lambda row: row
 
-    def look_up_with(self, function: Callable[[Any], Feed]) -> None:
-        """Sets the function that turns a row of `Draws` into a `Feed` in the compiled loop."""
+    def look_up_with(self, function: Callable[[Any], Batches]) -> None:
+        """Sets the function that turns a row of `Draws` into `Batches` in the compiled loop."""
         self._look_up = function
 
     def use_xla(self) -> None:
@@ -106,14 +106,14 @@ class Update:
         self._run_updates = compiled(self._all_updates, xla=True)
         self._run_early = compiled(self._early_updates, xla=True)
 
-    def hlo(self, feed: Feed | Draws, schedules: Schedules) -> str:
+    def hlo(self, feed: Batches | Draws, schedules: Schedules) -> str:
         """Returns the optimised HLO program of a cycle's updates as text, after `use_xla`."""
         tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
         program: Any = self._run_updates
         compiler_ir = program.experimental_get_compiler_ir(tensors, schedules)
         return str(compiler_ir(stage="optimized_hlo"))
 
-    def run(self, feed: Feed | Draws, schedules: Schedules) -> Metrics:
+    def run(self, feed: Batches | Draws, schedules: Schedules) -> Metrics:
         """Takes all updates of a cycle that is fed in one part, as `run_parts`."""
         return self.run_parts([feed], schedules)
 
@@ -123,12 +123,12 @@ class Update:
         return any(phase.early for phase in self._phases)
 
     def run_parts(
-        self, feeds: Iterable[Feed | Draws], schedules: Schedules, early: bool = False
+        self, feeds: Iterable[Batches | Draws], schedules: Schedules, early: bool = False
     ) -> Metrics:
         """Takes all updates of a cycle, part after part; a collective call.
 
-        Only the reward terms in `Feed.terms` are computed and learn. The results do not depend on
-        the number of parts.
+        Only the reward terms in `Batches.terms` are computed and learn. The results do not depend
+        on the number of parts.
 
         Args:
             feeds: The parts.
@@ -192,7 +192,7 @@ class Update:
         steps = [count for count, phase in pairs if phase.early]
         return int((steps[0] if early else self.step).numpy())
 
-    def _take(self, feed: Feed | Draws, schedules: Schedules, early: bool) -> list[Array]:
+    def _take(self, feed: Batches | Draws, schedules: Schedules, early: bool) -> list[Array]:
         """Takes the updates of a part; returns rows of metrics, reward minima and maxima."""
         tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
         for name, term in self._fed(feed).items():
@@ -322,17 +322,17 @@ class Update:
         self.scale_steps(step_scale)
 
     def _all_updates(
-        self, feed: Feed | Draws, schedules: Schedules
+        self, feed: Batches | Draws, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return self._updates(feed, schedules, early=False)
 
     def _early_updates(
-        self, feed: Feed | Draws, schedules: Schedules
+        self, feed: Batches | Draws, schedules: Schedules
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return self._updates(feed, schedules, early=True)
 
     def _updates(
-        self, feed: Feed | Draws, schedules: Schedules, early: bool
+        self, feed: Batches | Draws, schedules: Schedules, early: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes all updates; returns metrics [U, metrics], reward minima and maxima [U, terms]."""
         updates = feed.transitions[0].shape[0]
@@ -349,7 +349,7 @@ class Update:
         return values, lows, highs
 
     def _update(
-        self, feed: Feed | Draws, index: tf.Tensor, schedules: Schedules, early: bool
+        self, feed: Batches | Draws, index: tf.Tensor, schedules: Schedules, early: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Takes one update, phase after phase; returns its row of each log.
 
@@ -418,7 +418,7 @@ class Update:
             _stacked([tf.reduce_max(reward) for reward in paid.values()]),
         )
 
-    def _row(self, feed: Feed | Draws, index: tf.Tensor, turn: int) -> Any:
+    def _row(self, feed: Batches | Draws, index: tf.Tensor, turn: int) -> Any:
         """Returns the feed of one update; a term with several steps has a row for each `turn`."""
 
         def row(at: tf.Tensor, values: Any) -> Any:
@@ -436,12 +436,12 @@ class Update:
         )
         return type(feed)(*fields)
 
-    def _fed(self, feed: Feed | Draws) -> dict[str, RewardTerm]:
+    def _fed(self, feed: Batches | Draws) -> dict[str, RewardTerm]:
         """Returns the terms that are fed by name, in the order in which they are summed."""
         return {term.name: term for term in self.terms if term.name in feed.terms}
 
     def _gradient(
-        self, phase: LaidPhase, now: Feed, schedules: Schedules
+        self, phase: LaidPhase, now: Batches, schedules: Schedules
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor], Mapping[str, tf.Tensor]]:
         r"""Returns gradient, metrics, rewards and carried tensors of a phase.
 
@@ -495,7 +495,7 @@ class Update:
             gradient /= self._workers
         return gradient, metrics, paid, carried
 
-    def _batch(self, now: Feed, paid: Sequence[tf.Tensor], lowest: list[tf.Tensor]) -> Batch:
+    def _batch(self, now: Batches, paid: Sequence[tf.Tensor], lowest: list[tf.Tensor]) -> Batch:
         """Returns the learner's minibatch, from rewards [W, B] and the lowest reward of terms."""
         if any(each.shape.rank for each in lowest):  # a gate makes it [W, B]
             lowest = [each + tf.zeros_like(now.transitions.reward) for each in lowest]

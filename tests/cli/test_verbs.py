@@ -17,7 +17,7 @@ from music_tf.runs import inspection, loaded
 from music_tf.storage.loading import load_policy
 from music_tf.tools import visits
 from tests.kit.cases import cases
-from tests.kit.saved_run import load_weights, save_run
+from tests.kit.saved_run import load_weights, save_run, small_config, write_config
 from tests.kit.started import ROOT, music_tf, python
 
 LONG = "x" * 300
@@ -176,6 +176,14 @@ def stand_in_for_evaluation(monkeypatch):
     for variable in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"):
         monkeypatch.setenv(variable, "1")
     return calls
+
+
+@pytest.mark.parametrize("allowed", [[], ["--allow-import"]], ids=["closed", "allowed"])
+def test_another_environment_than_that_of_the_run_is_refused(tmp_path, allowed):
+    write_config(tmp_path, small_config())
+    words = ["evaluate", str(tmp_path), "--env-id", "FetchReach-v4", *allowed]
+    with pytest.raises(UsageError, match=r"^--env-id: the run was trained on .*, got 'FetchReach"):
+        run_verb(words)
 
 
 def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):

@@ -147,7 +147,7 @@ def test_skills_that_were_trained_on_are_refused_but_by_runs_that_do_not_say_whi
     LockstepEnvs(POINT, 1, same).close()
     trainer.update.parameters.assign(1.5 * trainer.update.parameters)
     save_checkpoint(tmp_path / "skills", trainer, 2)
-    told = rf"skills has trained on: expected .* {digest[:12]}, found .* at its epoch 2\n.* export"
+    told = rf"skills was trained further: .* {digest[:12]}, found .* at its epoch 2\n.* export"
     with pytest.raises(UsageError, match=rf"(?s){told}"):
         LockstepEnvs(POINT, 1, same)
     LockstepEnvs(POINT, 1, EnvConfig(skills=path, skill_count=3)).close()

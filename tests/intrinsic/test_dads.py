@@ -10,6 +10,7 @@ from music_tf.intrinsic.dads import Dads
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
+from tests.kit.drawn import sample_transitions
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, train, weights_of
 
@@ -104,7 +105,7 @@ def test_steps_after_an_end_count_in_no_moment_and_ends_in_no_loss():
 
 
 def test_no_gradient_passes_through_the_reward():
-    batch = first(replay(parted(6)).sample_transitions(1, 0))
+    batch = first(sample_transitions(replay(parted(6)), 1, 0))
     term = dads()
     assert gradient_of_reward(term, batch, term.steady_feed(1)) is None
 
@@ -126,7 +127,7 @@ def test_skills_that_move_apart_are_soon_predictable(omit, learn_deviations):
 def test_omitted_columns_do_not_change_the_reward():
     for omit, alike in ((1, True), (0, False)):
         term = dads(omit=omit)
-        batch = replay(parted(6)).sample_transitions(1, 0)
+        batch = sample_transitions(replay(parted(6)), 1, 0)
         moved = batch.observation.copy(), batch.next_observation.copy()
         for array in moved:
             array[..., 0] += 5.0  # the first of the columns seen; the change stays
@@ -140,7 +141,7 @@ def test_where_all_is_omitted_changes_are_predicted_from_the_skill_alone():
     term, width = dads(omit="all"), dads(omit=2)
     assert term.inputs == width.inputs == {"dynamics": {"components": [0, 2], "omit": 2}}
     assert term.networks[0].model.trainable_variables[0].shape[0] == SKILLS
-    batch = first(replay(parted(20)).sample_transitions(1, 0))
+    batch = first(sample_transitions(replay(parted(20)), 1, 0))
     elsewhere = batch._replace(
         observation=batch.observation + 5.0, next_observation=batch.next_observation + 5.0
     )
@@ -151,7 +152,7 @@ def test_where_all_is_omitted_changes_are_predicted_from_the_skill_alone():
 @pytest.mark.parametrize("batch", ["own", "shared"])
 def test_its_dynamics_learn_from_a_minibatch_of_their_own_or_that_of_the_agent(batch):
     buffer = replay(parted(20))
-    feed, agents = dads(batch=batch).feed(buffer, 3, 5), buffer.sample_transitions(3, 5)
+    feed, agents = dads(batch=batch).feed(buffer, 3, 5), sample_transitions(buffer, 3, 5)
     assert np.array_equal(feed["before"], agents.observation[..., [0, 2]]) == (batch == "shared")
 
 
@@ -170,7 +171,7 @@ def test_a_continuous_condition_is_compared_with_random_ones(kind):
     if kind == "sphere":
         np.testing.assert_allclose(np.linalg.norm(feed["others"], axis=-1), 1.0, rtol=1e-6)
     weights, now = weights_of(term, 1), first(feed)
-    batch = first(replay(episodes).sample_transitions(1, 0))
+    batch = first(sample_transitions(replay(episodes), 1, 0))
     found = term.reward(weights, batch, now).numpy()
     before = tf.gather(batch.observation, [0, 2], axis=-1)
     change = term._normalized(tf.gather(batch.next_observation, [0, 2], axis=-1) - before, now)

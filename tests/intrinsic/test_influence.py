@@ -264,7 +264,8 @@ def test_exploration_takes_the_random_action_that_decides_most():
         *(f"explorer/{name}" for name in trainer.update.arrays_of(trainer.terms[0])),
         "explorer/scales/influence_model",
     }
-    drawn = collector._candidates(snapshot, [np.random.default_rng(seed) for seed in (1, 2)])
+    generators = [np.random.default_rng(seed) for seed in (1, 2)]
+    drawn = collector._candidates(trainer.config.explorer, snapshot, generators)
     states = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
     wanted = np.array([True, False, True, True])
     found = drawn.best(states, 7, wanted)

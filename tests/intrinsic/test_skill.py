@@ -12,6 +12,7 @@ from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.recipes.skills import SkillConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_transitions
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
 from tests.kit.terms import context, gradient_of_reward, train, weights_of
 
@@ -39,7 +40,7 @@ def constant_logits(*logits):  # weights with which the discriminator says the s
 
 
 def rewards_of_each_skill(weights, **config):
-    batch = first_update(replay().sample_transitions(1, 0))
+    batch = first_update(sample_transitions(replay(), 1, 0))
     for number in range(SKILLS):
         held = tf.broadcast_to(tf.one_hot(number, SKILLS), batch.skill.shape)
         yield skill(**config).reward(weights, batch._replace(skill=held), {}).numpy()
@@ -63,7 +64,7 @@ def first_update(values):
 def test_the_reward_is_the_log_likelihood_of_the_active_skill(state, subtract_prior):
     term, batch = (
         skill(state=state, subtract_prior=subtract_prior),
-        replay().sample_transitions(2, 0),
+        sample_transitions(replay(), 2, 0),
     )
     weights, now = weights_of(term), first_update(batch)
     observed = (now.observation if state == "current" else now.next_observation).numpy()
@@ -77,7 +78,7 @@ def test_the_reward_is_the_log_likelihood_of_the_active_skill(state, subtract_pr
 
 
 def test_no_gradient_passes_through_the_reward():
-    batch = first_update(replay().sample_transitions(1, 0))
+    batch = first_update(sample_transitions(replay(), 1, 0))
     assert gradient_of_reward(skill(), batch, {}) is None
 
 
@@ -86,20 +87,20 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
     term, buffer = skill(state=state), replay()
     feed = term.feed(buffer, 3, 5)
     assert feed["state"].shape == (3, 2, 16, 2)
-    own = buffer.sample_transitions(3, 5, "skill/transitions")
+    own = sample_transitions(buffer, 3, 5, "skill/transitions")
     observed = own.observation if state == "current" else own.next_observation
     np.testing.assert_array_equal(feed["state"], observed[..., [0, 2]])
     np.testing.assert_array_equal(feed["skill"], own.skill)
-    assert (own.observation != buffer.sample_transitions(3, 5).observation).any()
+    assert (own.observation != sample_transitions(buffer, 3, 5).observation).any()
 
 
 def test_all_its_steps_may_learn_from_the_minibatch_of_the_agent():
     term, buffer = skill(batch="shared", state="next"), replay()
-    feed, agents = term.feed(buffer, 3, 5), buffer.sample_transitions(3, 5)
+    feed, agents = term.feed(buffer, 3, 5), sample_transitions(buffer, 3, 5)
     np.testing.assert_array_equal(feed["state"], agents.next_observation[..., [0, 2]])
     np.testing.assert_array_equal(feed["skill"], agents.skill)
     term, buffer = skill(batch="shared", state="next", times=2), replay()
-    feed, agents = term.feed(buffer, 3 * 2, 5), buffer.sample_transitions(3, 5)
+    feed, agents = term.feed(buffer, 3 * 2, 5), sample_transitions(buffer, 3, 5)
     for step in range(6):
         seen = agents.next_observation[step // 2][..., [0, 2]]
         np.testing.assert_array_equal(feed["state"][step], seen)
@@ -167,7 +168,7 @@ def test_a_constant_added_to_the_logits_changes_nothing():
 
 def test_normalised_inputs_are_centred_and_divided():
     scale = (np.float32([100.0, 200.0]), np.float32([50.0, 25.0]))
-    batch = first_update(replay().sample_transitions(1, 0))
+    batch = first_update(sample_transitions(replay(), 1, 0))
     observation = batch.observation.numpy()
     observation[..., [0, 2]] = (observation[..., [0, 2]] - scale[0]) / scale[1]
     term = skill()
@@ -220,7 +221,7 @@ def test_held_out_steps_look_at_the_state_of_the_reward_and_not_that_it_learns_f
     at_first[:, 1] = 99.0
     assert term.heldout(weights, episodes._replace(observation=at_first)) != kept
     term, buffer = skill(state="next", trained_on="current", subtract_prior=True), replay()
-    own = buffer.sample_transitions(3, 5, "skill/transitions")
+    own = sample_transitions(buffer, 3, 5, "skill/transitions")
     np.testing.assert_array_equal(term.feed(buffer, 3, 5)["state"], own.observation[..., [0, 2]])
     after = first_update(own)
     same = skill(state="next", subtract_prior=True).reward(weights_of(term), after, {})
@@ -242,7 +243,7 @@ def test_the_discriminator_may_see_actions_too():
         )
         made = context(columns=(0, 2), skills=SKILLS, scale=given)._replace(spec=SPEC)
         term, buffer = Skill(settings, made), replay()
-        batch = buffer.sample_transitions(1, 0, "skill/transitions")
+        batch = sample_transitions(buffer, 1, 0, "skill/transitions")
         np.testing.assert_array_equal(term.feed(buffer, 1, 0)["state"][..., 2:], batch.action)
         weights, now = weights_of(term, 1), first_update(batch)
         other = now._replace(action=-now.action)
@@ -277,7 +278,7 @@ def test_a_learned_prior_is_the_softmax_of_mean_log_likelihoods():
     np.testing.assert_allclose(term.prior(), expected)
     assert more["skill/effective"] == pytest.approx(effective_skills(expected))
     assert learned.keys() == {"skill/log_likelihood"}
-    batch = first_update(replay().sample_transitions(1, 0))
+    batch = first_update(sample_transitions(replay(), 1, 0))
     uniform = skill(subtract_prior=False).reward(weights_of(term), batch, {}).numpy()
     feed = first_update(term.feed(replay(), 1, 0))
     found = term.reward(weights_of(term), batch, feed).numpy()
@@ -301,14 +302,14 @@ def test_skills_are_drawn_uniformly_while_the_discriminator_waits():
 @pytest.mark.parametrize("reached", [-1.0, 7.5, 8.0, 9.0])
 def test_the_gate_is_open_from_the_target_less_the_margin_on(reached):
     term = skill(target=10.0, margin=2.0)
-    batch = first_update(replay().sample_transitions(1, 0))
+    batch = first_update(sample_transitions(replay(), 1, 0))
     gate = term.gate(batch._replace(episode_return=tf.fill([2, 16], reached)))
     np.testing.assert_array_equal(gate, np.full([2, 16], float(reached >= 8.0)))
 
 
 def test_the_share_of_steps_on_which_the_gate_is_open_is_logged():
     term = skill(target=10.0, margin=2.0)
-    batch = first_update(replay().sample_transitions(1, 0))
+    batch = first_update(sample_transitions(replay(), 1, 0))
     returns = np.where(np.arange(16) < [[4], [12]], 8.0, 7.0).astype(np.float32)
     found = term.measures(None, batch._replace(episode_return=tf.constant(returns)), {})
     np.testing.assert_allclose(found["skill/gate_open"], [4 / 16, 12 / 16])
@@ -326,7 +327,7 @@ def test_the_running_log_likelihood_goes_by_episodes_where_a_gate_has_a_target()
         more = one.adapt({"skill/log_likelihood": -0.5}, 9, 4)
         assert more["skill/log_likelihood_running"] == pytest.approx(0.99 * -1.5 - 0.005)
     for config in ({}, {"target": -math.inf, "margin": 1.0}):
-        batch = first_update(replay().sample_transitions(1, 0))
+        batch = first_update(sample_transitions(replay(), 1, 0))
         assert skill(**config).gate(batch) is None
         assert skill(**config).measures(None, batch, {}) == {}
 

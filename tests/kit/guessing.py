@@ -12,6 +12,7 @@ from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network
 from music_tf.randomness import stream
 from music_tf.recipes.tasks import ddpg
+from tests.kit.drawn import sample_transitions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Guess(RewardTerm):  # pays what its network says of a state
         return tf.stop_gradient(self._guess(weights, batch.next_observation))
 
     def feed(self, replay, updates, cycle):
-        return {"state": replay.sample_transitions(updates, cycle, "guess").observation}
+        return {"state": sample_transitions(replay, updates, cycle, "guess").observation}
 
     def loss(self, weights, feed):
         error = self._guess(weights, feed["state"]) - feed["state"][..., 0]

@@ -10,6 +10,7 @@ from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.replay.rows import transition
 from music_tf.replay.watch import RewardWatch
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_trajectories, sample_transitions
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 GAMMA = 0.9
@@ -40,9 +41,9 @@ def filled(count=6, config=None, **changes):
 
 
 def test_without_a_task_no_reward_is_asked_for():
-    with_task = buffer_of(filled()).sample_transitions(2, 0)
+    with_task = sample_transitions(buffer_of(filled()), 2, 0)
     alone = ReplayBuffer({0: filled()}, ReplayConfig(batch_size=64), None, GAMMA, seed=1)
-    without = alone.sample_transitions(2, 0)
+    without = sample_transitions(alone, 2, 0)
     assert with_task.reward.any()
     assert not without.reward.any()
     for name in set(with_task._fields) - {"reward"}:
@@ -151,8 +152,8 @@ def test_a_restored_store_goes_on_bit_equal(overwrite, priority):
         add(buffer, 6)
     for worker in (0, 1):
         np.testing.assert_equal(other.shards[worker].arrays, one.shards[worker].arrays)
-    np.testing.assert_equal(one.sample_transitions(3, 6), other.sample_transitions(3, 6))
-    np.testing.assert_equal(one.sample_trajectories(3, 4, 6), other.sample_trajectories(3, 4, 6))
+    np.testing.assert_equal(sample_transitions(one, 3, 6), sample_transitions(other, 3, 6))
+    np.testing.assert_equal(sample_trajectories(one, 3, 4, 6), sample_trajectories(other, 3, 4, 6))
 
 
 def saved_rows(number=0, **changes):
@@ -211,7 +212,7 @@ def test_only_what_is_new_is_unsaved():
 
 
 def test_transitions_fit_together_and_k_of_zero_or_none_changes_no_goal():
-    batch = buffer_of(filled(config={"relabel_k": 0.0})).sample_transitions(3, 0)
+    batch = sample_transitions(buffer_of(filled(config={"relabel_k": 0.0})), 3, 0)
     assert batch.observation.shape == (3, 1, 64, 4)
     number, time = places(batch)
     state = 100.0 * number + time
@@ -219,13 +220,13 @@ def test_transitions_fit_together_and_k_of_zero_or_none_changes_no_goal():
     np.testing.assert_allclose(batch.next_observation[..., 0], state + 1, rtol=1e-6)
     np.testing.assert_allclose(batch.action[..., 0], state + 0.5, rtol=1e-6)
     for config in ({"relabel_k": 0.0}, {"relabel_k": 4.0, "strategy": "none"}):
-        batch = buffer_of(filled(config=config)).sample_transitions(3, 0)
+        batch = sample_transitions(buffer_of(filled(config=config)), 3, 0)
         np.testing.assert_array_equal(batch.desired_goal[..., 0], -places(batch)[0])
         assert (batch.reward == -1.0).all()
 
 
 def test_every_new_goal_was_achieved_later_in_the_same_episode():
-    batch = buffer_of(filled(config=K4), batch_size=5000).sample_transitions(2, 0)
+    batch = sample_transitions(buffer_of(filled(config=K4), batch_size=5000), 2, 0)
     goal, (number, time) = batch.desired_goal[..., 0], places(batch)
     relabelled = goal != -number
     assert relabelled.mean() == pytest.approx(0.8, abs=0.02)
@@ -238,7 +239,7 @@ def test_every_new_goal_was_achieved_later_in_the_same_episode():
 
 
 def test_rewards_are_those_of_the_goal_reached_next_under_the_goal_given():
-    batch = buffer_of(filled(config=K4), batch_size=5000).sample_transitions(1, 0)
+    batch = sample_transitions(buffer_of(filled(config=K4), batch_size=5000), 1, 0)
     number, time = places(batch)
     reached = np.round(batch.desired_goal[..., 0] - 100.0 * number) == time + 1
     np.testing.assert_array_equal(batch.reward, np.where(reached, 0.0, -1.0))
@@ -247,7 +248,7 @@ def test_rewards_are_those_of_the_goal_reached_next_under_the_goal_given():
 
 def test_final_goals_are_those_of_the_last_valid_state():
     shard = filled(4, {"relabel_k": 1e6, "strategy": "final"}, lengths=[5, 3, 1, 2])
-    batch = buffer_of(shard).sample_transitions(3, 0)
+    batch = sample_transitions(buffer_of(shard), 3, 0)
     number, _ = places(batch)
     length = shard.arrays["length"][number]
     np.testing.assert_allclose(batch.desired_goal[..., 0], 100.0 * number + length, rtol=1e-6)
@@ -259,7 +260,7 @@ def test_padding_is_never_sampled():
         values = shard.arrays[name]
         for episode, length in enumerate((5, 3, 1, 2)):
             values[episode, length + (name != "action") :] = np.nan
-    batch = buffer_of(shard, batch_size=2000).sample_transitions(2, 0)
+    batch = sample_transitions(buffer_of(shard, batch_size=2000), 2, 0)
     for name in ("observation", "next_observation", "desired_goal", "action"):
         assert np.isfinite(getattr(batch, name)).all()
     number, time = places(batch)
@@ -271,8 +272,8 @@ def test_only_the_filled_part_is_sampled():
     shard = shard_of(100)
     shard.add(make_episodes(0, 2), rng())
     buffer = buffer_of(shard)
-    assert set(np.ravel(places(buffer.sample_transitions(4, 0))[0])) == {0, 1}
-    columns, lengths = buffer.sample_trajectories(2, 50, 0)
+    assert set(np.ravel(places(sample_transitions(buffer, 4, 0))[0])) == {0, 1}
+    columns, lengths = sample_trajectories(buffer, 2, 50, 0)
     assert columns.shape == (2, 1, 50, STEPS + 1, 0)
     assert (lengths == STEPS).all()
 
@@ -280,7 +281,7 @@ def test_only_the_filled_part_is_sampled():
 @pytest.mark.parametrize("why", ["terminated", "lost"])
 def test_the_discount_is_zero_where_the_task_ends_or_the_object_is_lost(why):
     shard = filled(4, lengths=[5, 3, 3, 5], **{why: [False, True, False, True]})
-    batch = buffer_of(shard, batch_size=1000).sample_transitions(1, 0)
+    batch = sample_transitions(buffer_of(shard, batch_size=1000), 1, 0)
     number, time = places(batch)
     last = time == shard.arrays["length"][number] - 1
     ended = last & np.isin(number, [1, 3])
@@ -293,7 +294,7 @@ def test_the_discount_is_zero_where_the_task_ends_or_the_object_is_lost(why):
 def test_workers_draw_from_their_own_shards_with_their_own_numbers():
     shards = [filled(), shard_of(6)]
     shards[1].add(make_episodes(50, 6), rng())
-    batch = buffer_of(*shards).sample_transitions(2, 0)
+    batch = sample_transitions(buffer_of(*shards), 2, 0)
     assert (batch.observation[:, 0] < 600).all()
     assert (batch.observation[:, 1] >= 5000).all()
     number, _ = places(batch)
@@ -305,7 +306,7 @@ def test_batches_depend_on_worker_and_cycle_and_not_on_the_other_workers():
     together = buffer_of(filled(), filled())
 
     def states(buffer, updates, cycle):
-        return buffer.sample_transitions(updates, cycle).observation
+        return sample_transitions(buffer, updates, cycle).observation
 
     np.testing.assert_equal(states(together, 3, 4)[:, 1], states(alone, 3, 4)[:, 0])
     assert (states(alone, 3, 4) != states(alone, 3, 5)).any()
@@ -316,13 +317,13 @@ def test_batches_depend_on_worker_and_cycle_and_not_on_the_other_workers():
 def test_trajectories_are_the_kept_columns_of_whole_episodes():
     shard = shard_of(3, columns=[3, 0])
     shard.add(make_episodes(0, 3, lengths=[5, 2, 4]), rng())
-    columns, lengths = buffer_of(shard).sample_trajectories(2, 40, 0)
+    columns, lengths = sample_trajectories(buffer_of(shard), 2, 40, 0)
     assert columns.shape == (2, 1, 40, STEPS + 1, 2)
     number = np.round(columns[..., 0, 1] / 100).astype(int)
     assert set(np.ravel(number)) == {0, 1, 2}
     np.testing.assert_array_equal(lengths, np.array([5, 2, 4])[number])
     np.testing.assert_array_equal(columns, shard.arrays["observation"][number][..., [3, 0]])
-    chosen, again = buffer_of(shard).sample_trajectories(2, 40, 0, [0, 3, 0])
+    chosen, again = sample_trajectories(buffer_of(shard), 2, 40, 0, [0, 3, 0])
     np.testing.assert_array_equal(chosen, columns[..., [1, 0, 1]])
     np.testing.assert_array_equal(again, lengths)
 
@@ -339,7 +340,7 @@ def test_fresh_transitions_are_as_many_as_steps_and_come_from_the_fresh_episodes
 def test_skills_follow_their_episodes():
     shard = Shard(SPEC, 3, ReplayConfig(capacity=6 * STEPS))
     shard.add(make_episodes(0, 6, skills=3), rng())
-    batch = buffer_of(shard).sample_transitions(1, 0)
+    batch = sample_transitions(buffer_of(shard), 1, 0)
     np.testing.assert_array_equal(batch.skill.argmax(axis=-1), places(batch)[0] % 3)
 
 
@@ -362,12 +363,12 @@ def test_all_transitions_are_the_steps_of_episodes_in_their_places():
 
 def test_every_step_knows_what_its_whole_episode_returned():
     shard = filled(3, lengths=[5, 2, 4])
-    batch = buffer_of(shard).sample_transitions(2, 0)
+    batch = sample_transitions(buffer_of(shard), 2, 0)
     paid = np.array([-35.0, -14.0, -28.0])  # 7 less a step
     np.testing.assert_array_equal(batch.episode_return, paid[places(batch)[0]])
     again = shard_of(3)
     again.restore([shard.rows(np.arange(3))])
-    np.testing.assert_equal(buffer_of(again).sample_transitions(2, 0), batch)
+    np.testing.assert_equal(sample_transitions(buffer_of(again), 2, 0), batch)
 
 
 def test_extras_follow_their_states_and_come_back_from_a_checkpoint():
@@ -376,7 +377,7 @@ def test_extras_follow_their_states_and_come_back_from_a_checkpoint():
     shard, again = (Shard(spec, 1, ReplayConfig(capacity=4 * STEPS)) for _ in range(2))
     shard.add(make_episodes(0, 4, lengths=[5, 3, 1, 2], **made), rng())
     again.restore([shard.rows(np.arange(4))])
-    first, second = (buffer_of(one, shard).sample_transitions(3, 0) for one in (shard, again))
+    first, second = (sample_transitions(buffer_of(one, shard), 3, 0) for one in (shard, again))
     np.testing.assert_array_equal(first.extras["pair"], first.observation[..., [2, 0]])
     np.testing.assert_array_equal(first.next_extras["pair"], first.next_observation[..., [2, 0]])
     np.testing.assert_array_equal(first.next_extras["one"], -first.next_observation[..., :1])
@@ -388,7 +389,7 @@ def test_a_discount_that_comes_with_a_step_multiplies_the_run_s():
     shard = Shard(spec, 1, ReplayConfig(capacity=2 * STEPS))
     halved = {DISCOUNT: lambda o: np.where(o[..., :1] % 100 == 3, 0.5, 1.0)}  # into state 3
     shard.add(make_episodes(0, 2, lengths=[5, 4], terminated=[False, True], **halved), rng())
-    batch = buffer_of(shard).sample_transitions(2, 0)
+    batch = sample_transitions(buffer_of(shard), 2, 0)
     number, time = places(batch)
     expected = np.where(time == 2, 0.5, 1.0) * np.where((number == 1) & (time == 3), 0.0, GAMMA)
     np.testing.assert_allclose(batch.discount, expected, rtol=1e-6)

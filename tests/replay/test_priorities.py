@@ -1,12 +1,16 @@
+import re
+
 import numpy as np
 import pytest
 
 from music_tf.config.settings import Config, ReplayConfig
+from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.hindsight import dense_ranks, draw_probabilities
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_trajectories, sample_transitions
 from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
 
 
@@ -39,7 +43,7 @@ def shares(numbers, count=4):
 
 
 def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
-    found = shares(places(prioritized((0, 0, 3, 5)).sample_transitions(10, 0))[0])
+    found = shares(places(sample_transitions(prioritized((0, 0, 3, 5)), 10, 0))[0])
     assert found[:2].tolist() == [0.0, 0.0]
     # 4000 draws: five standard deviations of a share of 2/3 are 0.037
     assert found[2:] == pytest.approx([1 / 3, 2 / 3], abs=0.037)
@@ -47,7 +51,7 @@ def test_the_learner_sees_episodes_by_rank_and_the_lowest_never():
 
 def by_trajectories(buffer):
     buffer.shards[3].arrays["length"][:4] = np.arange(1, 5)
-    return buffer.sample_trajectories(10, 400, 0)[1] - 1
+    return sample_trajectories(buffer, 10, 400, 0)[1] - 1
 
 
 def by_fresh_episodes(buffer):
@@ -58,7 +62,7 @@ def by_fresh_episodes(buffer):
 
 @cases(
     "sample",
-    lambda buffer: places(buffer.sample_transitions(10, 0, "skill/transitions"))[0],
+    lambda buffer: places(sample_transitions(buffer, 10, 0, "skill/transitions"))[0],
     by_fresh_episodes,
     by_trajectories,
     ids=["skills", "normaliser", "trajectories"],
@@ -71,7 +75,14 @@ def test_without_priorities_none_are_stored():
     assert "priority" not in Shard(SPEC, 1, ReplayConfig(capacity=STEPS)).arrays
 
 
-@cases("settings", {}, {"rewards": {"music": MusicConfig(gain=0.0)}}, ids=["no network", "no gain"])
-def test_priorities_need_a_network_that_measures(settings):
-    with pytest.raises(UsageError, match=r"replay\.priority: 'music' needs the reward music"):
-        Config(replay=ReplayConfig(priority="music"), **settings)
+@cases(
+    ("rewards", "priority", "told"),
+    ({"task": TaskConfig()}, "music", "got 'music'; this run has uniform\n"),
+    ({"music": MusicConfig(gain=0.0)}, "music", "got 'music'; this run has uniform\n"),
+    ({"task": TaskConfig()}, "task", "got 'task'; this run has uniform\n"),
+    ({"music": MusicConfig()}, "musik", "this run has uniform, music\ndid you mean music?"),
+    ids=["no network", "no gain", "no priorities", "mistyped"],
+)
+def test_priorities_need_a_reward_that_ranks_episodes(rewards, priority, told):
+    with pytest.raises(UsageError, match=rf"^replay\.priority: expected .*{re.escape(told)}"):
+        Config(replay=ReplayConfig(priority=priority), rewards=rewards)

@@ -10,6 +10,7 @@ from music_tf.replay.ring import StepRing
 from music_tf.replay.tasks import TaskStore, tasks_of
 from music_tf.types import EnvSpec
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_transitions
 from tests.kit.episodes import make_episodes
 from tests.kit.pearl import small
 
@@ -64,7 +65,7 @@ def test_workers_share_tasks_evenly():
 
 def test_rows_of_an_update_are_of_few_tasks_side_by_side_and_never_mixed():
     replay = replay_of({0: filled(0), 1: filled(1)})
-    tags = replay.sample_transitions(50, 3).reward.astype(int)  # [U, W, B]
+    tags = sample_transitions(replay, 50, 3).reward.astype(int)  # [U, W, B]
     tasks = (tags // 100).reshape(50, 2, 2, ROWS)
     assert (tasks == tasks[..., :1]).all()
     for worker in range(2):
@@ -74,7 +75,7 @@ def test_rows_of_an_update_are_of_few_tasks_side_by_side_and_never_mixed():
 
 def test_contexts_are_of_the_same_tasks_and_of_their_latest_visit_alone():
     replay = replay_of({0: filled(0), 1: filled(1)})
-    rows = replay.sample_transitions(50, 3).reward.astype(int).reshape(50, 2, 2, ROWS)
+    rows = sample_transitions(replay, 50, 3).reward.astype(int).reshape(50, 2, 2, ROWS)
     contexts = replay.sample_contexts(50, 40, 3)
     tags = contexts.reward.astype(int)  # [U, W, m, N]
     assert tags.shape == (50, 2, 2, 40)

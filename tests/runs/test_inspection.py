@@ -2,6 +2,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,6 +148,7 @@ def test_each_skill_is_measured_on_the_same_episodes(tmp_path):
 
 LOADED = """
 import sys
+from pathlib import Path
 from music_tf.cli import run_verb
 run_verb(sys.argv[1:])
 print("tensorflow" in sys.modules)
@@ -222,6 +224,21 @@ def test_earlier_results_are_kept_for_an_environment_with_equal_arguments(tmp_pa
     (tmp_path / "evaluation.json").write_text(json.dumps(earlier | {"env_kwargs": kwargs}))
     assert measured_stop(load_run(tmp_path)) == (0.5 if kept else 0.0)
     assert ("zero_shot" in evaluation(tmp_path, 1)) == kept
+
+
+def test_the_measured_stop_is_found_after_the_environment_leaves_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_run(Path("mine"))
+    loaded = load_run(Path("mine"))
+    saved = {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps}
+    earlier = {
+        "checkpoint": saved,
+        "env_kwargs": {},
+        "zero_shot": {"ours": {"zero_shot/stop": 0.5}},
+    }
+    Path("mine/evaluation.json").write_text(json.dumps(earlier))
+    monkeypatch.chdir(tmp_path.parent)
+    assert measured_stop(loaded) == 0.5
 
 
 def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):

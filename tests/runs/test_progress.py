@@ -28,8 +28,14 @@ def nobody_launched_us(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
+def progress_of(metrics, **options):
+    bar = Progress(**options)
+    bar.key_metrics = metrics
+    return bar
+
+
 def shown(file, **options):
-    bar = Progress([SUCCESS], file=file, **options)
+    bar = progress_of([SUCCESS], file=file, **options)
     bar.banner(["train [ddpg_her]"])
     bar.start(5, 2)
     bar.cycle(1, 10, 250)
@@ -92,7 +98,7 @@ TOLD = dict(zip([one.metric for one in MUSIC], (0.214, 1.149, 1.027, 0.016), str
 def test_a_line_holds_what_tells_most_and_is_no_wider_than_the_terminal(width, told, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     file = io.StringIO()
-    bar = Progress(MUSIC, file=file)
+    bar = progress_of(MUSIC, file=file)
     bar.start(60, 12)
     bar.go_back(11)
     bar.epoch({"time/env_steps": 96000.0, "time/fps": 99.0, **TOLD})
@@ -107,7 +113,7 @@ def test_off_a_terminal_a_line_has_room_for_all_that_tells(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setattr(os, "get_terminal_size", nowhere)
     file = io.StringIO()
-    bar = Progress(MUSIC, file=file)
+    bar = progress_of(MUSIC, file=file)
     bar.start(60, 0)
     bar.epoch({"time/env_steps": 8000.0, "time/fps": 99.0, **TOLD})
     assert [x for x in ("co-motion", "I(dx; dy)", "pay", "bound") if x not in file.getvalue()] == []
@@ -116,7 +122,7 @@ def test_off_a_terminal_a_line_has_room_for_all_that_tells(monkeypatch):
 def test_a_bar_stays_on_one_line_of_a_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     file = Terminal()
-    bar = Progress(MUSIC, file=file)
+    bar = progress_of(MUSIC, file=file)
     bar.start(60, 11)
     bar.epoch({"time/env_steps": 96000.0, "time/fps": 99.0, **TOLD})
     bar.cycle(3, 20, 100000)
@@ -221,7 +227,7 @@ def test_a_notebook_shows_a_bar_if_it_has_widgets_else_a_line_an_epoch(widgets, 
 
 def test_beside_a_heading_the_leading_metric_stays():
     out = io.StringIO()
-    bar = progress.Progress([KeyMetric("skill/hausdorff_mean", "apart")], file=out)
+    bar = progress_of([KeyMetric("skill/hausdorff_mean", "apart")], file=out)
     bar.start(4, 0)
     for epoch, value in ((1, None), (2, 9.5), (3, None)):
         bar.heading = f"skill {epoch} of 3"

@@ -16,6 +16,7 @@ from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.checkpoint import save_weights
 from music_tf.storage.warm_start import WarmStartTarget, export_weights, load_warm_start, start_line
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_transitions
 from tests.kit.guessing import GuessConfig
 from tests.kit.saved_run import (
     load_weights,
@@ -117,7 +118,7 @@ def test_statistics_of_real_goals_come_along(task_run):
 def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     source, before = music_run
     after = started(FROZEN, source, ("statistics",))
-    batch = before.replay.sample_transitions(1, 0)
+    batch = sample_transitions(before.replay, 1, 0)
     fields = [name for name in batch._fields if isinstance(getattr(batch, name), np.ndarray)]
     now = batch._replace(**{name: getattr(batch, name)[0] for name in fields})
 

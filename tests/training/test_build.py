@@ -67,6 +67,25 @@ def test_targets_are_clipped_to_what_the_active_rewards_allow(agent, terms, boun
     assert return_bounds(agent, terms, 0.98) == pytest.approx(bounds)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OwnConfig(AgentConfig):  # a stochastic learner with a bonus, which knows none of ours
+    @property
+    def actor(self):
+        return "gaussian"
+
+    @property
+    def bonus(self):
+        return {"spread_clip": (1.0, (0.0, 0.5), ((0.0, 2.0),))}
+
+
+def test_a_learner_of_ones_own_may_sample_actions_and_pay_a_bonus():
+    sampled = dataclasses.replace(BASE.exploration, sample=True)
+    assert dataclasses.replace(BASE, agent=OwnConfig(), exploration=sampled)
+    with pytest.raises(UsageError, match=r"exploration\.sample: expected False for a determ"):
+        dataclasses.replace(BASE, agent=AgentConfig(), exploration=sampled)
+    assert return_bounds(OwnConfig(return_clip="auto"), [TASK], 0.98) == pytest.approx((-50, 50))
+
+
 @cases(
     ("agent", "terms", "text"),
     (

@@ -4,6 +4,7 @@ import numpy as np
 
 from music_tf.config.settings import EnvConfig
 from tests.kit.cases import cases
+from tests.kit.drawn import sample_transitions
 from tests.kit.small import HER, go_on, trainer_of
 
 SHORT = EnvConfig(max_episode_steps=12)
@@ -19,7 +20,7 @@ def test_hindsight_meets_some_of_the_goals(env_id, rewards):
     trainer = trainer_of(HER, env_id=env_id, env=SHORT, workers=1)
     metrics = trainer.run_epoch(go_on)
     assert all(map(np.isfinite, metrics.values()))
-    assert set(np.unique(trainer.replay.sample_transitions(10, 0).reward).tolist()) == rewards
+    assert set(np.unique(sample_transitions(trainer.replay, 10, 0).reward).tolist()) == rewards
     low, high = trainer.envs.info.reward_bounds
     assert {low, high} == rewards
     moved = metrics.get("eval/object_displacement_m")

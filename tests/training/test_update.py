@@ -20,7 +20,7 @@ from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.training import feeds as feeds_module
 from music_tf.training import update as update_module
 from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.feeds import Feed, Schedules
+from music_tf.training.feeds import Batches, Schedules
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import aligned
 from tests.kit.cases import cases
@@ -55,7 +55,7 @@ def prepared(config=BASE, **changes):
 
 
 class Given(NamedTuple):
-    feed: Feed
+    feed: Batches
     schedules: Schedules
 
     def change(self, **fields):  # the same with other transitions
