@@ -314,8 +314,8 @@ def test_an_embedding_that_does_not_learn_pays_all_the_same():
 
 @cases(
     ("config", "text"),
-    ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25"),
-    ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30"),
+    ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25\nnearest: 24"),
+    ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30\nnearest: 24"),
 )
 def test_columns_that_do_not_exist_are_refused(config, text):
     with pytest.raises(UsageError, match=text):
