@@ -59,6 +59,8 @@ _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many 
 ROBOT = "robot"
 """Folder beside exported weights with the two files that a robot needs."""
 _EXPORTED = {MANIFEST, STATE, META, CONFIG_NAME, ROBOT}
+_MEASURED = re.compile(r"(evaluation|skills)(_.*)?\.json", re.DOTALL)
+"""Names of what `evaluate` and `skills` write beside exported weights, about them alone."""
 _SHOWN = 5
 _LONGEST = 300
 _MOST_PARTS = 12
@@ -159,7 +161,8 @@ def export_weights(
 
     Args:
         source: The checkpoints of a run, or a folder of weights.
-        folder: A new directory, or one that holds weights and is replaced.
+        folder: A new directory, or one that holds weights and is replaced, with what was measured
+            of these.
         parts: As of `load_warm_start`.
         run: The record in its `config.json`, which is copied without the directory: with it and
             the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
@@ -170,7 +173,8 @@ def export_weights(
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
-    if others := sorted(set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED):
+    there = set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED
+    if others := sorted(name for name in there if not _MEASURED.fullmatch(name)):
         raise UsageError(
             f"{folder}: an export replaces the whole folder, expected nothing in it but one, got "
             f"{', '.join(others[:_SHOWN])[:_LONGEST]}\nmove that, or name a new folder"

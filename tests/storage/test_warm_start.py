@@ -392,8 +392,10 @@ def test_an_export_replaces_an_earlier_one_but_no_file_of_the_user(tmp_path, tas
     export_weights(task_run[0], folder, ("actor", "critic"))
     (folder / "robot").mkdir()
     (folder / "robot/policy.py").touch()
+    for name in ("evaluation.json", "evaluation_stage_0.json", "skills.json"):  # of old weights
+        (folder / name).touch()
     export_weights(task_run[0], folder, ("actor",))
-    assert not (folder / "robot").exists()
+    assert not [path for path in folder.iterdir() if path.name.startswith(("robot", "ev", "sk"))]
     (folder / "README.md").write_text("mine")
     (folder / "videos").mkdir()
     with pytest.raises(
