@@ -272,10 +272,21 @@ def _with_conditions(
         elif reads and weight == "kernel" and not more and kind != target.kind and not constant:
             raise UsageError(
                 f"--init-from: expected a source with {target.kind} conditions, found "
-                f"{printable(kind)} ones\nthis run can have the same: "
-                f"--condition.kind {printable(kind)}"
+                f"{printable(kind)} ones{_same_kind(target, printable(kind))}"
             )
     return fitted
+
+
+def _same_kind(target: WarmStartTarget, kind: str) -> str:
+    """Returns advice by which a run gets conditions of another kind; empty where it cannot."""
+    if "belief" in (kind, target.kind):  # which the agent decides
+        return ""
+    options = f"--condition.kind {kind}"
+    if target.kind == "one_hot":
+        options += f" --skills 1 --condition.size {target.condition}"
+    if target.skill is not None:
+        options += " --pinned-skill None"
+    return f"\nthis run can have the same: {options}"
 
 
 def _has_skills(names: Iterable[str]) -> bool:

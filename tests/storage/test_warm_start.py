@@ -513,20 +513,22 @@ def test_networks_that_would_act_differently_are_refused_with_what_to_add(
 
 
 @cases(
-    ("there", "here", "size"),
-    ("one_hot", "sphere", 3),
-    ("sphere", "one_hot", 3),
-    ("gaussian", "one_hot", 1),
-    ("gaussian", "sphere", 2),
+    ("there", "here", "size", "advice"),
+    ("one_hot", "sphere", 3, "one_hot"),
+    ("sphere", "one_hot", 3, "sphere --skills 1 --condition.size 3"),
+    ("gaussian", "one_hot", 1, "gaussian --skills 1 --condition.size 1"),
+    ("gaussian", "sphere", 2, "gaussian"),
 )
-def test_conditions_of_another_kind_are_refused(there, here, size, tmp_path):
+def test_conditions_of_another_kind_are_refused(there, here, size, advice, tmp_path):
     def of(kind):
         drawn = {"skills": size} if kind == "one_hot" else {"condition.size": size}
         return with_fields(MUSIC, {"condition.kind": kind, **drawn})
 
     save_checkpoint(tmp_path, trainer_of(of(there)))
     source = tmp_path / "checkpoints"
-    with pytest.raises(UsageError, match=f"expected a source with {here} conditions.*{there} ones"):
+    with pytest.raises(
+        UsageError, match=f"expected a source with {here} conditions.*{there} ones"
+    ) as fault:
         try_warm_start(of(here), source, ("actor",))
     assert try_warm_start(of(there), source, ("actor",)).arrays
     assert try_warm_start(of(here), source, ("normalizer",)).arrays
@@ -537,3 +539,17 @@ def test_a_run_whose_environments_share_out_its_skills_starts_from_another(tmp_p
     tiled = with_fields(config, {"condition.sampler": "tiled"})
     save_checkpoint(tmp_path, trainer_of(tiled))
     assert try_warm_start(tiled, tmp_path / "checkpoints", ("actor",)).arrays
+    assert str(fault.value).endswith(f"\nthis run can have the same: --condition.kind {advice}")
+def test_a_run_of_skills_is_not_advised_to_have_the_latents_of_an_agent_that_infers(tmp_path):
+    config = with_fields(MUSIC, {"skills": 3})
+    pinned = with_fields(config, {"pinned_skill": 1})
+    trainer = trainer_of(config)
+    for kind, advice in (
+        ("belief", ""),
+        ("box", "\nthis run .* box --skills 1 --condition.size 3 --pinned-skill None"),
+    ):
+        save_weights(tmp_path / kind, trainer.shared(), trainer.meta() | {"condition": kind})
+        with pytest.raises(UsageError, match=rf"found {kind} ones{advice}\Z"):
+            try_warm_start(pinned, tmp_path / kind, ("actor",))
+
+
