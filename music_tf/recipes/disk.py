@@ -155,7 +155,8 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     `laptop`: four skills. On the toy each has 4,000 steps; on robots 10,000, in episodes of 200
     steps, which are compared by their displacement in the last 20 steps.
     `seed`: the algorithm as the paper states it: 20 skills, positions at equal time steps,
-    distances without scaling, states of earlier skills collected once.
+    distances without scaling, states of earlier skills collected once. Robots that the package
+    knows have episodes of 200 steps, and of 500 in evaluations.
     `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
     one episode, half of replay dropped for each skill, and the sign of consistency turned round.
     """
