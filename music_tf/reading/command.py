@@ -299,6 +299,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if not stored:
         config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)
+    for term in config.rewards.values():
+        term.check_training(config)
     _refuse_idle(config, changes)
     _refuse_without_skills(recipe, config)
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)

@@ -86,7 +86,7 @@ class DiskConfig(TermConfig):
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses skills that are learned together or unpaid, and missing extras of the world."""
+        """Refuses skills that are learned together, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
         for wrong, text in (
             (
@@ -115,6 +115,9 @@ class DiskConfig(TermConfig):
         ):
             if wrong:
                 raise UsageError(text)
+
+    def check_training(self, run: Config) -> None:
+        """Refuses weights that leave a later skill unpaid."""
         ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
         for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
             if self._rests(first, end - 1):
