@@ -49,7 +49,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         if settings.skill_digest:
             named = settings.skills, settings.skill_count, settings.skill_digest
             self._policy = _same_skills(*named)
-        else:
+        else:  # older runs do not say which skills they had
             self._policy = skills_of(settings.skills)
         choices = settings.skill_count or self._policy.skills
         if choices > self._policy.skills:
