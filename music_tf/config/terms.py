@@ -108,6 +108,15 @@ class TermConfig(Settings):
             UsageError: The text says which setting must change.
         """
 
+    def check_training(self, run: Any) -> None:
+        """Refuses to train a run in which this term would not work as meant; by default none.
+
+        Unlike `check` it lets runs that were trained so be read, shown and exported.
+
+        Raises:
+            UsageError: The text says which setting must change.
+        """
+
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns the metrics that show whether its reward rises, the most telling first.
 

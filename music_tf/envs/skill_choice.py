@@ -1,6 +1,7 @@
 """An environment whose action chooses a frozen skill of an earlier run."""
 
 import copy
+import functools
 import importlib
 import math
 from typing import Any
@@ -36,20 +37,26 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, environment: gymnasium.Env[Any, Any], settings: EnvConfig) -> None:
         """Loads the skills of a run, and wraps an environment.
 
+        Skills with a digest are loaded once per process: their run may train on meanwhile, and this
+        one may have to make its environment again.
+
         Raises:
             UsageError: The run has no skills, other ones than before, or they do not fit the
                 environment.
         """
         super().__init__(environment)
         self._settings = settings
-        self._policy = skills_of(settings.skills)
+        if settings.skill_digest:
+            named = settings.skills, settings.skill_count, settings.skill_digest
+            self._policy = _same_skills(*named)
+        else:  # older runs do not say which skills they had
+            self._policy = skills_of(settings.skills)
         choices = settings.skill_count or self._policy.skills
         if choices > self._policy.skills:
             raise UsageError(
                 f"env.skill_count: {settings.skills[:120]} has {self._policy.skills} skills, "
                 f"expected no more, got {choices}"
             )
-        _check_same(self._policy, choices, settings)
         self._goals = isinstance(environment.observation_space, gymnasium.spaces.Dict)
         spaces: Any = environment.observation_space
         sizes = [
@@ -149,13 +156,15 @@ def skills_of(run: str) -> Any:
     return policy
 
 
-def _check_same(policy: Any, count: int, settings: EnvConfig) -> None:
-    """Refuses skills that have changed; older runs do not say which they had."""
-    expected = settings.skill_digest
-    if expected and (found := policy.digest(count)) != expected:
+@functools.lru_cache(maxsize=4)
+def _same_skills(run: str, count: int | None, digest: str) -> Any:
+    """Returns the policy of a run whose first skills have a digest; refuses other skills."""
+    policy = skills_of(run)
+    if (found := policy.digest(count or policy.skills)) != digest:
         raise UsageError(
-            f"env.skills: {settings.skills[:120]} was trained further: expected skills with "
-            f"SHA-256 {expected[:12]}, found {found[:12]} at its epoch {policy.epoch}\n"
+            f"env.skills: {run[:120]} was trained further: expected skills with SHA-256 "
+            f"{digest[:12]}, found {found[:12]} at its epoch {policy.epoch}\n"
             "put back its earlier checkpoint, or train another controller, on an export:\n"
-            f"music-tf evaluate {settings.skills[:120]} --export FOLDER --parts actor,normalizer"
+            f"music-tf evaluate {run[:120]} --export FOLDER --parts actor,normalizer"
         )
+    return policy

@@ -13,6 +13,7 @@ from music_tf.config.settings import ConditionConfig
 from music_tf.config.terms import TermConfig
 from music_tf.config.values import Schedule
 from music_tf.envs.registry import EnvironmentInfo, descriptor_of, no_split
+from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
@@ -55,6 +56,20 @@ class TermContext(NamedTuple):
     def descriptor(self) -> "InputSpec":
         """Returns the descriptor of skills: `world.descriptor`, by default the surroundings."""
         return InputSpec(*descriptor_of(self.info, self.spec))
+
+    def check_columns(self, setting: str, columns: Sequence[int]) -> None:
+        """Refuses columns of a setting that the observation does not have.
+
+        Raises:
+            UsageError: There is one.
+        """
+        last = self.spec.observation_dim - 1
+        for column in columns:
+            if column > last:
+                raise UsageError(
+                    f"{setting}: expected columns of the observation, 0 to {last}, got {column}\n"
+                    f"nearest: {last}"
+                )
 
     def width(self, seen: "InputSpec") -> int:
         """Returns the number of inputs."""

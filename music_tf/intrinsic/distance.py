@@ -261,13 +261,7 @@ class Distance(GatedTerm):
 def _columns(config: DistanceConfig, field: str, context: TermContext) -> InputSpec | None:
     """Returns the columns that a setting names; None if it is empty."""
     columns: tuple[int, ...] = getattr(config, field)
-    there = context.spec.observation_dim
-    for column in columns:
-        if column >= there:
-            raise UsageError(
-                f"distance.{field}: expected columns of the observation, 0 to {there - 1}, got "
-                f"{column}"
-            )
+    context.check_columns(f"distance.{field}", columns)
     return InputSpec(columns) if columns else None
 
 

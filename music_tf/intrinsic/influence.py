@@ -161,18 +161,13 @@ class Influence(ScaledTerm):
 
 def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
     """Returns the columns y of the observation."""
-    there = context.spec.observation_dim
-    for column in config.columns:
-        if column >= there:
-            raise UsageError(
-                f"influence.columns: expected columns of the observation, 0 to {there - 1}, got "
-                f"{column}"
-            )
+    context.check_columns("influence.columns", config.columns)
     known = config.columns or context.info.object
     if known is None and context.spec.split is None:
+        last = context.spec.observation_dim - 1
         raise UsageError(
             f"influence: nothing says what actions may influence in {context.spec.env_id}, "
-            f"expected columns of the observation, 0 to {there - 1}\n"
-            f"for example: --influence.columns {there - 1}"
+            f"expected columns of the observation, 0 to {last}\n"
+            f"for example: --influence.columns {last}"
         )
     return known or context.split().surrounding

@@ -241,17 +241,19 @@ class Skill(GatedTerm):
 
     def _log_prior(self, skill: tf.Tensor) -> tf.Tensor:
         """Returns log p(z) of conditions, also if the reward does not subtract it."""
-        if self._prior is not None:
-            return tf.reduce_sum(skill * np.log(self._prior.chances).astype(np.float32), axis=-1)
+        chances = self.prior()
+        if chances is not None:
+            return tf.reduce_sum(skill * np.log(chances).astype(np.float32), axis=-1)
         if self._density:
             return log_prior(self._kind, skill)
         return tf.fill(skill.shape[:-1], -math.log(self._skills))
 
     def _prior_feed(self, *shape: int) -> dict[str, np.ndarray]:
         """Returns log p [..., K] for a feed, if the prior is learned and subtracted."""
-        if self._prior is None or not self._config.subtract_prior:
+        chances = self.prior()
+        if chances is None or not self._config.subtract_prior:
             return {}
-        logs = np.log(self._prior.chances + self._config.prior_offset).astype(np.float32)
+        logs = np.log(chances + self._config.prior_offset).astype(np.float32)
         return {"log_prior": np.broadcast_to(logs, (*shape, self._skills)).copy()}
 
     def _state(self, batch: Transition, which: str) -> Any:

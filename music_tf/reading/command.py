@@ -296,18 +296,20 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     config = _changed(default, changes, terms)
     words = {word.rpartition("=")[2] for each in typed.values() for word in each}
     trust(words.intersection(config.functions))  # since the user typed them
-    if not stored:
-        config = _with_all_skills_evaluated(config, changes)
     _refuse_late_stages(config)
     _refuse_idle(config, changes)
     _refuse_without_skills(recipe, config)
+    for term in config.rewards.values():
+        term.check_training(config)
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         check_read_back(recipe, preset, config)
         start = _start(
             command, parts_of([type(config.agent), *terms.values()]), "skills" not in typed
         )
-        return dataclasses.replace(command, start=start)
+        if start is None or start.best_of is None:  # else the best one is pinned
+            config = _with_all_skills_evaluated(config, changes)
+        return dataclasses.replace(command, start=start, config=config)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))
     if any(typed[name] != began.get(name) for name in of_runs if name in _FROM_A_RUN):

@@ -86,7 +86,7 @@ class DiskConfig(TermConfig):
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses skills that are learned together or unpaid, and missing extras of the world."""
+        """Refuses skills that are learned together, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
         for wrong, text in (
             (
@@ -115,6 +115,9 @@ class DiskConfig(TermConfig):
         ):
             if wrong:
                 raise UsageError(text)
+
+    def check_training(self, run: Config) -> None:
+        """Refuses weights that leave a later skill unpaid."""
         ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
         for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
             if self._rests(first, end - 1):
@@ -155,7 +158,8 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     `laptop`: four skills. On the toy each has 4,000 steps; on robots 10,000, in episodes of 200
     steps, which are compared by their displacement in the last 20 steps.
     `seed`: the algorithm as the paper states it: 20 skills, positions at equal time steps,
-    distances without scaling, states of earlier skills collected once.
+    distances without scaling, states of earlier skills collected once. Robots that the package
+    knows have episodes of 200 steps, and of 500 in evaluations.
     `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
     one episode, half of replay dropped for each skill, and the sign of consistency turned round.
     """

@@ -78,8 +78,8 @@ class DistanceConfig(DiversityConfig):
         "its condition, mean over episodes that move",
         "distance/moved": "share of evaluation episodes that change an input of the embedding by "
         "more than its deviation under random actions",
-        "distance/units_0": "distance in the embedding for 1 of its first input; 1 is a deviation "
-        "with `normalize_inputs`",
+        "distance/units_0": "distance in the embedding for 1 of its first input, in the unit of "
+        "the observation",
         "distance/units_1": "the same for the second input",
         "distance/units_2": "the same for the third input",
     }

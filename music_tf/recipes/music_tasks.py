@@ -148,6 +148,8 @@ def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     `ddpg_music` measures each new episode. Actor and critic learn from episodes that are drawn by
     the dense rank of that measure. The network pays no reward: its weight is 0. No hindsight.
     On tasks without goals it is `ddpg` on whole episodes, with as many updates for each step.
+    Episodes of an environment that the package does not know are taken to have 1000 steps. With
+    shorter ones training has as many steps fewer, unless `--cycles` is raised.
     """
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
 

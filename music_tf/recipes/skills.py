@@ -183,11 +183,6 @@ class SkillConfig(DiversityConfig):
                 "prior: learned draws among skills, got a pinned_skill; leave one of the two out",
             ),
             (
-                self.prior == "learned" and run.incremental.on,
-                "prior: learned draws among skills, and with incremental.epochs they take turns, "
-                "expected uniform, got learned\nnearest: --skill.prior uniform",
-            ),
-            (
                 self.posterior is not None and kind == "one_hot",
                 f"posterior: {self.posterior} is for continuous conditions, got one_hot; leave it "
                 "out, or for example --condition.kind sphere --condition.size 3 --skills 1",
@@ -206,6 +201,14 @@ class SkillConfig(DiversityConfig):
         ):
             if wrong:
                 raise UsageError(f"{self.name}.{text}")
+
+    def check_training(self, run: Config) -> None:
+        """Refuses a learned prior where skills are learned one after the other."""
+        if self.prior == "learned" and run.incremental.on:
+            raise UsageError(
+                f"{self.name}.prior: learned draws among skills, and with incremental.epochs they "
+                "take turns, expected uniform, got learned\nnearest: --skill.prior uniform"
+            )
 
 
 _BOX, _WITHOUT_GOALS = "music_tf/UnitBox-v0", "Hopper-v5"

@@ -14,7 +14,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.making import with_registered_world
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.stored import StoredRun, flatten, run_to_json
 from music_tf.storage.provenance import versions
@@ -74,6 +74,7 @@ def rehearsed(config: Config, comm: Communicator) -> Config:
 
     Raises:
         EnvironmentFault: On every rank, if replay would hold wrong rewards.
+        UsageError: On every rank, if the environment cannot show the bounds that the run needs.
     """
     found = fail_together(lambda: rehearse(config) if comm.is_root else None, comm)
     for text in found.warnings if found else ():
@@ -89,15 +90,17 @@ def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | 
     """Runs `action` on every rank; if any rank fails, all ranks raise the first failure.
 
     Raises:
-        EnvironmentFault: On every rank, if the action raised it on any.
+        UsageError: On every rank, if the action raised it on any.
+        EnvironmentFault: Likewise.
     """
-    found, text = None, ""
+    found, text, code = None, "", 0
     try:
         found = action()
-    except EnvironmentFault as fault:
-        text = str(fault)
-    for said in filter(None, comm.allgather(text)):
-        raise EnvironmentFault(said)
+    except (UsageError, EnvironmentFault) as fault:
+        text, code = str(fault), fault.exit_code
+    for said, its_code in comm.allgather((text, code)):
+        if its_code:
+            raise (UsageError if its_code == EXIT_USAGE else EnvironmentFault)(said)
     return found
 
 

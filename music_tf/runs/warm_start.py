@@ -8,22 +8,28 @@ from pathlib import Path
 import numpy as np
 
 from music_tf.config.fields import show_option, show_value
-from music_tf.config.settings import Config
+from music_tf.config.settings import Config, NormalizerConfig
 from music_tf.config.warm_start import AGENT_PARTS
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
-from music_tf.reading.stored import read_run
+from music_tf.reading.stored import config_to_json, flatten, read_record, read_run
 from music_tf.storage.checkpoint import CHECKPOINTS
 from music_tf.storage.loading import load_policy_for
 from music_tf.storage.places import find_agent, find_source
-from music_tf.storage.warm_start import LoadedWarmStart, WarmStartTarget, load_warm_start
+from music_tf.storage.warm_start import (
+    LoadedWarmStart,
+    WarmStartTarget,
+    load_warm_start,
+    printable,
+)
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
 from music_tf.types import ACTIONS, Array, refusal
 
 _TRIED_TOGETHER = 8
 _OF_INPUTS = ("normalizer.running", "normalizer.clip", "normalizer.input_clip")
+_OF_STATISTICS = ("normalizer.epsilon",)
 _OF_OUTPUTS = ("agent.deviation",)
 """Settings that determine what networks compute, whatever their shapes."""
 
@@ -67,35 +73,35 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
 def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     """Refuses networks that fit, but whose inputs or outputs would mean something else.
 
-    A folder of weights without a configuration is not checked.
+    Settings are compared as they are stored, since a source of another version may have others that
+    this one cannot read. A folder of weights without a configuration is not checked.
     """
     run = source
     for folder in (source, source.parent):
         run = folder.parent if folder.name == CHECKPOINTS else run
     try:
-        before = read_run(run, config.env_id).config
-    except UsageError:
+        stored = read_record(run, "config")["config"]
+    except UsageError:  # missing or damaged
         return
+    usual = {"normalizer": NormalizerConfig(), "agent": type(config.agent)()}
+    before = flatten(config_to_json(usual)) | flatten(stored)
+    here = flatten(config_to_json(config))
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
+    settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
     settings += _OF_OUTPUTS if "actor" in parts else ()
-    pairs = {name: (_setting(before, name), _setting(config, name)) for name in settings}
-    other = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    other = [name for name in settings if before.get(name) != here.get(name)]
     if other:
+        there = {name: printable(show_value(before.get(name))) for name in other}
         lines = [
-            f"{show_option(name)}: the source has {show_value(there)}, this run {show_value(here)}"
-            for name, (there, here) in other.items()
+            f"{show_option(name)}: the source has {there[name]}, this run "
+            f"{show_value(here.get(name))}"
+            for name in other
         ]
-        add = [f"{show_option(name)} {show_value(there)}" for name, (there, _) in other.items()]
+        add = " ".join(f"{show_option(name)} {there[name]}" for name in other)
         raise UsageError(
             f"--init-from: {source}: its networks would act differently here\n"
-            + "\n".join((*lines, f"add: {' '.join(add)}"))
+            + "\n".join((*lines, f"add: {add}"))
         )
-
-
-def _setting(config: Config, name: str) -> object:
-    """Returns a setting of the agent or the normaliser; None where this agent has none."""
-    group, _, field = name.partition(".")
-    return getattr(getattr(config, group), field, None)
 
 
 def with_skills_of(config: Config, source: str) -> Config:

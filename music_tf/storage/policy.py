@@ -72,7 +72,7 @@ class SavedPolicy:
         takes = [f"observation[{self.observation_dim}]"]
         if self.goal_dim and not self.zero_goals:
             takes.append(f"goal[{self.goal_dim}]")
-        if self.condition != "one_hot":
+        if self.condition not in ("one_hot", "belief"):
             takes.append(f"skill[{self.skills}] ({self.condition})")
         elif len(self._acting) > 1:
             takes.append(f"skill of {self.skills}")

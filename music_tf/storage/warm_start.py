@@ -56,6 +56,8 @@ _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many 
 ROBOT = "robot"
 """Folder beside exported weights with the two files that a robot needs."""
 _EXPORTED = {MANIFEST, STATE, META, CONFIG_NAME, ROBOT}
+_MEASURED = re.compile(r"(evaluation|skills)(_.*)?\.json", re.DOTALL)
+"""Names of what `evaluate` and `skills` write beside exported weights, about them alone."""
 _SHOWN = 5
 _LONGEST = 300
 _MOST_PARTS = 12
@@ -156,7 +158,8 @@ def export_weights(
 
     Args:
         source: The checkpoints of a run, or a folder of weights.
-        folder: A new directory, or one that holds weights and is replaced.
+        folder: A new directory, or one that holds weights and is replaced, with what was measured
+            of these.
         parts: As of `load_warm_start`.
         run: The record in its `config.json`, which is copied without the directory: with it and
             the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
@@ -167,7 +170,8 @@ def export_weights(
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
-    if others := sorted(set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED):
+    there = set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED
+    if others := sorted(name for name in there if not _MEASURED.fullmatch(name)):
         raise UsageError(
             f"{folder}: an export replaces the whole folder, expected nothing in it but one, got "
             f"{', '.join(others[:_SHOWN])[:_LONGEST]}\nmove that, or name a new folder"
@@ -261,10 +265,21 @@ def _with_conditions(
         elif reads and weight == "kernel" and not more and kind != target.kind and not constant:
             raise UsageError(
                 f"--init-from: expected a source with {target.kind} conditions, found "
-                f"{printable(kind)} ones\nthis run can have the same: "
-                f"--condition.kind {printable(kind)}"
+                f"{printable(kind)} ones{_same_kind(target, printable(kind))}"
             )
     return fitted
+
+
+def _same_kind(target: WarmStartTarget, kind: str) -> str:
+    """Returns advice by which a run gets conditions of another kind; empty where it cannot."""
+    if "belief" in (kind, target.kind):  # which the agent decides
+        return ""
+    options = f"--condition.kind {kind}"
+    if target.kind == "one_hot":
+        options += f" --skills 1 --condition.size {target.condition}"
+    if target.skill is not None:
+        options += " --pinned-skill None"
+    return f"\nthis run can have the same: {options}"
 
 
 def _has_skills(names: Iterable[str]) -> bool:

@@ -314,8 +314,8 @@ def _columns(played: Played) -> list[Finding]:
     if found.kinds and Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
         cure = "observe what the actions move, as numbers that change with each step"
     info, length = envs.info, envs.spec.max_episode_steps
-    pays, known = _pays(played, info.reward_bounds) if played.has_goals else (None, True)
-    task = CheckedEnv(played.env_id, played.settings, info, length, pays, known)
+    paid = _pays(played, info.reward_bounds) if played.has_goals else (None, True, None)
+    task = CheckedEnv(played.env_id, played.settings, info, length, *paid)
     findings = [
         Finding(columns_text(found), cure, name="columns"),
         Finding(world_text(found, info), name="world"),
@@ -323,16 +323,19 @@ def _columns(played: Played) -> list[Finding]:
     return findings if cure else [*findings, Finding(next_lines(task, found), name="next")]
 
 
-def _pays(played: Played, bounds: tuple[float, float]) -> tuple[str, bool]:
-    """Describes the rewards, and returns whether training knows their bounds."""
+def _pays(
+    played: Played, bounds: tuple[float, float]
+) -> tuple[str, bool, tuple[float, float] | None]:
+    """Describes the rewards; returns whether training knows their bounds, and measured ones."""
     low, high = bounds
     if all(map(math.isfinite, bounds)):
-        return f"rewards from {low:g} to {high:g} (known)", True
+        return f"rewards from {low:g} to {high:g} (known)", True, None
     with contextlib.suppress(MusicError):
         if found := played.rehearsal().reward_bounds():
-            return f"rewards of {found[0] + 0.0:g} and {found[1] + 0.0:g} (measured)", True
+            low, high = found[0] + 0.0, found[1] + 0.0  # without a minus sign of zero
+            return f"rewards of {low:g} and {high:g} (measured)", True, (low, high)
     numbers = [float(np.asarray(one).reshape(-1)[0]) for one in played.rewards]
-    return f"rewards seen from {min(numbers):.3g} to {max(numbers):.3g}", False
+    return f"rewards seen from {min(numbers):.3g} to {max(numbers):.3g}", False, None
 
 
 CHECKS: Mapping[str, Callable[[Played], Finding]] = {

@@ -159,7 +159,10 @@ def play(
         NumbersFault: The policy gives actions that are not finite.
     """
     config = read_run(run, typed_env_id).config
-    sheets = sheets_of(config, episodes, _skills(config, skills))  # refuses before loading
+    asked = _skills(config, skills)  # refuses before loading
+    fewest = 1 if config.incremental.on else len(asked)  # the rest may not be learned yet
+    tried = (sheets_of(config, episodes, asked[:n]) for n in range(fewest, len(asked) + 1))
+    most = max(len(shots) for sheets in tried for shots, _ in sheets)
     console = Console()
 
     def say(text: str) -> None:
@@ -167,7 +170,6 @@ def play(
 
     with appearing(out) as draft:
         os.environ.update(drawing_variables(config.env_id))
-        most = max(len(shots) for shots, _ in sheets)
         loaded = load_run(run, typed_env_id, most, stage=stage)
         with contextlib.closing(loaded.envs) as envs:
             config = loaded.config  # without skills that are not learned yet

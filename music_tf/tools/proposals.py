@@ -36,6 +36,9 @@ class CheckedEnv(NamedTuple):
     """What its rewards are; None without goals."""
     bounded: bool = True
     """Whether rewards have bounds that training knows or finds."""
+    reward: tuple[float, float] | None = None
+    """Lowest and highest reward, if they were measured. A run that computes no rewards does not
+    find them, and `evaluate --zero-shot` needs them."""
 
 
 def columns_text(found: Found) -> str:
@@ -94,11 +97,12 @@ def next_lines(task: CheckedEnv, found: Found) -> str:
     if task.pays is not None:
         options = [] if task.bounded else ["--agent.return-clip", "off"]
         lines += _line(task, found, _HINDSIGHT, f"the task with hindsight, {task.pays}", options)
+    told = [] if task.reward is None else as_typed({"world.reward": task.reward})
     if task.info.descriptor or task.info.split is not None:
-        lines += _line(task, found, _SKILLS, "skills", [])
+        lines += _line(task, found, _SKILLS, "skills", told)
     elif skills:
         what = f"skills, told apart by {listed(found.proposed['descriptor'].columns)}"
-        lines += _line(task, found, _SKILLS, what, _typed(skills))
+        lines += _line(task, found, _SKILLS, what, [*_typed(skills), *told])
     return "\n".join(lines)
 
 

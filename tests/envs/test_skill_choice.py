@@ -10,6 +10,7 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
+from music_tf.envs import skill_choice
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import UsageError
@@ -147,6 +148,8 @@ def test_skills_that_were_trained_on_are_refused_but_by_runs_that_do_not_say_whi
     LockstepEnvs(POINT, 1, same).close()
     trainer.update.parameters.assign(1.5 * trainer.update.parameters)
     save_checkpoint(tmp_path / "skills", trainer, 2)
+    LockstepEnvs(POINT, 1, same).close()  # made again, it keeps what it has
+    skill_choice._same_skills.cache_clear()  # as in a new process
     told = rf"skills was trained further: .* {digest[:12]}, found .* at its epoch 2\n.* export"
     with pytest.raises(UsageError, match=rf"(?s){told}"):
         LockstepEnvs(POINT, 1, same)

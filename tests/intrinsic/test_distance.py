@@ -299,6 +299,10 @@ def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_go
     unscaled = distance(hidden_sizes=(4,), scale=measured, normalize_inputs=False)
     for term, few in ((made, ended), (coarse, episodes), (unscaled, episodes)):
         assert term.heldout(weights, few)["distance/moved"] == 0.0
+    still = (np.zeros(2, np.float32), np.full(2, 1e-6, "f"))
+    taken_over = distance(hidden_sizes=(4,), scale=still)  # the scales of another run
+    taken_over.load({"scales/phi": np.stack(measured)})
+    assert taken_over.heldout(weights, episodes)["distance/moved"] == 0.0
     episodes.observation[:] = episodes.observation[:, :1]
     assert "distance/aligned" not in made.heldout(weights, episodes)
 
@@ -314,8 +318,8 @@ def test_an_embedding_that_does_not_learn_pays_all_the_same():
 
 @cases(
     ("config", "text"),
-    ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25"),
-    ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30"),
+    ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25\nnearest: 24"),
+    ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30\nnearest: 24"),
 )
 def test_columns_that_do_not_exist_are_refused(config, text):
     with pytest.raises(UsageError, match=text):

@@ -188,7 +188,7 @@ def test_it_looks_at_the_object_else_at_the_surroundings_and_compares_no_choices
     assert Influence(config, context(split)).inputs["influence_model"]["components"] == [5, 6]
     with pytest.raises(UsageError, match=r"expected columns .*\n.*--influence.columns 24"):
         Influence(config, context())
-    with pytest.raises(UsageError, match=r"influence.columns: expected .* 0 to 3, got 25"):
+    with pytest.raises(UsageError, match=r"influence.columns: .* 0 to 3, got 25\nnearest: 3"):
         influence_term(columns=(25,))
     with pytest.raises(UsageError, match="influence: compares random actions of a box"):
         paying(recipes.resolve("skills_controller"), InfluenceConfig())

@@ -287,16 +287,23 @@ def test_a_learned_prior_is_the_softmax_of_mean_log_likelihoods():
 
 
 def test_skills_are_drawn_uniformly_while_the_discriminator_waits():
-    term = skill(prior="learned", resume_rows=10)
+    term = skill(prior="learned", subtract_prior=True, resume_rows=10)
     term.load({"scales/skill": np.array([[-0.5, -1.0, -2.0], [0.5, 0.5, 0.5]])})
     expected = learned_prior(np.array([-1.0, -2.0, -4.0]))
     np.testing.assert_allclose(term.prior(), expected)
     term.forget()
+    alike = skill(subtract_prior=True)  # rewards subtract the prior that skills are drawn from
+    held = make_episodes(0, 6, skills=SKILLS)
+    found, wanted = (one.heldout(weights_of(one), held) for one in (term, alike))
+    name = "skill/diversity_return"
+    assert found[name] == pytest.approx(wanted[name], rel=1e-5)
     few = make_episodes(0, 3, lengths=[4, 5, 5], skills=SKILLS)
     for _ in range(2):  # each skill has at least 10 rows after two cycles of both workers
         np.testing.assert_array_equal(term.prior(), np.full(3, 1 / 3))
+        np.testing.assert_allclose(term.feed(replay(), 1, 0)["log_prior"], -math.log(3))
         term.observe({0: few, 1: few}, 0)
     np.testing.assert_allclose(term.prior(), expected)
+    np.testing.assert_allclose(term.feed(replay(), 1, 0)["log_prior"][0, 0], np.log(expected))
 
 
 @pytest.mark.parametrize("reached", [-1.0, 7.5, 8.0, 9.0])

@@ -278,6 +278,8 @@ def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     ("sac_diayn --skills 30 --evaluation.episodes 7", 7),
     ("sac_diayn --skills 30 --rewards task --pinned-skill 2", 20),
     ("sac_disk --skills 6", 3),
+    ("sac_finetune_skill --skills 30 --init-from push", 10),
+    ("sac_diayn_finetune --skills 30 --init-from push --pinned-skill None", 30),
 )
 def test_an_evaluation_has_an_episode_of_each_typed_skill(line, episodes):
     command = parse_train([*line.split(), "--env-id", "music_tf/UnitBox-v0"])

@@ -16,6 +16,7 @@ from music_tf.runs.adapting import adaptation_rows, measure_adaptation
 from music_tf.runs.inspection import Beyond, evaluate_run
 from music_tf.runs.loaded import load_run
 from music_tf.runs.warm_start import try_warm_start
+from music_tf.storage import run_directory
 from music_tf.storage.loading import load_policy
 from music_tf.storage.policy import AdaptivePolicy
 from music_tf.storage.results import read_metrics
@@ -99,6 +100,13 @@ def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew_and_no_oth
     (half / CONFIG_NAME).write_text(json.dumps(record))
     with pytest.raises(UsageError, match=r"holds other tasks than music_tf/PointRobot-v0 draws"):
         run_session(command_of(small(), half, resume=True, **WORDS))
+
+
+def test_a_run_with_more_tasks_than_its_record_has_room_for_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_directory, "_ROOM_FOR_TASKS", 200)
+    with pytest.raises(UsageError, match=r"tasks\.train, tasks\.test: expected at most . tasks"):
+        trained(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same(tmp_path):

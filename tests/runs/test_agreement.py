@@ -5,7 +5,12 @@ import pytest
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs import agreement
-from music_tf.runs.agreement import check_alike, describe_differences, warn_of_processors
+from music_tf.runs.agreement import (
+    check_alike,
+    describe_differences,
+    fail_together,
+    warn_of_processors,
+)
 from tests.kit.cases import cases
 from tests.kit.ranks import Beside
 
@@ -35,6 +40,19 @@ def test_other_settings_are_named_with_the_rank_and_both_values(changes, lines):
     with pytest.raises(UsageError) as raised:
         check_alike(RECORD, False, Beside(lambda answer: (answer[0] | changes, answer[1])))
     assert str(raised.value).splitlines() == [*lines, "start all ranks with the same command line"]
+
+
+@pytest.mark.parametrize("kind", [UsageError, EnvironmentFault])
+def test_a_fault_of_one_rank_is_raised_on_all_with_its_exit_code(kind):
+    def fail():
+        raise kind("of a shape")
+
+    broken = Beside(same)
+    with pytest.raises(kind, match="of a shape"):
+        fail_together(fail, broken)
+    with pytest.raises(kind, match="of a shape"):
+        fail_together(lambda: None, Beside(lambda well: broken.asked[0]))
+    assert fail_together(lambda: 3, Beside(same)) == 3
 
 
 @pytest.mark.parametrize("name", ["numpy", "code of music_tf"])

@@ -57,6 +57,9 @@ def test_networks_that_do_not_fit_are_refused_before_a_skill_plays(tmp_path, mon
     other = dataclasses.replace(config, agent=dataclasses.replace(config.agent, hidden_sizes=(9,)))
     with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
         best_skill(other, str(tmp_path), 1, ("actor",))
+    begun = {"run_dir": tmp_path / "tuned", "init_from": tmp_path, "best_of": 1, "env_id": ENV_ID}
+    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
+        music_tf.train("sac_finetune_skill", skills=3, agent={"hidden_sizes": (9,)}, **begun)
     assert played == []
 
 

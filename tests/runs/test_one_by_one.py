@@ -8,12 +8,17 @@ import pytest
 
 import music_tf
 from music_tf.cli import run_verb
+from music_tf.config.fields import with_fields
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
+from music_tf.reading.stored import read_run
+from music_tf.recipes.skills import SkillConfig
 from music_tf.runs.callbacks import CallbackFailed
 from music_tf.storage.worlds import read_worlds
 from tests.kit.cases import cases
 from tests.kit.jobs import assert_same_run, rows_of
+from tests.kit.one_by_one import TINY
+from tests.kit.saved_run import write_config
 from tests.kit.sessions import run_session
 
 OPTIONS = """
@@ -222,6 +227,22 @@ def test_a_later_skill_that_disk_would_not_pay_is_refused_with_weights_that_fit(
     with pytest.raises(UsageError, match=r"\nfor example: --disk.weight 0 0 1 1$"):
         rewards("sac_disk --incremental.epochs 1 --disk.weight 0 0")
     assert rewards("sac_disk --skills 2 --disk.weight 0 0 6 0 8 1")  # epoch 7 pays skill 1
+
+
+@cases(
+    ("changes", "said"),
+    ({"disk.weight": ((0.0, 1.0), (1.0, 1.0), (2.0, 0.0))}, "disk.weight: expected a weight in"),
+    (
+        {"rewards": {**TINY.rewards, "skill": SkillConfig(prior="learned")}},
+        "skill.prior: learned draws among skills",
+    ),
+)
+def test_a_run_that_an_earlier_version_trained_so_is_read_but_not_resumed(changes, said, tmp_path):
+    config = with_fields(TINY, changes)
+    write_config(tmp_path, config, "sac_disk")
+    assert read_run(tmp_path).config == config
+    with pytest.raises(UsageError, match=said):
+        parse_train(["--resume", "--run-dir", str(tmp_path)])
 
 
 def test_epochs_follow_from_those_of_the_skills_which_one_by_one_must_be_said():

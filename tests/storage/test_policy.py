@@ -57,6 +57,8 @@ def test_its_text_says_what_acting_takes(tmp_path, of_two_skills, of_vectors):
     assert repr(load_policy(tmp_path / "goals")) == f"{where} 2: {takes} -> action[3]>"
     assert repr(of_two_skills) == f"{where} 1: {takes}, skill of 2 -> action[3]>"
     assert repr(of_vectors[0]) == f"{where} 1: {takes}, skill[2] (sphere) -> action[3]>"
+    adapts = "<sac_pearl on music_tf/PointRobot-v0, epoch 10: observation[2] -> action[2]>"
+    assert repr(load_policy("point")) == adapts
 
 
 def test_one_observation_gives_one_action_and_a_batch_one_for_each(tmp_path):

@@ -393,8 +393,10 @@ def test_an_export_replaces_an_earlier_one_but_no_file_of_the_user(tmp_path, tas
     export_weights(task_run[0], folder, ("actor", "critic"))
     (folder / "robot").mkdir()
     (folder / "robot/policy.py").touch()
+    for name in ("evaluation.json", "evaluation_stage_0.json", "skills.json"):  # of old weights
+        (folder / name).touch()
     export_weights(task_run[0], folder, ("actor",))
-    assert not (folder / "robot").exists()
+    assert not [path for path in folder.iterdir() if path.name.startswith(("robot", "ev", "sk"))]
     (folder / "README.md").write_text("mine")
     (folder / "videos").mkdir()
     with pytest.raises(
@@ -492,7 +494,10 @@ NO_RUNNING = "--normalizer.running False --normalizer.clip 1e+06 --normalizer.in
     ({"agent.deviation": "clip"}, ("actor", "normalizer"), "--agent.deviation clip"),
     ({"agent.deviation": "clip"}, ("critic", "targets"), ""),
     ({"normalizer.clip": 10.0}, ("targets",), "--normalizer.clip 10"),
-    ({"agent.hidden_sizes": (8, 8), "normalizer.epsilon": 0.02}, POLICY, ""),
+    ({"normalizer.epsilon": 0.02}, POLICY, "--normalizer.epsilon 0.02"),
+    ({"normalizer.epsilon": 0.02}, ("actor",), ""),
+    ({"normalizer.epsilon": 0.02}, ("normalizer",), ""),
+    ({"agent.hidden_sizes": (8, 8)}, POLICY, ""),
 )
 def test_networks_that_would_act_differently_are_refused_with_what_to_add(
     changes, parts, added, tmp_path
@@ -511,24 +516,55 @@ def test_networks_that_would_act_differently_are_refused_with_what_to_add(
         assert try_warm_start(before, source, parts).arrays
 
 
+def test_settings_of_a_source_are_compared_that_this_version_cannot_read_whole(tmp_path):
+    ours = small_config("sac_diayn", **SKILLED)
+    before = with_fields(ours, {"normalizer.clip": 10.0})
+    write_config(tmp_path, before, "sac_diayn")
+    save_checkpoint(tmp_path, trainer_of(before))
+    record = json.loads((tmp_path / "config.json").read_text())
+    record["config"]["agent"] = {"of_another_version": 3}  # and without what is there today
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    with pytest.raises(UsageError, match=r"differently here\n.* 10, this run 5\nadd: \S+clip 10$"):
+        try_warm_start(ours, tmp_path / "checkpoints", ("actor",))
+    assert try_warm_start(before, tmp_path / "checkpoints", ("actor",)).arrays
+    (tmp_path / "config.json").write_text("{")
+    assert try_warm_start(ours, tmp_path / "checkpoints", ("actor",)).arrays
+
+
 @cases(
-    ("there", "here", "size"),
-    ("one_hot", "sphere", 3),
-    ("sphere", "one_hot", 3),
-    ("gaussian", "one_hot", 1),
-    ("gaussian", "sphere", 2),
+    ("there", "here", "size", "advice"),
+    ("one_hot", "sphere", 3, "one_hot"),
+    ("sphere", "one_hot", 3, "sphere --skills 1 --condition.size 3"),
+    ("gaussian", "one_hot", 1, "gaussian --skills 1 --condition.size 1"),
+    ("gaussian", "sphere", 2, "gaussian"),
 )
-def test_conditions_of_another_kind_are_refused(there, here, size, tmp_path):
+def test_conditions_of_another_kind_are_refused(there, here, size, advice, tmp_path):
     def of(kind):
         drawn = {"skills": size} if kind == "one_hot" else {"condition.size": size}
         return with_fields(MUSIC, {"condition.kind": kind, **drawn})
 
     save_checkpoint(tmp_path, trainer_of(of(there)))
     source = tmp_path / "checkpoints"
-    with pytest.raises(UsageError, match=f"expected a source with {here} conditions.*{there} ones"):
+    with pytest.raises(
+        UsageError, match=f"expected a source with {here} conditions.*{there} ones"
+    ) as fault:
         try_warm_start(of(here), source, ("actor",))
+    assert str(fault.value).endswith(f"\nthis run can have the same: --condition.kind {advice}")
     assert try_warm_start(of(there), source, ("actor",)).arrays
     assert try_warm_start(of(here), source, ("normalizer",)).arrays
+
+
+def test_a_run_of_skills_is_not_advised_to_have_the_latents_of_an_agent_that_infers(tmp_path):
+    config = with_fields(MUSIC, {"skills": 3})
+    pinned = with_fields(config, {"pinned_skill": 1})
+    trainer = trainer_of(config)
+    for kind, advice in (
+        ("belief", ""),
+        ("box", "\nthis run .* box --skills 1 --condition.size 3 --pinned-skill None"),
+    ):
+        save_weights(tmp_path / kind, trainer.shared(), trainer.meta() | {"condition": kind})
+        with pytest.raises(UsageError, match=rf"found {kind} ones{advice}\Z"):
+            try_warm_start(pinned, tmp_path / kind, ("actor",))
 
 
 def test_a_run_whose_environments_share_out_its_skills_starts_from_another(tmp_path):

@@ -173,7 +173,11 @@ def test_hindsight_needs_no_flag_for_an_arm_with_goals_and_has_no_line_without()
     assert "rewards of -1 and 0 (measured)" in checks["next"].detail
     words = commands(checks["next"])["ddpg_her"]
     assert [word for word in words if word.startswith("--")] == ["--env-id", "--epochs"]
-    assert list(commands(told_of(ARM)["next"])) == ["ddpg_music", "sac_diayn"]
+    skills = parse_train(commands(checks["next"])["sac_diayn"])
+    assert skills.config.world.reward == (-1.0, 0.0)  # for goals, which it does not see in training
+    without = commands(told_of(ARM)["next"])
+    assert list(without) == ["ddpg_music", "sac_diayn"]
+    assert "--world.reward" not in without["sac_diayn"]
 
 
 def test_a_known_world_is_compared_with_play_and_may_have_nothing_that_moves():

@@ -39,7 +39,9 @@ from music_tf.tools.film import (
 )
 from music_tf.tools.pace import pace_of
 from tests.kit.cases import cases
-from tests.kit.saved_run import save_run, write_config
+from tests.kit.one_by_one import trainer_of
+from tests.kit.saved_run import save_checkpoint, save_run, write_config
+from tests.kit.small import go_on
 from tests.test_rollout import Faulty
 
 TOY = "music_tf/PointPush-v0"
@@ -133,6 +135,17 @@ def test_a_gif_shows_skills_side_by_side_to_the_end(runs, tmp_path, run, episode
     height = TITLE + down * (GAP + 320 + CAPTION)
     assert size == (across * (320 + GAP) - GAP, height + height % 2)
     assert milliseconds == 37 * 100
+
+
+def test_a_film_of_a_run_that_has_learned_few_of_its_skills_has_room_for_more_episodes(tmp_path):
+    trainer = trainer_of(skills=2, epochs=4)
+    write_config(tmp_path, trainer.config, "sac_disk")
+    for _ in range(2):
+        trainer.run_epoch(go_on)
+    save_checkpoint(tmp_path, trainer, 2)
+    play(tmp_path, 9, (), tmp_path / "film.gif")  # of two skills a sheet has four episodes, so 8
+    across, *_ = gif(tmp_path / "film.gif")[0]
+    assert across == 3 * (640 // 3 // 2 * 2 + GAP) - GAP
 
 
 def test_a_film_says_what_it_shows_and_how_long_it_takes(runs, tmp_path, monkeypatch, capsys):
