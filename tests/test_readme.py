@@ -53,7 +53,7 @@ RESULTS = {
     "PandaPush, co-motion of `ddpg_music`": (f"{HOLDS}_PandaPush-v3", MOTION),
     "FetchPush, success of `ddpg_her_fast`": ("her_fast/fast_FetchPush-v4", SUCCESS),
     "FetchPush, [goals never trained on](docs/results/zero_shot.md), `sac_metra`": (
-        "zero_shot/metra_FetchPush-v4",
+        "zero_shot_fresh/metra_FetchPush-v4",
         REACHED,
     ),
     "HalfCheetah, return at [new speeds](docs/results/pearl.md)": (SPEEDS, "adapt/return_prior"),

@@ -73,6 +73,7 @@ OTHERS = {
     **{"world.surrounding": (5, 6), "world.object": (5, 6, 7), "world.gripper": (0, 1, 2)},
     **{"world.arm": (0, 1, 2), "world.support": (-1.0, 0.0, 1.0, 2.0, 0.5)},
     **{"world.extras": ("is_success", "height=my_world:height"), "env.skill_digest": 64 * "a"},
+    **{"replay.priority": "music"},
 }
 
 
