@@ -25,7 +25,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
 from music_tf.envs.member import BadObservation, can_set_goal, number, one_line
 from music_tf.envs.registry import described
-from music_tf.envs.repeating import first_difference
+from music_tf.envs.repeating import Difference, first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
 from music_tf.training.rehearsal import LONGEST, MANY_AT_ONCE, STAY, Rehearsal
@@ -258,10 +258,11 @@ def corners(played: Played) -> Finding:
 
 def reset(played: Played) -> Finding:
     """Checks that a seed repeats its episode, else whether it does in a new environment."""
-    step = _differs(played.env_id, played.settings)
-    if step is None:
+    found = _differs(played.env_id, played.settings)
+    if found is None:
         return Finding("the same seed gives the same episode, bit for bit")
-    detail = f"with the same seed, episodes differ from step {step} on"
+    what = "rewards" if found.of_rewards else "episodes"
+    detail = f"with the same seed, {what} differ from step {found.step} on"
     anew = dataclasses.replace(played.settings, remake=True)
     if _differs(played.env_id, anew) is None:
         cure = "--env.remake True makes a new one for each episode, which repeats itself"
@@ -273,8 +274,8 @@ def reset(played: Played) -> Finding:
     return Finding(detail, cure)
 
 
-def _differs(env_id: str, settings: EnvConfig) -> int | None:
-    """Returns the first step at which two episodes of one seed differ; None if they do not."""
+def _differs(env_id: str, settings: EnvConfig) -> Difference | None:
+    """Returns where two episodes of one seed differ; None if they do not."""
     with _hushed(env_id, settings, 2) as envs:
         return first_difference(envs)
 

@@ -12,6 +12,7 @@ HIDING = "tests.kit.counting:Hiding-v0"
 FORGETFUL = "tests.kit.counting:Forgetful-v0"
 AIMING = "tests.kit.counting:Aiming-v0"
 SHARING = "tests.kit.counting:Sharing-v0"
+RAISING = "tests.kit.counting:Raising-v0"
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -71,6 +72,17 @@ class Forgetful(Counting):
         return super().reset(seed=seed)
 
 
+class Raising(Forgetful):
+    """Observes its step, and pays with each reset more: its reward alone does not repeat itself."""
+
+    def observe(self):
+        return np.full(2, float(self.steps))
+
+    def step(self, action):
+        observation, reward, *others = super().step(action)
+        return observation, reward + self.resets, *others
+
+
 class Aiming(Counting):
     """Observes its step and the one that it wants to be at, its `goal`, where it ends."""
 
@@ -104,5 +116,5 @@ class Sharing(Counting):
         return super().step(action)
 
 
-for kind in (Counting, Hiding, Forgetful, Aiming, Sharing):
+for kind in (Counting, Hiding, Forgetful, Raising, Aiming, Sharing):
     gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=LIMIT)

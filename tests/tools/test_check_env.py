@@ -9,7 +9,7 @@ from music_tf.reading.command import parse_train
 from music_tf.tools.check_env import check_environment
 from tests.kit.arm import ARM, ARM_WITH_GOALS
 from tests.kit.cases import cases
-from tests.kit.counting import COUNTING, FORGETFUL, SHARING
+from tests.kit.counting import COUNTING, FORGETFUL, RAISING, SHARING
 from tests.kit.layouts import LAYOUT
 from tests.kit.liberties import Quits
 from tests.kit.odd import ODD
@@ -137,6 +137,12 @@ def test_an_environment_that_does_not_repeat_itself_is_told_what_cures_it():
     assert check.name == "reset"
     assert "differ from step 0 on" in check.detail
     assert "--env.remake True" in check.cure
+
+
+def test_a_reward_that_depends_on_earlier_episodes_is_named():
+    (check,) = [check for check in check_environment(RAISING) if check.name == "reset"]
+    assert not check.ok
+    assert check.detail == "with the same seed, rewards differ from step 1 on"
 
 
 def test_copies_that_share_a_state_are_told_to_share_nothing():
