@@ -3,15 +3,21 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import gymnasium
 import numpy as np
 
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.types import Array
 
+WITH_STATISTICS: Mapping[type, str] = {
+    gymnasium.wrappers.NormalizeObservation: "inputs of networks are normalised here",
+    gymnasium.wrappers.NormalizeReward: "--task.scale X scales rewards",
+}
+"""Wrappers whose statistics go on from episode to episode, and what is here in their place."""
 _STEPS = 30
 _EPISODES = 4
 """Number of episodes, of which one must get beyond its first step."""

@@ -24,8 +24,8 @@ from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
 from music_tf.envs.member import BadObservation, can_set_goal, number, one_line
-from music_tf.envs.registry import described
-from music_tf.envs.repeating import Difference, first_difference
+from music_tf.envs.registry import described, layers_of
+from music_tf.envs.repeating import WITH_STATISTICS, Difference, first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
 from music_tf.training.rehearsal import LONGEST, MANY_AT_ONCE, STAY, Rehearsal
@@ -263,6 +263,11 @@ def reset(played: Played) -> Finding:
         return Finding("the same seed gives the same episode, bit for bit")
     what = "rewards" if found.of_rewards else "episodes"
     detail = f"with the same seed, {what} differ from step {found.step} on"
+    for layer in layers_of(played.environment):
+        for wrapper, instead in WITH_STATISTICS.items():
+            if isinstance(layer, wrapper):
+                detail += f": the statistics of {wrapper.__name__} go on from episode to episode"
+                return Finding(detail, f"leave the wrapper out: {instead}")
     anew = dataclasses.replace(played.settings, remake=True)
     if _differs(played.env_id, anew) is None:
         cure = "--env.remake True makes a new one for each episode, which repeats itself"

@@ -13,6 +13,8 @@ FORGETFUL = "tests.kit.counting:Forgetful-v0"
 AIMING = "tests.kit.counting:Aiming-v0"
 SHARING = "tests.kit.counting:Sharing-v0"
 RAISING = "tests.kit.counting:Raising-v0"
+NORMALIZED = "tests.kit.counting:NormalizeObservation-v0"
+NORMALIZED_REWARD = "tests.kit.counting:NormalizeReward-v0"
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -118,3 +120,7 @@ class Sharing(Counting):
 
 for kind in (Counting, Hiding, Forgetful, Raising, Aiming, Sharing):
     gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=LIMIT)
+for wrapper in (gymnasium.wrappers.NormalizeObservation, gymnasium.wrappers.NormalizeReward):
+    gymnasium.register(
+        f"{wrapper.__name__}-v0", lambda kind=wrapper: kind(Counting()), max_episode_steps=LIMIT
+    )
