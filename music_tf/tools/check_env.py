@@ -23,7 +23,7 @@ from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, can_set_goal, number, one_line
+from music_tf.envs.member import BadObservation, can_set_goal, number, one_line, succeeded
 from music_tf.envs.registry import described, layers_of
 from music_tf.envs.repeating import WITH_STATISTICS, Difference, first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
@@ -160,7 +160,7 @@ def observations(played: Played) -> Finding:
 
 
 def rewards(played: Played) -> Finding:
-    """Checks that rewards are finite numbers, and that `info` comes with them."""
+    """Checks that rewards are finite numbers, and that `info` tells success as a truth value."""
     for step, (found, info) in enumerate(zip(played.rewards, played.infos, strict=True), start=1):
         if not isinstance(info, Mapping):
             given = f"step {step}: info: expected a dict, got {info!r:.80}"
@@ -171,6 +171,10 @@ def rewards(played: Played) -> Finding:
             return Finding(f"step {step}: {error}", "return a number as the reward of a step")
         if not usable:
             return Finding(f"step {step}: {found}", "return finite rewards")
+        try:
+            succeeded(info)
+        except BadObservation as error:
+            return Finding(f"step {step}: {error}", "return a truth value as success")
     return Finding("finite")
 
 

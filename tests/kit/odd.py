@@ -46,7 +46,8 @@ class Odd(gymnasium.Env[Any, Any]):
             observation, reward = self.misbehave(observation, reward)
         if self.fault == "wrong reward":
             reward -= 1.0
-        info = {"success": {}, "no info": None}.get(self.fault, {"is_success": reward == 0.0})
+        told = {"success": {}, "no info": None, "degree": {"is_success": 0.3}}
+        info = told.get(self.fault, {"is_success": reward == 0.0})
         if self.fault == "four":
             return observation, reward, False, info
         return observation, reward, False, False, info

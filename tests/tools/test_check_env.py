@@ -45,6 +45,7 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
     ("fault", "failed"),
     ("nan", {"observations"}),
     ("no info", {"rewards"}),
+    ("degree", {"rewards"}),
     ("goal", {"constant goal", "goal met"}),
     ("wrong reward", {"reward"}),
     ("axis", {"batched reward", "reward"}),
