@@ -66,7 +66,8 @@ class Odd(gymnasium.Env[Any, Any]):
         }
         bad = observation | changes.get(self.fault, {})
         kept = {key: value for key, value in bad.items() if value is not None}
-        return kept, {"reward": np.inf, "huge reward": -1e39}.get(self.fault, reward)
+        rewards = {"reward": np.inf, "huge reward": -1e39, "huge sum": 3e38}
+        return kept, rewards.get(self.fault, reward)
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         axis = None if self.fault == "axis" else -1
