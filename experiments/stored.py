@@ -152,8 +152,13 @@ def measured_of(run: StoredResult, policy: str) -> dict[str, float]:
     """Returns the measures of a policy at the end of a run."""
     found: dict[str, float] = {}
     for group in _GROUPS:
-        found |= run.details.get(group, {}).get(policy, {})
+        found |= _finite(run.details.get(group, {}).get(policy, {}))
     return found
+
+
+def _finite(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    """Returns metrics without those that were not finite, which are null in a file."""
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 def measures_of(run: StoredResult, task: Task) -> dict[str, float]:
@@ -253,7 +258,7 @@ def _spent(run: StoredResult) -> dict[str, float]:
 
 def _of_skills(run: StoredResult) -> dict[str, float]:
     """Returns mean, least and most over skills of the metrics that all of them have."""
-    each = [skill["metrics"] for skill in run.details.get("skills", ())]
+    each = [_finite(skill["metrics"]) for skill in run.details.get("skills", ())]
     names = [name for name in (each[0] if each else {}) if all(name in one for one in each)]
     return {
         f"skills/{kind}/{name}": float(of([one[name] for one in each]))

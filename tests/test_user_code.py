@@ -1,12 +1,14 @@
 """What code of the user's does to the arrays that it is given, and returns, spoils none of ours."""
 
+import re
+
 import numpy as np
 import pytest
 
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import DESCRIPTOR, World
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.member import BadObservation, number
+from music_tf.envs.member import BadObservation, number, succeeded
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
@@ -124,6 +126,27 @@ def test_what_is_no_number_is_said(reward):
     with pytest.raises(BadObservation, match="reward: expected a number, got "):
         number("reward", reward)
     assert number("reward", np.float32(0.5)) == 0.5
+
+
+@pytest.mark.parametrize(
+    "value", [True, 0, 1.0, np.bool_(False), np.float32(1.0), np.array(1), np.array([0.0])]
+)
+def test_success_is_a_truth_value_in_any_form(value):
+    assert succeeded({"is_success": value}) is bool(value)
+    assert succeeded({"success": value}) is bool(value)
+    assert succeeded({"is_success": value, "success": 0.5}) is bool(value)
+
+
+def test_without_an_entry_no_step_succeeds():
+    assert succeeded({}) is False
+
+
+@pytest.mark.parametrize("value", [0.3, np.nan, -1, None, "yes", np.array([0.3]), np.ones(2)])
+def test_a_degree_of_success_is_no_truth_value(value):
+    says = re.escape(f"]: expected True or False, as of distance < 0.05, got {value!r}")
+    for name in ("is_success", "success"):
+        with pytest.raises(BadObservation, match=name + "'" + says):
+            succeeded({name: value})
 
 
 def test_a_run_says_what_of_an_observation_nothing_learns_from():

@@ -1,4 +1,4 @@
-"""Does METRA reach goals on seeds that nobody had seen, and what does relabelling add?
+"""Does the preset of `sac_metra` reach goals on fresh seeds, and does relabelling help?
 
 FetchPush, as in `zero_shot`, whose seeds had been seen with a former preset before this one was
 chosen. Both conditions have the linear embedding that rests until the policy follows conditions.

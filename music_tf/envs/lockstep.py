@@ -532,6 +532,9 @@ class LockstepEnvs:
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")
         elif not finite(outcome.reward):
             self._report(index, f"reward: expected a finite number, got {outcome.reward}")
+        elif not finite(outcome.reward * self.spec.max_episode_steps):
+            expected = f"a number whose sum over {self.spec.max_episode_steps} steps is finite"
+            self._report(index, f"reward: expected {expected}, got {outcome.reward}")
         self._update_strides(index)
         return outcome
 

@@ -116,7 +116,7 @@ class PlainMember:
         self._write_extras(row, info)
         if self._shown is not None:
             row.desired_goal[:] = self._shown
-        success = bool(info.get("is_success", info.get("success", False)))
+        success = succeeded(info)
         ends = not self._hidden if self._success_ends is None else self._success_ends
         over = bool(terminated) and (ends or not success)
         return Outcome(number("reward", reward), over, bool(truncated), success)
@@ -163,6 +163,24 @@ def number(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise BadObservation(f"{name}: expected a number, got {value!r:.80}") from error
+
+
+def succeeded(info: Mapping[str, Any]) -> bool:
+    """Whether a step succeeds, by `is_success` of its info, or else by `success`.
+
+    Raises:
+        BadObservation: It is neither a truth value, nor 0 or 1, nor an array of one of these.
+    """
+    name = "is_success" if "is_success" in info else "success"
+    value = info.get(name, False)
+    try:
+        known = value in (0, 1)
+    except ValueError:  # an array of several values
+        known = False
+    if not known:
+        expected = "expected True or False, as of distance < 0.05"
+        raise BadObservation(f"info[{name!r}]: {expected}, got {value!r:.80}")
+    return bool(value)
 
 
 def _write(name: str, value: Any, target: Floats) -> None:

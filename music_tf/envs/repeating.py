@@ -3,14 +3,21 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+import gymnasium
 import numpy as np
 
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.types import Array
 
+WITH_STATISTICS: Mapping[type, str] = {
+    gymnasium.wrappers.NormalizeObservation: "inputs of networks are normalised here",
+    gymnasium.wrappers.NormalizeReward: "--task.scale X scales rewards",
+}
+"""Wrappers whose statistics go on from episode to episode, and what is here in their place."""
 _STEPS = 30
 _EPISODES = 4
 """Number of episodes, of which one must get beyond its first step."""
@@ -18,7 +25,16 @@ _SECONDS = 0.3
 """Time limit of the first of three episodes, at the start of a run."""
 
 
-def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | None:
+class Difference(NamedTuple):
+    """Where two episodes of one seed differ."""
+
+    step: int
+    """The first step that differs."""
+    of_rewards: bool
+    """Whether nothing but rewards differs."""
+
+
+def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Difference | None:
     """Plays an episode of random actions, another one, and the first again.
 
     It uses the first of the environments, and beside the last episode the second one, if any, with
@@ -26,7 +42,7 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | Non
     After `seconds` the first episode is cut, and the others at the same length.
 
     Returns:
-        The first step at which two episodes of one seed differ; None without a difference.
+        Where two episodes of one seed differ; None without a difference.
 
     Raises:
         EnvironmentFault: A reset or a step fails.
@@ -40,9 +56,11 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> int | Non
     last = len(first) - 1
     list(_states(envs, 2, last))
     again = list(_states(envs, 1, last, beside=len(envs) > 1))
-    for step, pair in enumerate(itertools.zip_longest(first, again)):
+    pairs = list(itertools.zip_longest(first, again, fillvalue=np.empty(0)))
+    for step, pair in enumerate(pairs):
         if not np.array_equal(*pair):
-            return step
+            others = all(np.array_equal(one[:-1], other[:-1]) for one, other in pairs)
+            return Difference(step, of_rewards=others)
     return None
 
 
@@ -62,24 +80,30 @@ def check_steps(envs: LockstepEnvs) -> None:
     raise EnvironmentFault(f"{episodes}, the last with\n{fault}")
 
 
-def repeats_itself(envs: LockstepEnvs) -> bool:
+def repeats_itself(envs: LockstepEnvs, rewards: bool = True) -> bool:
     """Whether an environment seems to repeat itself, by its registration and a short test.
 
-    A fault in the test counts as yes, since training will raise it.
+    Without `rewards` these may differ. A fault in the test counts as yes, since training will raise
+    it.
     """
+    if envs.nondeterministic:
+        return False
     try:
-        return not envs.nondeterministic and first_difference(envs, _SECONDS) is None
+        found = first_difference(envs, _SECONDS)
     except EnvironmentFault:
         return True
+    return found is None or (found.of_rewards and not rewards)
 
 
 def _states(envs: LockstepEnvs, seed: int, steps: int, beside: bool = False) -> Iterator[Array]:
-    """Plays an episode of random actions; yields observation and goals of states, [O + 2G].
+    """Plays an episode of random actions; yields states with what led there, [O + 2G + 2].
+
+    Observation and goals are followed by whether the task ended, and by the reward, the last one.
 
     With `beside` the second environment plays another episode at the same time.
     """
     random = np.random.default_rng(seed)
-    yield np.concatenate([part[0] for part in envs.reset([0], [seed])[:3]])
+    yield np.concatenate([*(part[0] for part in envs.reset([0], [seed])[:3]), np.zeros(2, "f")])
     if beside:
         envs.reset([1], [seed + 1])
     for _ in range(min(steps, envs.spec.max_episode_steps)):
@@ -90,6 +114,6 @@ def _states(envs: LockstepEnvs, seed: int, steps: int, beside: bool = False) -> 
         taken = envs.step(action, [0])
         if taken.faults[0] is not None:
             raise EnvironmentFault(taken.faults[0])
-        yield np.concatenate([part[0] for part in taken[:3]])
+        yield np.concatenate([*(part[0] for part in taken[:3]), taken.terminated, taken.reward])
         if taken.terminated[0] or taken.truncated[0]:
             return

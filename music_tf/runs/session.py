@@ -253,7 +253,8 @@ class Session:
         config, envs = self._config, self._trainer.envs
         envs.reset([0], [0])
         fail_together(lambda: check_steps(envs) if self._comm.is_root else None, self._comm)
-        if self._comm.is_root and not (config.env.remake or repeats_itself(envs)):
+        paid = "task" in config.rewards
+        if self._comm.is_root and not (config.env.remake or repeats_itself(envs, rewards=paid)):
             one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{one}; music-tf check-env knows more"])
 

@@ -7,6 +7,7 @@ belongs to one job at a time. ROOT/latest is a link to the newest run.
 import contextlib
 import json
 import logging
+import math
 import os
 import shutil
 import time
@@ -371,7 +372,16 @@ def write_json(path: Path, values: Mapping[str, Any], shown: Path) -> None:
 
 
 def _encode(values: Mapping[str, Any]) -> bytes:
-    return (json.dumps(dict(values), indent=1, allow_nan=False) + "\n").encode()
+    """Returns a JSON document, in which null stands for numbers that are not finite."""
+    return (json.dumps(_with_null(values), indent=1, allow_nan=False) + "\n").encode()
+
+
+def _with_null(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _with_null(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_null(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def refuse_too_many(tasks: Mapping[str, Sequence[Any]]) -> None:

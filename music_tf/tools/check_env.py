@@ -23,9 +23,9 @@ from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, can_set_goal, number, one_line
-from music_tf.envs.registry import described
-from music_tf.envs.repeating import first_difference
+from music_tf.envs.member import BadObservation, can_set_goal, number, one_line, succeeded
+from music_tf.envs.registry import described, layers_of
+from music_tf.envs.repeating import WITH_STATISTICS, Difference, first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
 from music_tf.training.rehearsal import LONGEST, MANY_AT_ONCE, STAY, Rehearsal
@@ -160,7 +160,7 @@ def observations(played: Played) -> Finding:
 
 
 def rewards(played: Played) -> Finding:
-    """Checks that rewards are finite numbers, and that `info` comes with them."""
+    """Checks that rewards are finite numbers, and that `info` tells success as a truth value."""
     for step, (found, info) in enumerate(zip(played.rewards, played.infos, strict=True), start=1):
         if not isinstance(info, Mapping):
             given = f"step {step}: info: expected a dict, got {info!r:.80}"
@@ -171,6 +171,10 @@ def rewards(played: Played) -> Finding:
             return Finding(f"step {step}: {error}", "return a number as the reward of a step")
         if not usable:
             return Finding(f"step {step}: {found}", "return finite rewards")
+        try:
+            succeeded(info)
+        except BadObservation as error:
+            return Finding(f"step {step}: {error}", "return a truth value as success")
     return Finding("finite")
 
 
@@ -258,10 +262,16 @@ def corners(played: Played) -> Finding:
 
 def reset(played: Played) -> Finding:
     """Checks that a seed repeats its episode, else whether it does in a new environment."""
-    step = _differs(played.env_id, played.settings)
-    if step is None:
+    found = _differs(played.env_id, played.settings)
+    if found is None:
         return Finding("the same seed gives the same episode, bit for bit")
-    detail = f"with the same seed, episodes differ from step {step} on"
+    what = "rewards" if found.of_rewards else "episodes"
+    detail = f"with the same seed, {what} differ from step {found.step} on"
+    for layer in layers_of(played.environment):
+        for wrapper, instead in WITH_STATISTICS.items():
+            if isinstance(layer, wrapper):
+                detail += f": the statistics of {wrapper.__name__} go on from episode to episode"
+                return Finding(detail, f"leave the wrapper out: {instead}")
     anew = dataclasses.replace(played.settings, remake=True)
     if _differs(played.env_id, anew) is None:
         cure = "--env.remake True makes a new one for each episode, which repeats itself"
@@ -273,8 +283,8 @@ def reset(played: Played) -> Finding:
     return Finding(detail, cure)
 
 
-def _differs(env_id: str, settings: EnvConfig) -> int | None:
-    """Returns the first step at which two episodes of one seed differ; None if they do not."""
+def _differs(env_id: str, settings: EnvConfig) -> Difference | None:
+    """Returns where two episodes of one seed differ; None if they do not."""
     with _hushed(env_id, settings, 2) as envs:
         return first_difference(envs)
 

@@ -215,9 +215,12 @@ def return_bounds(
         bounds[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight).bounds
     for name, ends in bounds.items():
         if not all(map(math.isfinite, ends)):
+            numbers = f"--{name.replace('_', '-')} two numbers"
+            if name == "task.clip":
+                numbers = f"--world.reward the range of the environment's reward, or {numbers}"
             raise UsageError(
                 f"agent.return_clip: 'auto' needs bounded rewards, but {name} is not finite; "
-                f"give --{name.replace('_', '-')} two numbers, or choose --agent.return-clip off"
+                f"give {numbers}, or choose --agent.return-clip off"
             )
     low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
     return low / (1.0 - gamma), high / (1.0 - gamma)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from music_tf.config.names import KNOWN, few, is_one_of
-from music_tf.config.settings import Config, EnvConfig, ReplayConfig
+from music_tf.config.settings import Config, EnvConfig, NormalizerConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
 from music_tf.envs.columns import played_at_random, share_moved
@@ -50,7 +50,8 @@ _ELSEWHERE = (
     "or its time",
     "let compute_reward use nothing but what it is given",
 )
-_FINE = 1e-3
+_FINE, _COARSE = 1e-3, 1e-2
+"""Shares of a step that rounding may move goals, and inputs of networks."""
 _MOST = 0.5
 """Largest share of random steps in which surroundings move that the robot has to touch."""
 _SEE = "\nsee music-tf check-env"
@@ -327,26 +328,54 @@ class Rehearsal:
         return method(places, goals, extras)
 
     def inputs(self, most: float, goals: bool = True) -> Finding:
-        """Looks for inputs that are clipped, whose absolute values are above `most`.
+        """Looks for inputs that single precision blurs, or that are clipped at +-`most`.
 
         Without `goals`, in observations alone.
         """
         episode, length = self.episode, int(self.episode.length[0]) + 1
-        seen = {"the observation": episode.observation[0, :length]}
+        seen = {"observation": episode.observation[0, :length]}
         if goals:
             both = episode.achieved_goal[0, :length], episode.desired_goal
-            seen["goals"] = np.concatenate(both)
-        for name, values in seen.items():
-            columns = np.flatnonzero((np.abs(values) > most).any(axis=0)).tolist()
-            if columns:
+            seen["achieved_goal"] = np.concatenate(both)
+        for key, values in seen.items():
+            largest = np.abs(values).max(axis=0)
+            blurred, clipped = self._blurred(key, largest), largest > most
+            found = blurred if blurred.any() else clipped
+            if not found.any():
+                continue
+            columns, reached = few(list(map(str, np.flatnonzero(found)))), largest[found].max()
+            name = "the observation" if key == "observation" else "goals"
+            detail = f"columns {columns} of {name} reach {reached:g}, and networks see them "
+            if blurred.any():
+                detail += f"in steps of {np.spacing(reached):g}, since single precision has no more"
                 return Finding(
-                    f"columns {few(list(map(str, columns)))} of {name} reach "
-                    f"{np.abs(values).max():g}, and networks see them clipped at {most:g}",
-                    "give them in larger units, relative to a place near them, or give "
-                    "--normalizer.input-clip a larger number",
-                    warning=True,
+                    detail, "subtract a constant, such as a place near them", warning=True
                 )
+            cure = (
+                "give them in larger units, relative to a place near them, or give "
+                "--normalizer.input-clip a larger number"
+            )
+            return Finding(f"{detail}clipped at {most:g}", cure, warning=True)
         return Finding("no number is clipped")
+
+    def _blurred(self, key: str, largest: Array) -> BoolArray:
+        """Returns which columns of a part of observations lose their motion to rounding, [D].
+
+        Only large ones do: of small ones rounding loses noise. A column at rest counts as moving
+        as far as the others.
+        """
+        large = largest > NormalizerConfig.input_clip
+        if not large.any():
+            return large
+        actions, seed = self.episode.action[0, : int(self.episode.length[0])], self.episode.seed[0]
+        try:
+            played = [step.observation[key] for step in self.steps(actions, int(seed))]
+            moved = np.abs(np.diff(np.array(played, np.float64), axis=0)).max(axis=0)
+        except FROM_USERS:  # it does not repeat itself
+            return np.zeros_like(large)
+        moved = np.where(moved > 0.0, moved, moved.max())
+        blurred: BoolArray = large & (moved > 0.0) & (np.spacing(largest) > _COARSE * moved)
+        return blurred
 
     @functools.cached_property
     def _near_goal(self) -> Any:
@@ -658,8 +687,10 @@ def _outwards(reward: Any, end: float) -> float:
     return float(reward if whole else np.nextafter(np.float32(reward), np.float32(end)))
 
 
-def _copied(observation: Mapping[str, Any]) -> dict[str, Any]:
-    """Copies an observation, whose arrays the environment may overwrite."""
+def _copied(observation: Any) -> dict[str, Any]:
+    """Copies an observation, or its only vector; the environment may overwrite its arrays."""
+    if not isinstance(observation, Mapping):
+        return {"observation": np.array(observation)}
     return {name: np.array(value) for name, value in observation.items()}
 
 

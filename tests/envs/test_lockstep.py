@@ -207,6 +207,8 @@ def test_actions_that_are_not_finite_or_of_a_wrong_shape_are_refused():
     ("huge", "achieved_goal[1]: expected a finite number, got 1e+39"),
     ("reward", "reward: expected a finite number, got inf"),
     ("huge reward", "reward: expected a finite number, got -1e+39"),
+    ("huge sum", "reward: expected a number whose sum over 8 steps is finite, got 3e+38"),
+    ("degree", "info['is_success']: expected True or False, as of distance < 0.05, got 0.3"),
 )
 def test_a_broken_environment_is_reported_and_leaves_the_others_alone(odd, fault, text):
     envs = LockstepEnvs(ODD, 2)

@@ -74,7 +74,7 @@ def test_what_a_run_started_from_is_counted_but_for_its_speed(tmp_path):
 
 def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(tmp_path):
     details = {
-        FINAL: {"ours": {MOTION: 0.9}, "random": {MOTION: 0.1}},
+        FINAL: {"ours": {MOTION: 0.9, SUPPORT: None}, "random": {MOTION: 0.1}},
         "control": {"ours": {"control/information": 2.0}},
         "adaptation": {"ours": {"adapt/return_last": -9.0}},
     }
@@ -91,8 +91,8 @@ def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(tmp_p
 
 def test_measures_of_skills_are_mean_least_and_most_where_each_skill_has_them(tmp_path):
     skills = [
-        {"metrics": {"eval/return": 300.0, "skill/accuracy_heldout": 0.5}},
-        {"metrics": {"eval/return": -2.0}},
+        {"metrics": {"eval/return": 300.0, "skill/accuracy_heldout": 0.5, "skill/spread": 1.0}},
+        {"metrics": {"eval/return": -2.0, "skill/spread": None}},  # was not finite
     ]
     comments = header("music-tf train sac", "1", {"skills": skills})
     found = measured(tmp_path, comments + SEED.partition("\n")[2])

@@ -12,6 +12,9 @@ HIDING = "tests.kit.counting:Hiding-v0"
 FORGETFUL = "tests.kit.counting:Forgetful-v0"
 AIMING = "tests.kit.counting:Aiming-v0"
 SHARING = "tests.kit.counting:Sharing-v0"
+RAISING = "tests.kit.counting:Raising-v0"
+NORMALIZED = "tests.kit.counting:NormalizeObservation-v0"
+NORMALIZED_REWARD = "tests.kit.counting:NormalizeReward-v0"
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -71,6 +74,17 @@ class Forgetful(Counting):
         return super().reset(seed=seed)
 
 
+class Raising(Forgetful):
+    """Observes its step, and pays with each reset more: its reward alone does not repeat itself."""
+
+    def observe(self):
+        return np.full(2, float(self.steps))
+
+    def step(self, action):
+        observation, reward, *others = super().step(action)
+        return observation, reward + self.resets, *others
+
+
 class Aiming(Counting):
     """Observes its step and the one that it wants to be at, its `goal`, where it ends."""
 
@@ -104,5 +118,9 @@ class Sharing(Counting):
         return super().step(action)
 
 
-for kind in (Counting, Hiding, Forgetful, Aiming, Sharing):
+for kind in (Counting, Hiding, Forgetful, Raising, Aiming, Sharing):
     gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=LIMIT)
+for wrapper in (gymnasium.wrappers.NormalizeObservation, gymnasium.wrappers.NormalizeReward):
+    gymnasium.register(
+        f"{wrapper.__name__}-v0", lambda kind=wrapper: kind(Counting()), max_episode_steps=LIMIT
+    )

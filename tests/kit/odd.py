@@ -46,7 +46,8 @@ class Odd(gymnasium.Env[Any, Any]):
             observation, reward = self.misbehave(observation, reward)
         if self.fault == "wrong reward":
             reward -= 1.0
-        info = {"success": {}, "no info": None}.get(self.fault, {"is_success": reward == 0.0})
+        told = {"success": {}, "no info": None, "degree": {"is_success": 0.3}}
+        info = told.get(self.fault, {"is_success": reward == 0.0})
         if self.fault == "four":
             return observation, reward, False, info
         return observation, reward, False, False, info
@@ -65,7 +66,8 @@ class Odd(gymnasium.Env[Any, Any]):
         }
         bad = observation | changes.get(self.fault, {})
         kept = {key: value for key, value in bad.items() if value is not None}
-        return kept, {"reward": np.inf, "huge reward": -1e39}.get(self.fault, reward)
+        rewards = {"reward": np.inf, "huge reward": -1e39, "huge sum": 3e38}
+        return kept, rewards.get(self.fault, reward)
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         axis = None if self.fault == "axis" else -1

@@ -29,10 +29,10 @@ from music_tf.storage.metrics import PATHS_TAG
 from music_tf.storage.results import read_result
 from music_tf.training.trainer import Trainer
 from tests.kit.cases import cases
-from tests.kit.counting import FORGETFUL
+from tests.kit.counting import FORGETFUL, RAISING
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session
-from tests.kit.small import EVERYTHING, HER, MUSIC
+from tests.kit.small import EVERYTHING, HER, MUSIC, SMALL_SKILL, paying
 
 HER_RUN = replace(HER, workers=1, epochs=3, updates=2)
 """Epochs of 2 cycles of 60 steps."""
@@ -40,6 +40,7 @@ ONE = replace(HER_RUN, epochs=1)
 FORGETS = replace(
     HER_RUN, env_id=FORGETFUL, env=EnvConfig(remake=True), replay=ReplayConfig(batch_size=8)
 )
+RAISES = replace(FORGETS, env_id=RAISING, env=EnvConfig())
 SHORT = replace(HER_RUN, max_minutes=1e-9)
 
 
@@ -250,7 +251,14 @@ def test_the_last_epoch_is_saved_whatever_the_interval(tmp_path):
     assert not (tmp_path / "run/checkpoints/epoch_000001").exists()
 
 
-@cases(("config", "said"), (HER_RUN, 0), (replace(FORGETS, env=EnvConfig()), 1), (FORGETS, 0))
+@cases(
+    ("config", "said"),
+    (HER_RUN, 0),
+    (replace(FORGETS, env=EnvConfig()), 1),
+    (FORGETS, 0),
+    (RAISES, 1),
+    (paying(RAISES, SMALL_SKILL, skills=2), 0),
+)
 def test_a_run_that_cannot_be_exact_says_so_once_at_its_start(config, said, tmp_path, capsys):
     train(tmp_path / "run", replace(config, epochs=1))
     lines = capsys.readouterr().out.splitlines()

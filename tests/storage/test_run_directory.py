@@ -15,10 +15,11 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.files import read_json
 from music_tf.storage import run_directory
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.provenance import commit
-from music_tf.storage.run_directory import open_run, refuse_too_many
+from music_tf.storage.run_directory import open_run, refuse_too_many, write_json
 from tests.kit.cases import cases
 
 RECORD = {
@@ -63,6 +64,19 @@ def test_a_new_run_gets_its_folders_record_and_log(tmp_path):
     assert {p.name for p in path.iterdir()} == {
         *("checkpoints", "videos", "logs", "config.json", "summary.json")
     }
+
+
+def test_numbers_that_are_not_finite_are_null_in_results(tmp_path):
+    run = open_run(tmp_path / "run", RECORD, False, Communicator())
+    told = {"ours": {"heldout": math.nan, "return": 2.0}, "each": [math.inf, (-math.inf, 1)]}
+    run.write_summary(told)
+    run.close()
+    write_json(tmp_path / "evaluation.json", told, tmp_path)
+    for path in (tmp_path / "run/summary.json", tmp_path / "evaluation.json"):
+        assert read_json(path, 1000) == {
+            "ours": {"heldout": None, "return": 2.0},
+            "each": [None, [None, 1]],
+        }
 
 
 @pytest.mark.parametrize(("resume", "jump"), [(False, 0), (True, 0), (True, 86400), (True, -86400)])

@@ -9,7 +9,14 @@ from music_tf.reading.command import parse_train
 from music_tf.tools.check_env import check_environment
 from tests.kit.arm import ARM, ARM_WITH_GOALS
 from tests.kit.cases import cases
-from tests.kit.counting import COUNTING, FORGETFUL, SHARING
+from tests.kit.counting import (
+    COUNTING,
+    FORGETFUL,
+    NORMALIZED,
+    NORMALIZED_REWARD,
+    RAISING,
+    SHARING,
+)
 from tests.kit.layouts import LAYOUT
 from tests.kit.liberties import Quits
 from tests.kit.odd import ODD
@@ -38,6 +45,7 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
     ("fault", "failed"),
     ("nan", {"observations"}),
     ("no info", {"rewards"}),
+    ("degree", {"rewards"}),
     ("goal", {"constant goal", "goal met"}),
     ("wrong reward", {"reward"}),
     ("axis", {"batched reward", "reward"}),
@@ -137,6 +145,21 @@ def test_an_environment_that_does_not_repeat_itself_is_told_what_cures_it():
     assert check.name == "reset"
     assert "differ from step 0 on" in check.detail
     assert "--env.remake True" in check.cure
+
+
+def test_a_reward_that_depends_on_earlier_episodes_is_named():
+    (check,) = [check for check in check_environment(RAISING) if check.name == "reset"]
+    assert not check.ok
+    assert check.detail == "with the same seed, rewards differ from step 1 on"
+
+
+@cases(("env_id", "instead"), (NORMALIZED, "inputs of net"), (NORMALIZED_REWARD, "--task.scale"))
+def test_a_wrapper_with_statistics_is_to_be_left_out_and_not_made_anew(env_id, instead):
+    (check,) = [check for check in check_environment(env_id) if check.name == "reset"]
+    assert re.search(
+        r": the statistics of Normalize\w+ go on from episode to episode", check.detail
+    )
+    assert check.cure.startswith(f"leave the wrapper out: {instead}")
 
 
 def test_copies_that_share_a_state_are_told_to_share_nothing():

@@ -96,7 +96,12 @@ def test_a_learner_of_ones_own_may_sample_actions_and_pay_a_bonus():
     (
         DdpgConfig(return_clip="auto"),
         [TASK, Term("skill", clip=(-FREE, 0.0))],
-        r"'auto'.* but skill\.clip is not finite.* --skill\.clip",
+        r"'auto'.* but skill\.clip is not finite; give --skill\.clip",
+    ),
+    (
+        DdpgConfig(return_clip="auto"),
+        [Term("task", clip=(-FREE, 0.0))],
+        r"give --world\.reward the range of the environment's reward, or --task\.clip two numbers",
     ),
 )
 def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):

@@ -265,6 +265,45 @@ def test_clipped_inputs_are_reported_in_any_run_of_an_environment_that_is_not_kn
     assert rehearse(config) == Rehearsed()
 
 
+def far_away(kind, monkeypatch, offsets):  # observes columns with these offsets, and near goals
+    def seen(self):
+        place, goal = self.place.copy(), self.goal.copy()
+        columns = np.append(place, 0.0)[: len(offsets)] + offsets
+        return {"observation": columns, "achieved_goal": place, "desired_goal": goal}
+
+    shape = (len(offsets),)
+    init = kind.__init__
+
+    def begin(self):
+        init(self)
+        box = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
+        self.observation_space = gymnasium.spaces.Dict(
+            {**self.observation_space, "observation": box}
+        )
+
+    monkeypatch.setattr(kind, "seen", seen)
+    monkeypatch.setattr(kind, "__init__", begin)
+
+
+@cases(
+    ("offsets", "clip", "told"),
+    ([5e6, 0.0], 200.0, "columns 0 of the observation .* in steps of 0.5"),
+    ([5e6, 0.0], 1e9, "columns 0 of the observation .* in steps of 0.5"),
+    ([0.0, 0.0, 5e6], 1e9, "columns 2 of the observation .* in steps of 0.5"),
+    ([0.0, 2e3], 200.0, "columns 1 of the observation .* clipped at 200"),
+    ([0.0, 2e3], 1e9, ""),
+)
+def test_a_larger_clip_is_no_cure_for_motion_that_single_precision_loses(
+    points, monkeypatch, offsets, clip, told
+):
+    far_away(points["Point-v0"], monkeypatch, np.array(offsets))
+    with Rehearsal("Point-v0") as stage:
+        found = stage.inputs(clip)
+    assert re.search(told, found.detail)
+    assert ("input-clip" in found.cure) == ("clipped" in told)
+    assert (found.warning, bool(found.cure)) == (bool(told), bool(told))
+
+
 def test_goals_that_policies_do_not_see_may_be_large(points, monkeypatch):
     def seen(self):
         place, goal = 1e3 * self.place, 1e3 * self.goal
@@ -474,7 +513,7 @@ def test_a_run_with_goals_far_away_keeps_them_says_so_and_resumes(points, tmp_pa
     run = music_tf.train("ddpg_her", env_id="tests.kit.points:Far-v0", **options)
     stored = json.loads((run.path / "config.json").read_text())["config"]
     assert stored["env"]["exact_goals"] is True
-    assert "reach 5e+06, and networks see them clipped at 200" in caplog.text
+    assert "reach 5e+06, and networks see them in steps of 0.5" in caplog.text
     assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
 
 
