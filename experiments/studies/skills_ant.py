@@ -1,6 +1,6 @@
 """Do the skills of an ant spread over the plane, and how useful are they for a task in it?
 
-Five skills are told apart by x and y, with 500 thousand steps in episodes of 100 and a quarter of
+Five skills differ in x and y, with 500 thousand steps in episodes of 100 and a quarter of
 an update per step. The learned temperature of `cool` starts at 0.02, as chosen on seed 100. That of
 `skills` starts at 1, as in the preset: it takes a quarter of the steps to decrease, and nothing is
 learned meanwhile.

@@ -14,7 +14,7 @@ DADS = "--skills 4 --dads.omit 2 --env.max-episode-steps 5"
 SMERL = "--skills 4 --skill.target 4 --skill.margin 0.5"
 
 STUDY = Study(
-    question="Are four skills told apart in the box after 20 thousand steps, and ten after 40?",
+    question="Are four skills recognised in the box after 20 thousand steps, and ten after 40?",
     role="reported",
     tasks=(Task(env_id=BOX, seeds=range(240, 243), epochs=20),),
     conditions=tuple(

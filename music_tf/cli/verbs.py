@@ -286,7 +286,7 @@ class Play(StageVerb):
     """Skills to film, counted from 0: one, several as in 0,2,7, or all."""
     reach: Annotated[tuple[float, ...] | None, In(-1e9, 1e9)] = None
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
-    what skills are told apart by (docs/distance.md). The goal is drawn."""
+    what skills are distinguished by (docs/distance.md). The goal is drawn."""
     zero_shot: Flag = False
     """Go to the environment's own goals, none seen in training, and stop at the distance that
     evaluate --zero-shot has measured."""

@@ -137,7 +137,7 @@ class World(Settings):
         tuple[int | str, ...],
         Where(f"columns or one name: {', '.join(NAMES)}, module:function", _is_descriptor),
     ] = ()
-    """What skills are told apart by: columns, achieved_goal, observation, where a robot is (xy;
+    """What skills are distinguished by: columns, achieved_goal, observation, where a robot is (xy;
     plane where it is held to a line or swims) or which of its feet touch the floor (foot_contacts).
     Or what a function of yours reads from the environment after each step, as module:function.
     Empty: the surroundings, or the whole observation where the environment has none."""

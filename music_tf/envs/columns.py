@@ -318,7 +318,7 @@ def held(seen: ColumnFacts) -> Found | None:
 
 
 def nothing_pushed(seen: ColumnFacts) -> Found:
-    """Says why no object is proposed, and what skills can be told apart by all the same."""
+    """Says why no object is proposed, and what skills can be distinguished by all the same."""
     kinds, goal, verdict = seen.kinds, seen.goal, Certainty.CANNOT_TELL
     if Kind.ROBOT not in kinds:
         why = "no column responds to an action at once"

@@ -60,7 +60,7 @@ class EnvironmentInfo:
     batched_reward: bool = True
     """False if `compute_reward` is wrong for many goals at once and is called one by one."""
     descriptor: tuple[int, ...] | str = ()
-    """What skills are told apart by: columns, `observation` for all of them, or the name of an
+    """What skills are distinguished by: columns, `observation` for all of them, or the name of an
     extra; empty: the surroundings."""
     extras: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Source of each extra by name: `INFO`, `TIME`, `STRIDE`, the achieved goal, or a function of

@@ -45,7 +45,7 @@ class Skill(GatedTerm):
         seen = self._seen = InputSpec((0, 0)) if self._blind else context.descriptor()
         if self._blind:
             self.notice = (
-                "nothing says what skills are told apart by, so the discriminator sees two zeros; "
+                "no descriptor of skills is known, so the discriminator sees two zeros; "
                 "for example --world.descriptor 0 1, or --skill.missing-descriptor observation"
             )
         width = context.width(seen)

@@ -44,7 +44,7 @@ class DiskConfig(TermConfig):
         "disk/past": "mean distance of replayed steps to the k-th nearest of earlier skills",
         "disk/own": "the same to the k-th nearest of the skill's own recent past",
         "disk/beta": "factor on the first distance: weight over unit",
-        "disk/alpha": "factor on the second distance; below 0 spreading is paid",
+        "disk/alpha": "factor on the second distance; below 0 spreading is rewarded",
         "skill/hausdorff_mean": "Hausdorff distance of two skills, mean over pairs; at ends of "
         "skills",
         "skill/hausdorff_min": "Hausdorff distance of the two nearest skills",
@@ -82,7 +82,7 @@ class DiskConfig(TermConfig):
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns the distance of skills, which is measured at the end of each skill."""
         del run
-        scale = "Hausdorff distance of two skills, in the unit of what tells them apart"
+        scale = "Hausdorff distance of two skills, in the unit of their descriptor"
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:

@@ -111,7 +111,7 @@ class SkillConfig(DiversityConfig):
         "skill/loss": "loss of the discriminator: minus the log-likelihood",
         "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
         "skill/diversity_return": "sum of log q - log p over an evaluation episode, unclipped",
-        "skill/gate_open": "share of replayed steps on which a target lets the reward be paid",
+        "skill/gate_open": "share of replayed steps on which a target enables the reward",
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5
@@ -298,7 +298,7 @@ class DadsConfig(DiversityConfig):
         "dads/target_mean": "running mean of changes, averaged over their components",
         "dads/target_std": "running deviation of changes, averaged over their components",
         "dads/reward_heldout": "mean raw reward in evaluation episodes, in nats, at most log K",
-        "dads/gate_open": "share of replayed steps on which a target lets the reward be paid",
+        "dads/gate_open": "share of replayed steps on which a target enables the reward",
     }
 
     omit: Annotated[int | Literal["all"], In(0, 10**6)] = 2

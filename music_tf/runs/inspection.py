@@ -197,7 +197,7 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
     if isinstance(leads, Ends):
         columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
         if extra or len(columns) != leads.seen:
-            text = "its skills are told apart by what no column of the observation holds"
+            text = "its skills are distinguished by what no column of the observation holds"
             leads = None
         else:
             leads = leads._replace(columns=tuple(columns))

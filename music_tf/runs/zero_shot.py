@@ -23,7 +23,7 @@ _SAME = 1e-5
 """Largest difference between a column and an equal component of the achieved goal."""
 _APART = 10**6
 """Index of the first of these episodes, beyond those of any evaluation."""
-_TOLD = {Embedding: "an embedding that sees", Ends: "skills that are told apart by"}
+_TOLD = {Embedding: "an embedding that sees", Ends: "skills that are distinguished by"}
 _COLUMNS = {Embedding: "--distance.columns", Ends: "--world.descriptor"}
 _STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
 """Stopping distances to try, as shares of the median distance at the start of an episode. The

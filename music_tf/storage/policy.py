@@ -116,7 +116,7 @@ class SavedPolicy:
             reach: Place to reach instead of a skill, [n] or [B, n]: values of the columns that the
                 embedding sees, such as [x, y] of a block. The run chooses the condition that leads
                 there. Without an embedding the skill acts whose end is nearest, in the numbers
-                that tell skills apart.
+                of their descriptor.
 
         Returns:
             Actions in [-1, 1], shape [A] or [B, A].

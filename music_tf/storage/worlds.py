@@ -24,7 +24,7 @@ COLUMNS = {
     "return": "mean sum of the environment's own rewards",
     "length": "mean steps of an episode",
     "success_rate": "share that ended at the goal; blank without goals",
-    "end_0": "mean end, first number of what tells skills apart; blank for more than three",
+    "end_0": "mean end, first number of the descriptor; blank for more than three",
     "end_1": "the second of them",
     "end_2": "the third of them",
     "spread": "how far ends of the skill's episodes lie apart, mean over pairs",

@@ -91,7 +91,7 @@ def export_npz(
     Of a run with one-hot skills `beside` holds also
 
         skill/return            float32 [E], the sum of `reward`
-        skill/descriptor        float32 [T, E, D], what skills are told apart by, after each step
+        skill/descriptor        float32 [T, E, D], what skills are distinguished by, after each step
         skill/kept              bool [T, E], steps before the first end
         skill/diversity_return  float32 [E], sum before the end of log q - log p, or of DADS reward
 

@@ -94,7 +94,7 @@ class Aim:
     """Goal of a film for a run that was trained without goals."""
 
     place: tuple[float, ...] = ()
-    """Values of the columns that its embedding sees, or that tell its skills apart; empty: the
+    """Values of the columns that its embedding sees, or that distinguish its skills; empty: the
     environment's own goals, another one in each episode."""
 
     @property

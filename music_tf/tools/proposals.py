@@ -101,7 +101,7 @@ def next_lines(task: CheckedEnv, found: Found) -> str:
     if task.info.descriptor or task.info.split is not None:
         lines += _line(task, found, _SKILLS, "skills", told)
     elif skills:
-        what = f"skills, told apart by {listed(found.proposed['descriptor'].columns)}"
+        what = f"skills, distinguished by {listed(found.proposed['descriptor'].columns)}"
         lines += _line(task, found, _SKILLS, what, [*_typed(skills), *told])
     return "\n".join(lines)
 

@@ -69,7 +69,7 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
                 va="center",
                 path_effects=[withStroke(linewidth=3, foreground="white")],
             )
-    panel.set_title("what skills are told apart by" + (": first two" if size > _PLANE else ""))
+    panel.set_title("what skills are distinguished by" + (": first two" if size > _PLANE else ""))
 
     if named:
         panel = next(panels)

@@ -173,12 +173,12 @@ class Evaluation(NamedTuple):
         return cut_where_lost(played, self.envs.info).read_only()
 
     def seen(self, played: Episodes) -> Array:
-        """Returns the descriptor that tells skills apart along episodes, [E, T + 1, D]."""
+        """Returns the descriptor of skills along episodes, [E, T + 1, D]."""
         columns, extra = descriptor_of(self.envs.info, self.envs.spec)
         return played.extras[extra] if extra else played.observation[..., list(columns)]
 
     def track(self, played: Episodes) -> Track:
-        """Returns what tells skills apart, along the part of episodes that training uses."""
+        """Returns the descriptor of skills along the part of episodes that training uses."""
         counted = self.counted(played)
         return Track(self.seen(counted), counted.length)
 
