@@ -14,8 +14,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from music_tf.errors import UsageError
 from music_tf.types import Array
 
+SEED = "seed_generator_state"
+"""Name of Keras's variable for the seed of a dropout, which is no weight."""
+_SHOWN = 4
+"""Number of weights that a message names."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -28,6 +33,24 @@ class Network:
     model: keras.Model
     learning_rate: float
     """Adam step size; 0 keeps the weights as they are."""
+
+    def __post_init__(self) -> None:
+        """Refuses a model with weights that the flat vector would not hold.
+
+        Raises:
+            UsageError: Not all weights are trainable, or there are none.
+        """
+        fixed = [each.path for each in self.model.non_trainable_variables if each.name != SEED]
+        if fixed:
+            more = ", ..." if len(fixed) > _SHOWN else ""
+            raise UsageError(
+                f"network {self.name}: expected a model whose weights are all trainable, got "
+                f"{len(fixed)} others: {', '.join(fixed[:_SHOWN])}{more}\n"
+                "give weights that stay fixed a Network of their own with learning rate 0; "
+                "LayerNormalization has none"
+            )
+        if not self._variables:
+            raise UsageError(f"network {self.name}: expected a model with weights, got none")
 
     @property
     def weight_names(self) -> list[str]:
