@@ -85,7 +85,7 @@ def test_arrays_by_name_survive_a_round_trip_and_two_of_one_name_are_refused(lay
     shuffled = {name: arrays[name] for name in sorted(arrays)}
     np.testing.assert_array_equal(layout.flatten(shuffled), flat)
     assert layout.expected == expected_of(arrays)
-    with pytest.raises(ValueError, match="share a name"):
+    with pytest.raises(UsageError, match="critic_0/hidden_0/kernel: two networks"):
         Layout([networks[1], networks[1]])
 
 
@@ -110,6 +110,28 @@ def test_weights_that_the_vector_would_not_hold_are_refused(layers, problem):
 
 def test_a_dropout_has_a_seed_and_no_weight():
     network = made(keras.layers.Dense(2), keras.layers.Dropout(0.5))
+    inputs = tf.ones([1, 3])
+    weights = Layout([network]).split(tf.constant(network.initial))["own"]
+    np.testing.assert_allclose(network(weights, inputs), network.model(inputs), rtol=1e-6)
+
+
+def test_layers_without_a_name_are_numbered_within_their_model():
+    def names():
+        dense = keras.layers.Dense
+        return made(dense(4), dense(4, name="seen"), keras.layers.LayerNormalization(), dense(2))
+
+    expected = ["dense/kernel", "dense/bias", "seen/kernel", "seen/bias"]
+    expected += ["layer_normalization/gamma", "layer_normalization/beta"]
+    expected += ["dense_1/kernel", "dense_1/bias"]
+    for network in (names(), names()):
+        assert network.weight_names == [f"own/{name}" for name in expected]
+
+
+def test_a_model_within_a_model_has_a_name_for_each_weight():
+    inner = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(2)], name="inner")
+    network = made(inner)
+    names = ["kernel", "bias", "kernel_1", "bias_1"]
+    assert Layout([network]).names == [f"own/inner/{name}" for name in names]
     inputs = tf.ones([1, 3])
     weights = Layout([network]).split(tf.constant(network.initial))["own"]
     np.testing.assert_allclose(network(weights, inputs), network.model(inputs), rtol=1e-6)
