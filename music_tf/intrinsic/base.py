@@ -13,6 +13,7 @@ from music_tf.config.settings import ConditionConfig
 from music_tf.config.terms import TermConfig
 from music_tf.config.values import Schedule
 from music_tf.envs.registry import EnvironmentInfo, descriptor_of, no_split
+from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network, Scalar
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
@@ -233,8 +234,14 @@ class RewardTerm(abc.ABC):
 
         A term that samples replay overrides `draws` and `looked_up` instead, so that the look-up
         can happen on a GPU.
+
+        Raises:
+            UsageError: `looked_up` does not return arrays by name.
         """
-        return dict(self.looked_up(self.draws(replay, updates, cycle), replay))
+        found: Any = self.looked_up(self.draws(replay, updates, cycle), replay)
+        if not isinstance(found, Mapping):
+            raise UsageError(f"feed of {self.name}: expected arrays by name, got {found!r:.80}")
+        return dict(found)
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         """Draws random numbers and indices for `looked_up`, each [U * times, W, ...]."""

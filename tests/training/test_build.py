@@ -11,7 +11,7 @@ from music_tf.config.terms import TaskConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Mixing
+from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
@@ -143,6 +143,44 @@ def test_a_split_given_replaces_the_environments_and_without_any_music_is_refuse
     with pytest.raises(UsageError, match="no object"):
         build_terms(config, reach)
     assert build_terms(paying(config, TaskConfig()), reach)
+
+
+class Pays(RewardTerm):
+    def reward(self, weights, batch, feed):
+        return batch.reward
+
+
+class NoReward(RewardTerm):
+    pass
+
+
+class NoSuper(Pays):
+    def __init__(self, config, context):
+        self.name = config.name
+
+
+class Outside(Pays):
+    columns = (7, 8)
+
+
+class Listed(Pays):
+    def shared(self):
+        return {"count": [1, 2]}
+
+
+@cases(
+    ("kind", "told"),
+    ("Term", "expected a class derived from music_tf.intrinsic.base:RewardTerm, got .*:Term"),
+    ("paying", "expected a class derived from"),
+    ("NoReward", r"expected a method reward\(weights, batch, feed\), got none"),
+    ("NoSuper", r"expected super\(\).__init__\(config, context\) in its __init__"),
+    ("Outside", "expected columns of the observation, 0 to 7, got 8"),
+    ("Listed", r"expected arrays from shared\(\), got count: \[1, 2\]"),
+)
+def test_a_class_that_is_no_whole_term_is_refused(kind, told, envs):
+    settings = type("Own", (TaskConfig,), {"term": f"{__name__}:{kind}"})
+    with pytest.raises(UsageError, match=f"term of task: {told}"):
+        build_terms(paying(BASE, settings()), envs)
 
 
 def test_the_input_scale_is_the_spread_under_random_actions(envs):
