@@ -292,3 +292,19 @@ def test_a_metric_of_evaluations_that_no_settings_declare_costs_no_epoch(tmp_pat
         sys.modules.pop(name, None)
     resumed = music_tf.load_run(run, allow_import=True).resume()
     assert resumed.metrics["time/epoch"].tolist() == [2]
+
+
+@pytest.mark.usefixtures("package")
+def test_a_recipe_that_raises_says_where(tmp_path):
+    path = tmp_path / "fresh" / "curiosity_recipe.py"
+    path.write_text(CURIOUS.replace("rewards={", 'seed=env_id["none"], rewards={'))
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    (line,) = (number for number, text in lines if "env_id[" in text)
+    with pytest.raises(music_tf.UsageError) as caught:
+        recipes.resolve("fresh.curiosity_recipe:curious")
+    assert f"the recipe fails in line {line} of {path}: TypeError: string" in str(caught.value)
+    assert isinstance(caught.value.__cause__, TypeError)
+    path.write_text(CURIOUS.replace('{"curious": CuriousConfig()}', "[CuriousConfig()]"))
+    sys.modules.pop("fresh.curiosity_recipe")
+    with pytest.raises(music_tf.UsageError, match=r"rewards: expected settings by name, got \[Cur"):
+        recipes.resolve("fresh.curiosity_recipe:curious")
