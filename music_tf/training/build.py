@@ -18,6 +18,7 @@ from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import InputSpec, Mixing, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
+from music_tf.networks.copies import check_actor
 from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
@@ -213,12 +214,18 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Ar
 def build_learner(
     config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
 ) -> Learner:
-    """Returns the configured learner with the initial weights for a skill."""
+    """Returns the configured learner with the initial weights for a skill.
+
+    Raises:
+        UsageError: Its actor is not of the kind that its settings name.
+    """
     input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
     kind: Callable[..., Learner] = named_in_module(config.agent.learner, "learner of agent")
-    return kind(config.agent, input_dim, spec.action_dim, bounds, seed)
+    learner = kind(config.agent, input_dim, spec.action_dim, bounds, seed)
+    check_actor(config.agent, learner.networks[0], input_dim, spec.action_dim)
+    return learner
 
 
 def return_bounds(

@@ -1,10 +1,12 @@
 import dataclasses
 import math
 
+import keras
 import numpy as np
 import pytest
 
 from music_tf import recipes
+from music_tf.agents.ddpg import Ddpg
 from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
@@ -106,6 +108,41 @@ def test_networks_see_observation_skill_and_goal_and_an_agent_needs_a_learner(en
     assert shapes == {"actor": (14, 16), "critic_0": (17, 16)}
     with pytest.raises(AttributeError, match=r"'AgentConfig' .* no attribute 'learner'"):
         build_learner(dataclasses.replace(BASE, agent=AgentConfig()), envs.spec, [])
+
+
+class Smooth(Ddpg):
+    activation = "tanh"
+    hidden = "hidden_0"
+
+    def make_actor(self, input_dim, action_dim, seed):
+        dense = keras.layers.Dense
+        hidden = dense(16, self.activation, name=self.hidden), dense(16, "relu", name="hidden_1")
+        last = dense(action_dim, "tanh", name="action")
+        return keras.Sequential([keras.Input([input_dim]), *hidden, last])
+
+
+class Renamed(Smooth):
+    hidden = "first"
+
+
+class Straight(Smooth):
+    activation = "relu"
+
+
+@cases(
+    ("learner", "told"),
+    ("Smooth", r"'deterministic'\]: expected the actions .* got others by up to \d"),
+    ("Renamed", r"expected the weight actor/hidden_0/kernel \[14, 16\], got actor/first/kernel"),
+)
+def test_an_actor_that_a_policy_could_not_copy_is_refused(learner, told, envs):
+    def built(name):
+        kind = type("Own", (DdpgConfig,), {"learner": f"{__name__}:{name}"})
+        agent = kind(hidden_sizes=(16, 16))
+        return build_learner(dataclasses.replace(EVERYTHING, agent=agent), envs.spec, [TASK])
+
+    with pytest.raises(UsageError, match=told):
+        built(learner)
+    assert isinstance(built("Straight"), Straight)
 
 
 def test_initial_weights_follow_from_the_seed_alone(envs):
