@@ -2,15 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from music_tf.config.agents import AgentConfig
-from music_tf.errors import UsageError
-from music_tf.networks.acting import ACTORS, actor_shapes
+from music_tf.errors import FROM_USERS, UsageError
+from music_tf.networks.acting import ACTORS, actor_shapes, mlp
+from music_tf.networks.discriminator import OWN
+from music_tf.networks.embedding import PHI
 from music_tf.types import Array
+
+_COPIED = ("discriminator", PHI)
+"""Networks of rewards that a policy applies in plain numpy."""
 
 _ROWS = 16
 _ROUNDING = 1e-3
@@ -42,6 +47,22 @@ def check_actor(agent: AgentConfig, actor: Any, input_dim: int, action_dim: int)
             f"{option}: expected the actions of its Keras model, got others by up to {apart:.2g}\n"
             "nearest: hidden layers of ReLU, as in networks.models"
         )
+
+
+def inputs_with_own(inputs: Mapping[str, Any], networks: Iterable[Any]) -> Mapping[str, Any]:
+    """Returns `RewardTerm.inputs` with a mark at networks that have no copy in plain numpy."""
+    own = [each.name for each in networks if each.name in _COPIED and not _is_plain(each)]
+    return {**inputs, **{name: {**inputs.get(name, {}), OWN: True} for name in own}}
+
+
+def _is_plain(network: Any) -> bool:
+    """Whether `networks.acting.mlp` computes a network: ReLU layers, and a linear one."""
+    weights, rows = _at_random(network.shapes, network.shapes[0][0])
+    try:
+        apart = np.abs(mlp(weights, rows) - network(weights, rows))
+    except FROM_USERS:  # it has other inputs or layers
+        return False
+    return bool(apart.max() <= _ROUNDING)
 
 
 def _at_random(shapes: Sequence[Sequence[int]], input_dim: int) -> tuple[list[Array], Array]:

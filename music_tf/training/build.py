@@ -18,7 +18,7 @@ from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import InputSpec, Mixing, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
-from music_tf.networks.copies import check_actor
+from music_tf.networks.copies import check_actor, inputs_with_own
 from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
@@ -188,6 +188,7 @@ def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
                 f"{option}: expected arrays from shared(), got {name}: {array!r:.80}\n"
                 "nearest: np.array of it"
             )
+    term.inputs = inputs_with_own(term.inputs, term.networks)
     return term
 
 

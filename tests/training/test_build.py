@@ -14,6 +14,9 @@ from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
+from music_tf.intrinsic.skill import Skill
+from music_tf.networks.discriminator import discriminator_of
+from music_tf.networks.parameters import Layout, Network
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
@@ -98,6 +101,7 @@ def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     config = dataclasses.replace(config, agent=dataclasses.replace(config.agent, hidden_sizes=(4,)))
     terms = build_terms(config, envs)
     assert [term.name for term in terms] == list(config.rewards)
+    assert not any("own" in seen for term in terms for seen in term.inputs.values())
     assert build_learner(config, envs.spec, terms).networks[0].name == "actor"
 
 
@@ -127,6 +131,27 @@ class Renamed(Smooth):
 
 class Straight(Smooth):
     activation = "relu"
+
+
+class SmoothSkill(Skill):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        dense, (old,) = keras.layers.Dense, self.networks
+        hidden = dense(4, "tanh", name="hidden_0"), dense(4, "relu", name="hidden_1")
+        layers = keras.Input(old.model.input_shape[1:]), *hidden, dense(3, name="logits")
+        self.networks = [Network(old.name, keras.Sequential(layers), old.learning_rate)]
+
+
+def test_a_discriminator_that_numpy_cannot_copy_is_none_to_a_policy(envs):
+    settings = type("Own", (SkillConfig,), {"term": f"{__name__}:SmoothSkill"})
+    config = paying(EVERYTHING, settings(hidden_sizes=(4, 4)))
+    (term,) = build_terms(config, envs)
+    layout = Layout(term.networks)
+    arrays = {f"parameters/{n}": a for n, a in layout.name_arrays(layout.initial()).items()}
+    (ours,) = build_terms(paying(EVERYTHING, SkillConfig(hidden_sizes=(4, 4))), envs)
+    assert discriminator_of(arrays, ours.inputs["discriminator"], (4, 4), 3)
+    with pytest.raises(ValueError, match="expected ReLU layers and a linear one, found a model"):
+        discriminator_of(arrays, term.inputs["discriminator"], (4, 4), 3)
 
 
 @cases(
