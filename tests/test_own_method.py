@@ -251,3 +251,60 @@ def test_a_class_that_settings_name_and_no_file_holds_is_refused(file, word, wro
     with pytest.raises(music_tf.UsageError, match=told):
         music_tf.train(recipe, run_dir=tmp_path / "run", epochs=1, **OPTIONS)
     assert not (tmp_path / "run").exists()
+
+
+MEASURES = """
+    def measures(self, reward, batch, feed):
+        return {"curious/odd": tf.reduce_mean(reward, -1)}
+"""
+HELDOUT = ', "curious/heldout": "the same, held out"'
+
+
+@pytest.mark.usefixtures("package")
+def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_path):
+    path = tmp_path / "fresh" / "curiosity.py"
+    path.write_text(path.read_text() + MEASURES)
+    cycles = []
+
+    class Counts:
+        def on_cycle(self, progress):
+            cycles.append(progress)
+
+    with pytest.raises(music_tf.UsageError, match="settings declare, got curious/odd\n"):
+        music_tf.train(
+            "fresh.curiosity_recipe:curious",
+            run_dir=tmp_path / "run",
+            callbacks=[Counts()],
+            **OPTIONS | {"epochs": 1, "cycles": 3},
+        )
+    assert not cycles
+
+
+@pytest.mark.usefixtures("package")
+def test_a_metric_of_evaluations_that_no_settings_declare_costs_no_epoch(tmp_path):
+    path = tmp_path / "fresh" / "curiosity_recipe.py"
+    path.write_text(path.read_text().replace(HELDOUT, ""))
+    recipe, run = "fresh.curiosity_recipe:curious", tmp_path / "run"
+    with pytest.raises(music_tf.UsageError, match="settings declare, got curious/heldout\n"):
+        music_tf.train(recipe, run_dir=run, epochs=2, **OPTIONS)
+    path.write_text(CURIOUS)
+    for name in ("fresh", "fresh.curiosity_recipe", "fresh.curiosity"):
+        sys.modules.pop(name, None)
+    resumed = music_tf.load_run(run, allow_import=True).resume()
+    assert resumed.metrics["time/epoch"].tolist() == [2]
+
+
+@pytest.mark.usefixtures("package")
+def test_a_recipe_that_raises_says_where(tmp_path):
+    path = tmp_path / "fresh" / "curiosity_recipe.py"
+    path.write_text(CURIOUS.replace("rewards={", 'seed=env_id["none"], rewards={'))
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    (line,) = (number for number, text in lines if "env_id[" in text)
+    with pytest.raises(music_tf.UsageError) as caught:
+        recipes.resolve("fresh.curiosity_recipe:curious")
+    assert f"the recipe fails in line {line} of {path}: TypeError: string" in str(caught.value)
+    assert isinstance(caught.value.__cause__, TypeError)
+    path.write_text(CURIOUS.replace('{"curious": CuriousConfig()}', "[CuriousConfig()]"))
+    sys.modules.pop("fresh.curiosity_recipe")
+    with pytest.raises(music_tf.UsageError, match=r"rewards: expected settings by name, got \[Cur"):
+        recipes.resolve("fresh.curiosity_recipe:curious")

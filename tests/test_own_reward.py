@@ -304,7 +304,7 @@ def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_
     code, text = answer()
     assert code == 2
     assert "'my_left:ddpg_left'" in text
-    assert "--allow-import" in text
+    assert "--allow-import, in Python allow_import=True" in text
     assert not (tmp_path / "imported").exists()
     assert answer("--allow-import")[0] == 2  # imported, and no recipe is there any more
     assert (tmp_path / "imported").exists()

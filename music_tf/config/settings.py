@@ -440,6 +440,8 @@ class Config(Settings):
 
     def _check_rewards(self) -> None:
         """Rejects terms that do not fit the run or their name, and a priority without its term."""
+        if not isinstance(self.rewards, Mapping):
+            raise UsageError(f"rewards: expected settings by name, got {self.rewards!r:.80}")
         for name, term in self.rewards.items():
             if name != term.name:
                 raise UsageError(f"rewards: expected {term.name!r} as its name, got {name!r}")

@@ -226,7 +226,7 @@ def load_function(word: str, option: str) -> Callable[..., Any]:
     if word not in _TRUSTED:
         raise ModuleNotAllowed(
             f"{option}: a file may not import a module, and it asks for {word[:80]!r}\n"
-            "if that function is yours, add --allow-import"
+            "if that function is yours, add --allow-import, in Python allow_import=True"
         )
     return named_in_module(word, option)
 

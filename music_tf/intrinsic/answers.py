@@ -15,6 +15,9 @@ from music_tf.intrinsic.base import Feed, RewardTerm
 from music_tf.networks.parameters import Weights
 from music_tf.types import Array, Episodes, Metrics, Transition, instead_of_numbers
 
+_ROUNDING = 3e-4
+"""Largest difference from 1 of a sum of probabilities."""
+
 
 def reward_of(term: RewardTerm, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
     """Returns the raw reward of each transition, shape [W, B]; raises as `float32`."""
@@ -59,6 +62,26 @@ def priorities_of(
     if came := instead_of_numbers(found, (count,)):
         raise UsageError(f"priorities of {term.name}: expected {count} finite numbers, got {came}")
     return found
+
+
+def prior_of(term: RewardTerm, size: int) -> Array | None:
+    """Returns the probability of each one-hot condition, [K] for `size` K; None: uniform.
+
+    Raises:
+        UsageError: The term does not return probabilities that sum to 1.
+    """
+    found = term.prior()
+    if found is None:
+        return None
+    chances = np.asarray(found)
+    came = instead_of_numbers(chances, (size,))
+    if not came and (chances.min() < 0.0 or abs(chances.sum() - 1.0) > _ROUNDING):
+        came = f"{chances.tolist()!r:.80}"
+    if came:
+        raise UsageError(
+            f"prior of {term.name}: expected {size} probabilities that sum to 1, got {came}"
+        )
+    return chances.astype(np.float32)
 
 
 def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metrics:

@@ -247,8 +247,14 @@ class RewardTerm(abc.ABC):
 
         A term that samples replay overrides `draws` and `looked_up` instead, so that the look-up
         can happen on a GPU.
+
+        Raises:
+            UsageError: `looked_up` does not return arrays by name.
         """
-        return dict(self.looked_up(self.draws(replay, updates, cycle), replay))
+        found: Any = self.looked_up(self.draws(replay, updates, cycle), replay)
+        if not isinstance(found, Mapping):
+            raise UsageError(f"feed of {self.name}: expected arrays by name, got {found!r:.80}")
+        return dict(found)
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         """Draws random numbers and indices for `looked_up`, each [U * times, W, ...]."""

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -222,6 +222,9 @@ class Actor(NamedTuple):
     act: Callable[[Sequence[Array], Array, Array | None], Array]
     """Maps weights, inputs [E, I] and standard normal noise [E, A] to actions [E, A]; without noise
     to the mode."""
+    mode: Callable[[Any], Array] | None = None
+    """Maps the outputs of the Keras model to the mode, for a comparison with `act` before training;
+    None: they are not compared."""
 
 
 def actor_shapes(
@@ -307,18 +310,28 @@ def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | N
     if noise is not None:
         uniform = np.clip(0.5 * _erfc(-noise / math.sqrt(2.0)), 1e-12, 1.0 - 1e-7)
         logits = logits - np.log(-np.log(uniform))
-    one_hot: Array = np.eye(logits.shape[-1], dtype=np.float32)[logits.argmax(axis=-1)]
+    return _likeliest(logits)
+
+
+def _likeliest(logits: Any) -> Array:
+    """Returns the choice with the largest logit as a one-hot vector, [E, K]."""
+    one_hot: Array = np.eye(logits.shape[-1], dtype=np.float32)[np.argmax(logits, axis=-1)]
     return one_hot
 
 
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 ACTORS: dict[str, Actor] = {
-    "categorical": Actor(lambda width, choices: {"choice": (width, choices)}, categorical_action),
-    "deterministic": Actor(
-        lambda width, actions: {"action": (width, actions)}, deterministic_action
+    "categorical": Actor(
+        lambda width, choices: {"choice": (width, choices)}, categorical_action, _likeliest
     ),
-    **{name: Actor(gaussian.heads, gaussian.act) for name, gaussian in GAUSSIANS.items()},
+    "deterministic": Actor(
+        lambda width, actions: {"action": (width, actions)}, deterministic_action, np.asarray
+    ),
+    **{
+        name: Actor(gaussian.heads, gaussian.act, lambda outputs: np.tanh(outputs[0]))
+        for name, gaussian in GAUSSIANS.items()
+    },
 }
 """Actors by name, for the setting `actor` of a learner."""
 

@@ -9,6 +9,9 @@ import numpy as np
 from music_tf.networks.acting import mlp, weight_shapes
 from music_tf.types import Array
 
+OWN = "own"
+"""Key in the inputs of a network, by a checkpoint, which numpy cannot copy."""
+
 
 class Discriminator(NamedTuple):
     """A saved discriminator q(z | s) over K skills."""
@@ -65,6 +68,7 @@ def discriminator_of(
     prefix = "parameters/discriminator"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
+    refuse_own(prefix, inputs)
     first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
     weights = weights_of(arrays, prefix, "logits", [len(first), *hidden, skills])
     stored = inputs if isinstance(inputs, dict) else {}
@@ -77,6 +81,16 @@ def discriminator_of(
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
     after, blind = stored["state"] == "next", stored.get("blind") is True
     return Discriminator(weights, scale, columns, after, actions, blind)
+
+
+def refuse_own(prefix: str, inputs: Any) -> None:
+    """Refuses a network that is marked by `copies.inputs_with_own`.
+
+    Raises:
+        ValueError: It is.
+    """
+    if isinstance(inputs, dict) and inputs.get(OWN):
+        raise ValueError(f"{prefix}: expected ReLU layers and a linear one, found a model of yours")
 
 
 def weights_of(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf.networks.acting import mlp
-from music_tf.networks.discriminator import columns_of, weights_of
+from music_tf.networks.discriminator import columns_of, refuse_own, weights_of
 from music_tf.types import Array
 
 PHI = "phi"
@@ -93,6 +93,7 @@ def embedding_of(
     prefix = f"parameters/{PHI}"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
+    refuse_own(prefix, inputs)
     layer = "hidden_0" if settings.hidden_sizes else "point"
     first = arrays.get(f"{prefix}/{layer}/kernel", np.zeros([0, 0], np.float32))
     if first.ndim != 2:  # noqa: PLR2004

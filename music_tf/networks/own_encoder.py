@@ -10,12 +10,10 @@ import numpy as np
 from music_tf.config.agents import Inference
 from music_tf.config.world import load_function
 from music_tf.errors import FROM_USERS, UsageError
-from music_tf.networks.parameters import Network
+from music_tf.networks.parameters import SEED, Network
 from music_tf.types import Array
 
 _OPTION = "agent.encoder"
-_SEED = "seed_generator_state"
-"""Name of Keras's variable for the seed of a dropout, which is no weight."""
 _CONTEXTS = (2, 3)
 """Number of contexts, and of rows in each, in the test call of a model."""
 
@@ -68,7 +66,7 @@ def own_encoder(
         raise UsageError(f"{expected}, got {list(tried.shape)} for {list(context.shape)}")
     if tried.dtype != np.float32:
         raise UsageError(f"{expected} in float32, got {tried.dtype}")
-    kept = [weight.path for weight in model.non_trainable_variables if weight.name != _SEED]
+    kept = [weight.path for weight in model.non_trainable_variables if weight.name != SEED]
     if kept or not model.trainable_variables:
         raise UsageError(
             f"{expected}, whose weights are all trainable; got {len(model.trainable_variables)} "

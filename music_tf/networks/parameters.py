@@ -5,8 +5,10 @@ average serve all networks, and a frozen copy is a copy of the vector. Names of 
 depend on the counters that Keras appends to names.
 """
 
+import collections
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeAlias, TypeVar, cast
 
@@ -14,10 +16,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from music_tf.errors import UsageError
 from music_tf.types import Array
 
 Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 """Weights of each network by its name."""
+SEED = "seed_generator_state"
+"""Name of Keras's variable for the seed of a dropout, which is no weight."""
+_SHOWN = 4
+"""Number of weights that a message names."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -31,14 +38,38 @@ class Network:
     learning_rate: float
     """Adam step size; 0 keeps the weights as they are."""
 
+    def __post_init__(self) -> None:
+        """Refuses a model with weights that the flat vector would not hold.
+
+        Raises:
+            UsageError: Not all weights are trainable, or there are none.
+        """
+        fixed = [each.path for each in self.model.non_trainable_variables if each.name != SEED]
+        if fixed:
+            more = ", ..." if len(fixed) > _SHOWN else ""
+            raise UsageError(
+                f"network {self.name}: expected a model whose weights are all trainable, got "
+                f"{len(fixed)} others: {', '.join(fixed[:_SHOWN])}{more}\n"
+                "give weights that stay fixed a Network of their own with learning rate 0; "
+                "LayerNormalization has none"
+            )
+        if not self._variables:
+            raise UsageError(f"network {self.name}: expected a model with weights, got none")
+
     @property
     def weight_names(self) -> list[str]:
-        """Names like `actor/hidden_0/kernel`, in the order of the model's weights."""
-        return [
-            f"{self.name}/{layer.name}/{weight.name}"
-            for layer in self.model.layers
-            for weight in layer.trainable_variables
+        """Names like `actor/hidden_0/kernel`, in the order of the model's weights.
+
+        The second weight of a name, such as in a model within the model, ends in `_1`.
+        """
+        layers = zip(_numbered(self.model.layers), self.model.layers, strict=True)
+        names = [
+            f"{self.name}/{layer}/{weight.name}"
+            for layer, its in layers
+            for weight in its.trainable_variables
         ]
+        before = (names[:index].count(name) for index, name in enumerate(names))
+        return [f"{name}_{n}" if n else name for name, n in zip(names, before, strict=True)]
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -72,6 +103,19 @@ class Network:
         return tf.reshape(outputs, [*inputs.shape[:-1], outputs.shape[-1]])
 
 
+def _numbered(layers: Iterable[keras.Layer]) -> list[str]:
+    """Returns names of layers; Keras's own, `dense_7`, are numbered anew: `dense`, `dense_1`."""
+    names, counts = [], collections.Counter[str]()
+    for layer in layers:
+        kind = re.sub(r"_\d+$", "", layer.name)
+        if kind.replace("_", "") != type(layer).__name__.lower():
+            names.append(layer.name)
+            continue
+        names.append(f"{kind}_{counts[kind]}" if counts[kind] else kind)
+        counts[kind] += 1
+    return names
+
+
 @dataclasses.dataclass(frozen=True)
 class Scalar:
     """A number that is trained like a network, such as the logarithm of a temperature."""
@@ -103,13 +147,21 @@ class Layout:
     """The places of the weights of several networks in the flat vector."""
 
     def __init__(self, networks: Iterable[Network | Scalar]) -> None:
+        """Places the networks one after the other.
+
+        Raises:
+            UsageError: Two weights have the same name.
+        """
         self.networks = tuple(networks)
         self.names = [name for network in self.networks for name in network.weight_names]
         self._shapes = [shape for network in self.networks for shape in network.shapes]
         self._sizes = [int(np.prod(shape)) for shape in self._shapes]
         self.size = sum(self._sizes)
-        if len(set(self.names)) != len(self.names):
-            raise ValueError("two weights share a name")
+        if twice := [name for name, n in collections.Counter(self.names).items() if n > 1]:
+            raise UsageError(
+                f"{twice[0]}: two networks have a weight of this name\n"
+                "give each network a name of its own"
+            )
 
     @property
     def expected(self) -> dict[str, tuple[np.dtype[np.float32], tuple[int, ...]]]:

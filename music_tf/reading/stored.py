@@ -268,7 +268,7 @@ def config_from_json(
     if not recipes.is_trusted(recipe):
         raise ModuleNotAllowed(
             f"recipe: a file may not import a module, and it asks for {recipe[:80]!r}\n"
-            "if that recipe is yours, add --allow-import"
+            "if that recipe is yours, add --allow-import, in Python allow_import=True"
         )
     env_id = data.get("env_id")
     reader = _Reader(recipe, preset, env_id if isinstance(env_id, str) else "")
@@ -279,7 +279,8 @@ def config_from_json(
     if names_a_module(config.env_id) and config.env_id != typed_env_id:
         raise ModuleNotAllowed(
             f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"
-            f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}"
+            f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}, "
+            "in Python allow_import=True or env_id=..."
         )
     return config, tuple(reader.missing)
 

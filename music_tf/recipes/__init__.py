@@ -10,6 +10,7 @@ modules here import the standard library alone.
 import importlib
 import inspect
 import pkgutil
+import traceback
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Literal, TypeAlias
@@ -21,7 +22,7 @@ from music_tf.config.agents import AgentConfig
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
-from music_tf.errors import UsageError
+from music_tf.errors import FROM_USERS, MusicError, UsageError
 from music_tf.hints import choices_of, hints_of
 
 Preset: TypeAlias = Literal["laptop", "paper"]
@@ -52,7 +53,7 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
     """Returns the configuration of a recipe; `env_id` defaults to the recipe's environment.
 
     Raises:
-        UsageError: There is no such recipe or preset.
+        UsageError: There is no such recipe or preset, or the recipe fails.
     """
     recipe, known = _find(name), presets(name)
     if preset not in known:
@@ -61,7 +62,16 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
             f"{suggestion(preset, known)}"
         )
     own = inspect.signature(recipe).parameters["env_id"].default
-    config = recipe(preset, env_id or (own if isinstance(own, str) else Config.env_id))
+    try:
+        config = recipe(preset, env_id or (own if isinstance(own, str) else Config.env_id))
+    except FROM_USERS as error:
+        if isinstance(error, MusicError) or ":" not in name:
+            raise
+        *_, place = traceback.extract_tb(error.__traceback__)
+        raise UsageError(
+            f"{name}: the recipe fails in line {place.lineno} of {place.filename}: "
+            f"{type(error).__name__}: {str(error)[:200]}"
+        ) from error
     if not isinstance(config, Config):
         raise UsageError(f"{name}: expected a recipe that returns a Config, got {config!r:.80}")
     return config

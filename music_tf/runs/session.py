@@ -41,6 +41,7 @@ from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import VISITS, Adaptations
 from music_tf.training.build import build_trainer
+from music_tf.training.counters import EpochLog
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -205,6 +206,7 @@ class Session:
             if actors is not None and trainer.counters.updates and next(cycles) == _SETTLED:
                 progress.banner([actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
+            self._refuse_undeclared(EpochLog(totals=trainer.log.totals[-1:]).averages())
             self._count_seconds()
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             asked = stop_requested() or self._listeners.fault is not None
@@ -306,6 +308,9 @@ class Session:
         row["time/wall_s"] = self._count_seconds()
         self._row = row
         trainer.check_equal()
+        if not row.keys() <= self._metrics.keys():
+            self._save()  # so that the epoch need not be repeated
+            self._refuse_undeclared(row)
         if self._writer is not None:
             self._writer.write(self._blank | row)
         success = row.get("eval/success_rate")
@@ -323,6 +328,18 @@ class Session:
         failed = self._listeners.fault is not None
         if self._comm.any(failed or (stop_requested() and epoch < config.epochs)):
             self._stop()
+
+    def _refuse_undeclared(self, names: Iterable[str]) -> None:
+        """Refuses metrics without a documented meaning.
+
+        Raises:
+            UsageError: There are some.
+        """
+        if unknown := sorted({*names} - self._metrics.keys()):
+            raise UsageError(
+                f"metrics: expected names that settings declare, got {', '.join(unknown)}\n"
+                "add each to `metrics` of the settings of its reward or agent, with its meaning"
+            )
 
     def _opened_writer(self, resume: bool) -> MetricsWriter | None:
         """Returns the writer of metrics.csv on the root; on resume it goes on after this epoch."""

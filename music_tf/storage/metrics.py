@@ -21,7 +21,7 @@ from music_tf.config.fields import Settings, groups_of
 from music_tf.config.key_metrics import INFORMATION
 from music_tf.config.settings import Config, measures_motion
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, replace_file
 from music_tf.storage.logs import RateLimitedWarning
 
@@ -36,6 +36,7 @@ MOST_ROWS = 1_000_000
 """Maximum number of its rows."""
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
+_NO_COLUMN = re.compile(r'[,"\r\n]')
 _EPOCH = re.compile(rb"(\d{1,10}),.*\n")
 _PICTURE = re.compile(r"paths_(\d{1,15})\.png")
 _EVENT_FILES = itertools.count()
@@ -145,9 +146,26 @@ METRICS = {name: meaning for part in SECTIONS.values() for name, meaning in part
 
 
 def known_to(config: Config) -> dict[str, str]:
-    """Returns every metric that a run may write: `METRICS`, and those of its own settings."""
-    own = [group.declared() for group in groups_of(config)]
-    return METRICS | {name: meaning for each in own for name, meaning in each.items()}
+    """Returns every metric that a run may write: `METRICS`, and those of its own settings.
+
+    Raises:
+        UsageError: Settings declare a metric whose name is taken, or cannot be a column.
+    """
+    known = dict(METRICS)
+    for group in groups_of(config):
+        for name, meaning in group.declared().items():
+            if (plain := _NO_COLUMN.sub("_", name)) != name:
+                raise UsageError(
+                    f"metrics of {group.name}: expected a name without commas, quotes and line "
+                    f"breaks, which metrics.csv cannot hold, got {name!r:.80}\n"
+                    f"nearest: {plain[:80]}"
+                )
+            if known.setdefault(name, meaning) != meaning:
+                raise UsageError(
+                    f"metrics of {group.name}: {name} already means: {known[name]}\n"
+                    f"choose another name, such as {group.name}/{name.rpartition('/')[2]}"
+                )
+    return known
 
 
 def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, str]:

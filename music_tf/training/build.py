@@ -1,7 +1,9 @@
 """Builds a run from its configuration: makes all parts and connects them."""
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,12 +11,14 @@ from music_tf.agents.base import Learner
 from music_tf.config.agents import AgentConfig
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
+from music_tf.config.terms import TermConfig
 from music_tf.config.world import named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import InputSpec, Mixing, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
+from music_tf.networks.copies import check_actor, inputs_with_own
 from music_tf.networks.parameters import Layout
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
@@ -125,7 +129,8 @@ def build_terms(
 
     Raises:
         UsageError: A term that needs a split of the observation into robot and surroundings where
-            there is none, or `lost_object=absorb` with a reward that has no lower bound.
+            there is none, `lost_object=absorb` with a reward that has no lower bound, or a class
+            that is no term.
     """
 
     def measure(seen: InputSpec) -> tuple[Array, Array]:
@@ -146,10 +151,7 @@ def build_terms(
         condition=config.condition,
         total=np.asarray if comm is None else comm.sum_in_place,
     )
-    terms: list[RewardTerm] = []
-    for settings in config.rewards.values():
-        kind = named_in_module(settings.term, f"term of {settings.name}")
-        terms.append(kind(settings, context))
+    terms = [_made(settings, context) for settings in config.rewards.values()]
     for term in terms:
         ends = (term.mixing.range[0], term.mixing.bounds[0])
         known = term.mixing.lost is not None or all(map(math.isfinite, ends))
@@ -159,6 +161,36 @@ def build_terms(
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"
             )
     return terms
+
+
+def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
+    """Returns the term of these settings, once it has what every term needs."""
+    option, size = f"term of {settings.name}", context.spec.observation_dim
+    kind: Any = named_in_module(settings.term, option)
+    if not (isinstance(kind, type) and issubclass(kind, RewardTerm)):
+        raise UsageError(
+            f"{option}: expected a class derived from {RewardTerm.__module__}:RewardTerm, got "
+            f"{settings.term}"
+        )
+    if inspect.isabstract(kind):
+        raise UsageError(f"{option}: expected a method reward(weights, batch, feed), got none")
+    term = kind(settings, context)
+    if not hasattr(term, "mixing"):
+        raise UsageError(
+            f"{option}: expected super().__init__(config, context) in its __init__, got none"
+        )
+    if outside := [column for column in term.columns if column not in range(-size, size)]:
+        raise UsageError(
+            f"{option}: expected columns of the observation, 0 to {size - 1}, got {outside[0]}"
+        )
+    for name, array in term.shared().items():
+        if not isinstance(array, np.ndarray | np.generic):
+            raise UsageError(
+                f"{option}: expected arrays from shared(), got {name}: {array!r:.80}\n"
+                "nearest: np.array of it"
+            )
+    term.inputs = inputs_with_own(term.inputs, term.networks)
+    return term
 
 
 def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Array:
@@ -184,12 +216,18 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Ar
 def build_learner(
     config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
 ) -> Learner:
-    """Returns the configured learner with the initial weights for a skill."""
+    """Returns the configured learner with the initial weights for a skill.
+
+    Raises:
+        UsageError: Its actor is not of the kind that its settings name.
+    """
     input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
     kind: Callable[..., Learner] = named_in_module(config.agent.learner, "learner of agent")
-    return kind(config.agent, input_dim, spec.action_dim, bounds, seed)
+    learner = kind(config.agent, input_dim, spec.action_dim, bounds, seed)
+    check_actor(config.agent, learner.networks[0], input_dim, spec.action_dim)
+    return learner
 
 
 def return_bounds(

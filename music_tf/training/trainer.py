@@ -19,7 +19,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
-from music_tf.intrinsic.answers import priorities_of
+from music_tf.intrinsic.answers import prior_of, priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
 from music_tf.networks.acting import (
@@ -459,8 +459,9 @@ class Trainer:
 
     def _prior(self) -> Array | None:
         """Returns the probability of each one-hot condition, [K]; None if it is uniform."""
-        priors = [chances for term in self.terms if (chances := term.prior()) is not None]
-        return priors[0].astype(np.float32) if priors else None
+        size = self.config.condition_size
+        found = (prior_of(term, size) for term in self.terms)
+        return next((chances for chances in found if chances is not None), None)
 
     @property
     def world(self) -> int:

@@ -457,7 +457,7 @@ def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatc
         assert guarded(refused) == 2
         text = capsys.readouterr().err
         assert "--allow-import" in text
-        assert "theirs:music_tf/PointPush-v0" in text
+        assert "theirs:music_tf/PointPush-v0, in Python allow_import=True or env_id=..." in text
     assert not Path("imported").exists()
     allowed = ["--allow-import"]
     assert parse_train([*resume, *allowed]).config.env_id == "theirs:music_tf/PointPush-v0"

@@ -12,6 +12,7 @@ from music_tf.intrinsic.answers import (
     heldout_of,
     loss_of,
     measures_of,
+    prior_of,
     priorities_of,
     reward_of,
 )
@@ -49,6 +50,12 @@ class Height(RewardTerm):  # answers whatever it is told to
         return self.answer
 
     def heldout(self, weights, episodes):
+        return self.answer
+
+    def prior(self):
+        return self.answer
+
+    def draws(self, replay, updates, cycle):
         return self.answer
 
 
@@ -154,3 +161,25 @@ def test_an_update_refuses_a_reward_that_would_be_broadcast():
     with pytest.raises(UsageError) as caught:
         update.run(feed, schedules)
     assert str(caught.value) == "reward height: expected float32 [2, 32], got [2, 32, 1]"
+
+
+@cases(
+    ("answer", "came"),
+    ([0.5, 0.5], r"shape \(2,\)"),
+    ([0.5, 0.4, 0.2], r"\[0.5, 0.4, 0.2\]"),
+    ([1.5, -0.5, 0.0], r"\[1.5, -0.5, 0.0\]"),
+    ([np.nan, 0.5, 0.5], "non-finite"),
+    ("even", "even"),
+)
+def test_a_prior_is_one_chance_for_each_condition(answer, came):
+    text = f"prior of height: expected 3 probabilities that sum to 1, got .*{came}"
+    with pytest.raises(UsageError, match=text):
+        prior_of(Height(answer), 3)
+    assert prior_of(Height(None), 3) is None
+    np.testing.assert_array_equal(prior_of(Height([0.5, 0.25, 0.25]), 3), [0.5, 0.25, 0.25])
+
+
+def test_a_feed_is_arrays_by_name():
+    with pytest.raises(UsageError, match="feed of height: expected arrays by name, got None"):
+        Height(None).feed(None, 2, 0)
+    assert Height({}).feed(None, 2, 0) == {}

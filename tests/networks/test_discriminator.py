@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from music_tf.networks.discriminator import Discriminator, discriminator_of
+from music_tf.networks.discriminator import OWN, Discriminator, discriminator_of, refuse_own
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Layout, Network
 from tests.kit.cases import cases
@@ -82,3 +82,10 @@ def test_one_of_another_run_is_refused(inputs, hidden, skills, scale, text):
     saved["scales/discriminator"] = scale
     with pytest.raises(ValueError, match=text):
         discriminator_of(saved, inputs, hidden, skills)
+
+
+@pytest.mark.parametrize("inputs", [SEEN, {**SEEN, OWN: False}, None, []])
+def test_a_network_without_a_mark_may_be_copied(inputs):
+    refuse_own("parameters/phi", inputs)
+    with pytest.raises(ValueError, match="parameters/phi: expected ReLU layers"):
+        refuse_own("parameters/phi", {OWN: True})

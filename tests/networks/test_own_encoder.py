@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_refused_with_what_was_expected(function, told):
 
 
 def test_a_file_imports_no_encoder():
-    with pytest.raises(ModuleNotAllowed, match="add --allow-import"):
+    with pytest.raises(ModuleNotAllowed, match="add --allow-import, in Python allow_import=True"):
         own_encoder(inference_of("late", trusted=False), 5)
 
 

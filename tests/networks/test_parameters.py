@@ -1,7 +1,9 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.errors import UsageError
 from music_tf.gate import expected_of
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
@@ -83,5 +85,53 @@ def test_arrays_by_name_survive_a_round_trip_and_two_of_one_name_are_refused(lay
     shuffled = {name: arrays[name] for name in sorted(arrays)}
     np.testing.assert_array_equal(layout.flatten(shuffled), flat)
     assert layout.expected == expected_of(arrays)
-    with pytest.raises(ValueError, match="share a name"):
+    with pytest.raises(UsageError, match="critic_0/hidden_0/kernel: two networks"):
         Layout([networks[1], networks[1]])
+
+
+def made(*layers):
+    """Returns the network of a model of these layers on 3 inputs."""
+    return Network("own", keras.Sequential([keras.Input([3]), *layers]), 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("layers", "problem"),
+    [
+        ([keras.layers.Dense(4), keras.layers.Dense(2, trainable=False)], "got 2 others"),
+        ([keras.layers.Dense(2, trainable=False)], "got 2 others"),
+        ([keras.layers.Dense(4), keras.layers.BatchNormalization()], "LayerNormalization"),
+        ([keras.layers.ReLU()], "expected a model with weights, got none"),
+    ],
+)
+def test_weights_that_the_vector_would_not_hold_are_refused(layers, problem):
+    with pytest.raises(UsageError, match=problem):
+        made(*layers)
+
+
+def test_a_dropout_has_a_seed_and_no_weight():
+    network = made(keras.layers.Dense(2), keras.layers.Dropout(0.5))
+    inputs = tf.ones([1, 3])
+    weights = Layout([network]).split(tf.constant(network.initial))["own"]
+    np.testing.assert_allclose(network(weights, inputs), network.model(inputs), rtol=1e-6)
+
+
+def test_layers_without_a_name_are_numbered_within_their_model():
+    def names():
+        dense = keras.layers.Dense
+        return made(dense(4), dense(4, name="seen"), keras.layers.LayerNormalization(), dense(2))
+
+    expected = ["dense/kernel", "dense/bias", "seen/kernel", "seen/bias"]
+    expected += ["layer_normalization/gamma", "layer_normalization/beta"]
+    expected += ["dense_1/kernel", "dense_1/bias"]
+    for network in (names(), names()):
+        assert network.weight_names == [f"own/{name}" for name in expected]
+
+
+def test_a_model_within_a_model_has_a_name_for_each_weight():
+    inner = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(2)], name="inner")
+    network = made(inner)
+    names = ["kernel", "bias", "kernel_1", "bias_1"]
+    assert Layout([network]).names == [f"own/inner/{name}" for name in names]
+    inputs = tf.ones([1, 3])
+    weights = Layout([network]).split(tf.constant(network.initial))["own"]
+    np.testing.assert_allclose(network(weights, inputs), network.model(inputs), rtol=1e-6)

@@ -18,11 +18,13 @@ from music_tf.config.names import WITH_GOALS, is_one_of
 from music_tf.config.settings import CollectConfig, Config
 from music_tf.config.terms import TaskConfig
 from music_tf.envs.registry import lookup
+from music_tf.errors import UsageError
 from music_tf.recipes.controls import JointMotionConfig
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.storage import metrics
 from music_tf.storage.metrics import METRICS, MetricsWriter, foreseen, known_to
+from tests.kit.cases import cases
 from tests.kit.releases import RELEASED_ON
 
 
@@ -88,6 +90,19 @@ def test_every_metric_of_settings_that_a_recipe_may_have_is_among_ours():
     for kind in (*recipes.agents(), *recipes.terms().values()):
         assert kind.declared().items() <= METRICS.items()
     assert {"train/value_loss", "dads/log_density", "reward/random_reward_gain"} <= METRICS.keys()
+
+
+@cases(
+    ("name", "told"),
+    ("train/mean_q", "metrics of task: train/mean_q already means: mean value"),
+    ("mine/a,b", "got 'mine/a,b'\nnearest: mine/a_b"),
+    ('mine/"a"', "nearest: mine/_a_"),
+    ("mine/a\nb", r"got 'mine/a\\nb'"),
+)
+def test_a_declared_metric_has_a_name_of_its_own_that_a_table_can_hold(name, told):
+    declares = type("Declares", (TaskConfig,), {"metrics": {name: "of mine"}})
+    with pytest.raises(UsageError, match=told):
+        known_to(Config(rewards={"task": declares()}))
 
 
 def test_a_reward_that_counts_later_has_columns_and_one_that_never_does_has_none():

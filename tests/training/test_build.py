@@ -1,17 +1,22 @@
 import dataclasses
 import math
 
+import keras
 import numpy as np
 import pytest
 
 from music_tf import recipes
+from music_tf.agents.ddpg import Ddpg
 from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Mixing
+from music_tf.intrinsic.base import Mixing, RewardTerm
+from music_tf.intrinsic.skill import Skill
+from music_tf.networks.discriminator import discriminator_of
+from music_tf.networks.parameters import Layout, Network
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
@@ -120,6 +125,7 @@ def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     config = dataclasses.replace(config, agent=dataclasses.replace(config.agent, hidden_sizes=(4,)))
     terms = build_terms(config, envs)
     assert [term.name for term in terms] == list(config.rewards)
+    assert not any("own" in seen for term in terms for seen in term.inputs.values())
     assert build_learner(config, envs.spec, terms).networks[0].name == "actor"
 
 
@@ -130,6 +136,62 @@ def test_networks_see_observation_skill_and_goal_and_an_agent_needs_a_learner(en
     assert shapes == {"actor": (14, 16), "critic_0": (17, 16)}
     with pytest.raises(AttributeError, match=r"'AgentConfig' .* no attribute 'learner'"):
         build_learner(dataclasses.replace(BASE, agent=AgentConfig()), envs.spec, [])
+
+
+class Smooth(Ddpg):
+    activation = "tanh"
+    hidden = "hidden_0"
+
+    def make_actor(self, input_dim, action_dim, seed):
+        dense = keras.layers.Dense
+        hidden = dense(16, self.activation, name=self.hidden), dense(16, "relu", name="hidden_1")
+        last = dense(action_dim, "tanh", name="action")
+        return keras.Sequential([keras.Input([input_dim]), *hidden, last])
+
+
+class Renamed(Smooth):
+    hidden = "first"
+
+
+class Straight(Smooth):
+    activation = "relu"
+
+
+class SmoothSkill(Skill):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        dense, (old,) = keras.layers.Dense, self.networks
+        hidden = dense(4, "tanh", name="hidden_0"), dense(4, "relu", name="hidden_1")
+        layers = keras.Input(old.model.input_shape[1:]), *hidden, dense(3, name="logits")
+        self.networks = [Network(old.name, keras.Sequential(layers), old.learning_rate)]
+
+
+def test_a_discriminator_that_numpy_cannot_copy_is_none_to_a_policy(envs):
+    settings = type("Own", (SkillConfig,), {"term": f"{__name__}:SmoothSkill"})
+    config = paying(EVERYTHING, settings(hidden_sizes=(4, 4)))
+    (term,) = build_terms(config, envs)
+    layout = Layout(term.networks)
+    arrays = {f"parameters/{n}": a for n, a in layout.name_arrays(layout.initial()).items()}
+    (ours,) = build_terms(paying(EVERYTHING, SkillConfig(hidden_sizes=(4, 4))), envs)
+    assert discriminator_of(arrays, ours.inputs["discriminator"], (4, 4), 3)
+    with pytest.raises(ValueError, match="expected ReLU layers and a linear one, found a model"):
+        discriminator_of(arrays, term.inputs["discriminator"], (4, 4), 3)
+
+
+@cases(
+    ("learner", "told"),
+    ("Smooth", r"'deterministic'\]: expected the actions .* got others by up to \d"),
+    ("Renamed", r"expected the weight actor/hidden_0/kernel \[14, 16\], got actor/first/kernel"),
+)
+def test_an_actor_that_a_policy_could_not_copy_is_refused(learner, told, envs):
+    def built(name):
+        kind = type("Own", (DdpgConfig,), {"learner": f"{__name__}:{name}"})
+        agent = kind(hidden_sizes=(16, 16))
+        return build_learner(dataclasses.replace(EVERYTHING, agent=agent), envs.spec, [TASK])
+
+    with pytest.raises(UsageError, match=told):
+        built(learner)
+    assert isinstance(built("Straight"), Straight)
 
 
 def test_initial_weights_follow_from_the_seed_alone(envs):
@@ -167,6 +229,44 @@ def test_a_split_given_replaces_the_environments_and_without_any_music_is_refuse
     with pytest.raises(UsageError, match="no object"):
         build_terms(config, reach)
     assert build_terms(paying(config, TaskConfig()), reach)
+
+
+class Pays(RewardTerm):
+    def reward(self, weights, batch, feed):
+        return batch.reward
+
+
+class NoReward(RewardTerm):
+    pass
+
+
+class NoSuper(Pays):
+    def __init__(self, config, context):
+        self.name = config.name
+
+
+class Outside(Pays):
+    columns = (7, 8)
+
+
+class Listed(Pays):
+    def shared(self):
+        return {"count": [1, 2]}
+
+
+@cases(
+    ("kind", "told"),
+    ("Term", "expected a class derived from music_tf.intrinsic.base:RewardTerm, got .*:Term"),
+    ("paying", "expected a class derived from"),
+    ("NoReward", r"expected a method reward\(weights, batch, feed\), got none"),
+    ("NoSuper", r"expected super\(\).__init__\(config, context\) in its __init__"),
+    ("Outside", "expected columns of the observation, 0 to 7, got 8"),
+    ("Listed", r"expected arrays from shared\(\), got count: \[1, 2\]"),
+)
+def test_a_class_that_is_no_whole_term_is_refused(kind, told, envs):
+    settings = type("Own", (TaskConfig,), {"term": f"{__name__}:{kind}"})
+    with pytest.raises(UsageError, match=f"term of task: {told}"):
+        build_terms(paying(BASE, settings()), envs)
 
 
 def test_the_input_scale_is_the_spread_under_random_actions(envs):
