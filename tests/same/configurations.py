@@ -119,9 +119,9 @@ CONFIGURATIONS = {
     ),
     "sac_changing": Configuration(
         (
-            *("sac", "--env-id", "HalfCheetah-v5", *_STEPS, "--cycles", "2", "--updates", "3"),
-            *("--threads", "1", "--agent.hidden-sizes", "16", "16", "--seed", "3"),
-            *("--replay.batch-size", "32", "--evaluation.episodes", "1"),
+            *("sac", "--env-id", "HalfCheetah-v5", *_STEPS, "--workers", "2", "--cycles", "2"),
+            *("--updates", "3", "--threads", "1", "--agent.hidden-sizes", "16", "16"),
+            *("--seed", "3", "--replay.batch-size", "32", "--evaluation.episodes", "1"),
             *("--env.max-episode-steps", "20", "--env.changes", _WEAK),
         )
     ),
