@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
-from music_tf.config.terms import TermConfig
+from music_tf.config.terms import ScaledConfig, TermConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
@@ -189,12 +189,15 @@ def visiting(
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
     """Returns weights and scales of the networks of rewards from the arrays of a checkpoint.
 
-    Empty if one of these networks is missing, as in a folder of exported weights, and if no reward
-    has a network. A scalar, as a dual variable, is an array with the name of its network.
+    Empty if one of these networks or an automatic gain is missing, as in a folder of exported
+    weights, and if no reward has a network. A scalar, as a dual variable, is an array with the name
+    of its network.
     """
     networks = [f"parameters/{one}/" for term in rewards.values() for one in term.built]
     names = [f"{name}/" for name in arrays]
-    if not networks or not all(any(n.startswith(one) for n in names) for one in networks):
+    scaled = [term for term in rewards.values() if isinstance(term, ScaledConfig)]
+    needed = [*networks, *(f"scales/{term.name}/" for term in scaled if term.gain == "auto")]
+    if not networks or not all(any(n.startswith(one) for n in names) for one in needed):
         return {}
     wanted = ("scales/", *networks)
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(wanted)}

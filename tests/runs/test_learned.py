@@ -72,6 +72,14 @@ def test_an_actor_that_was_exported_alone_is_no_reward_s_network(config):
     assert learned_arrays(exported, config.rewards) == {}
 
 
+def test_a_reward_whose_automatic_gain_was_not_exported_cannot_be_computed():
+    config = paying(BASE, MusicConfig(gain="auto", pay="log", clip=(0.0, 4.0)))
+    arrays = trainer_of(config).shared()
+    assert "parameters/statistics/agent/kernel" in learned_arrays(arrays, config.rewards)
+    del arrays["scales/music"]
+    assert learned_arrays(arrays, config.rewards) == {}
+
+
 @cases(
     ("settings", "networks"),
     ({"train": False}, {"phi", "dual"}),
