@@ -79,7 +79,7 @@ tensorboard: $(STAMP)  ## Show all runs on http://localhost:6006, each once: lat
 	exec $(VENV_PYTHON) -m tensorboard.main --host localhost --port 6006 $$where
 
 play: $(STAMP)  ## Film what RUN has learned
-	$(MUSIC_TF) play $(RUN) $(ARGS)
+	$(MUSIC_TF) play "$(RUN)" $(ARGS)
 
 plot: $(STAMP)  ## Draw the learning curves of RUN (one or several)
 	$(MUSIC_TF) plot $(RUN) $(ARGS)

@@ -228,19 +228,29 @@ class Session:
                     self._roll_back(fault)
         finally:
             progress.stop()
-        counters = trainer.counters
-        if counters.cycle == cycle:
-            minutes = f"{counters.elapsed_s / 60.0:.1f} of {config.max_minutes:g} minutes"
-            progress.banner(
-                [
-                    f"nothing left to train: {counters.epoch} of {config.epochs} epochs and "
-                    f"{minutes} are used; to continue, raise --epochs or --max-minutes"
-                ]
-            )
+        self._explain_end(cycle)
         self._make_sure_it_is_saved()
         if self._comm.any(self._listeners.fault is not None):
             self._stop()
         self._summarize()
+
+    def _explain_end(self, first_cycle: int) -> None:
+        """Says so if epochs are left, or if nothing was left to train from a cycle on."""
+        config, counters = self._config, self._trainer.counters
+        if counters.cycle == first_cycle:
+            minutes = f"{counters.elapsed_s / 60.0:.1f} of {config.max_minutes:g} minutes"
+            text = (
+                f"nothing left to train: {counters.epoch} of {config.epochs} epochs and "
+                f"{minutes} are used; to continue, raise --epochs or --max-minutes"
+            )
+        elif counters.epoch < config.epochs:
+            text = (
+                f"ended by --max-minutes {config.max_minutes:g} after {counters.epoch} of "
+                f"{config.epochs} epochs; to continue, resume with more"
+            )
+        else:
+            return
+        self._progress.banner([text])
 
     def close(self) -> None:
         """Closes the environments, since a Python program goes on; ignores faults of theirs."""

@@ -278,7 +278,9 @@ def test_time_is_up_after_the_epoch_that_uses_it_and_resuming_says_so(tmp_path, 
     path = tmp_path / "run"
     train(path, SHORT)  # at the start no time has passed, so one epoch is trained
     assert summary_of(path)["epochs"] == meta_of(path)["counters"]["epoch"] == 1
-    assert "nothing left to train" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing left to train" not in said
+    assert "after 1 of 3 epochs; to continue, resume with more" in said
     train(path, SHORT, resume=True)
     assert "nothing left to train: 1 of 3 epochs and 0." in capsys.readouterr().out
     assert epochs_of(path) == [1]
