@@ -34,21 +34,18 @@ STUDY = Study(
     question="Does a robot that was never given a goal bring a block where it is told?",
     role="reported",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(280, 285), epochs=7),),
-    conditions=tuple(
-        Condition(
-            name=name, label=label, recipe="sac_metra", arguments=arguments, measured="--zero-shot"
-        )
-        for name, label, arguments in (
-            ("metra", "MUSIC, then METRA", _AFTER_MUSIC),
-            ("network", "a network that learns at once", f"{_AFTER_MUSIC} {_NETWORK}"),
-            (
-                "plain",
-                "the same without relabelling",
-                f"{_AFTER_MUSIC} --condition.relabel 0 {_NETWORK}",
-            ),
-            ("place", "the place itself in place of an embedding", _PLACE),
-            ("frozen", "an embedding that never learns", _FROZEN),
-        )
+    conditions=Condition.of_rows(
+        ("metra", "MUSIC, then METRA", "sac_metra", _AFTER_MUSIC),
+        ("network", "a network that learns at once", "sac_metra", f"{_AFTER_MUSIC} {_NETWORK}"),
+        (
+            "plain",
+            "the same without relabelling",
+            "sac_metra",
+            f"{_AFTER_MUSIC} --condition.relabel 0 {_NETWORK}",
+        ),
+        ("place", "the place itself in place of an embedding", "sac_metra", _PLACE),
+        ("frozen", "an embedding that never learns", "sac_metra", _FROZEN),
+        measured="--zero-shot",
     ),
     shown={
         "zero_shot/ever": "goals reached at any step",

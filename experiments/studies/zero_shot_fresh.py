@@ -13,14 +13,15 @@ STUDY = Study(
     question="Does METRA reach goals on fresh seeds, and what does relabelling add?",
     role="reported",
     tasks=(Task(env_id="FetchPush-v4", seeds=range(285, 290), epochs=7),),
-    conditions=tuple(
-        Condition(
-            name=name, label=label, recipe="sac_metra", arguments=arguments, measured="--zero-shot"
-        )
-        for name, label, arguments in (
-            ("metra", "MUSIC, then METRA, fresh seeds", _AFTER_MUSIC),
-            ("plain", "the same without relabelling", f"{_AFTER_MUSIC} --condition.relabel 0"),
-        )
+    conditions=Condition.of_rows(
+        ("metra", "MUSIC, then METRA, fresh seeds", "sac_metra", _AFTER_MUSIC),
+        (
+            "plain",
+            "the same without relabelling",
+            "sac_metra",
+            f"{_AFTER_MUSIC} --condition.relabel 0",
+        ),
+        measured="--zero-shot",
     ),
     shown={
         "zero_shot/ever": "goals reached at any step",

@@ -94,10 +94,12 @@ class Condition(_Declared):
     """More of the command line of `evaluate` at its end, as in `--zero-shot`."""
 
     @classmethod
-    def of_rows(cls, *rows: tuple[str, str, str, str]) -> tuple["Condition", ...]:
+    def of_rows(
+        cls, *rows: tuple[str, str, str, str], measured: str = ""
+    ) -> tuple["Condition", ...]:
         """Returns a condition for each row of name, label, recipe and arguments."""
         return tuple(
-            cls(name=name, label=label, recipe=recipe, arguments=arguments)
+            cls(name=name, label=label, recipe=recipe, arguments=arguments, measured=measured)
             for name, label, recipe, arguments in rows
         )
 
