@@ -117,7 +117,7 @@ class DiskConfig(TermConfig):
                 raise UsageError(text)
 
     def check_training(self, run: Config) -> None:
-        """Refuses weights that leave a later skill unpaid."""
+        """Refuses weights that leave a later skill without a reward."""
         ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
         for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
             if self._rests(first, end - 1):

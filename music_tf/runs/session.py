@@ -142,6 +142,7 @@ class Session:
         self._row: Metrics = {}
         self._best: float | None = None
         self._saved_cycle = -1
+        self._learned: set[str] = set()
         self._unsaved_epochs = 0
         """Epochs that were finished in this job since the newest checkpoint."""
         self._finishes_first = False
@@ -206,7 +207,7 @@ class Session:
             if actors is not None and trainer.counters.updates and next(cycles) == _SETTLED:
                 progress.banner([actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
-            self._refuse_undeclared(EpochLog(totals=trainer.log.totals[-1:]).averages())
+            self._check_learned()
             self._count_seconds()
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             asked = stop_requested() or self._listeners.fault is not None
@@ -338,6 +339,13 @@ class Session:
         failed = self._listeners.fault is not None
         if self._comm.any(failed or (stop_requested() and epoch < config.epochs)):
             self._stop()
+
+    def _check_learned(self) -> None:
+        """Refuses undeclared metrics of the last updates, once for each set of names."""
+        totals = self._trainer.log.totals[-1:]
+        if totals and totals[0].keys() != self._learned:
+            self._learned = set(totals[0])
+            self._refuse_undeclared(EpochLog(totals=totals).averages())
 
     def _refuse_undeclared(self, names: Iterable[str]) -> None:
         """Refuses metrics without a documented meaning.
