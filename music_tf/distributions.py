@@ -30,7 +30,7 @@ def sample_tanh_gaussian(
     The change of variables of SAC (arXiv:1801.01290, appendix C), with log(1 - tanh^2 x) written
     as 2 (log 2 - x - softplus(-2 x)), which is finite for any x. With `epsilon` it is
     log(1 - a^2 + 1e-6), as in the authors' code of SAC and the MUSIC release, which is bounded near
-    saturation.
+    saturation; 1 - a^2 is computed as 4 u / (1 + u)^2 with u = exp(-2 |x|).
 
     Args:
         mean: mu, shape [..., A].
@@ -44,11 +44,10 @@ def sample_tanh_gaussian(
     raw = mean + tf.exp(log_deviation) * noise
     log_normal = -0.5 * (tf.square(noise) + 2.0 * log_deviation + math.log(2.0 * math.pi))
     if epsilon:
-        action = tf.tanh(raw)
-        log_slope = tf.math.log(1.0 - tf.square(action) + _EPSILON)
-        log_density = tf.reduce_sum(log_normal - log_slope, axis=-1)
-        return SquashedSample(action, log_density, mean, log_deviation, raw)
-    log_slope = 2.0 * (math.log(2.0) - raw - tf.nn.softplus(-2.0 * raw))
+        small = tf.exp(-2.0 * tf.abs(raw))  # 1 - tanh^2 from tanh loses all digits from |x| = 7 on
+        log_slope = tf.math.log(4.0 * small / tf.square(1.0 + small) + _EPSILON)
+    else:
+        log_slope = 2.0 * (math.log(2.0) - raw - tf.nn.softplus(-2.0 * raw))
     action, log_density = tf.tanh(raw), tf.reduce_sum(log_normal - log_slope, axis=-1)
     return SquashedSample(action, log_density, mean, log_deviation, raw)
 

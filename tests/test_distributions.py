@@ -133,6 +133,12 @@ def test_both_corrections_for_squashing_have_their_value(epsilon, expected):
 
 
 def test_the_added_epsilon_bounds_the_density_near_saturation():
+    raw = np.linspace(-9.0, 9.0, 37)
+    drawn = sample_tanh_gaussian(
+        *tf.constant([raw[:, None], 0 * raw[:, None], 0 * raw[:, None]], tf.float32), epsilon=True
+    )
+    exact = -0.5 * np.log(2 * np.pi) - np.log(1.0 - np.tanh(raw) ** 2 + 1e-6)
+    np.testing.assert_allclose(drawn.log_density, exact, rtol=0.0, atol=4e-6)
     drawn = sample_tanh_gaussian(*map(tf.constant, ([[30.0]], [[0.0]], [[0.0]])), epsilon=True)
     # -log(2 pi) / 2 - log(1e-6) = 12.8966
     np.testing.assert_allclose(drawn.log_density, [12.8966], rtol=1e-5)
