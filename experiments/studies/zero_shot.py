@@ -39,7 +39,7 @@ STUDY = Study(
         ("network", "a network that learns at once", "sac_metra", f"{_AFTER_MUSIC} {_NETWORK}"),
         (
             "plain",
-            "the same without relabelling",
+            "a network that learns at once, without relabelling",
             "sac_metra",
             f"{_AFTER_MUSIC} --condition.relabel 0 {_NETWORK}",
         ),

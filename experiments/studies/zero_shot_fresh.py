@@ -17,7 +17,7 @@ STUDY = Study(
         ("metra", "MUSIC, then METRA, fresh seeds", "sac_metra", _AFTER_MUSIC),
         (
             "plain",
-            "the same without relabelling",
+            "without relabelling, fresh seeds",
             "sac_metra",
             f"{_AFTER_MUSIC} --condition.relabel 0",
         ),

@@ -87,6 +87,9 @@ def test_a_page_of_results_is_a_question_of_a_screen_and_a_half(path):
     assert len(text.split()) <= 1000
     widths = [line.count(" | ") + 1 for line in text.splitlines() if line.startswith("| ")]
     assert max(widths, default=0) <= 5
+    for table in re.findall(r"<!-- results: .*?<!-- /results -->", text, re.DOTALL):
+        titles = re.findall(r"^\| (.*?) \| ", table, re.MULTILINE)
+        assert sorted(titles) == sorted({*titles})  # two rows of one name cannot be told apart
 
 
 def test_a_study_says_itself_what_its_table_shows(place):
