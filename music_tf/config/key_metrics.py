@@ -30,7 +30,7 @@ class KeyMetric(NamedTuple):
             return ""
         text, beside = f"{self.label} {_short(value)}", row.get(self.random)
         if beside is not None:
-            return f"{text} ({beside:.2f})"
+            return f"{text} ({beside:z.2f})"
         return text if self.chance is None else f"{text} (chance {self.chance:.3g})"
 
     @property
@@ -41,4 +41,4 @@ class KeyMetric(NamedTuple):
 
 
 def _short(value: float) -> str:
-    return f"{value:.2f}" if abs(value) >= _SMALL else f"{value:.3f}"
+    return f"{value:z.2f}" if abs(value) >= _SMALL else f"{value:z.3f}"

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import math
 import os
 import shutil
 import sys
@@ -71,11 +72,7 @@ class Progress:
         if self._console.is_jupyter:
             movable = importlib.util.find_spec("ipywidgets") is not None
         else:
-            movable = (
-                os.environ.get("TERM", "") not in {"", "dumb"}
-                and file.isatty()
-                and (launched_world_size() == 1 or os.environ.get(_TERMINAL) == "1")
-            )
+            movable = cursor_moves(file)
         self._interactive = shown and movable
         if not self._interactive and not self._console.is_jupyter:
             self._console = Console(
@@ -83,7 +80,7 @@ class Progress:
             )
         self._bar: Bar | None = None
         self._total = self._first = self._done = 0
-        self._started = time.monotonic()
+        self._started, self._seconds = time.monotonic(), math.inf
         self._fps = ""
 
     def banner(self, lines: Iterable[str]) -> None:
@@ -91,10 +88,13 @@ class Progress:
             for line in lines:
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def start(self, total_epochs: int, first_epoch: int) -> None:
-        """Begins; `first_epoch` epochs of `total_epochs` were done before."""
+    def start(self, total_epochs: int, first_epoch: int, seconds: float = math.inf) -> None:
+        """Begins; `first_epoch` epochs of `total_epochs` were done before.
+
+        After `seconds` more the run ends, whatever the number of epochs.
+        """
         self._total, self._first, self._done = total_epochs, first_epoch, first_epoch
-        self._started = time.monotonic()
+        self._started, self._seconds = time.monotonic(), seconds
         if not self._interactive:
             return
         self._bar = Bar(
@@ -156,7 +156,7 @@ class Progress:
             table.add_column(column, justify="right")
         for name, row in rows.items():
             cells = [row.get(column) for column in columns]
-            texts = [cell if isinstance(cell, str | None) else f"{cell:.3f}" for cell in cells]
+            texts = [cell if isinstance(cell, str | None) else f"{cell:z.3f}" for cell in cells]
             table.add_row(name, *texts)
         if self._shown:
             self._console.print(table)
@@ -166,7 +166,8 @@ class Progress:
         elapsed = time.monotonic() - self._started
         trained, left = done - self._first, "?"
         if trained > 0:
-            left = _clock(elapsed / trained * (self._total - done))
+            by_epochs = elapsed / trained * (self._total - done)
+            left = _clock(min(by_epochs, max(0.0, self._seconds - elapsed)))
         parts = {
             head: 0,
             self.heading: 1,
@@ -182,6 +183,12 @@ class Progress:
         taken = f"epoch {self._total}/{self._total} {'':{_BAR_WIDTH}} "
         note = self._line(head, steps, completed, self._console.width - len(taken))
         bar.update(bar.task_ids[0], completed=completed, note=note, refresh=True)
+
+
+def cursor_moves(file: TextIO) -> bool:
+    """Whether a stream is a terminal on which a bar can move; under mpirun all look like one."""
+    alone = launched_world_size() == 1 or os.environ.get(_TERMINAL) == "1"
+    return alone and os.environ.get("TERM", "") not in {"", "dumb"} and file.isatty()
 
 
 def fitted(parts: Mapping[str, int], width: int) -> str:

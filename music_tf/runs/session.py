@@ -214,7 +214,8 @@ class Session:
             return asked and not self._has_to_finish()
 
         cycle = trainer.counters.cycle
-        progress.start(config.epochs, trainer.counters.epoch)
+        seconds = 60.0 * config.max_minutes - trainer.counters.elapsed_s
+        progress.start(config.epochs, trainer.counters.epoch, seconds)
         try:
             while trainer.counters.epoch < config.epochs:
                 late = trainer.counters.elapsed_s >= 60.0 * config.max_minutes
@@ -418,7 +419,9 @@ class Session:
         """
         trainer = self._trainer
         workers = {worker: _worker_name(worker) for worker in trainer.replay.shards}
-        restored = self._checkpoints.restore(sorted(workers.values()), trainer.expected())
+        restored = self._checkpoints.restore(
+            sorted(workers.values()), trainer.expected(), replay=not self._forgets
+        )
         if restored is None:
             return False
         try:

@@ -282,7 +282,11 @@ class Checkpoints:
         return problem is None
 
     def restore(
-        self, workers: Sequence[str], expected: ExpectedState | None = None
+        self,
+        workers: Sequence[str],
+        expected: ExpectedState | None = None,
+        *,
+        replay: bool = True,
     ) -> Restored | None:
         """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`.
 
@@ -292,6 +296,7 @@ class Checkpoints:
         Args:
             workers: This rank's workers; all ranks together must name each worker once.
             expected: Arrays that the run can hold; nothing else is read into memory.
+            replay: Whether rows are read; without, their files may be gone.
 
         Returns:
             The state, or None if there is no checkpoint at all.
@@ -307,7 +312,7 @@ class Checkpoints:
         wanted = sorted(itertools.chain.from_iterable(self._comm.allgather(list(workers))))
         damages: list[str] = []
         for label in reversed(existing):
-            restored, manifest, faults = self._read(label, workers, expected)
+            restored, manifest, faults = self._read(label, workers if replay else (), expected)
             outcomes = zip(*self._comm.allgather(faults), strict=True)
             damage, misfit = (next(filter(None, found), None) for found in outcomes)
             if damage is not None:

@@ -20,7 +20,6 @@ import imageio.v2 as imageio
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageColor, ImageDraw
-from rich.console import Console
 from rich.progress import track
 
 from music_tf import rollout
@@ -35,6 +34,7 @@ from music_tf.rollout import Conditions
 from music_tf.runs.inspection import describe, leading_to_goals, measured_stop
 from music_tf.runs.judging import Trace
 from music_tf.runs.loaded import LoadedRun, load_run
+from music_tf.runs.progress import Progress, cursor_moves
 from music_tf.runs.zero_shot import Leads, Places, Reaching, reaching
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
@@ -163,10 +163,10 @@ def play(
     fewest = 1 if config.incremental.on else len(asked)  # the rest may not be learned yet
     tried = (sheets_of(config, episodes, asked[:n]) for n in range(fewest, len(asked) + 1))
     most = max(len(shots) for sheets in tried for shots, _ in sheets)
-    console = Console()
+    progress = Progress()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        progress.banner([text])
 
     with appearing(out) as draft:
         os.environ.update(drawing_variables(config.env_id))
@@ -181,8 +181,8 @@ def play(
             say(_announcement(sheets, steps, pace))
             frames = frames_of(loaded, sheets, draft.suffix, pace, aim)
             most = len(sheets) * pace.most_pictures(steps)
-            if console.is_terminal:
-                shown = track(frames, "filming", most, console=console, transient=True)
+            if cursor_moves(sys.stdout):
+                shown = track(frames, "filming", most, transient=True)
             else:
                 shown = reported(frames, most, say)
             count = write_film(draft, shown, pace.frames_per_second)

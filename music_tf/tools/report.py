@@ -432,9 +432,9 @@ def _written(values: Sequence[Any]) -> list[str]:
     """Returns the numbers of a column as text in a common format."""
     known = [value for value in values if is_number(value)]
     most = max(map(abs, known), default=0.0)
-    form = ".3f" if _SMALL <= most < _LARGE else ".3g"
+    form = "z.3f" if _SMALL <= most < _LARGE else "z.3g"
     if most < _HUGE and all(value == int(value) for value in known):
-        form = ",.0f"
+        form = "z,.0f"
     return [format(value, form) if is_number(value) else "-" for value in values]
 
 

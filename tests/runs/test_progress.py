@@ -132,6 +132,17 @@ def test_a_bar_stays_on_one_line_of_a_terminal(monkeypatch):
     assert "pay" not in "".join(bars).rpartition("cycle")[2]  # there is no room beside the bar
 
 
+@cases(("seconds", "left"), (200.0, "2:20"), (3600.0, "4:00"), (30.0, "0:00"))
+def test_what_is_left_ends_with_the_time_of_the_run(monkeypatch, seconds, left):
+    times = iter([0.0, 0.0, 60.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    file = io.StringIO()
+    bar = progress_of([], file=file)
+    bar.start(5, 0, seconds)
+    bar.epoch({})
+    assert f"left {left}  " in file.getvalue()
+
+
 def test_hours_are_shown_where_there_are_any():
     assert [progress._clock(seconds) for seconds in (59.9, 754, 3600)] == [
         *("0:59", "12:34", "1:00:00"),
@@ -183,7 +194,7 @@ def test_the_table_sets_policies_side_by_side_and_leaves_the_unknown_blank():
     file = io.StringIO()
     rows = {
         "ours": {"eval/object_comotion_m": 0.4567},
-        "random": {"eval/object_comotion_m": 0.01, "eval/success_rate": 0.0},
+        "random": {"eval/object_comotion_m": 0.01, "eval/success_rate": -0.0004},
         "scripted": {"eval/success_rate": 1.0},
     }
     Progress(file=file).policies(rows, "behaviour")

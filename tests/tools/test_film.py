@@ -161,6 +161,19 @@ def test_a_film_says_what_it_shows_and_how_long_it_takes(runs, tmp_path, monkeyp
     assert imageio.get_reader(tmp_path / "film.mp4").get_meta_data()["fps"] == 25
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_film_has_a_bar_on_a_terminal_alone_not_where_a_launcher_looks_like_one(
+    runs, tmp_path, monkeypatch, capsys, ranks
+):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", str(ranks))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    bars = []
+    monkeypatch.setattr(film, "track", lambda frames, *_, **__: bars.append(1) or frames)
+    play(runs / "skilled", 1, [0], tmp_path / "film.gif")
+    assert (len(bars), "\x1b" in capsys.readouterr().out) == (ranks == 1, False)
+
+
 @pytest.mark.parametrize("name", ["film.mp4", "film.gif"])
 def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
     made, temporary = tmp_path / "made", tmp_path / "temporary"

@@ -549,5 +549,5 @@ def test_numbers_are_short(value, text):
 
 
 def test_bars_compare_with_the_largest_of_a_column():
-    shown = by_column({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": 0.5}})
-    assert shown == [("a", "", [("2.000", 100), ("0.500", 25)]), ("b", "", [("-1", 0), ("-", 0)])]
+    shown = by_column({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": -0.0002}})
+    assert shown == [("a", "", [("2.000", 100), ("0.000", 0)]), ("b", "", [("-1", 0), ("-", 0)])]
