@@ -65,7 +65,7 @@ PANDA = tuple(
         ("Reach", "Push", "Slide", "PickAndPlace", "Stack", "Flip"), ("", "Joints"), _REWARDS
     )
 )
-POINT_ROBOT = "music_tf/PointRobot-v0"
+POINT_ROBOT, HALF_CIRCLE = "music_tf/PointRobot-v0", "music_tf/PointRobotHalfCircle-v0"
 CHEETAH_VELOCITY = "music_tf/HalfCheetahVelocity-v0"
 CHEETAH_DIRECTION = "music_tf/HalfCheetahDirection-v0"
 ANT_DIRECTION, ANT_HIDDEN_GOAL = "music_tf/AntDirection-v0", "music_tf/AntHiddenGoal-v0"
@@ -86,7 +86,7 @@ HIDDEN_GOALS: Mapping[str, str] = {
     for task in tasks
 }
 """Families of tasks whose goal has to be inferred, with the environment that shows each goal."""
-TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT)
+TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT, HALF_CIRCLE)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
     *("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"),
@@ -121,7 +121,7 @@ _OF_MOST_ROBOTS = 1000
 _STEPS: Mapping[str, int] = {
     **dict.fromkeys((*WITHOUT_GOALS, *ANT_MAZE), _OF_MOST_ROBOTS),
     "music_tf/Square-v0": 10,
-    "music_tf/PointRobot-v0": 20,
+    **dict.fromkeys((POINT_ROBOT, HALF_CIRCLE), 20),
     **dict.fromkeys(TOYS, 30),
     **dict.fromkeys((*FETCH, CONVEYOR, *PANDA, "music_tf/UnitBox-v0"), 50),
     **dict.fromkeys(HAND, 100),

@@ -173,6 +173,10 @@ class TasksConfig(Settings):
     posterior_first: bool = True
     """Whether the first episodes of `tasks.posterior`, and those of `tasks.extra`, already use the
     posterior. False: the prior, as many as `tasks.resample_posterior`."""
+    visits: Annotated[int | None, In(1, 10**6)] = None
+    """Visits of each worker before updates, which then follow in as many turns of `updates`; visits
+    to all tasks come before the first, and contexts may repeat steps of a visit, as in the authors'
+    code. Unset: one visit a cycle, in the first cycle one to each task instead."""
     resample_belief: Literal["episode", "step"] = "episode"
     """Whether a latent is drawn for each episode of training, or anew at each step. Evaluations
     have one for each episode."""
@@ -367,7 +371,8 @@ class Config(Settings):
     rollouts: Annotated[int, In(1, 4096)] = 2
     """Environments of a worker, each of which plays an episode per cycle."""
     updates: Annotated[int, In(0, 10**6)] = 40
-    """Updates of all networks per cycle, or at a time with `collect.updates_per_step`."""
+    """Updates of all networks per cycle, or at a time with `collect.updates_per_step` or
+    `tasks.visits`."""
     goals: Literal["environment", "zero"] = "environment"
     """Goals of training episodes; zero for learning without a task."""
     skills: Annotated[int, In(1, 4096)] = 1
@@ -564,12 +569,16 @@ class Config(Settings):
 
     def rounds(self, initial: bool = False) -> int:
         """Returns how many episodes each environment plays in a cycle, or in the first one."""
-        tasks = self.tasks
         if self.agent.inference is None:
             return 1
+        first = self.tasks.train // self.workers * self.rounds_of_visit(True) if initial else 0
+        return first + (self.tasks.visits or 1 - initial) * self.rounds_of_visit(False)
+
+    def rounds_of_visit(self, initial: bool) -> int:
+        """Returns how many episodes each environment plays in a visit."""
+        tasks = self.tasks
         visit = (tasks.initial,) if initial else (tasks.prior, tasks.posterior, tasks.extra)
-        visits = tasks.train // self.workers if initial else 1
-        return visits * sum(math.ceil(episodes / self.rollouts) for episodes in visit)
+        return sum(math.ceil(episodes / self.rollouts) for episodes in visit)
 
     @property
     def context_episodes(self) -> int:
@@ -582,7 +591,7 @@ class Config(Settings):
         """Rejects tasks that workers cannot share, or that the agent cannot infer."""
         inference, count, workers = self.agent.inference, self.tasks.train, self.workers
         if inference is None:
-            if count or self.tasks.test or self.condition.kind == "belief":
+            if count or self.tasks.test or self.tasks.visits or self.condition.kind == "belief":
                 raise UsageError(
                     f"tasks.train: several tasks need an agent that infers which one it is in, got "
                     f"{count} and condition.kind {self.condition.kind}\nrecipes for it: sac_pearl"

@@ -12,6 +12,7 @@ register_toys()
 for _id, _entry, _steps in (
     (names.CONVEYOR, "conveyor:FetchPushConveyor", 50),
     (names.POINT_ROBOT, "point_robot:PointRobot", 20),
+    (names.HALF_CIRCLE, "point_robot:half_circle", 20),
     ("music_tf/AntGoals-v0", "robots:ant_goals", 200),
     ("music_tf/Ant-v0", "robots:ant", 200),
     ("music_tf/AntBlocks-v0", "robots:AntBlocks", 200),

@@ -87,3 +87,8 @@ class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
             row, column = int(row * _IMAGE_SIZE), int(column * _IMAGE_SIZE)
             image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = colour
         return image
+
+
+def half_circle(**settings: Any) -> PointRobot:
+    """Makes a point robot whose places stand on a half circle."""
+    return PointRobot(**{"layout": "half_circle", **settings})

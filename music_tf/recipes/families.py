@@ -8,6 +8,7 @@ from music_tf.config.names import (
     ANT_HIDDEN_GOAL,
     CHEETAH_DIRECTION,
     CHEETAH_VELOCITY,
+    HALF_CIRCLE,
     HIDDEN_GOALS,
     HOPPER_BODIES,
     HUMANOID_DIRECTION,
@@ -91,18 +92,18 @@ _BODIES: Changes = {
     **{**_LONG, **_OTHER_BODY, **_TEN},
     **{"tasks.train": 40, "tasks.test": 10, "evaluation.episodes": 2},
 }
+_PLACES: Changes = {
+    **{"updates": 200, "task.scale": 100.0, "tasks.train": 80, "tasks.test": 20},
+    **{"agent.context_rows": 64, "tasks.prior": 10, "tasks.extra": 10},
+    **{"tasks.explore": 1, "tasks.adapt": 2, "evaluation.episodes": 2},
+}
 OYSTER: Mapping[str, Changes] = {
-    POINT_ROBOT: {
-        "updates": 200,
-        "agent.context_rows": 64,
-        "task.scale": 100.0,
-        "tasks.train": 80,
-        "tasks.test": 20,
-        "tasks.prior": 10,
-        "tasks.extra": 10,
-        "tasks.explore": 1,
-        "tasks.adapt": 2,
-        "evaluation.episodes": 2,
+    POINT_ROBOT: _PLACES,
+    HALF_CIRCLE: {
+        **{**_PLACES, "updates": 100, "agent.discount": 0.9, "agent.kl_weight": 1.0},
+        **{"world.extras": ("sparse_reward",), "agent.context_reward": "sparse_reward"},
+        **{"agent.context_rows": 1024, "tasks.visits": 10, "tasks.prior": 5},
+        **{"tasks.posterior": 45, "tasks.extra": 0, "tasks.explore": 5, "tasks.adapt": 15},
     },
     CHEETAH_VELOCITY: _THREE,
     CHEETAH_DIRECTION: {**_TWO, "tasks.prior": 5, "tasks.extra": 5},

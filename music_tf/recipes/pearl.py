@@ -159,8 +159,9 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
     "oyster": {
         "epochs": 500,
-        "cycles": 5,
+        "cycles": 1,
         "updates": 400,
+        "tasks.visits": 5,
         "agent.hidden_sizes": (300, 300, 300),
         "replay.batch_size": 4096,
         "task.scale": 5.0,
@@ -176,8 +177,9 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
     "garage": {
         "epochs": 500,
-        "cycles": 100,
+        "cycles": 1,
         "updates": 10,
+        "tasks.visits": 100,
         "agent.hidden_sizes": (300, 300, 300),
         "agent.meta_batch": 64,
         "agent.context_rows": 100,

@@ -22,7 +22,8 @@ def first_lines(
     count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
     played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
     ratio = config.collect.updates_per_step
-    updates = f"{config.updates} updates" if ratio is None else f"{ratio:g} updates per step"
+    learned = config.updates * (config.tasks.visits or 1)
+    updates = f"{learned} updates" if ratio is None else f"{ratio:g} updates per step"
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
         f"workers {config.workers} on {describe_ranks(ranks, config)}; "

@@ -66,15 +66,13 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
         )
     longest = envs.spec.max_episode_steps
     played = config.context_episodes * longest
-    if inference.rows > played:
+    if inference.rows > played and config.tasks.visits is None:
         raise UsageError(
             f"agent.context_rows: a visit plays {config.context_episodes} context episodes of "
             f"{longest} steps, expected at most {played} rows, got {inference.rows}\n"
             f"nearest: --agent.context-rows {played}; or more --tasks.initial and --tasks.prior"
         )
-    episodes = config.rollouts * max(
-        config.rounds(), config.rounds(initial=True) * config.workers // config.tasks.train
-    )
+    episodes = config.rollouts * max(map(config.rounds_of_visit, (False, True)))
     needed = config.tasks.train // config.workers * episodes * (longest + 1)
     if config.replay.capacity < needed:
         raise UsageError(
@@ -138,6 +136,17 @@ class _Round(NamedTuple):
     """Whether the episode becomes context for later rounds and for training the encoder."""
 
 
+class _Visit(NamedTuple):
+    """Visits that all workers make at the same time."""
+
+    tasks: npt.NDArray[np.int64]
+    """Task of each worker."""
+    number: int
+    """Higher than that of each earlier visit to the same task."""
+    initial: bool
+    """Whether it is before anything is learned."""
+
+
 class _LatentByStep:
     """Policy with a new latent at each step of an episode; `latents` are [T, E, L]."""
 
@@ -153,7 +162,7 @@ class _LatentByStep:
 
 
 class TaskCollector(Collector):
-    """Plays visits to tasks: each worker visits one of its tasks in a cycle, all in the first.
+    """Plays visits to tasks, as `tasks.visits` says.
 
     The context of a visit holds only steps of this visit, so a collector needs no other state.
     """
@@ -191,31 +200,34 @@ class TaskCollector(Collector):
             for name in ("tasks", "conditions", "exploration", "beliefs")
         }
         owned = [tasks_of(config, worker) for worker in workers]
+        asked = config.tasks.visits or 0
+        number = order.cycle * (1 + asked)
         if order.initial:
-            visits = np.transpose([list(tasks) for tasks in owned])  # [N / W, W]
-        else:
-            drawn = (g.integers(len(t)) for g, t in zip(generators["tasks"], owned, strict=True))
-            visits = np.array([[tasks[i] for tasks, i in zip(owned, drawn, strict=True)]])
-        for tasks in visits:
-            yield from self._visit(order, tasks, generators)
+            for tasks in np.transpose([list(tasks) for tasks in owned]):  # [N / W, W]
+                yield from self._visit(order, _Visit(tasks, number, True), generators)
+        for each in range(1, 1 + asked) if asked or order.initial else [0]:
+            drawn = [t[g.integers(len(t))] for g, t in zip(generators["tasks"], owned, strict=True)]
+            visit = _Visit(np.array(drawn), number + each, False)
+            yield from self._visit(order, visit, generators)
 
     def _visit(
         self,
         order: Order,
-        tasks: npt.NDArray[np.int64],
+        visit: _Visit,
         generators: Mapping[str, Sequence[np.random.Generator]],
     ) -> Iterator[Episodes]:
-        """Yields the rounds of one visit, in which each worker visits its own task."""
+        """Yields the rounds of a visit of each worker."""
         config, inference, snapshot = self._config, self._inference, order.snapshot
         size, spec = config.rollouts, self.envs.spec
         encoder = Encoder(snapshot.encoder, inference)
         beliefs: list[Belief] = []
+        tasks = visit.tasks
         contexts: list[list[Array]] = [[] for _ in tasks]
         policy = policy_of(snapshot, config.exploration.sample, rows=size)
         shape = (spec.max_episode_steps, size, spec.action_dim)
         times = shape[:1] if config.tasks.resample_belief == "step" else ()
         since = config.tasks.resample_posterior
-        for each in self._plan(order.initial):
+        for each in self._plan(visit.initial):
             if each.posterior and since >= config.tasks.resample_posterior:
                 since = 0
                 beliefs = [
@@ -242,7 +254,7 @@ class TaskCollector(Collector):
             played = play(self.envs, acting, conditions, explore)
             count = len(rows)
             played = played._replace(
-                task=rows, visit=np.full(count, order.cycle), context=np.full(count, each.context)
+                task=rows, visit=np.full(count, visit.number), context=np.full(count, each.context)
             )
             if each.context:
                 for row in range(count):

@@ -184,7 +184,7 @@ class Trainer:
         before, _ = self._since_begun
         self.collect()
         steps, updates = self._since_begun
-        turns = 1 if config.updates else 0
+        turns = (config.tasks.visits or 1) if config.updates else 0
         first = config.collect.learns_after
         rate, early = config.collect.updates_per_step, steps < first
         if rate is not None and config.updates:

@@ -30,6 +30,7 @@ def test_each_family_of_ours_has_settings_that_go_together(preset):
     # episodes of a visit under prior and posterior, visits to a task in an evaluation
     ("name", "expected"),
     ("PointRobot", (1000, 16, 64, 200, 200, 80, 20, 0.1, 1, 2, 2)),
+    ("PointRobotHalfCircle", (1000, 16, 1024, 100, 0, 80, 20, 1.0, 5, 15, 2)),
     ("HalfCheetahVelocity", (2000, 16, 100, 400, 600, 100, 30, 0.1, 2, 1, 1)),
     ("HalfCheetahDirection", (2000, 4, 256, 1000, 1000, 2, 2, 0.1, 2, 1, 4)),
     ("AntDirection", (4000, 4, 256, 400, 600, 2, 2, 0.1, 2, 1, 4)),
@@ -42,17 +43,24 @@ def test_families_of_the_authors_have_their_settings(name, expected):
     config = recipes.resolve("sac_pearl", "oyster", f"music_tf/{name}-v0")
     agent, tasks, steps = config.agent, config.tasks, EPISODE_STEPS[config.env_id]
     found = (
-        *(config.cycles * config.updates, agent.meta_batch, agent.context_rows),
+        *(tasks.visits * config.updates, agent.meta_batch, agent.context_rows),
         *(steps * tasks.prior, steps * tasks.extra, tasks.train, tasks.test, agent.kl_weight),
         *(tasks.explore, tasks.adapt, config.evaluation.episodes),
     )
     assert found == expected
+    circle = name == "PointRobotHalfCircle"
+    assert (config.cycles, tasks.visits) == (1, 10 if circle else 5)
+    assert (tasks.posterior, agent.discount) == ((45, 0.9) if circle else (0, 0.99))
     assert config.replay.batch_size == 256 * agent.meta_batch
     assert agent.context_next_observation == name.endswith("Bodies")
     assert ("forward_backward" in config.env.kwargs) == (name == "AntDirection")
 
 
 def test_garage_asks_for_as_many_steps_of_a_visit_in_each_family():
+    config = recipes.resolve("sac_pearl", "garage")
+    assert (config.cycles, config.tasks.visits, config.tasks.visits * config.updates) == (
+        *(1, 100, 1000),
+    )
     for env_id, steps in ((POINT_ROBOT, 20), (PUSH, 50), (VELOCITY, 200)):
         tasks = recipes.resolve("sac_pearl", "garage", env_id).tasks
         for episodes in (tasks.initial, tasks.prior, tasks.extra):

@@ -71,7 +71,8 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     "changes",
     {},
     {"normalizer__running": True, "agent__context_reward_scale": 10.0},
-    ids=["raw", "scaled"],
+    {"tasks__visits": 2},
+    ids=["raw", "scaled", "visits"],
 )
 def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path, changes):
     whole = trained(tmp_path / "whole", **changes) if changes else run
@@ -330,7 +331,7 @@ def test_settings_that_do_not_fit_tasks_are_refused_with_what_would(words, text)
 
 
 def test_other_agents_refuse_tasks():
-    for words in ("--tasks.train 4", "--condition.kind belief"):
+    for words in ("--tasks.train 4", "--condition.kind belief", "--tasks.visits 2"):
         with pytest.raises(UsageError, match=r"need an agent that infers (.|\n)*sac_pearl"):
             parse_train(["sac", "--env-id", "music_tf/PointRobot-v0", *words.split()])
 

@@ -63,6 +63,34 @@ def test_the_first_cycle_visits_every_task_under_the_prior():
     assert config.rounds(initial=True) * config.rollouts == 12
 
 
+def test_the_visits_of_a_cycle_follow_a_pool_of_all_tasks_and_are_told_apart():
+    config = small(tasks__visits=3, rollouts=2)
+    first, later = (
+        collect(collector_of(config), snapshot_of(config), cycle, cycle == 0) for cycle in (0, 1)
+    )
+    for found, initial in ((first, True), (later, False)):
+        assert list(found.parts) == [config.rounds(initial) * config.rollouts] * 2
+    visits = first.played.visit.reshape(2, 24)
+    np.testing.assert_array_equal(visits, [[0] * 6 + [1] * 6 + [2] * 6 + [3] * 6] * 2)
+    pool = first.played.task.reshape(2, 24)[:, :6]
+    np.testing.assert_array_equal(pool, [[0, 0, 2, 2, 4, 4], [1, 1, 3, 3, 5, 5]])
+    assert later.played.visit.min() == 5
+    by_visit = later.played.task.reshape(6, 6)
+    assert (by_visit == by_visit[:, :1]).all()
+    assert len(np.unique(by_visit)) > 2  # each visit draws its task
+
+
+def test_updates_follow_all_visits_of_a_cycle_in_turns_of_their_own(monkeypatch):
+    config = small(tasks__visits=3, agent__context_rows=50)  # longer than a visit, as in oyster
+    trainer = build_trainer(config, Communicator(alone=True))
+    turns = []
+    monkeypatch.setattr(trainer, "_learn", lambda turn, early: turns.append(turn) or {})
+    trainer.run_cycle()
+    assert turns == [0, 1, 2]
+    assert trainer.counters.updates == 3 * config.updates
+    assert not np.array_equal(*(trainer.feed(turn).noise["context"] for turn in (0, 1)))
+
+
 @cases(
     "changes",
     {},
