@@ -55,7 +55,7 @@ class Communicator:
             except (ImportError, RuntimeError) as error:
                 raise NoMpi(
                     f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
-                    f"install both with: {PIP_INSTALL} 'music_tf[mpi]'"
+                    f"install both in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
                 ) from error
             self._mpi, self._comm = MPI, MPI.COMM_WORLD
             if (seen := self._comm.Get_size()) != wanted:

@@ -256,6 +256,11 @@ def test_every_link_leads_to_a_page_and_a_heading(page):
     assert [link for link, path in anchored if link.partition("#")[2] not in _anchors(path)] == []
 
 
+@pytest.mark.parametrize("page", [*PAGES, DOCS / "quickstart.ipynb"], ids=str)
+def test_no_page_installs_a_copy_over_the_editable_package(page):
+    assert re.findall(r"pip install '\.\[\w+\]'", page.read_text(encoding="utf-8")) == []
+
+
 def test_every_page_stands_in_the_navigation_of_the_site():
     listed = re.findall(r": ([\w/]+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(), re.M)
     assert {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - set(listed) == set()

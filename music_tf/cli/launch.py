@@ -48,7 +48,7 @@ examples:
   music-tf launch -n 3 train ddpg_music --learners 1 --lag 1   # one rank learns, two act
   music-tf launch --hosts node1:8,node2:8 train ddpg_music --workers 16
 """
-CURE = f"install it with: {PIP_INSTALL} 'music_tf[mpi]'"
+CURE = f"install it in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
 
 _RANK_OPTIONS = ("-n", "-np", "--ranks")
 _HOST_OPTIONS = ("--hosts", "--hostfile")

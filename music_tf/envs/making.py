@@ -69,7 +69,7 @@ def make_environment(
                 shown = ".".join(map(str, version))
                 raise EnvironmentFault(
                     f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
-                    f"cure: {PIP_INSTALL} 'mujoco>=3.3,<3.12'"
+                    f"cure, in this environment: {PIP_INSTALL} 'mujoco>=3.3,<3.12'"
                 ) from error
             cure = "\ncure: --env.kwargs '{\"NAME\": VALUE}'" if "required pos" in text else ""
             raise EnvironmentFault(
@@ -176,7 +176,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
         if is_one_of(name, ROBOTICS) and _ROBOTICS not in sys.modules:
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
-                f"cure: {PIP_INSTALL} gymnasium-robotics 'mujoco>=3.3,<3.12'"
+                f"cure, in this environment: {PIP_INSTALL} gymnasium-robotics 'mujoco>=3.3,<3.12'"
             )
         raise UsageError(f"env_id: unknown environment {env_id!r}{_nearest(name, module)}")
     if "MujocoPy" in str(spec.entry_point):
@@ -198,7 +198,7 @@ def _refuse_without_extra(env_id: str, error: BaseException) -> None:
         if extra is not None:
             raise EnvironmentFault(
                 f"{env_id}: its simulator is not installed ({str(cause)[:80]})\n"
-                f"cure: {PIP_INSTALL} 'music_tf[{extra}]'"
+                f"cure, in this environment: {PIP_INSTALL} 'music_tf[{extra}]'"
             ) from error
         cause = cause.__cause__
 

@@ -33,7 +33,7 @@ def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> No
     if importlib.util.find_spec(package) is None:
         raise EnvironmentFault(
             f"{asked}: expected the package {package}, which is not installed\n"
-            f"install it with: {PIP_INSTALL} 'music_tf[{extra}]'{otherwise}"
+            f"install it in this environment: {PIP_INSTALL} 'music_tf[{extra}]'{otherwise}"
         )
 
 

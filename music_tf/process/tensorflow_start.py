@@ -139,7 +139,8 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
         look = "import tensorflow; tensorflow.config.list_physical_devices()"
         raise EnvironmentFault(
             f"--device gpu: TensorFlow sees no GPU (CUDA_VISIBLE_DEVICES is {hidden})\n"
-            f"for one of NVIDIA: {PIP_INSTALL} 'music_tf[gpu]'; else --device cpu\n"
+            f"for one of NVIDIA, in this environment: {PIP_INSTALL} 'music_tf[gpu]'; else "
+            "--device cpu\n"
             f'what is missing: {shlex.quote(sys.executable)} -c "{look}"'
         )
     taken = gpus[:1] if allowed else []

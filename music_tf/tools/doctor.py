@@ -7,6 +7,7 @@ of music_tf's own metadata.
 
 import contextlib
 import importlib
+import importlib.machinery
 import importlib.metadata
 import os
 import platform
@@ -206,10 +207,25 @@ def check_packages() -> Finding:
     except ImportError as error:
         return Finding("not compared", f"{PIP_INSTALL} packaging", str(error), name=name)
     if not wrong:
-        return Finding(f"{len(requirements()) - 1} versions in range", name=name)
+        facts = f"{len(requirements()) - 1} versions in range{elsewhere()}"
+        return Finding(facts, name=name)
     found = ", ".join(f"{package} {installed(package) or 'is missing'}" for package in wrong)
     cure = f"{PIP_INSTALL} " + " ".join(f"'{need}'" for need in wrong.values())
     return Finding(found, cure, f"expected {', '.join(wrong.values())}", name=name)
+
+
+def elsewhere() -> str:
+    """Returns where programs import music_tf from; empty if that is the current folder.
+
+    The first entry of the path is left out: for `python -m` it is the current folder itself.
+    """
+    spec = importlib.machinery.PathFinder.find_spec("music_tf", sys.path[1:])
+    folder = Path(spec.origin).parents[1] if spec is not None and spec.origin else Path()
+    if folder.resolve() == Path.cwd():
+        return ""
+    in_a_clone = Path("setup.py").exists() and Path("music_tf").is_dir()
+    cure = f", not from this clone: {PIP_INSTALL} --no-deps --editable ." if in_a_clone else ""
+    return f", music_tf is imported from {folder}{cure}"
 
 
 def check_machine() -> Finding:

@@ -224,5 +224,5 @@ def _minari() -> Any:
     except ImportError as error:
         raise EnvironmentFault(
             f"--minari: Minari with h5py cannot be imported ({error})\n"
-            f"cure: {PIP_INSTALL} 'minari[hdf5]'"
+            f"cure, in this environment: {PIP_INSTALL} 'music_tf[minari]'"
         ) from error

@@ -154,7 +154,7 @@ def test_without_an_mpirun_that_answers_the_cure_is_named(program, cause, monkey
     monkeypatch.setattr(launch, "_VERSION_SECONDS", 0.1)
     if program == "without mpi4py":
         monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
-    cure = r"install it with: .* -m pip install 'music_tf\[mpi\]'"
+    cure = r"install it in this environment: .* -m pip install 'music_tf\[mpi\]'"
     with pytest.raises(EnvironmentFault, match=rf"{cause}.*\n{cure}"):
         launch.main(["-n", "2", "recipes"])
 

@@ -165,7 +165,7 @@ def test_too_new_a_mujoco_is_named_with_its_cure(monkeypatch):
     assert str(caught.value).splitlines() == [
         "FetchPush-v4: gymnasium-robotics does not work with MuJoCo 3.12.0 "
         "(AssertionError: Value has incorrect shape)",
-        f"cure: {PIP_INSTALL} 'mujoco>=3.3,<3.12'",
+        f"cure, in this environment: {PIP_INSTALL} 'mujoco>=3.3,<3.12'",
     ]
 
 
@@ -195,7 +195,7 @@ def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
     making.import_robotics()
     monkeypatch.delitem(gymnasium.registry, "FetchPush-v4")
     monkeypatch.delitem(sys.modules, "gymnasium_robotics")
-    with pytest.raises(EnvironmentFault, match=r"cure: .* -m pip install gymnasium-robotics"):
+    with pytest.raises(EnvironmentFault, match=r"in this environment: .* gymnasium-robotics"):
         find_spec("FetchPush-v4")
 
 
@@ -217,7 +217,7 @@ def test_a_missing_simulator_is_named_with_our_extra(env_id, missing, extra, tmp
     first, cure = str(caught.value).splitlines()
     assert first.startswith(f"{env_id}: its simulator is not installed (")
     assert missing in first
-    assert cure == f"cure: {PIP_INSTALL} 'music_tf[{extra}]'"
+    assert cure == f"cure, in this environment: {PIP_INSTALL} 'music_tf[{extra}]'"
     setup = Path(making.__file__).resolve().parents[2] / "setup.py"
     assert f'"{extra}": [' in setup.read_text()
 

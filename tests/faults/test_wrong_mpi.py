@@ -56,7 +56,7 @@ def test_a_missing_mpirun_is_named_with_its_cure(elsewhere, tmp_path):  # F19
     assert code == ENVIRONMENT, errors
     assert errors.splitlines() == [
         "music-tf: 2 ranks need mpirun, and it was not found",
-        f"install it with: {tmp_path}/bin/python -m pip install 'music_tf[mpi]'",
+        f"install it in this environment: {tmp_path}/bin/python -m pip install 'music_tf[mpi]'",
     ]
 
 

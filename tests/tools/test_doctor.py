@@ -246,6 +246,26 @@ def test_the_users_backend_is_tried_first_and_once_and_one_that_is_none_draws_no
     assert not doctor.probe_backend("crayon").ok
 
 
+@pytest.mark.parametrize("in_a_clone", [True, False])
+def test_the_doctor_says_where_a_copy_is_imported_from(machine, monkeypatch, tmp_path, in_a_clone):
+    machine()
+    packages = tmp_path / "site-packages"
+    for folder in (packages, tmp_path / "clone") if in_a_clone else (packages,):
+        (folder / "music_tf").mkdir(parents=True)
+        (folder / "music_tf/__init__.py").write_text("")
+    here = tmp_path / "clone"
+    here.mkdir(exist_ok=True)
+    (here / "setup.py").write_text("")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [str(here), str(packages)])  # as `python -m` sets it
+    finding = doctor.check_packages()
+    assert finding.ok
+    assert f"music_tf is imported from {packages}" in str(finding)
+    assert ("--editable ." in str(finding)) == in_a_clone
+    monkeypatch.setattr(sys, "path", [str(here), str(here)])
+    assert not in_a_clone or "imported" not in str(doctor.check_packages())
+
+
 @pytest.mark.parametrize(("limit", "left"), [("5000\n", 4000), ("max\n", 9000), ("99999", 9000)])
 def test_a_container_limits_the_memory_that_is_free(monkeypatch, limit, left):
     files = {"memory.max": limit, "memory.current": "1000"}

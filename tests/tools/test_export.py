@@ -115,7 +115,7 @@ def stand_in(monkeypatch, tmp_path):
 @pytest.mark.parametrize("missing", ["minari", "h5py"])
 def test_without_minari_the_cure_is_named_before_anything_is_played(monkeypatch, stand_in, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    cure = rf"import of {missing} halted.*\ncure: .* -m pip install 'minari\[hdf5\]'"
+    cure = rf"import of {missing} halted.*\n.* in this environment: .* 'music_tf\[minari\]'"
     with pytest.raises(EnvironmentFault, match=cure):
         exporter(None, "push/music-v0")
 
