@@ -1,4 +1,4 @@
-"""Maps the actions of a policy, in [-1, 1], to those of an environment."""
+"""Maps the actions of a policy, in [-1, 1], and goals to the types of an environment's spaces."""
 
 from typing import Any
 
@@ -44,6 +44,16 @@ def in_space(space: Any, actions: Array) -> np.ndarray:
         scaled = np.where(scaled >= high, space.high, np.where(scaled <= low, space.low, whole))
     inside: np.ndarray = np.clip(scaled.astype(space.dtype), space.low, space.high)
     return inside
+
+
+def as_declared(goals: np.ndarray, kind: Any) -> np.ndarray:
+    """Returns a copy of goals, as whole numbers or truth values if their space holds such."""
+    kind = np.dtype(kind)
+    if kind.kind not in "iub":
+        return goals.copy()
+    limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    whole: np.ndarray = np.clip(np.rint(goals), *limits).astype(kind)
+    return whole
 
 
 def is_unit(space: Any) -> bool:

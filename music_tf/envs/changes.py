@@ -63,6 +63,8 @@ class Changes:
         self._defaults = simulator.Defaults(self._model, sorted(arrays))
         self._gravity = self._model.opt.gravity.copy() if "gravity" in kinds else None
         self._attributes = {name: getattr(self._unwrapped, name) for name in attributes}
+        self._changed = {kind: self._rows_of(kind) for kind in sorted(kinds & {*_KINDS})}
+        self._expected: Mapping[str, Any] = {}
 
     def apply(self, number: int) -> None:
         """Changes the world to that of a stage; reset the environment before the next step."""
@@ -82,7 +84,40 @@ class Changes:
             model.opt.gravity[:] = stage.gravity * self._gravity
         if model is not None:
             simulator.settle(model, self._unwrapped.data)
-        self._applied = number
+        self._applied, self._expected = number, self._numbers()
+
+    def check(self) -> None:
+        """Refuses a reset that overwrites what the stage has changed.
+
+        Raises:
+            UsageError: It made another model, or wrote numbers of its own.
+        """
+        number = self._applied or 0
+        if self._model is not None and self._unwrapped.model is not self._model:
+            cure = "builds its model anew: build it once, in the constructor"
+            self._refuse(number, "reset", f"{cure}, or stages have no effect")
+        for name, value in self._numbers().items():
+            if value != self._expected[name]:
+                text = "reset overwrites what the stage sets: write that once, in the constructor"
+                self._refuse(number, name, text)
+
+    def _numbers(self) -> Mapping[str, Any]:
+        """Returns what stages change as it is now, by the words of `env.changes`."""
+        model, numbers = self._model, {}
+        for kind, rows in self._changed.items():
+            numbers[kind] = [getattr(model, name)[rows].tolist() for name in _KINDS[kind][1]]
+        if self._gravity is not None:
+            numbers["gravity"] = model.opt.gravity.tolist()
+        attributes = {f"set: {name}": getattr(self._unwrapped, name) for name in self._attributes}
+        return numbers | attributes
+
+    def _rows_of(self, kind: str) -> npt.NDArray[np.intp]:
+        """Returns the rows of a kind's arrays that some stage changes."""
+        if kind == "place":
+            bodies = {name for stage in self._stages for name in stage.place}
+            return np.array([self._model.body(name).id for name in sorted(bodies)])
+        factors = [self._rows(kind, stage.factors.get(kind, {})) for stage in self._stages]
+        return np.flatnonzero((np.array(factors) != 1.0).any(axis=0))
 
     def _rows(self, kind: str, factors: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Returns the factor of each row of the arrays of a kind, [N]."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from music_tf.config.names import few, suggestion
 from music_tf.config.world import DESCRIPTOR, GOAL, READ, STRIDE, TIME, load_function
 from music_tf.envs import simulator
+from music_tf.envs.actions import as_declared
 from music_tf.envs.endings import ends_at_goals
 from music_tf.envs.registry import INFO, EnvironmentInfo, descriptor_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
@@ -275,7 +276,9 @@ def asked_of_info(
         entries,
         *({**entries, **dict.fromkeys(flags, on)} for on in (True, False) if flags),
     ]
-    for method, desired, variant in itertools.product(methods, (goal, goal + 1.0), variants):
+    for method, desired, variant in itertools.product(
+        methods, (goal, as_declared(goal + 1.0, goal.dtype)), variants
+    ):
         info = Asked(variant)
         try:
             with np.errstate(all="ignore"):
@@ -294,7 +297,7 @@ def _zero_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
     space = environment.observation_space
     if not isinstance(space, gymnasium.spaces.Dict):
         return np.zeros(0)
-    return np.zeros(space["desired_goal"].shape or 0)
+    return as_declared(np.zeros(space["desired_goal"].shape or 0), space["desired_goal"].dtype)
 
 
 def _infos_of_an_episode(

@@ -20,7 +20,7 @@ from music_tf.config.names import POINT_ROBOT, few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.envs import simulator
-from music_tf.envs.actions import action_bounds, in_space, is_unit
+from music_tf.envs.actions import action_bounds, as_declared, in_space, is_unit
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
@@ -304,16 +304,19 @@ class LockstepEnvs:
         extras: Mapping[str, Array],
     ) -> np.ndarray:
         """Returns the results [N] of a method for goals [N, G], computed at once or one by one."""
-        method: Any = getattr(self._some_member().environment.unwrapped, name)
-        asked = self._extras.asked
+        environment: Any = self._some_member().environment
+        method: Any = getattr(environment.unwrapped, name)
+        asked, space = self._extras.asked, environment.observation_space
+        kinds = [space[key].dtype for key in GOAL_KEYS[1:]]
         try:
             with np.errstate(all="ignore"):  # the results are checked
                 if together and not asked:
-                    values = np.asarray(method(achieved.copy(), desired.copy(), {}))
+                    values = np.asarray(method(*map(as_declared, (achieved, desired), kinds), {}))
                 else:
                     single = []
                     copied = {name: extras[name].copy() for name in asked}
-                    for row, given in enumerate(zip(achieved.copy(), desired.copy(), strict=True)):
+                    goals = map(as_declared, (achieved, desired), kinds)
+                    for row, given in enumerate(zip(*goals, strict=True)):
                         beside = ((name, entry, copied[name][row]) for name, entry in asked.items())
                         info = {name: e.value(its) for name, e, its in beside if e.there(its)}
                         # the method may return an array that it overwrites at the next call
@@ -496,12 +499,7 @@ class LockstepEnvs:
                 self._faults[index] = None
             self._used[index] = True
             try:
-                if member.changes is not None:
-                    member.changes.apply(self._worlds[index])
-                if task is not None:
-                    member.set_task(task)
-                member.reset(seed, goal, self._rows[index])
-                simulator.take_warnings()
+                member.start(seed, goal, self._rows[index], self._worlds[index], task)
                 text = self._bad_numbers(index)
             except UsageError:
                 raise
@@ -527,8 +525,7 @@ class LockstepEnvs:
         except FROM_USERS as error:
             self._report(index, one_line(error))
             return _BROKEN
-        warnings = simulator.take_warnings()
-        if warnings:
+        if warnings := member.warnings():
             self._report(index, f"MuJoCo warns: {'; '.join(warnings)}")
         elif not finite(outcome.reward):
             self._report(index, f"reward: expected a finite number, got {outcome.reward}")

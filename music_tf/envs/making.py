@@ -75,8 +75,7 @@ def make_environment(
             raise EnvironmentFault(
                 f"{env_id}: the environment cannot be created ({text}){cure}"
             ) from error
-    if "mujoco" in sys.modules:
-        simulator.catch_warnings()
+    simulator.catch_warnings()
     simulator.take_warnings()
     try:
         chosen = _with_skill_choice(environment, settings)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.envs import simulator
+from music_tf.envs.actions import as_declared
 from music_tf.envs.changes import Changes
 from music_tf.envs.extras import InfoEntry, Reader
 from music_tf.envs.making import GOAL_KEYS
@@ -84,6 +85,30 @@ class PlainMember:
         """Applies stages of a changing world; None if the world does not change."""
         self._unwrapped: Any = environment.unwrapped
         self._beginning = beginning or simulator.Beginning(self._unwrapped)
+        self._counts = simulator.Counts(self._unwrapped)
+
+    def start(
+        self, seed: int, goal: Floats | None, row: Row, stage: int, task: Floats | None
+    ) -> None:
+        """Resets in a stage of a changing world, and in a task if it is given.
+
+        Raises:
+            UsageError: The reset overwrites what the stage changes.
+        """
+        if self.changes is not None:
+            self.changes.apply(stage)
+        if task is not None:
+            self.set_task(task)
+        self.reset(seed, goal, row)
+        if self.changes is not None:
+            self.changes.check()
+        simulator.catch_warnings()  # anew: libraries and environments install handlers too
+        simulator.take_warnings()
+        self._counts = simulator.Counts(self._unwrapped)
+
+    def warnings(self) -> list[str]:
+        """Returns what MuJoCo warned of since the last call, whoever handles its messages."""
+        return simulator.take_warnings() or self._counts.new()
 
     def set_task(self, task: Floats) -> None:
         """Sets the task of a family, from its next reset on."""
@@ -110,9 +135,12 @@ class PlainMember:
         """Applies an action and writes the next state."""
         with np.errstate(all="ignore"):  # the results are checked
             observation, reward, terminated, truncated, info = self.environment.step(action)
-        write_row(observation, row)
         if not isinstance(info, Mapping):
             raise BadObservation(f"info: expected a dict, got {info!r:.80}")
+        if terminated or truncated:
+            observation, terminated, info = at_end(observation, terminated, info)
+            truncated = truncated or not terminated
+        write_row(observation, row)
         self._write_extras(row, info)
         if self._shown is not None:
             row.desired_goal[:] = self._shown
@@ -134,6 +162,21 @@ class PlainMember:
                 value = info.get(name) if reader is None else reader(self._unwrapped)
             alone = target.shape == (1,) and value is not None
             _write(f"extras[{name!r}]", np.reshape(value, -1) if alone else value, target)
+
+
+def at_end(
+    observation: Any, terminated: Any, info: Mapping[str, Any]
+) -> tuple[Any, Any, Mapping[str, Any]]:
+    """Returns what an episode ended with, where the environment has begun the next one already.
+
+    Vectorised simulators put the last observation and its `info` into entries of the next one's.
+    The entry of a time limit in the old API says that the task itself did not end.
+    """
+    last = info.get("final_info")
+    info = {**info, **(last if isinstance(last, Mapping) else {})}
+    for name in ("final_obs", "final_observation"):
+        observation = observation if info.get(name) is None else info[name]
+    return observation, terminated and not info.get("TimeLimit.truncated"), info
 
 
 def write_row(observation: Any, row: Row) -> None:
@@ -205,6 +248,8 @@ def show_goal(unwrapped: Any, goal: Floats) -> None:
     """
     if not can_set_goal(unwrapped):
         return
-    unwrapped.goal = goal.astype(np.float64)
+    spaces = getattr(getattr(unwrapped, "observation_space", None), "spaces", {})
+    kind = spaces["desired_goal"].dtype if "desired_goal" in spaces else np.float64
+    unwrapped.goal = as_declared(goal.astype(np.float64), kind)
     if hasattr(unwrapped, "update_target_site_pos"):
         unwrapped.update_target_site_pos()

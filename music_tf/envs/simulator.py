@@ -1,6 +1,6 @@
 """MuJoCo: its warnings, the state that an episode leaves, and arrays of its models."""
 
-import functools
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,12 +13,10 @@ _PLAIN = 4096
 _warnings: list[str] = []
 
 
-@functools.cache
 def catch_warnings() -> None:
-    """Collects MuJoCo's warnings in memory instead of `MUJOCO_LOG.TXT`; does so once."""
-    import mujoco  # noqa: PLC0415  (toy environments run without it)
-
-    mujoco.set_mju_user_warning(_warnings.append)
+    """Collects MuJoCo's warnings in memory instead of `MUJOCO_LOG.TXT`, if it is imported."""
+    if "mujoco" in sys.modules:
+        sys.modules["mujoco"].set_mju_user_warning(_warnings.append)
 
 
 def take_warnings() -> list[str]:
@@ -35,6 +33,27 @@ def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:
     unwrapped: Any = environment.unwrapped
     tables = [getattr(unwrapped, name, None) for name in ("model", "data")]
     return _PLAIN + sum(int(getattr(table, "nbuffer", 0)) for table in tables)
+
+
+class Counts:
+    """How often the simulator of an environment has warned, read from its data."""
+
+    def __init__(self, unwrapped: object) -> None:
+        """Takes an environment after its reset."""
+        self._data: Any = (_simulated(unwrapped) or (None, None))[1]
+        self._now: Any = np.zeros(0) if self._data is None else self._data.warning.number  # a view
+        self._before = self._now.tobytes()
+
+    def new(self) -> list[str]:
+        """Returns the texts of kinds that were counted since the last call."""
+        if self._now.tobytes() == self._before:
+            return []
+        import mujoco  # noqa: PLC0415
+
+        more = self._now > np.frombuffer(self._before, self._now.dtype)
+        self._before = self._now.tobytes()
+        last = self._data.warning.lastinfo
+        return [mujoco.mju_warningText(int(kind), int(last[kind])) for kind in np.flatnonzero(more)]
 
 
 class Beginning:

@@ -23,7 +23,7 @@ from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, can_set_goal, number, one_line, succeeded
+from music_tf.envs.member import BadObservation, at_end, can_set_goal, number, one_line, succeeded
 from music_tf.envs.registry import described, layers_of
 from music_tf.envs.repeating import WITH_STATISTICS, Difference, first_difference
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
@@ -117,6 +117,8 @@ def _played(
             action = random.uniform(space.low, space.high).astype(space.dtype)
             with np.errstate(all="ignore"):
                 observation, reward, terminated, truncated, info = environment.step(action)
+            if (terminated or truncated) and isinstance(info, Mapping):
+                observation, _, info = at_end(observation, terminated, info)
             played.returned.append(observation)
             played.observations.append(copy.deepcopy(observation))
             played.rewards.append(copy.deepcopy(reward))

@@ -21,7 +21,7 @@ from music_tf.envs import simulator
 from music_tf.envs.columns import played_at_random, share_moved
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
-from music_tf.envs.member import show_goal
+from music_tf.envs.member import at_end, show_goal
 from music_tf.envs.registry import UNKNOWN, layers_of, lookup
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.replay.buffer import Shard
@@ -551,8 +551,11 @@ class Rehearsal:
         for action in self.envs.scaled(actions):
             with np.errstate(all="ignore"):
                 observation, reward, terminated, truncated, info = environment.step(action)
+            over = bool(terminated or truncated)
+            if over:
+                observation, terminated, info = at_end(observation, terminated, info)
             yield RawStep(_copied(observation), float(reward), bool(terminated), dict(info))
-            if terminated or truncated:
+            if over:
                 break
         simulator.take_warnings()
 

@@ -348,6 +348,49 @@ class EndsSilently(Ends):  # does not say where episodes under other goals end
         return bool(self.compute_reward(self.place, self.goal, {}))
 
 
+class Pixels(Point):
+    """Has goals that are numbers of pixels, whose differences wrap round at 256."""
+
+    kind, most = np.uint8, 255
+
+    def __init__(self):
+        super().__init__()
+        goal = gymnasium.spaces.Box(0, self.most, (2,), self.kind)
+        box = self.observation_space["observation"]
+        goals = {"achieved_goal": goal, "desired_goal": goal}
+        self.observation_space = gymnasium.spaces.Dict(observation=box, **goals)
+
+    def reset(self, **options):
+        super().reset(**options)
+        self.goal = self.cell(self.goal)
+        return self.seen(), {}
+
+    def cell(self, place):
+        return np.clip((place + 1.0) / 2.0 * (self.most + 0.5), 0, self.most).astype(self.kind)
+
+    def seen(self):
+        goals = {"achieved_goal": self.cell(self.place), "desired_goal": self.goal}
+        return {"observation": self.place.copy(), **goals}
+
+    def compute_reward(self, achieved, desired, info):
+        return -(np.abs(achieved - desired).max(axis=-1) > 20).astype(float)
+
+
+class Flags(Pixels):  # has goals that are truth values
+    kind, most = np.bool_, 1
+
+    def compute_reward(self, achieved, desired, info):
+        return -(achieved ^ desired).sum(axis=-1).astype(float)
+
+
+class Cells(Pixels):  # looks the numbers of its goals up in a table
+    kind, most = np.int64, 9
+
+    def compute_reward(self, achieved, desired, info):
+        table = np.abs(np.arange(10)[:, None] - np.arange(10))
+        return -table[achieved, desired].sum(axis=-1).astype(float)
+
+
 @pytest.fixture
 def points():
     """Makes all of them known to Gymnasium, by the names of their classes."""

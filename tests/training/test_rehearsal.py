@@ -52,7 +52,7 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
 @cases(
     "name",
     *("Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later"),
-    *("AfterTouch", "Far"),
+    *("AfterTouch", "Far", "Pixels", "Flags", "Cells"),
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):
     assert rewards(f"{name}-v0") == Finding(f"replay computes what {STEPS} steps paid")
@@ -344,7 +344,10 @@ def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name
 
 @cases(
     ("env_id", "says"),
-    *((f"{name}-v0", "replay computes what 20 steps") for name in ("Point", "Sparse", "Later")),
+    *(
+        (f"{name}-v0", "replay computes what 20 steps")
+        for name in ("Point", "Sparse", "Later", "Pixels")
+    ),
     ("FetchPush-v4", "replay computes what 50 steps"),
     ("HandReachDense-v3", "replay computes what 50 steps"),
     ("PointMaze_UMaze-v3", "replay computes what 50 steps"),
