@@ -243,8 +243,8 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) 
     LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step in the
     embedding by the change of its inputs.
 
-    `lsd_release`: sizes and rates of LSD in CSD's code for locomotion, not those of the LSD
-    repository, on Ant-v5 and HalfCheetah-v5. Each cycle learns from its own episodes alone.
+    `lsd_release`: settings of LSD in CSD's code for locomotion, not those of the LSD repository, on
+    Ant-v5 and HalfCheetah-v5: 16 skills. Each cycle learns from its own episodes alone.
     """
     if preset == "lsd_release":
         return _lsd_release(env_id)
@@ -348,8 +348,6 @@ def _metra_release(env_id: str) -> Config:
             "temperature": 0.01,
             "learn_temperature": True,
             "target_entropy_per_action": -0.5,
-            "truncated": "terminal",
-            "update_order": "sequential",
         },
     )
     reward = DistanceConfig(
@@ -375,28 +373,25 @@ def _metra_release(env_id: str) -> Config:
 def _lsd_release(env_id: str) -> Config:
     """Returns LSD as in CSD's code for locomotion: replay holds the episodes of one cycle."""
     robot = _robot("lsd_release", env_id)
-    agent = with_fields(
-        _released_agent(512), {"temperature": robot.temperature, "learn_temperature": False}
-    )
+    agent = with_fields(_released_agent(512), {"temperature": 0.003, "learn_temperature": False})
     reward = DistanceConfig(
         columns=tuple(range(robot.columns)),
         normalize_inputs=True,
         constraint="spectral",
-        scale=10.0,
         every=2,
         hidden_sizes=(512, 512),
         learning_rate=1e-4,
     )
-    directions = {"condition": ConditionConfig(kind="gaussian", size=2)}
     return dataclasses.replace(
-        _released_robot(env_id, robot, agent, reward, directions),
-        epochs=5000,
+        _released_robot(env_id, robot, agent, reward, {"skills": 16}),
+        epochs=500,
         cycles=40,
         rollouts=10,
         updates=64,
         replay=ReplayConfig(
             capacity=10 * _RELEASED_STEPS, draw="episodes", overwrite="oldest", batch_size=1024
         ),
+        evaluation=EvaluationConfig(episodes=64, every=25),
     )
 
 
@@ -411,8 +406,6 @@ class _Robot(NamedTuple):
     """Arguments of the environment's constructor."""
     directions: Mapping[str, Any]
     """Settings of METRA's conditions."""
-    temperature: float
-    """Temperature of LSD's policy."""
 
 
 _WITH_PLACE = {"exclude_current_positions_from_observation": False}
@@ -426,9 +419,8 @@ _ROBOTS: Mapping[str, _Robot] = {
             "terminate_when_unhealthy": False,
         },
         {"condition": ConditionConfig(kind="sphere", size=2)},
-        0.03,
     ),
-    "HalfCheetah-v5": _Robot(18, (0,), _WITH_PLACE, {"skills": 16}, 0.1),
+    "HalfCheetah-v5": _Robot(18, (0,), _WITH_PLACE, {"skills": 16}),
 }
 _RELEASED_STEPS = 200
 """Steps of an episode in the authors' code."""
@@ -465,6 +457,8 @@ def _released_agent(width: int) -> SacConfig:
         discount=0.99,
         polyak=0.995,
         polyak_every="update",
+        truncated="terminal",
+        update_order="sequential",
     )
 
 

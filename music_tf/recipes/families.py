@@ -21,7 +21,6 @@ Changes = Mapping[str, Any]
 
 HIDDEN_PUSH, HIDDEN_REACH = "music_tf/FetchPushHiddenGoal-v0", "music_tf/FetchReachHiddenGoal-v0"
 _OF_FETCH = tuple(hidden for hidden in HIDDEN_GOALS if "Fetch" in hidden)
-_ALONG_X = '{"forward_backward": true}'
 
 _ROBOT: Changes = {
     "epochs": 60,
@@ -107,7 +106,7 @@ OYSTER: Mapping[str, Changes] = {
     },
     CHEETAH_VELOCITY: _THREE,
     CHEETAH_DIRECTION: {**_TWO, "tasks.prior": 5, "tasks.extra": 5},
-    ANT_DIRECTION: {**_LONG, **_TWO, "env.kwargs": _ALONG_X},
+    ANT_DIRECTION: {**_LONG, **_TWO},
     ANT_HIDDEN_GOAL: {
         **{**_LONG, **_TEN, "agent.context_rows": 256},
         **{"agent.kl_weight": 1.0, "tasks.train": 150},

@@ -98,18 +98,22 @@ OF_LSD = {
     "replay.capacity": 2000,
     "replay.overwrite": "oldest",
     "replay.batch_size": 1024,
-    "condition.kind": "gaussian",
-    "condition.size": 2,
+    "condition.kind": "one_hot",
+    "skills": 16,
     "agent.critics": 2,
     "agent.hidden_sizes": (512, 512),
     "agent.learn_temperature": False,
+    "agent.temperature": 0.003,
+    "agent.truncated": "terminal",
+    "agent.update_order": "sequential",
     "agent.discount": 0.99,
     "agent.polyak": 0.995,
     "distance.constraint": "spectral",
     "distance.every": 2,
-    "distance.scale": 10.0,
+    "distance.scale": 1.0,
     "distance.learning_rate": 1e-4,
     "distance.hidden_sizes": (512, 512),
+    "evaluation.episodes": 64,
 }
 OF_ROBOTS = {
     "Ant-v5": {"distance.columns": tuple(range(29))},
@@ -143,10 +147,13 @@ def test_metra_is_as_its_code_for_states_has_it(env_id, conditions):
     assert config.evaluation.every * steps == 1_600_000
 
 
-@pytest.mark.parametrize(("env_id", "temperature"), [("Ant-v5", 0.03), ("HalfCheetah-v5", 0.1)])
-def test_lsd_is_as_its_code_has_it(env_id, temperature):
+@pytest.mark.parametrize("env_id", OF_ROBOTS)
+def test_lsd_is_as_its_code_has_it(env_id):
     config = recipes.resolve("sac_lsd", "lsd_release", env_id)
-    check(config, OF_LSD | OF_ROBOTS[env_id] | {"agent.temperature": temperature})
+    check(config, OF_LSD | OF_ROBOTS[env_id])
+    cycle = config.rollouts * 200
+    assert config.epochs * config.cycles * cycle == 40_000_000
+    assert config.evaluation.every * config.cycles == 1000
 
 
 @cases(
