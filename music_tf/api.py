@@ -115,9 +115,16 @@ class Run:
         return dict(read_result(self.path / CSV_NAME).columns)
 
     def evaluate(
-        self, episodes: int | None = None, full: bool = False, stage: int | str = NOW
+        self,
+        episodes: int | None = None,
+        full: bool = False,
+        stage: int | str = NOW,
+        overwrite: bool = False,
     ) -> dict[str, Any]:
-        """Measures the latest policy and baselines; returns the content of evaluation.json.
+        """Measures the latest policy and baselines; writes the result to evaluation.json.
+
+        Fewer episodes than that file holds of the same checkpoint are returned, but not stored, and
+        a warning says so.
 
         Args:
             episodes: Number of episodes for each policy and each skill, by default 100; for a run
@@ -125,6 +132,7 @@ class Run:
             full: Whether to measure control too, under `control` and `coverage`, which takes a
                 minute or two longer.
             stage: Stage of a changing world, counted from 0, or `now`, or `learned`.
+            overwrite: Whether to store fewer episodes, too.
 
         Raises:
             MusicError: As `music-tf evaluate`.
@@ -139,7 +147,8 @@ class Run:
         from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
 
         loaded = load_run(self.path, self.env_id, stage=str(stage))
-        return evaluate_run(loaded, count, beyond=Beyond(full), shown=False)
+        beyond = Beyond(full, overwrite=overwrite)
+        return evaluate_run(loaded, count, beyond=beyond, shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.

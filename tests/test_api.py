@@ -130,6 +130,8 @@ def test_evaluate_returns_what_it_writes_and_shows_nothing(whole, capsys):
     judged = whole.evaluate(episodes=3, full=True)
     assert judged["control_episodes"] == 3
     assert judged == json.loads((whole.path / "evaluation.json").read_text())
+    assert whole.evaluate(episodes=2, overwrite=True)["episodes"] == 2
+    assert json.loads((whole.path / "evaluation.json").read_text())["episodes"] == 2
     assert capsys.readouterr().out == ""
 
 

@@ -166,7 +166,7 @@ class Evaluate(MeasuringVerb):
     """Plays the latest policy of a run without exploration.
 
     Writes a table of its success rate and behaviour, and RUN/evaluation.json; under --env.kwargs a
-    file beside it.
+    file beside it. --export and --onnx alone only export.
     """
 
     example: ClassVar[str] = "evaluate latest"
@@ -201,6 +201,8 @@ class Evaluate(MeasuringVerb):
     needs numpy alone."""
     onnx: Path | None = None
     """An .onnx file for the policy with the normalisation of its inputs; needs the extra onnx."""
+    overwrite: Flag = False
+    """Replace an evaluation.json with more episodes of the same checkpoint, too."""
 
     def act(self) -> int:
         run, env_id = self.found()
@@ -227,7 +229,6 @@ class Evaluate(MeasuringVerb):
         from music_tf.runs.loaded import load_run, visiting  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
         from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
-        from music_tf.training.adaptation import PARTS  # noqa: PLC0415 - numpy
 
         if onnx is not None:
             from music_tf.tools.portable import write_onnx  # noqa: PLC0415 - the same
@@ -236,14 +237,15 @@ class Evaluate(MeasuringVerb):
             sys.stdout.write(f"written: {onnx}\n")
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
+        measured = (self.episodes, self.full, self.zero_shot, self.out, self.minari, self.overwrite)
+        if (onnx or self.export) and not any(measured):
+            return EXIT_DONE
         export = exporter(self.out, self.minari)
         loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
-        parts = PARTS if self.tasks == BOTH else (self.tasks,)
-        loaded = visiting(loaded, parts, self.explore)
         evaluate_run(
-            loaded,
+            visiting(loaded, self.tasks, self.explore),
             self.episodes,
-            beyond=Beyond(self.full, self.zero_shot),
+            beyond=Beyond(self.full, self.zero_shot, self.overwrite),
             export=export,
             draw=draw_visits,
         )
@@ -494,12 +496,10 @@ class Recipes(Verb):
 
         table = Table("recipe", "what it does", "workers", "episodes per epoch", box=None)
         for name in recipes.names():
-            workers, sizes, own = ["-", "-"], ["-", "-"], recipes.presets(name)
-            for column, preset in enumerate(recipes.PRESETS):
-                if preset in own:
-                    config = recipes.resolve(name, preset)
-                    workers[column] = str(config.workers)
-                    sizes[column] = str(config.workers * config.rollouts * config.cycles)
+            there = recipes.presets(name)
+            own = [recipes.resolve(name, one) if one in there else None for one in recipes.PRESETS]
+            workers = [str(one.workers) if one else "-" for one in own]
+            sizes = [str(one.workers * one.rollouts * one.cycles) if one else "-" for one in own]
             table.add_row(name, recipes.describe(name), ", ".join(workers), ", ".join(sizes))
         console = Console()
         console.print(table)

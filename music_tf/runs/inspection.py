@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,6 +48,7 @@ Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], En
 """Writes the episodes of an evaluation; returns lines to print."""
 Draw: TypeAlias = Callable[[LoadedRun], list[str]]
 """Draws pictures of an evaluated run; returns lines to print."""
+_LOGGER = logging.getLogger(__name__)
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
 _LONGEST_WORDS = 80
@@ -55,12 +57,14 @@ _PRACTISED = 20
 
 
 class Beyond(NamedTuple):
-    """What an evaluation measures beyond the metrics of every epoch."""
+    """What is asked of an evaluation beyond the metrics of every epoch."""
 
     full: bool = False
     """Control of the object and the coverage of its positions: `control` and `coverage`."""
     zero_shot: bool = False
     """Success on goals that training never had: `zero_shot`."""
+    overwrite: bool = False
+    """Replace a file that holds more episodes, too."""
 
 
 NOTHING_BEYOND = Beyond()
@@ -77,7 +81,8 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measures a run beside simple policies; shows a table and writes `RUN/evaluation.json`.
 
-    The file of an agent of the package is `NAME_evaluation.json` in the root folder of runs.
+    A file that holds more episodes of the same checkpoint stays, and a warning says so. That of an
+    agent of the package is `NAME_evaluation.json` in the root folder of runs.
     The success rate is given for runs trained on the environment's goals. Each skill is also
     measured by itself, on the same episodes.
 
@@ -93,7 +98,8 @@ def evaluate_run(
         shown: Whether to print tables.
 
     Returns:
-        The content of the file.
+        What was measured, and earlier results of `beyond`: the content of the file unless that
+        stays.
 
     Raises:
         UsageError: Networks of rewards do not fit the configuration.
@@ -120,9 +126,21 @@ def evaluate_run(
             result |= _judged(loaded, episodes)
         _show(loaded, result, counted, progress)
         place = loaded.here / path
-        result = _judged_before(place, result["checkpoint"], result["env_kwargs"]) | result
-        write_json(place, result, path)
-        progress.banner([f"written: {path}", *(draw(loaded) if draw else ())])
+        earlier = _earlier(place, result["checkpoint"], result["env_kwargs"])
+        result = _judged_in(earlier) | result
+        kept = result if beyond.overwrite else _fuller(earlier, result)
+        less = _is_fuller(earlier, result) and not beyond.overwrite
+        if less:
+            more = f"{earlier.get('episodes')} {'visits to each task' if adapts else 'episodes'}"
+            _LOGGER.warning(
+                "not stored: %s holds more of this checkpoint, %s\n"
+                "to replace it: --overwrite, in Python overwrite=True",
+                *(path, more),
+            )
+        if not less or kept != earlier:
+            write_json(place, kept, path)
+            progress.banner([f"written: {path}"])
+        progress.banner(draw(loaded) if draw else ())
         if export is not None:
             played = loaded.evaluation.play(loaded.policy, episodes)
             names = ("recipe", "preset", "env_id", "seed")
@@ -341,7 +359,7 @@ def measured_stop(loaded: LoadedRun) -> float:
         checkpoint = {"epoch": saved.epoch, "env_steps": saved.env_steps}
         own = json.loads(loaded.config.env.kwargs)
         place = loaded.here / written_to(loaded, EVALUATION_NAME)
-        judged = _judged_before(place, checkpoint, own)
+        judged = _earlier(place, checkpoint, own)
     for name in ("zero_shot", "ours"):
         judged = judged.get(name)
         if not isinstance(judged, dict):
@@ -350,12 +368,13 @@ def measured_stop(loaded: LoadedRun) -> float:
     return float(stop) if fits(stop, float) and stop > 0.0 else 0.0
 
 
-def _judged_before(
+def _earlier(
     path: Path, checkpoint: Mapping[str, Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns earlier results of `--full` and `--zero-shot`, if readable.
+    """Returns earlier results, if readable.
 
-    None of another checkpoint, nor of an environment with other arguments.
+    None of another checkpoint, nor of an environment with other arguments. The stage is in the name
+    of the file.
     """
     try:
         earlier = read_json(path, _LARGEST_EVALUATION)
@@ -363,7 +382,37 @@ def _judged_before(
         return {}
     if not isinstance(earlier, dict):
         return {}
-    if (earlier.get("checkpoint"), earlier.get("env_kwargs")) != (checkpoint, kwargs):
-        return {}
+    same = (earlier.get("checkpoint"), earlier.get("env_kwargs")) == (checkpoint, kwargs)
+    return earlier if same else {}
+
+
+def _judged_in(result: dict[str, Any]) -> dict[str, Any]:
+    """Returns what `--full` and `--zero-shot` have added to a result."""
     kept = (f"{judged}{suffix}" for judged in JUDGED for suffix in ("", "_episodes"))
-    return {name: earlier[name] for name in kept if name in earlier}
+    return {name: result[name] for name in kept if name in result}
+
+
+def _is_fuller(earlier: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether an earlier result has more episodes, or kinds of tasks that `result` lacks."""
+    before, now = (told.get("adaptation") for told in (earlier, result))
+    if isinstance(before, dict) and isinstance(now, dict):
+        if before.get("explored") != now["explored"]:
+            return False
+        if before.keys() - now.keys():
+            return True
+    return _count(earlier, "episodes") > _count(result, "episodes")
+
+
+def _fuller(earlier: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """Returns, of an earlier result and this one, each part from the one with more episodes."""
+    most, other = (earlier, result) if _is_fuller(earlier, result) else (result, earlier)
+    kept = _judged_in(other) | most
+    for name in JUDGED:
+        if _count(other, f"{name}_episodes") > _count(most, f"{name}_episodes"):
+            kept |= {part: other[part] for part in (name, f"{name}_episodes") if part in other}
+    return kept
+
+
+def _count(result: Mapping[str, Any], name: str) -> int:
+    count = result.get(name)
+    return count if isinstance(count, int) else 0

@@ -7,13 +7,13 @@ import dataclasses
 import functools
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import Config
+from music_tf.config.settings import BOTH, Config, Visited
 from music_tf.config.terms import ScaledConfig, TermConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -163,15 +163,13 @@ def load_run(
     return LoadedRun(run, here, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
 
 
-def visiting(
-    loaded: LoadedRun, parts: Sequence[str] = PARTS, explore: int | None = None
-) -> LoadedRun:
-    """Returns a run that visits `parts` of its tasks and first explores for `explore` episodes.
+def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = None) -> LoadedRun:
+    """Returns a run that visits such tasks and first explores for `explore` episodes.
 
     Raises:
         UsageError: It does not adapt to tasks; its environments are closed then.
     """
-    if tuple(parts) == PARTS and explore is None:
+    if tasks == BOTH and explore is None:
         return loaded
     adaptation, config = loaded.adaptation, loaded.config
     if adaptation is None:
@@ -182,7 +180,7 @@ def visiting(
         )
     if explore is not None:
         config = with_fields(config, {"tasks.explore": explore})
-    visits = adaptation._replace(config=config, parts=tuple(parts))
+    visits = adaptation._replace(config=config, parts=PARTS if tasks == BOTH else (tasks,))
     return dataclasses.replace(loaded, adaptation=visits)
 
 

@@ -498,16 +498,17 @@ class Session:
         self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])
         if trainer.adaptation is None:
-            policies, what = compare(*trainer.judged()), f"{EPISODES} episodes"
+            policies, count, what = compare(*trainer.judged()), EPISODES, "episodes"
         else:
             policies = trainer.adaptation.compare(trainer.snapshot(), VISITS)
-            what = f"{VISITS} visits to each evaluation task"
+            count, what = VISITS, "visits to each evaluation task"
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(
             {
                 "metrics": {name: row[name] for name in self._metrics if name in row},
                 "evaluation": policies,
+                "episodes": count,
                 "wall_s": self._count_seconds(),
                 "training_s": counters.elapsed_s,
                 "env_steps": counters.env_steps,
@@ -517,7 +518,7 @@ class Session:
             }
         )
         shown = without_unpaid(policies, self._config)
-        progress.policies(shown, f"{self._config.env_id}, {what}")
+        progress.policies(shown, f"{self._config.env_id}, {count} {what}")
         progress.banner(explanation(progress.key_metrics))
         if self._config.updates and not counters.updates:
             first = self._config.collect.learns_after

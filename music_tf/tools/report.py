@@ -48,7 +48,11 @@ WAYS = {
 """Further metrics of each skill."""
 IN_WORLDS = ("return", "length", "success_rate", "spread", "hausdorff", "moved")
 """Columns that are shown for each skill in each stage of a changing world."""
-MEANINGS = {**METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}}
+EPISODES = "episodes"
+MEANINGS = {
+    EPISODES: "how many the row is a mean of; visits to each task where a run adapts to tasks",
+    **{**METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}},
+}
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """First bytes of a PNG, and the bytes with its width in pixels."""
@@ -66,6 +70,8 @@ class Measured(NamedTuple):
     """With `OURS`."""
     epoch: float
     """Epoch of our policy; -1 if unknown."""
+    episodes: dict[str, float]
+    """Number of `EPISODES` of each policy, if known."""
 
 
 class Recorded(NamedTuple):
@@ -111,10 +117,11 @@ class Recorded(NamedTuple):
     @property
     def behaviour(self) -> dict[str, float]:
         """Our policy's newest metrics: evaluated, or of a later epoch of training."""
-        policies, epoch = self.measured
+        policies, epoch, episodes = self.measured
         later = self.last(epoch).items()
-        evaluated = {name: value for name, value in later if name.startswith("eval/")}
-        return evaluated or policies.get(OURS, {})
+        if evaluated := {name: value for name, value in later if name.startswith("eval/")}:
+            return evaluated | {EPISODES: float(self.stored.config.evaluation.episodes)}
+        return policies.get(OURS, {}) | episodes
 
     def last(self, after: float = -math.inf) -> dict[str, float]:
         """Returns the newest value of each metric in the epochs after a given one."""
@@ -256,8 +263,8 @@ def read_recorded(path: Path) -> Recorded:
         in_use = True
     files = (CONFIG_NAME, EVALUATION_NAME, SUMMARY_NAME)
     record, evaluation, summary = (_read_json(path / name, notes) for name in files)
+    facts, trained = (rows_of({"": told})[""] for told in (evaluation, summary))
     evaluated_at = rows_of(evaluation).get("checkpoint", {}).get("epoch", -1.0)
-    trained_for = rows_of({"": summary})[""].get("epochs", -1.0)
     saved = path / "checkpoints"
     name = f"{stored.recipe} on {stored.config.env_id}, seed {stored.config.seed}"
     return Recorded(
@@ -265,8 +272,8 @@ def read_recorded(path: Path) -> Recorded:
         stored,
         record,
         evaluation,
-        Measured(without_unpaid(rows_of(evaluation.get("policies")), stored.config), evaluated_at),
-        Measured(without_unpaid(rows_of(summary.get("evaluation")), stored.config), trained_for),
+        _measured(evaluation.get("policies"), stored, evaluated_at, facts),
+        _measured(summary.get("evaluation"), stored, trained.get("epochs", -1.0), trained),
         rows_of(evaluation.get("control")),
         rows_of(evaluation.get("coverage")),
         rows_of(evaluation.get("zero_shot")),
@@ -281,6 +288,11 @@ def read_recorded(path: Path) -> Recorded:
         saved.is_dir() and bool(labels(os.listdir(saved))),
         notes,
     )
+
+
+def _measured(told: Any, stored: StoredRun, epoch: float, facts: Mapping[str, float]) -> Measured:
+    counted = {name: facts[name] for name in (EPISODES,) if name in facts}
+    return Measured(without_unpaid(rows_of(told), stored.config), epoch, counted)
 
 
 def rows_of(found: Any) -> Rows:

@@ -237,12 +237,18 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
 
 
 def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatch, capsys):
-    stand_in_for_evaluation(monkeypatch)
+    calls = stand_in_for_evaluation(monkeypatch)
     save_run(tmp_path / "run")
     folder = str(tmp_path / "weights")
     words = ["evaluate", str(tmp_path / "run"), "--export", folder, "--parts", "actor,normalizer"]
     assert run_verb(words) == 0
     assert f"written: {folder}\n" in capsys.readouterr().out
+    assert calls == []  # an export alone measures nothing
+    out = str(tmp_path / "a.npz")
+    others = ["--episodes", "3"], ["--full"], ["--zero-shot"], ["--out", out], ["--overwrite"]
+    for number, other in enumerate(others, 1):
+        assert run_verb([*words, *other]) == 0
+        assert len(calls) == number
     arrays, meta = load_weights(tmp_path / "weights")
     run = read_run(tmp_path / "run")
     facts = [run.recipe, run.config.env_id, run.config.seed]

@@ -9,7 +9,7 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import evaluate_run, measure, measured_stop, written_to
+from music_tf.runs.inspection import Beyond, evaluate_run, measure, measured_stop, written_to
 from music_tf.runs.loaded import load_run
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.cases import cases
@@ -224,6 +224,45 @@ def test_earlier_results_are_kept_for_an_environment_with_equal_arguments(tmp_pa
     (tmp_path / "evaluation.json").write_text(json.dumps(earlier | {"env_kwargs": kwargs}))
     assert measured_stop(load_run(tmp_path)) == (0.5 if kept else 0.0)
     assert ("zero_shot" in evaluation(tmp_path, 1)) == kept
+
+
+FULL, OVERWRITING = Beyond(full=True), Beyond(overwrite=True)
+
+
+@cases(
+    ("episodes", "beyond", "stored", "judged"),
+    (2, Beyond(), 3, None),
+    (2, FULL, 3, 2),  # what the file lacks is added
+    (2, OVERWRITING, 2, None),
+    (3, Beyond(), 3, None),
+    (4, FULL, 4, 4),
+)
+def test_fewer_episodes_of_a_checkpoint_are_shown_but_not_stored(
+    tmp_path, caplog, episodes, beyond, stored, judged
+):
+    save_run(tmp_path)
+    evaluation(tmp_path, 3)
+    measured = evaluate_run(load_run(tmp_path), episodes, beyond=beyond, shown=False)
+    kept = json.loads((tmp_path / "evaluation.json").read_text())
+    assert (measured["episodes"], kept["episodes"]) == (episodes, stored)
+    assert kept.get("control_episodes") == judged
+    texts = [each.getMessage() for each in caplog.records]
+    path = tmp_path / "evaluation.json"
+    assert texts == (stored > episodes) * [
+        f"not stored: {path} holds more of this checkpoint, 3 episodes\n"
+        "to replace it: --overwrite, in Python overwrite=True"
+    ]
+    fewer = evaluation(tmp_path, 1, beyond=FULL)
+    assert fewer["control_episodes"] == (judged or 1)
+    assert evaluation(tmp_path, 2, beyond=FULL)["control_episodes"] == max(2, judged or 0)
+
+
+def test_an_evaluation_of_another_checkpoint_takes_the_place_of_a_longer_one(tmp_path, caplog):
+    trainer = save_run(tmp_path)
+    evaluation(tmp_path, 3)
+    save_checkpoint(tmp_path, trainer, 2)
+    assert evaluation(tmp_path, 1)["episodes"] == 1
+    assert caplog.records == []
 
 
 def test_the_measured_stop_is_found_after_the_environment_leaves_the_folder(tmp_path, monkeypatch):

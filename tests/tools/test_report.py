@@ -88,7 +88,7 @@ def change(path, **changes):  # lets the configuration of a run say something el
 
 
 def finish(path, epochs=3):
-    summary = {"epochs": epochs, "evaluation": {"ours": OURS, "random": RANDOM}}
+    summary = {"epochs": epochs, "episodes": 100, "evaluation": {"ours": OURS, "random": RANDOM}}
     (path / "summary.json").write_text(json.dumps(summary))
     return path
 
@@ -323,7 +323,7 @@ def test_the_newer_of_evaluation_and_summary_is_shown(tmp_path):
     page = page_of(tmp_path, run)
     assert page.tiles()["object comotion m"] == "0.210"
     assert page.table("Behaviour")["ours"] == ["1.000", "0.210"]
-    assert "Measured at the end of training, after epoch 3." in page.text
+    assert "100 episodes at the end of training, after epoch 3." in page.text
     assert "of epoch 2. Training has gone on since, to epoch 3. Each skill" in page.text
 
 
@@ -333,9 +333,9 @@ def test_training_that_has_evaluated_since_is_what_leads(tmp_path):
     assert page.tiles()["object comotion m"] == "0.500"
     assert "after epoch 3. Training has gone on since, to epoch 5." in page.text
     assert page_of(tmp_path, *runs).table("Behaviour of all runs") == {
-        "": ["policy", "object moved rate", "object comotion m"],
-        **{f"{LABEL} ({run})": ["-", "0.500"] for run in runs},
-        f"random on {TOY}": ["0.500", "0.070"],
+        "": ["policy", "episodes", "object moved rate", "object comotion m"],
+        **{f"{LABEL} ({run})": ["40", "-", "0.500"] for run in runs},
+        f"random on {TOY}": ["-", "0.500", "0.070"],
     }
 
 
@@ -345,7 +345,9 @@ def test_a_simple_policy_has_the_metrics_that_any_run_measured(tmp_path):
     evaluate(her, 3, policies={"ours": OURS, "random": RANDOM | {"eval/success_rate": 0.25}})
     for runs in ((music, her), (her, music)):
         rows = page_of(tmp_path, *runs).table("Behaviour of all runs")
-        assert rows[f"random on {TOY}"] == ["0.250", "0.500", "0.070"]
+        assert rows[f"random on {TOY}"] == ["-", "0.250", "0.500", "0.070"]
+        counts = [cells[0] for label, cells in rows.items() if "seed 0" in label]
+        assert sorted(counts) == ["100", "20"]
 
 
 def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
