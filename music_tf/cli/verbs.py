@@ -19,7 +19,7 @@ import tyro
 from music_tf import recipes
 from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.fields import In, Settings
-from music_tf.config.names import check_env_id, few, suggestion
+from music_tf.config.names import check_env_id, few, nearest
 from music_tf.config.settings import BOTH, EnvConfig, Visited
 from music_tf.config.values import JsonObject
 from music_tf.config.warm_start import parse_parts, parts_of
@@ -667,7 +667,7 @@ def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
     if path.suffix.lower() not in formats or os.path.isdir(path):
         raise UsageError(
             f"{option}: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
-            + suggestion(path.suffix, formats)
+            f"\ndid you mean {nearest(path.suffix, formats, 0.7) or formats[0]}?"
         )
     return path
 

@@ -111,6 +111,8 @@ DISCRETE = (
     *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
 )
 """Tasks of gymnasium with discrete actions, which are refused with that reason."""
+IMAGES = ("CarRacing-v3",)
+"""Tasks of gymnasium whose observations are images, which are refused with that reason."""
 CONVEYOR = "music_tf/FetchPushConveyor-v0"
 ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
@@ -145,22 +147,26 @@ EPISODE_STEPS: Mapping[str, int] = {
 }
 """Steps of an episode by id, as registered."""
 
+ENV_ID = re.compile(r"-v\d+$")
+"""How the id of an environment ends."""
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str | None:
     """Returns the candidate that `name` most likely meant, or None if nothing is near.
 
     Letter case does not count; of equally near ones the newest version is taken.
     """
     lowered = {candidate.lower(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(name.lower()[:200], lowered, n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name.lower()[:200], lowered, n=1, cutoff=cutoff)
     return lowered[found[0]] if found else None
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """Returns the line that proposes the nearest name, or an empty text."""
-    found = nearest(name, candidates)
+    """Returns the line that proposes the names with the typed word in them, else the nearest."""
+    listed = list(candidates)
+    holding = [candidate for candidate in listed if len(name) > FEW and name in candidate]
+    found = " or ".join(holding[:FEW]) or nearest(name, listed)
     return f"\ndid you mean {found}?" if found else ""
 
 
@@ -221,6 +227,11 @@ def check_env_id(env_id: str) -> str:
         raise UsageError(
             f"--env-id: expected a task with continuous actions, a bounded Box; those of {env_id} "
             f"are choices (Discrete)\nnearest: {near}"
+        )
+    if is_one_of(env_id, IMAGES):
+        raise UsageError(
+            f"--env-id: expected observations that are a vector; those of {env_id} are images, "
+            "which cannot be learned from\nnearest: BipedalWalker-v3"
         )
     short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
     likely = nearest(env_id, (*short, *KNOWN))

@@ -135,7 +135,11 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
                     "environment itself\ncure: derive the wrapper from gymnasium.Env, and keep the "
                     "wrapped environment in an attribute"
                 )
-            raise UsageError(f"env_id: {env_id!r} has goals, but no method compute_reward for them")
+            raise UsageError(
+                f"env_id: {env_id!r} has goals, but no method compute_reward for them\n"
+                "add def compute_reward(self, achieved_goal, desired_goal, info), for goals [G] "
+                "and for rows of them [N, G]; step returns the same"
+            )
         shapes = {key: space[key].shape or () for key in GOAL_KEYS}
         if any(len(shape) != 1 for shape in shapes.values()):
             raise UsageError(f"env_id: {env_id!r}: expected vectors [N], got shapes {shapes}")

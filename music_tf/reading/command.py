@@ -16,7 +16,7 @@ from music_tf import recipes
 from music_tf.config.agents import AgentConfig, DiscreteSacConfig
 from music_tf.config.changes import OPTION, SKILL
 from music_tf.config.fields import Field, In, Settings, fields_of, show_option, with_fields
-from music_tf.config.names import check_env_id, names_a_module, suggestion
+from music_tf.config.names import ENV_ID, check_env_id, names_a_module, suggestion
 from music_tf.config.settings import Config, IncrementalConfig
 from music_tf.config.warm_start import WarmStart, parse_parts, parts_of
 from music_tf.config.world import trust
@@ -266,7 +266,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     own = recipes.terms(_own_recipe(argv))
     agents = [kind() for kind in _kinds(AgentConfig)]
     every = _options(Config(), own) | {f.name: f for each in agents for f in fields_of(each)}
-    positional, typed = split(argv, every)
+    positional, typed = split(argv, every, _settings_of_the_recipe(argv))
     given: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
     asked = TrainCommand(arguments=tuple(argv), **given)
     if "run_dir" in typed:
@@ -325,11 +325,17 @@ def _own_recipe(arguments: Sequence[str]) -> str:
     imports = ("--allow-import", "--allow_import", "--without-replay", "--without_replay")
     flags = ("--resume", *imports, "--help", "-h")
     for before, word in zip(("-h", *arguments), arguments, strict=False):
-        named = ":" in word and "=" not in word and not word.startswith("-")
+        named = ":" in word and "=" not in word and not (is_option(word) or ENV_ID.search(word))
         if named and (before[:1] != "-" or before in flags):
             recipes.import_own(word)
             return word
     return ""
+
+
+def _settings_of_the_recipe(arguments: Sequence[str]) -> list[str]:
+    """Returns the names of the settings that a named recipe of the package has by default."""
+    named = next((word for word in arguments if word in recipes.names()), "")
+    return [field.name for field in fields_of(recipes.resolve(named))] if named else []
 
 
 def _options(config: Config, terms: Terms) -> dict[str, Field]:
@@ -353,6 +359,9 @@ def _stored_run(asked: TrainCommand, env_id: str) -> StoredRun:
 def _recipe(
     positional: Sequence[str], stored: StoredRun | None, options: Mapping[str, Field]
 ) -> str:
+    for word in positional:
+        if ENV_ID.search(word):
+            raise UsageError(f"unexpected word {word[:80]!r}\ndid you mean --env-id {word[:80]}?")
     if not positional and stored:
         return stored.recipe
     if not positional:

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import tyro
@@ -46,6 +46,9 @@ Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 _LONGEST_HINT = 240
 """Characters of the description of an option in an error about its value."""
+_MOST_NEAR = 4
+"""How many options are proposed that end with the typed name."""
+_RANKS = ("n", "np", "ranks")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,10 +127,13 @@ def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
     tyro.cli(kind, prog=f"music-tf {verb}", args=["--help"], default=default, registry=registry)
 
 
-def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple[str, ...], Typed]:
+def split(
+    arguments: Sequence[str], options: Mapping[str, Field], likely: Iterable[str] = ()
+) -> tuple[tuple[str, ...], Typed]:
     """Returns positional words, and the words of each option, of which the last one counts.
 
-    `--name V`, `--name=V`, and `-` or `_` in names are equivalent.
+    `--name V`, `--name=V`, and `-` or `_` in names are equivalent; so are `0,1,2` and `0 1 2` where
+    several numbers may follow. `likely` are the options proposed first for an unknown one.
 
     Raises:
         UsageError: An option is unknown or lacks values.
@@ -143,11 +149,14 @@ def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple
         written, equals, value = word.partition("=")
         name = written[2:].replace("-", "_")
         if not written.startswith("--") or name not in options:
-            raise _unknown(written, options)
+            raise _unknown(written, options, likely)
         values = [value] if equals else []
         wanted = words_taken(options[name].hint, (*values, *rest, "")[0])
+        several = wanted is None or wanted > 1
+        values = [part for word in values for part in (several and _numbers(word)) or [word]]
         while rest and not is_option(rest[0]) and (wanted is None or len(values) < wanted):
-            values.append(rest.pop(0))
+            word = rest.pop(0)
+            values += (several and _numbers(word)) or [word]
         if wanted is not None and len(values) != wanted:
             one = "True or False" if options[name].hint is bool else "a value"
             expected = {0: "takes no value", 1: f"expected {one}"}
@@ -160,21 +169,27 @@ def split(arguments: Sequence[str], options: Mapping[str, Field]) -> tuple[tuple
 
 
 def is_option(word: str) -> bool:
-    return word.startswith("-") and word != "-" and not _is_number(word)
+    return word.startswith("-") and word != "-" and not _numbers(word)
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+def _numbers(word: str) -> list[str]:
+    """Returns the numbers of a word such as `3`, `0,1,2` or `[0,`; nothing if it has others."""
+    parts = word.strip("[](),").split(",")
+    with contextlib.suppress(ValueError):
+        list(map(float, parts))
+        return parts
+    return []
 
 
-def _unknown(written: str, options: Mapping[str, Field]) -> UsageError:
-    """Returns the fault of an unknown option, with the nearest known one."""
+def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) -> UsageError:
+    """Returns the fault of an unknown option, with the nearest known ones."""
     name = written.lstrip("-").replace("-", "_")
-    inside = [option for option in options if name and option.endswith(f".{name}")]
+    if name in _RANKS and "learners" in options:
+        cure = "ranks are an option of launch, before train: music-tf launch -n 2 train ..."
+        return UsageError(f"unknown option {written[:80]!r}\n{cure}")
+    ends = tuple(f"{mark}{name}" for mark in "._")
+    inside = [option for option in likely if name and option.endswith(ends)][:_MOST_NEAR]
+    inside = inside or [option for option in options if name and option.endswith(f".{name}")]
     found = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
     cure = "--help lists the valid ones"
     if found:
@@ -196,7 +211,7 @@ def words_taken(hint: Any, first: str = "") -> int | None:
         return 0
     count = _spec(hint).nargs
     if isinstance(count, tuple):  # several numbers, or one word
-        return max(count) if _is_number(first) else 1
+        return max(count) if _numbers(first) else 1
     return count if isinstance(count, int) else None
 
 

@@ -469,7 +469,7 @@ def empty_store(
     relabelled = relabel_probability(replay) > 0.0
     if relabelled and not spec.goal_dim:
         raise UsageError(
-            f"env_id: replay.relabel_k needs goals, and {spec.env_id!r} has none\n"
+            f"--env-id: hindsight needs goals, and {spec.env_id!r} has none\n"
             "recipes for it: sac, ddpg"
         )
     whole = {

@@ -80,6 +80,7 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
     (["play", "RUN", "--skill", "0,,2"], ["--skill", "as in 3 or 0,2,7", "'0,,2'"]),
     (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
     (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
+    (["play", "RUN", "--out", "film.avi"], [".mp4, .gif, got 'film.avi'\ndid you mean .mp4?"]),
     (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
     (["play", "RUN", "--strip", "a.png", "--frames", "1"], ["--frames", "[2, 1000]"]),
     (["check-env"], ["ID", "check-env FetchPush-v4"]),

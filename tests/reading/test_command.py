@@ -165,12 +165,15 @@ def test_typed_values_arrive_the_last_of_several_wins_and_the_command_keeps_them
     ("words", "found"),
     ("--agent.return-clip -20 0 ddpg", (-20.0, 0.0)),
     ("ddpg --agent.return-clip=-inf 3.5", (-math.inf, 3.5)),
+    ("ddpg --agent.return-clip -20,0 --world.agent 0,1 --world.surrounding 2", (-20.0, 0.0)),
+    ("ddpg --agent.return-clip=[-20, 0]", (-20.0, 0.0)),
     ("--agent.return-clip symmetric ddpg", "symmetric"),
     ("ddpg --agent.return_clip=auto", "auto"),
 )
 def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     command = parse_train(words.split())
     assert command.config.agent.return_clip == found
+    assert command.config.world.agent == ((0, 1) if "world" in words else ())
     stored = run_to_json(StoredRun("ddpg", "laptop", (), command.config))
     again, missing = config_from_json(json.loads(json.dumps(stored["config"])), "ddpg")
     assert (again, missing) == (command.config, ())
@@ -226,7 +229,20 @@ def test_a_preset_and_an_environment_choose_the_defaults():
 @cases(
     ("line", "parts"),
     ("ddpg -seed 3", ["'-seed'", "--seed"]),
-    ("ddpg --learning-rate 1", ["did you mean --music.learning-rate or ", "--skill.learning-rate"]),
+    (
+        "ddpg --learning-rate 1",
+        ["did you mean --agent.actor-learning-rate or --agent.critic-learning-rate?"],
+    ),
+    ("ddpg_music --learning-rate 1", ["--agent.actor-learning-rate or ", "--music.learning-rate?"]),
+    ("ddpg -n 2", ["unknown option '-n'", "music-tf launch -n 2 train ..."]),
+    ("ddpg --np=2", ["unknown option '--np'", "music-tf launch -n 2 train ..."]),
+    ("ddpg_music FetchPush-v4", ["'FetchPush-v4'\ndid you mean --env-id FetchPush-v4?"]),
+    ("ddpg my_robot:My-v0", ["'my_robot:My-v0'\ndid you mean --env-id my_robot:My-v0?"]),
+    ("my_robot:My-v0", ["did you mean --env-id my_robot:My-v0?"]),
+    ("ddpg --music.clip 0,4,5", ["--music.clip", "expected 2 values, got 3"]),
+    ("ddpg --world.agent 0,x", ["--world.agent", "whole numbers", "'0,x'"]),
+    ("ddpg --seed 1,2", ["--seed", "'1,2'"]),
+    ("sac --env-id CarRacing-v3", ["expected observations that are a vector", "are images"]),
     ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
     ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
     ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),

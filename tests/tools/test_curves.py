@@ -382,6 +382,7 @@ def test_the_verb_draws_each_seed_once_and_says_what_it_leaves_out(tmp_path, mon
     (["early.csv"], "no epoch of a run yet"),
     (["seed0.log"], r"got 'seed0\.log'"),
     (["seed0.csv", "nowhere"], "got 'nowhere'"),
+    (["seed0.csv", "--metric", "success"], r"has 'success'\ndid you mean eval/success_rate\?"),
     (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
 )
 def test_the_verb_refuses_what_is_not_there(tmp_path, monkeypatch, words, says):

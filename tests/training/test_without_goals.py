@@ -196,7 +196,7 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
 
 @cases(
     ("changes", "told"),
-    ({"replay": ReplayConfig(relabel_k=4.0)}, "relabel_k needs goals, and .* has none"),
+    ({"replay": ReplayConfig(relabel_k=4.0)}, "^--env-id: hindsight needs goals, and .* has none"),
     ({"replay": ReplayConfig(draw="episodes")}, "collect.steps: replay.draw episodes needs whole"),
     ({"env_id": "music_tf/PointReach-v0", "replay": ReplayConfig(relabel_k=4.0)}, "collect.steps"),
     ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
