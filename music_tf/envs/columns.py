@@ -320,7 +320,7 @@ def held(seen: ColumnFacts) -> Found | None:
 def nothing_pushed(seen: ColumnFacts) -> Found:
     """Says why no object is proposed, and what skills can be distinguished by all the same."""
     kinds, goal, verdict = seen.kinds, seen.goal, Certainty.CANNOT_TELL
-    if Kind.ROBOT not in kinds:
+    if not {Kind.ROBOT, Kind.SWING} & set(kinds):
         why = "no column responds to an action at once"
         if Kind.NOISE in kinds:
             why = "one seed gives different episodes: reset and step draw only from self.np_random"
@@ -332,13 +332,16 @@ def nothing_pushed(seen: ColumnFacts) -> Found:
         why = f"nothing that was played moved {listed(rest)}: a goal, or an object out of reach"
     else:
         verdict = Certainty.NO_OBJECT
-        why = "no column rests until touched: there is no object, or it has no columns of its own"
+        why = (
+            "no column rests until touched: there is no object, it has no columns of its own, or "
+            "it is held from the start"
+        )
     columns: tuple[int | str, ...] = ("observation",)
     reason = "skills differ by all that is observed"
     if seen.branches[0].goals.shape[1]:
         columns, reason = goal or ("achieved_goal",), "skills differ by what they achieve"
-    elif 0 < len(seen.places) <= _WAYS and not seen.turned and not things:
-        columns = tuple(seen.places)
+    elif 0 < len(seen.movable) <= _WAYS and not seen.turned and not things:
+        columns = tuple(seen.movable)
         reason = f"{listed(columns)} are the places that respond to the action"
     return Found(kinds, {}, verdict, why, {"descriptor": Proposal(columns, reason)})
 

@@ -26,9 +26,9 @@ _BACK, _SMOOTH, _ROUGH = 0.1, 0.15, 0.5
 deviations, exceeds the second number, or the third if it does not return."""
 _UNKNOWN = 0.3
 """Share of a standard deviation by which a repeated episode may differ."""
-_VELOCITY, _EXACT = 0.75, 1e-4
-"""Least correlation of a velocity with another column's change; tolerance of a difference or a
-square, in standard deviations."""
+_VELOCITY, _AGAIN, _TIE, _EXACT = 0.75, 0.5, 0.02, 1e-4
+"""Least correlation of a velocity with the change of a position, and of the changes of both; what
+it may fall short of the best; tolerance of a difference or a square, in standard deviations."""
 _MANY = 70
 """Most columns for which differences are looked for."""
 
@@ -36,7 +36,9 @@ _MANY = 70
 class Kind(enum.StrEnum):
     """Kind of a column."""
 
+    ROUNDED = "change by little more than the rounding of single precision"
     ROBOT = "respond to the action at once"
+    SWING = "move by themselves, and the action moves them, too"
     OBJECT = "rest until touched, and stay where they were left"
     PULSE = "change briefly when touched: speeds of things, contact sensors"
     MOVER = "move whatever the action"
@@ -67,6 +69,11 @@ class ColumnFacts(NamedTuple):
         """Columns of the robot that may be positions: no cosines, no quaternions."""
         return [c for c in self.of(Kind.ROBOT) if c not in self.turned]
 
+    @property
+    def movable(self) -> list[int]:
+        """Places, and columns that move by themselves and that the action moves, too."""
+        return [c for c in self.of(Kind.ROBOT, Kind.SWING) if c not in self.turned]
+
     def of(self, *kinds: Kind) -> list[int]:
         """Returns columns of some kinds, without derived ones."""
         return [c for c, kind in enumerate(self.kinds) if kind in kinds and c not in self.derived]
@@ -81,7 +88,7 @@ def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
     """
     states = np.concatenate([one.rows for one in branches])
     scale = deviations(states)
-    tolerance = np.maximum(ANSWER * scale, 3.0 * noise)
+    tolerance = np.max([ANSWER * scale, 3.0 * noise, rounding(states)], axis=0)
     rough = np.concatenate([np.diff(one.rows, axis=0) for one in branches]).std(axis=0) / scale
     kinds = kinds_of(branches, scale, tolerance, rough)
     leaps = [c for c, kind in enumerate(kinds) if kind == Kind.ROBOT and rough[c] > _ROUGH]
@@ -106,6 +113,12 @@ def deviations(states: Rows) -> Rows:
     return raised
 
 
+def rounding(states: Rows) -> Rows:
+    """Returns the steps of single precision among the largest of states [N, O], [O]."""
+    steps: Rows = np.spacing(np.abs(states).max(axis=0).astype(np.float32)).astype(np.float64)
+    return steps
+
+
 def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Rows) -> list[Kind]:
     """Returns the kinds of columns, from differences between twins and motion without actions.
 
@@ -124,11 +137,14 @@ def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Ro
     quiet = [np.abs(np.diff(one.rows, axis=0)) > tolerance for one in branches if one.still]
     settled = np.concatenate([one[_SETTLED:] for one in quiet])
     alone = settled.sum(axis=0) / max(1, len(settled))
-    span = np.ptp(np.concatenate([one.rows for one in branches]), axis=0)
+    states = np.concatenate([one.rows for one in branches])
+    by_chance = moved[[one.at_random for one in branches if len(one.apart())]]
     rules = [
+        (Kind.CONSTANT, np.ptp(states, axis=0) <= ANSWER * scale),
+        (Kind.ROUNDED, rounding(states) > _UNKNOWN * scale),
         (Kind.NOISE, tolerance > _UNKNOWN * scale),
-        (Kind.CONSTANT, span <= ANSWER * scale),
         (Kind.ROBOT, np.mean(first, axis=0) > _MOST),
+        (Kind.SWING, (alone > _MOST) & (by_chance.mean(axis=0) > _MOST)),
         (Kind.MOVER, alone > _MOST),
         (Kind.PULSE, touched & ((rough > _ROUGH) | (back & (rough > _SMOOTH)))),
         (Kind.OBJECT, touched),
@@ -153,16 +169,35 @@ def one_sided(branches: Sequence[Branch]) -> Rows:
 
 
 def velocities(branches: Iterable[Branch]) -> dict[int, str]:
-    """Returns columns that follow the change of another one, more than that one follows theirs."""
+    """Returns columns that are the change of a position; in doubt a column is none.
+
+    What drags a position along correlates with its change, too, but its own changes do not.
+    """
     long = [one.rows for one in branches if len(one.rows) > 3]  # noqa: PLR2004
-    here = np.concatenate([rows[1:-1] for rows in long])
-    before = np.concatenate([rows[1:-1] - rows[:-2] for rows in long])
-    around = np.concatenate([rows[2:] - rows[:-2] for rows in long])
-    best = np.maximum(*(np.abs(correlations(here, change)) for change in (before, around)))
+    here = [rows[1:-1] for rows in long]
+    before, around = ([rows[k:][: len(rows) - 2] - rows[:-2] for rows in long] for k in (1, 2))
+    best = _strongest(here, before, around)
+    again = _strongest(*([np.diff(r, axis=0) for r in part] for part in (here, before, around)))
     np.fill_diagonal(best, 0.0)
-    of = best.argmax(axis=1).tolist()
-    found = [c for c, o in enumerate(of) if best[c, o] > max(_VELOCITY, best[o, c])]
-    return dict.fromkeys(found, "velocities")
+    of = best.argmax(axis=1)
+    places: set[int] = set()
+    speeds: set[int] = set()
+    for c in np.argsort(-best.max(axis=1), kind="stable").tolist():
+        o = int(of[c])
+        follows = best[c, o] > max(_VELOCITY, best[o, c], best[:, o].max() - _TIE)
+        if follows and again[c, o] > _AGAIN and c not in places and o not in speeds:
+            places.add(o)
+            speeds.add(c)
+    return dict.fromkeys(sorted(speeds), "velocities")
+
+
+def _strongest(here: Sequence[Rows], *changes: Sequence[Rows]) -> Rows:
+    """Returns the largest absolute correlations of columns with any of some changes, [O, O]."""
+    now = np.concatenate(here)
+    strongest: Rows = np.max(
+        [np.abs(correlations(now, np.concatenate(c))) for c in changes], axis=0
+    )
+    return strongest
 
 
 def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
@@ -181,10 +216,16 @@ def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
 
 def correlations(a: Rows, b: Rows) -> Rows:
     """Returns correlations of columns of two arrays [N, A] and [N, B], [A, B]; 0 for constants."""
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    norms = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
-    found: Rows = (a.T @ b) / np.maximum(norms, 1e-12)
+    found: Rows = _normed(a).T @ _normed(b)
     return found
+
+
+def _normed(a: Rows) -> Rows:
+    """Returns columns without their means and of length 1; 0 for constants."""
+    off = a - a.mean(axis=0)
+    length = np.linalg.norm(off, axis=0)
+    columns: Rows = off / np.where(length <= 1e-12 * np.linalg.norm(a, axis=0), np.inf, length)
+    return columns
 
 
 def rotations(states: Rows, kinds: Sequence[Kind]) -> dict[int, str]:
@@ -210,12 +251,14 @@ def differences(states: Rows, kinds: Sequence[Kind], scale: Rows) -> dict[tuple[
     things = [c for c, kind in enumerate(kinds) if kind not in others]
     if len(robots) + len(things) > _MANY:
         return {}
+    steps = rounding(states)
     some = states[np.random.default_rng(0).permutation(len(states))[:300]]
     found: dict[tuple[int, int], int] = {}
     for thing, own in itertools.product(things, robots):
         gap = np.abs(some[:, [thing]] - some[:, [own]])
         off = np.abs(np.abs(some[:, robots]) - gap).max(axis=0)
-        most = np.maximum(_EXACT * np.minimum(scale[own], scale[robots]), 1e-7)
+        most = _EXACT * np.minimum(scale[own], scale[robots])
+        most = np.maximum(most, max(steps[thing], steps[own]))
         if (off <= most).any():
             found[thing, own] = robots[int((off <= most).argmax())]
     return found
@@ -224,7 +267,8 @@ def differences(states: Rows, kinds: Sequence[Kind], scale: Rows) -> dict[tuple[
 def goal_columns(states: Rows, goals: Rows) -> Columns:
     """Returns the columns of states [N, O] that are the achieved goals [N, G], if any are."""
     size = goals.shape[1]
+    least = np.minimum(1e-6, _EXACT * deviations(goals)) if size else 0.0
     for first in range(states.shape[1] - size + 1 if size else 0):
-        if np.allclose(states[:, first : first + size], goals, atol=1e-6):
+        if np.allclose(states[:, first : first + size], goals, atol=least):
             return tuple(range(first, first + size))
     return ()

@@ -24,6 +24,8 @@ _PARTS = 0, 1, 2, 4
 _AHEAD, _PLACES, _SAMPLES = 3, 12, 4000
 """Of the model that drives: steps ahead, places that the effect of an action may depend on, and
 samples that it is fitted to."""
+_LEAP, _SLACK = 1.5 * np.pi, 1e-3
+"""Least change of an angle that wraps, and how far its range may exceed a whole turn."""
 _RIDGE, _DAMPED = 1e-5, 1e-3
 """Regularisation of its fit and of its inverse, as shares of what they are added to."""
 
@@ -96,7 +98,8 @@ class Player:
                 break
         self.seconds += time.monotonic() - begun
         every = np.array(actions).reshape(len(actions), self.size)
-        return Branch(number, 0, np.stack(seen), np.stack(goals).astype(np.float64), every)
+        reached = np.stack(goals).astype(np.float64)
+        return Branch(number, 0, unwrapped(np.stack(seen)), unwrapped(reached), every)
 
     def part(self, number: int) -> None:
         """Plays a seed three times: nothing, an action, and its opposite after a common part."""
@@ -135,6 +138,14 @@ class Player:
             branch = self.play(number, act, self.length)
             self.branches.append(branch._replace(twin=still, driven=(robot, target)))
         return self.branches[-len(numbers) :]
+
+
+def unwrapped(rows: Rows) -> Rows:
+    """Returns rows [T, D] in which angles go on where they leap by a whole turn."""
+    leaps = np.abs(np.diff(rows, axis=0)).max(axis=0, initial=0.0) > _LEAP
+    leaps &= np.ptp(rows, axis=0) < 2.0 * np.pi + _SLACK
+    rows[:, leaps] = np.unwrap(rows[:, leaps], discont=_LEAP, axis=0)
+    return rows
 
 
 def given(actions: Rows) -> Act:
@@ -178,7 +189,7 @@ def driving(
         effect = np.einsum("abr,b->ra", steering, known[: 1 + len(near)])
         wanted = row[aim] - row[own] - known @ weights[:size]
         square = effect @ effect.T
-        damped = square + (_DAMPED * np.trace(square) / len(own) + 1e-15) * np.eye(len(own))
+        damped = square + (_DAMPED * np.trace(square) / len(own) + 1e-30) * np.eye(len(own))
         action: Rows = effect.T @ np.linalg.solve(damped, wanted)
         return action
 

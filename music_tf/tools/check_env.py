@@ -322,15 +322,18 @@ def _columns(played: Played) -> list[Finding]:
     except FROM_USERS as error:
         cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
         return [Finding(one_line(error), cure, name="columns")]
+    kinds = set(found.kinds)
     cure = "let every step run with any action in its bounds" if found.fault else ""
-    if found.kinds and Kind.ROBOT not in found.kinds and Kind.NOISE not in found.kinds:
+    if kinds and not kinds & {Kind.ROBOT, Kind.SWING, Kind.NOISE}:
         cure = "observe what the actions move, as numbers that change with each step"
+        if Kind.ROUNDED in kinds:
+            cure = "subtract a constant, such as a place near them, from what changes too little"
     info, length = envs.info, envs.spec.max_episode_steps
     paid = _pays(played, info.reward_bounds) if played.has_goals else (None, True, None)
     task = CheckedEnv(played.env_id, played.settings, info, length, *paid)
     findings = [
         Finding(columns_text(found), cure, name="columns"),
-        Finding(world_text(found, info), name="world"),
+        Finding(world_text(found, info, played.env_id), name="world"),
     ]
     return findings if cure else [*findings, Finding(next_lines(task, found), name="next")]
 

@@ -59,7 +59,7 @@ def columns_text(found: Found) -> str:
     return "\n".join(lines)
 
 
-def world_text(found: Found, info: EnvironmentInfo) -> str:
+def world_text(found: Found, info: EnvironmentInfo, env_id: str = "ID") -> str:
     """Returns what is proposed with its reasons, and whether that is what is known."""
     lines = [f"{found.verdict}: {found.why}" if found.why else found.verdict]
     for name, proposal in found.proposed.items():
@@ -69,8 +69,11 @@ def world_text(found: Found, info: EnvironmentInfo) -> str:
         lines.append(_compared(info.split, found))
     elif info.family != UNKNOWN.family and "surrounding" not in found.proposed:
         lines.append(f"known: {info.why_no_split}")
-    elif found.verdict == Certainty.CANNOT_TELL:
-        lines.append("if there is an object: --world.agent COLUMNS --world.surrounding COLUMNS")
+    elif found.verdict in (Certainty.CANNOT_TELL, Certainty.NO_OBJECT):
+        lines.append(
+            f"if there is an object: music-tf train {_MUSIC} --env-id {env_id} "
+            "--world.agent COLUMNS --world.surrounding COLUMNS"
+        )
     return "\n".join(lines)
 
 

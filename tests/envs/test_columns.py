@@ -9,11 +9,12 @@ from music_tf.config.settings import EnvConfig
 from music_tf.envs.columns import Certainty, look
 from music_tf.envs.kinds import Kind, differences, velocities
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.twins import Branch, Player
+from music_tf.envs.twins import Branch, Player, unwrapped
 from music_tf.errors import UsageError
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING, FORGETFUL
+from tests.kit.hanging import HANGING
 from tests.kit.layouts import LAYOUT, OTHERS, columns, random_groups
 from tests.kit.odd import ODD
 
@@ -184,6 +185,29 @@ def test_a_velocity_goes_along_with_the_change_of_a_place():
     assert velocities([branch(place, speed)]) == {1: "velocities"}
 
 
+@cases(
+    ("habits", "places", "speeds"),
+    ({"axes": 1, "shown": [0, 2, 3, 4, 6, 7]}, (0, 1, 2), {3, 4, 5}),
+    ({"axes": 1, "shown": [0, 2, 3, 4, 6, 7], "unit": 1e-6}, (0, 1, 2), {3, 4, 5}),
+    ({"axes": 1, "shown": [0, 2], "rope": 2.0}, (0, 1), set()),
+    ({"rope": 2.0}, ("observation",), {4, 5, 6, 7}),
+    ({"rope": 2.0, "shown": [0, 1, 2, 3]}, ("observation",), set()),
+    ({"rope": 0.2, "damping": 2.0, "drag": 0.3}, ("observation",), {4, 5, 6, 7}),
+    ids=["crane", "small unit", "places alone", "drone", "its places", "short rope"],
+)
+def test_what_hangs_on_a_rope_and_what_drags_it_are_places(habits, places, speeds):
+    found = found_in(HANGING, **habits)
+    assert found.proposed["descriptor"].columns == places
+    assert set(found.relations) == speeds
+
+
+def test_an_angle_that_wraps_goes_on():
+    angle = np.linspace(0.0, 9.0, 30)
+    rows = np.stack([np.arctan2(np.sin(angle), np.cos(angle)), 4.0 * (angle > 5.0)], axis=1)
+    np.testing.assert_allclose(unwrapped(rows.copy())[:, 0], angle)
+    np.testing.assert_array_equal(unwrapped(rows.copy())[:, 1], rows[:, 1])
+
+
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_difference_is_known_by_the_thing_and_the_place(sign):
     thing, place, other = np.random.default_rng(0).normal(size=(3, 40))
@@ -207,8 +231,13 @@ def test_episodes_that_are_too_short_are_refused_with_what_came_or_broke(odd):
         found_in(ODD)
 
 
-@pytest.mark.parametrize(("env_id", "kind"), [(COUNTING, Kind.MOVER), (FORGETFUL, Kind.NOISE)])
-def test_what_no_action_moves_is_said(env_id, kind):
+@cases(
+    ("env_id", "kind"),
+    (COUNTING, Kind.MOVER),
+    (FORGETFUL, Kind.NOISE),
+    ("Far-v0", Kind.ROUNDED),
+)
+def test_what_no_action_moves_is_said(points, env_id, kind):
     found = found_in(env_id)
     assert kind in found.kinds
     assert Kind.ROBOT not in found.kinds

@@ -36,7 +36,9 @@ def test_where_playing_shows_nothing_that_is_said_of_a_known_split():
     nothing = FOUND._replace(verdict=Certainty.CANNOT_TELL, why="3 4 rest", proposed={})
     first, last = world_text(nothing, known((0,), (3,))).splitlines()
     assert (first, last[-11:]) == ("cannot tell: 3 4 rest", "nor another")
-    assert "--world.agent COLUMNS" in world_text(nothing, lookup("")).splitlines()[1]
+    for verdict in (Certainty.CANNOT_TELL, Certainty.NO_OBJECT):
+        text = world_text(nothing._replace(verdict=verdict), lookup(""), "My-v0")
+        assert "ddpg_music --env-id My-v0 --world.agent COLUMNS" in text.splitlines()[1]
 
 
 def test_each_proposal_comes_with_its_reason():
