@@ -17,6 +17,7 @@ _TOLD, _SPENT = pytest.StashKey(), pytest.StashKey()
 @pytest.fixture(autouse=True)
 def runs_go_to_a_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("MUSIC_TF_ALLOW_IMPORT", raising=False)
 
 
 def pytest_addoption(parser):

@@ -285,7 +285,7 @@ def test_a_recipe_that_is_not_there_is_refused(recipe, part):
      ["report", "RUN"]],
     ids=lambda words: words[0],
 )  # fmt: skip
-def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_path):
+def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_path, monkeypatch):
     run = tmp_path / "run"
     run.mkdir()
     config = parse_train([outside, *SMALL]).config
@@ -306,5 +306,10 @@ def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_
     assert "'my_left:ddpg_left'" in text
     assert "--allow-import, in Python allow_import=True" in text
     assert not (tmp_path / "imported").exists()
+    monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", "my_left")
+    assert answer()[0] == 2
+    assert (tmp_path / "imported").exists()
+    monkeypatch.delenv("MUSIC_TF_ALLOW_IMPORT")
+    (tmp_path / "imported").unlink()
     assert answer("--allow-import")[0] == 2  # imported, and no recipe is there any more
     assert (tmp_path / "imported").exists()

@@ -79,7 +79,8 @@ class RunVerb(Verb):
     env_id: str | None = None
     """Your own environment, as module:Id; what a run names is not imported without consent."""
     allow_import: Flag = False
-    """Let the run import the modules of your own that it names: recipe, environment, functions."""
+    """Let the run import the modules of your own that it names: recipe, environment, functions. In
+    place of it, $MUSIC_TF_ALLOW_IMPORT=my_robot,lab allows modules by name."""
 
     def found(self) -> tuple[Path, str | None]:
         """Returns the run directory, and the environment that the user typed or trusts."""

@@ -9,6 +9,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
@@ -32,6 +33,8 @@ READ = {
 }
 """Descriptors that a function of the package reads from a robot."""
 NAMES = (GOAL, ALL, *READ)
+ALLOW_IMPORT = "MUSIC_TF_ALLOW_IMPORT"
+"""Variable of the modules that files may name, as in `my_robot,lab`; only a shell sets it."""
 MAIN = "__main__"
 """The module of the started program, which another process cannot import."""
 OWN = "music_tf/"
@@ -217,17 +220,31 @@ def trust(functions: Iterable[str]) -> None:
     _TRUSTED.update(functions)
 
 
+def allowed_in_shell(word: str) -> bool:
+    """Whether the user's shell allows the module of `module:name`, or a package that it lies in."""
+    module = word.rpartition(":")[0]
+    listed = os.environ.get(ALLOW_IMPORT, "").split(",")
+    return any(f"{module}.".startswith(f"{name.strip()}.") for name in listed if name.strip())
+
+
+def not_allowed(setting: str, what: str, word: str, more: str = "") -> ModuleNotAllowed:
+    """Returns the refusal of a module that only a file names, with the ways to allow it."""
+    listed = filter(None, (os.environ.get(ALLOW_IMPORT), word.rpartition(":")[0][:80]))
+    return ModuleNotAllowed(
+        f"{setting}: a file may not import a module, and it asks for {word[:80]!r}\n"
+        f"if that {what} is yours, add --allow-import{more}\n"
+        f"or for all commands of this shell: export {ALLOW_IMPORT}={shlex.quote(','.join(listed))}"
+    )
+
+
 def load_function(word: str, option: str) -> Callable[..., Any]:
     """Returns the function `module:function` of a world; messages name `option`.
 
     Raises:
         UsageError: Only a file names it, or it does not exist.
     """
-    if word not in _TRUSTED:
-        raise ModuleNotAllowed(
-            f"{option}: a file may not import a module, and it asks for {word[:80]!r}\n"
-            "if that function is yours, add --allow-import, in Python allow_import=True"
-        )
+    if word not in _TRUSTED and not allowed_in_shell(word):
+        raise not_allowed(option, "function", word, ", in Python allow_import=True")
     return named_in_module(word, option)
 
 

@@ -18,8 +18,8 @@ from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import Settings, describe_type, show_option, show_value
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.config.settings import Config
-from music_tf.config.world import MAIN, trust
-from music_tf.errors import ModuleNotAllowed, UsageError
+from music_tf.config.world import MAIN, allowed_in_shell, not_allowed, trust
+from music_tf.errors import UsageError
 from music_tf.files import links_and_devices, read_json
 from music_tf.hints import hints_of, is_mapping, kinds_of
 from music_tf.hints import read as read_value
@@ -266,22 +266,17 @@ def config_from_json(
             wrong type or range.
     """
     if not recipes.is_trusted(recipe):
-        raise ModuleNotAllowed(
-            f"recipe: a file may not import a module, and it asks for {recipe[:80]!r}\n"
-            "if that recipe is yours, add --allow-import, in Python allow_import=True"
-        )
+        raise not_allowed("recipe", "recipe", recipe, ", in Python allow_import=True")
     env_id = data.get("env_id")
     reader = _Reader(recipe, preset, env_id if isinstance(env_id, str) else "")
     for key in _ALWAYS_THERE:
         if key not in data:
             raise UsageError(f"{key}: missing")
     config: Config = reader.settings(Config, data)
-    if names_a_module(config.env_id) and config.env_id != typed_env_id:
-        raise ModuleNotAllowed(
-            f"env_id: a file may not import a module, and it asks for {config.env_id[:80]!r}\n"
-            f"if that environment is yours, add --allow-import or --env-id {config.env_id[:80]}, "
-            "in Python allow_import=True or env_id=..."
-        )
+    named = config.env_id
+    if names_a_module(named) and named != typed_env_id and not allowed_in_shell(named):
+        ways = f" or --env-id {named[:80]}, in Python allow_import=True or env_id=..."
+        raise not_allowed("env_id", "environment", named, ways)
     return config, tuple(reader.missing)
 
 

@@ -111,8 +111,8 @@ def import_own(name: str) -> None:
 
 
 def is_trusted(name: str) -> bool:
-    """Whether a stored run may use this recipe: it is ours, or the user has named it."""
-    return ":" not in name or name in _TRUSTED
+    """Whether a stored run may use this recipe: it is ours, or the user names or allows it."""
+    return ":" not in name or name in _TRUSTED or world.allowed_in_shell(name)
 
 
 def _modules() -> list[ModuleType]:

@@ -13,6 +13,7 @@ import os
 import random
 import resource
 import shutil
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -458,7 +459,17 @@ def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatc
         text = capsys.readouterr().err
         assert "--allow-import" in text
         assert "theirs:music_tf/PointPush-v0, in Python allow_import=True or env_id=..." in text
+        assert "export MUSIC_TF_ALLOW_IMPORT=theirs\n" in text
+    for other in ("their", "theirs.more", "other,theirs:", ",", "*"):
+        monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", other)
+        assert guarded(lambda: run_verb(["evaluate", "run"])) == 2
     assert not Path("imported").exists()
+    monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", "mine, theirs")
+    assert parse_train(resume).config.env_id == "theirs:music_tf/PointPush-v0"
+    assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2"])) == 0
+    Path("imported").unlink()
+    sys.modules.pop("theirs")
+    monkeypatch.delenv("MUSIC_TF_ALLOW_IMPORT")
     allowed = ["--allow-import"]
     assert parse_train([*resume, *allowed]).config.env_id == "theirs:music_tf/PointPush-v0"
     assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2", *allowed])) == 0
