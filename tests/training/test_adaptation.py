@@ -12,6 +12,7 @@ from music_tf.training import adaptation as adaptation_module
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
 from music_tf.training.build import build_trainer
 from music_tf.training.tasks import task_sets
+from tests.kit.cases import cases
 from tests.kit.pearl import small
 
 CONFIG = small(tasks__explore=2, tasks__adapt=2)
@@ -26,6 +27,18 @@ def trainer():
 def evaluation_of(environments=2, comm=None, config=CONFIG):
     envs = LockstepEnvs(config.env_id, environments, config.env, world=config.world)
     return MetaEvaluation(envs, config, comm or Communicator(alone=True), task_sets(config, envs))
+
+
+@pytest.fixture
+def noted(monkeypatch):  # the episodes of visits, each with the place that it is to find
+    seen = []
+
+    def noting(envs, policy, conditions, explore):
+        seen.append((play(envs, policy, conditions, explore), conditions.tasks))
+        return seen[-1][0]
+
+    monkeypatch.setattr(adaptation_module, "play", noting)
+    return seen
 
 
 class Half(Communicator):  # one of two ranks, whose sums are its own
@@ -84,6 +97,54 @@ def test_the_context_of_a_task_holds_the_exploration_of_this_task_alone(trainer,
         np.testing.assert_array_equal(context[:, :2], np.concatenate(own))
         paid = [one.reward[task] for one in played[: episode + 1]]
         np.testing.assert_array_equal(context[:, 4], np.concatenate(paid))
+
+
+@cases(
+    ("visits", "part"),
+    (lambda evaluation, agent: evaluation.play(agent, "test", 1), "test"),
+    (lambda evaluation, agent: evaluation.play(agent, "train", 1), "train"),
+    (lambda evaluation, agent: evaluation.play(None, "test", 1), "test"),
+    (lambda evaluation, agent: evaluation.compare(agent, 1), "test"),
+    (lambda evaluation, agent: evaluation.first_visits(agent, 3), "test"),
+    (lambda evaluation, agent: evaluation.starts(agent, range(3)), "test"),
+    ids=["test", "train", "random", "compare", "first visits", "starts"],
+)
+def test_visits_are_paid_by_the_tasks_that_they_are_said_to_be_of(trainer, visits, part, noted):
+    evaluation = evaluation_of(3)
+    assert not set(map(tuple, evaluation.tasks.test)) & set(map(tuple, evaluation.tasks.train))
+    visits(evaluation, trainer.snapshot())
+    paid_by = set()
+    for played, places in noted:
+        paid_by |= set(map(tuple, places))
+        apart = np.linalg.norm(played.observation[:, 1:] - places[:, None], axis=-1)
+        np.testing.assert_allclose(played.reward, -apart, rtol=1e-5)
+    assert paid_by == set(map(tuple, getattr(evaluation.tasks, part)))
+
+
+def test_a_run_says_of_new_tasks_what_was_measured_on_them(trainer, monkeypatch):
+    asked, of = [], {"test": made_up(3)[1], "train": made_up(6)[1]}
+    train = of["train"]._replace(
+        returns=of["train"].returns + 10.0, variances=of["train"].variances + 1.0
+    )
+
+    def play(self, agent, part, repeats):
+        asked.append((agent is not None, part))
+        return {**of, "train": train}[part]
+
+    monkeypatch.setattr(MetaEvaluation, "play", play)
+    metrics = trainer.evaluate()
+    assert asked == [(True, "test"), (True, "train"), (False, "test")]
+    shown = ("eval/return", "adapt/train_return", "adapt/random_return", "adapt/variance")
+    assert [metrics[name] for name in shown] == [3.0, 13.0, 3.0, 0.25]
+
+
+def test_visits_begin_alike_in_every_run(noted):
+    for seed in (0, 1):
+        evaluation_of(3, config=small(seed=seed, tasks__seed=7)).play(None, "train", 1)
+    begun = [played.observation[:, 0] for played, _ in noted]
+    half = len(begun) // 2
+    np.testing.assert_array_equal(begun[:half], begun[half:])
+    assert len(np.unique(begun, axis=None)) == np.size(begun) // 2
 
 
 def test_changing_the_data_of_other_tasks_changes_nothing_in_a_task(trainer, monkeypatch):
@@ -152,6 +213,9 @@ def test_a_probe_reads_what_is_linear_and_nothing_else():
     evaluation = evaluation._replace(tasks=evaluation.tasks._replace(train=train, test=test))
     assert evaluation.probe(known, told) == pytest.approx(1.0, abs=1e-2)
     assert evaluation.probe(known, told, seen=1) < 0.5  # before the belief tells anything
+    # fitted on training tasks alone, and judged on others alone
+    assert evaluation.probe(known, told._replace(means=-told.means)) < 0.5
+    assert evaluation.probe(known._replace(means=-known.means), told) < 0.5
 
 
 def test_metrics_name_returns_and_successes_by_how_many_episodes_were_seen():

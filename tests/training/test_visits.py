@@ -129,9 +129,15 @@ def test_posterior_rounds_act_on_what_the_visit_has_shown(contexts, first, known
     assert acted == [False, False, first, True, first, True]  # latents of the prior are 0
     inference = config.agent.inference
     lived = np.concatenate([context_of(snapshot, inference, played, row) for row in range(4)])
+    places = []
     for context, episodes in zip(contexts, known, strict=True):
         assert context.shape == (config.agent.context_rows, 5)
-        assert all((lived[: 5 * episodes] == row).all(axis=1).any() for row in context)
+        drawn = [np.flatnonzero((lived[: 5 * episodes] == row).all(axis=1)) for row in context]
+        assert all(len(steps) == 1 for steps in drawn)
+        places.append(np.ravel(drawn).tolist())
+        latest = list(range(5 * episodes - len(drawn), 5 * episodes))
+        assert sorted(places[-1]) != latest  # random steps, not the last ones
+    assert min(map(min, places)) < 5  # of the first episode, too
     believed = Encoder(snapshot.encoder, inference)(contexts[-1])
     np.testing.assert_array_equal(played.skill[-1], believed.mean)
 
