@@ -87,19 +87,14 @@ class Changes:
         self._applied, self._expected = number, self._numbers()
 
     def check(self) -> None:
-        """Refuses a reset that overwrites what the stage has changed.
-
-        Raises:
-            UsageError: It made another model, or wrote numbers of its own.
-        """
+        """Refuses a reset that made another model, or overwrote what the stage has changed."""
         number = self._applied or 0
         if self._model is not None and self._unwrapped.model is not self._model:
-            cure = "builds its model anew: build it once, in the constructor"
-            self._refuse(number, "reset", f"{cure}, or stages have no effect")
+            cure = "build it once, in the constructor"
+            self._refuse(number, "reset", f"builds its model anew, without what stages set: {cure}")
         for name, value in self._numbers().items():
             if value != self._expected[name]:
-                text = "reset overwrites what the stage sets: write that once, in the constructor"
-                self._refuse(number, name, text)
+                self._refuse(number, name, "reset overwrites what the stage sets: leave it alone")
 
     def _numbers(self) -> Mapping[str, Any]:
         """Returns what stages change as it is now, by the words of `env.changes`."""

@@ -5,7 +5,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from music_tf.envs.actions import as_declared
 from music_tf.envs.distance import written_in
 from music_tf.errors import FROM_USERS
 
@@ -39,9 +38,7 @@ def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
     far = np.logspace(_LEAST, _MOST, _TRIED) / np.linalg.norm(way, axis=1)
     desired = achieved + far[:, None] * way
     unwrapped: Any = environment.unwrapped
-    method, space = unwrapped.compute_terminated, environment.observation_space
-    achieved = as_declared(achieved, space["achieved_goal"].dtype)
-    desired = as_declared(desired, space["desired_goal"].dtype)
+    method = unwrapped.compute_terminated
     try:
         with np.errstate(all="ignore"):
             single = [bool(method(*pair, {})) for pair in zip(achieved, desired, strict=True)]

@@ -287,9 +287,8 @@ class LockstepEnvs:
     @property
     def ends_at_goals(self) -> bool:
         """Whether `goal_terminated` can be true, and episodes end there."""
-        environment = self._some_member().environment
         ends = self._settings.success_ends is not False
-        return ends and self.spec.goal_dim > 0 and ends_at_goals(environment)
+        return ends and self.spec.goal_dim > 0 and ends_at_goals(self.environment)
 
     @functools.cached_property
     def _ends_together(self) -> bool:
@@ -308,14 +307,14 @@ class LockstepEnvs:
         method: Any = getattr(environment.unwrapped, name)
         asked, space = self._extras.asked, environment.observation_space
         kinds = [space[key].dtype for key in GOAL_KEYS[1:]]
+        goals = map(as_declared, (achieved, desired), kinds)  # copies
         try:
             with np.errstate(all="ignore"):  # the results are checked
                 if together and not asked:
-                    values = np.asarray(method(*map(as_declared, (achieved, desired), kinds), {}))
+                    values = np.asarray(method(*goals, {}))
                 else:
                     single = []
                     copied = {name: extras[name].copy() for name in asked}
-                    goals = map(as_declared, (achieved, desired), kinds)
                     for row, given in enumerate(zip(*goals, strict=True)):
                         beside = ((name, entry, copied[name][row]) for name, entry in asked.items())
                         info = {name: e.value(its) for name, e, its in beside if e.there(its)}
@@ -365,13 +364,12 @@ class LockstepEnvs:
             UsageError: The environment is no family, its tasks are no vectors of finite numbers, or
                 they do not depend on the generator alone.
         """
-        environment = self._some_member().environment
-        if not all(environment.has_wrapper_attr(name) for name in ("sample_tasks", "set_task")):
+        if not self.is_family:
             raise UsageError(
                 f"env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
                 f"got {self._env_id}\nfor example: --env-id {POINT_ROBOT}"
             )
-        draw: Any = environment.get_wrapper_attr("sample_tasks")
+        draw: Any = self.environment.get_wrapper_attr("sample_tasks")
         same = copy.deepcopy(generator)
         expected = (
             f"env_id: sample_tasks of {self._env_id} must give [{count}, D] numbers for "
@@ -439,6 +437,11 @@ class LockstepEnvs:
     def success_ends(self) -> bool | None:
         """Whether an episode ends when the environment ends it for its own success."""
         return self._settings.success_ends
+
+    @property
+    def is_family(self) -> bool:
+        """Whether the environment has the methods of a family of tasks."""
+        return all(map(self.environment.has_wrapper_attr, ("sample_tasks", "set_task")))
 
     @property
     def asked(self) -> Collection[str]:

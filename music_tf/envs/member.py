@@ -90,11 +90,7 @@ class PlainMember:
     def start(
         self, seed: int, goal: Floats | None, row: Row, stage: int, task: Floats | None
     ) -> None:
-        """Resets in a stage of a changing world, and in a task if it is given.
-
-        Raises:
-            UsageError: The reset overwrites what the stage changes.
-        """
+        """Resets in a stage, which the reset must keep, and in a task if it is given."""
         if self.changes is not None:
             self.changes.apply(stage)
         if task is not None:
@@ -169,8 +165,7 @@ def at_end(
 ) -> tuple[Any, Any, Mapping[str, Any]]:
     """Returns what an episode ended with, where the environment has begun the next one already.
 
-    Vectorised simulators put the last observation and its `info` into entries of the next one's.
-    The entry of a time limit in the old API says that the task itself did not end.
+    Also reads Gym's entry of a limit of time, which says that the task itself did not end.
     """
     last = info.get("final_info")
     info = {**info, **(last if isinstance(last, Mapping) else {})}

@@ -3,22 +3,23 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import layers_of
 from music_tf.errors import EnvironmentFault
-from music_tf.types import Array
+from music_tf.types import Array, Floats
 
 WITH_STATISTICS: Mapping[type, str] = {
     gymnasium.wrappers.NormalizeObservation: "inputs of networks are normalised here",
     gymnasium.wrappers.NormalizeReward: "--task.scale X scales rewards",
 }
 """Wrappers whose statistics go on from episode to episode, and what is here in their place."""
-_STEPS = 30
+STEPS = 30
 _EPISODES = 4
 """Number of episodes, of which one must get beyond its first step."""
 _SECONDS = 0.3
@@ -49,18 +50,34 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Differenc
     """
     start = time.monotonic()
     first: list[Array] = []
-    for state in _states(envs, 1, _STEPS):
+    for state in states(envs, 1, STEPS):
         first.append(state)
         if time.monotonic() - start > seconds:
             break
     last = len(first) - 1
-    list(_states(envs, 2, last))
-    again = list(_states(envs, 1, last, beside=len(envs) > 1))
+    list(states(envs, 2, last))
+    again = list(states(envs, 1, last, beside=len(envs) > 1))
     pairs = list(itertools.zip_longest(first, again, fillvalue=np.empty(0)))
     for step, pair in enumerate(pairs):
         if not np.array_equal(*pair):
             others = all(np.array_equal(one[:-1], other[:-1]) for one, other in pairs)
             return Difference(step, of_rewards=others)
+    return None
+
+
+def alike(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    """Whether episodes have equal states, bit for bit."""
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
+
+
+def statistics_of(environment: gymnasium.Env[Any, Any]) -> tuple[str, str] | None:
+    """Returns the fault of a wrapper with statistics, also inside a family, and the cure."""
+    inside = getattr(environment.unwrapped, "current", environment.unwrapped)
+    for layer in (*layers_of(environment), *layers_of(inside)):
+        for wrapper, instead in WITH_STATISTICS.items():
+            if isinstance(layer, wrapper):
+                fault = f": the statistics of {wrapper.__name__} go on from episode to episode"
+                return fault, f"leave the wrapper out: {instead}"
     return None
 
 
@@ -95,15 +112,19 @@ def repeats_itself(envs: LockstepEnvs, rewards: bool = True) -> bool:
     return found is None or (found.of_rewards and not rewards)
 
 
-def _states(envs: LockstepEnvs, seed: int, steps: int, beside: bool = False) -> Iterator[Array]:
+def states(
+    envs: LockstepEnvs, seed: int, steps: int, beside: bool = False, task: Floats | None = None
+) -> Iterator[Array]:
     """Plays an episode of random actions; yields states with what led there, [O + 2G + 2].
 
     Observation and goals are followed by whether the task ended, and by the reward, the last one.
 
-    With `beside` the second environment plays another episode at the same time.
+    With `beside` the second environment plays another episode at the same time. Without a `task`
+    a family keeps its own.
     """
     random = np.random.default_rng(seed)
-    yield np.concatenate([*(part[0] for part in envs.reset([0], [seed])[:3]), np.zeros(2, "f")])
+    first = envs.reset([0], [seed], tasks=None if task is None else task[None])
+    yield np.concatenate([*(part[0] for part in first[:3]), np.zeros(2, "f")])
     if beside:
         envs.reset([1], [seed + 1])
     for _ in range(min(steps, envs.spec.max_episode_steps)):

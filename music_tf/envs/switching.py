@@ -37,12 +37,12 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         self._make, self._draw = make, draw
         self.render_mode = render_mode
         self._kept: dict[bytes, _Kept] = {}
-        self._current, self._beginning = self._kept_for(
+        self.current, self._beginning = self._kept_for(
             np.array(draw(1, np.random.default_rng(0))[0], np.float64)
         )
-        self.observation_space = self._current.observation_space
-        self.action_space = self._current.action_space
-        self.metadata = self._current.metadata
+        self.observation_space = self.current.observation_space
+        self.action_space = self.current.action_space
+        self.metadata = self.current.metadata
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Draws tasks, [count, D]."""
@@ -62,24 +62,24 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
                     f"register_tasks: make: expected the same {name} for all tasks, {first!s:.120}"
                     f", got {here!s:.120} for the task {task.tolist()!s:.80}"
                 )
-        self._current, self._beginning = found, beginning
+        self.current, self._beginning = found, beginning
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode of the task."""
         self._beginning.restore()
-        observation, info = self._current.reset(seed=seed, options=options)
+        observation, info = self.current.reset(seed=seed, options=options)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes a step in the environment of the task."""
-        observation, reward, terminated, truncated, info = self._current.step(action)
+        observation, reward, terminated, truncated, info = self.current.step(action)
         return observation, reward, terminated, truncated, info
 
     def render(self) -> Any:
         """Renders the environment of the task."""
-        unwrapped = self._current.unwrapped
+        unwrapped = self.current.unwrapped
         unwrapped.render_mode = self.render_mode
         return unwrapped.render()
 

@@ -24,10 +24,11 @@ from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
 from music_tf.envs.member import BadObservation, at_end, can_set_goal, number, one_line, succeeded
-from music_tf.envs.registry import described, layers_of
-from music_tf.envs.repeating import WITH_STATISTICS, Difference, first_difference
+from music_tf.envs.registry import described
+from music_tf.envs.repeating import Difference, first_difference, statistics_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
+from music_tf.training import worlds
 from music_tf.training.rehearsal import LONGEST, MANY_AT_ONCE, STAY, Rehearsal
 
 _TOLERANCE = 1e-6
@@ -130,13 +131,14 @@ def _played(
         return [Finding(one_line(error), cure, name="episode")]
     findings = []
     for name, check in CHECKS.items():
-        if not played.has_goals and name not in _WITHOUT_GOALS:
+        if not played.has_goals and name not in (*_WITHOUT_GOALS, *worlds.ROWS):
             continue
         try:
             finding = check(played)
         except FROM_USERS as error:
             finding = Finding(one_line(error), "make this run without an exception")
-        findings.append(dataclasses.replace(finding, name=name))
+        if finding.detail:  # it concerns this environment
+            findings.append(dataclasses.replace(finding, name=name))
         if name in _BASIC and not findings[-1].ok:
             return findings
     return [*findings, *_columns(played)]
@@ -266,14 +268,11 @@ def reset(played: Played) -> Finding:
     """Checks that a seed repeats its episode, else whether it does in a new environment."""
     found = _differs(played.env_id, played.settings)
     if found is None:
-        return Finding("the same seed gives the same episode, bit for bit")
+        return _rehearsed(played, worlds.copies)
     what = "rewards" if found.of_rewards else "episodes"
     detail = f"with the same seed, {what} differ from step {found.step} on"
-    for layer in layers_of(played.environment):
-        for wrapper, instead in WITH_STATISTICS.items():
-            if isinstance(layer, wrapper):
-                detail += f": the statistics of {wrapper.__name__} go on from episode to episode"
-                return Finding(detail, f"leave the wrapper out: {instead}")
+    if statistics := statistics_of(played.environment):
+        return Finding(f"{detail}{statistics[0]}", statistics[1])
     anew = dataclasses.replace(played.settings, remake=True)
     if _differs(played.env_id, anew) is None:
         cure = "--env.remake True makes a new one for each episode, which repeats itself"
@@ -369,6 +368,7 @@ CHECKS: Mapping[str, Callable[[Played], Finding]] = {
     "settable goal": settable_goal,
     "goal set": functools.partial(_rehearsed, look_at=Rehearsal.goal_set),
     "inputs": inputs,
+    **{name: functools.partial(_rehearsed, look_at=row) for name, row in worlds.ROWS.items()},
 }
 """Checks of an episode by name, in the order in which they are shown."""
 _BASIC = "observations", "rewards"  # all other checks need them

@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import functools
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -18,17 +17,17 @@ from music_tf.config.names import KNOWN, few, is_one_of
 from music_tf.config.settings import Config, EnvConfig, NormalizerConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
-from music_tf.envs.columns import played_at_random, share_moved
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
 from music_tf.envs.member import at_end, show_goal
-from music_tf.envs.registry import UNKNOWN, layers_of, lookup
+from music_tf.envs.registry import UNKNOWN, layers_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.replay.buffer import Shard
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.rows import Picks, explained_by_rounding, reward_gaps, transition
 from music_tf.replay.watch import RARE
 from music_tf.rollout import Conditions, play
+from music_tf.training import worlds
 from music_tf.types import ACHIEVED_REST, DESIRED_REST, Array, BoolArray, Episodes
 
 SEED = 0
@@ -52,8 +51,6 @@ _ELSEWHERE = (
 )
 _FINE, _COARSE = 1e-3, 1e-2
 """Shares of a step that rounding may move goals, and inputs of networks."""
-_MOST = 0.5
-"""Largest share of random steps in which surroundings move that the robot has to touch."""
 _SEE = "\nsee music-tf check-env"
 
 
@@ -91,6 +88,7 @@ class Rehearsal:
             self.envs = LockstepEnvs(env_id, 1, settings, world=world)
             self.envs.hush()
             del self.episode
+        self.settings = settings
 
     def __enter__(self) -> Self:
         return self
@@ -590,14 +588,14 @@ def rehearse(config: Config) -> Rehearsed:
         EnvironmentFault: Replay would compute wrong rewards, goals or ends.
         MusicError: The environment cannot play, so that it shows no bounds of rewards.
     """
-    question, own = _asked_of_split(config), config.goals == "environment"
+    question, own = worlds.asked_of_split(config), config.goals == "environment"
     relabels = own and ("task" in config.rewards or relabel_probability(config.replay) > 0.0)
     known = is_one_of(config.env_id, KNOWN)
     if known and not relabels:
         return Rehearsed(question)
     findings: list[Finding] = []
     bounds, exact_goals, fault = None, False, None
-    with _streams_kept():
+    with worlds.streams_kept():
         try:
             with Rehearsal(config.env_id, config.env, config.world) as stage:
                 if relabels and stage.has_goals:
@@ -606,6 +604,9 @@ def rehearse(config: Config) -> Rehearsed:
                     bounds = stage.reward_bounds() if _needs_bounds(config) else None
                 elif not known:
                     findings.append(stage.inputs(config.normalizer.input_clip, goals=own))
+                if not known:
+                    visits_tasks = config.agent.inference is not None
+                    findings.extend(worlds.findings(stage, visits_tasks))
         except MusicError as error:  # earlier findings are kept
             fault = error
     for finding in findings:
@@ -619,64 +620,12 @@ def rehearse(config: Config) -> Rehearsed:
     return Rehearsed((*question, *texts), bounds, exact_goals)
 
 
-def _asked_of_split(config: Config) -> tuple[str, ...]:
-    """Returns a warning if the user's columns of the surroundings move in most random steps.
-
-    Such columns may belong to the robot, and joint motion would then be paid from the start.
-
-    Raises:
-        EnvironmentFault: The user's columns of the robot never change.
-    """
-    if not any(term.needs_split for term in config.rewards.values()):
-        return ()
-    split, episodes = None, []
-    with _streams_kept(), contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.suppress(MusicError))  # training will report it
-        envs = LockstepEnvs(config.env_id, 1, config.env, world=config.world)
-        stack.callback(envs.close)
-        envs.hush()
-        split = envs.spec.split
-        if split is None or split == lookup(config.env_id).split:
-            return ()
-        episodes = played_at_random(envs)
-        simulator.take_warnings()
-    if split is None or not any(len(rows) > 1 for rows in episodes):
-        return ()
-    cure = f"music-tf check-env {config.env_id} shows what each column does"
-    if not any(np.ptp(rows[:, list(split.agent)], axis=0).any() for rows in episodes):
-        named = few([str(column) for column in split.agent])
-        raise EnvironmentFault(
-            f"{config.env_id}: expected columns of the robot that actions move, got {named}, "
-            f"which stay as they are in {len(episodes)} episodes of random actions\n{cure}"
-        )
-    share = share_moved(episodes, split.surrounding)
-    if share <= _MOST:
-        return ()
-    named = few([str(column) for column in split.surrounding])
-    return (
-        f"{config.env_id}: the surroundings (columns {named}) move in {share:.0%} of random steps; "
-        "is that split right? It is if they are held or move by themselves, and wrong if they are "
-        f"the robot's\n{cure}",
-    )
-
-
 def _needs_bounds(config: Config) -> bool:
     """Whether `return_clip=auto` needs bounds of the task reward that no setting gives."""
     task = config.rewards.get("task")
     if task is None or config.agent.return_clip != "auto" or config.world.reward:
         return False
     return not all(map(math.isfinite, task.clip))
-
-
-@contextlib.contextmanager
-def _streams_kept() -> Iterator[None]:
-    """Restores the global random states of Python and numpy, which user code may draw from."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
 
 
 def _same(goal: Any, other: Any) -> bool:

@@ -56,5 +56,16 @@ class OldEnd(Counts):  # says so too where the task is over
         return seen, 1.0, True, False, {"TimeLimit.truncated": False}
 
 
-for kind in (Counts, FinalObs, FinalObservation, OldLimit, OldEnd):
+class Varies(Counts):  # ends earlier where its seed is larger
+    def step(self, action):
+        self.steps += 1
+        return self.seen(), 1.0, self.steps > END - self.seed, False, {}
+
+
+class Bandit(Counts):  # is over with its first step
+    def step(self, action):
+        return self.last(self.seen())
+
+
+for kind in (Counts, FinalObs, FinalObservation, OldLimit, OldEnd, Varies, Bandit):
     gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=30)

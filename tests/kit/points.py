@@ -312,6 +312,11 @@ class Falls(Point):  # ends its episodes whatever the goal is
         return self.steps == 10
 
 
+class FallsLater(Falls):  # does so later in some episodes than in others
+    def over(self):
+        return self.steps >= 10 and abs(self.place[0]) > 0.3
+
+
 class Ends(Point):  # pays 1 at the goal, where the episode is over
     def over(self):
         return bool(self.compute_terminated(self.place, self.goal, {}))

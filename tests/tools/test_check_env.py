@@ -25,8 +25,17 @@ from tests.kit.tidying import TIDYING
 NAMES = [
     *("goal keys", "actions", "episode length", "observations", "rewards", "fresh arrays"),
     *("constant goal", "goal met", "goal apart", "reward", "other goal", "batched reward"),
-    *("success", "corners", "reset", "settable goal", "goal set", "inputs", "columns", "world"),
-    "next",
+    *(
+        "success",
+        "corners",
+        "reset",
+        "settable goal",
+        "goal set",
+        "inputs",
+        "time limit",
+        "columns",
+    ),
+    *("world", "next"),
 ]
 
 
@@ -133,7 +142,7 @@ def test_a_task_without_goals_is_checked_for_what_it_has():
     checks = check_environment("Pendulum-v1")
     assert [check.name for check in checks] == [
         *("goal keys", "actions", "episode length", "observations", "rewards"),
-        *("fresh arrays", "corners", "reset", "inputs", "columns", "world", "next"),
+        *("fresh arrays", "corners", "reset", "inputs", "time limit", "columns", "world", "next"),
     ]
     assert all(check.ok for check in checks)
     assert "no goals" in checks[0].detail

@@ -231,7 +231,7 @@ def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
     ("EndsSilently", {"replay": ReplayConfig()}, False),
     ("EndsSilently", {"env": EnvConfig(success_ends=False)}, False),
     ("Ends", {}, False),
-    ("Falls", {}, False),
+    ("FallsLater", {}, False),
     ("Point", {}, False),
 )
 def test_hindsight_says_where_episodes_end_at_goals_it_cannot_know(points, name, changes, told):
@@ -553,4 +553,5 @@ def test_a_robot_of_which_no_action_moves_anything_is_refused():
     with pytest.raises(EnvironmentFault, match=rf"(?s)actions move, got 0, 1,.*check-env {LAYOUT}"):
         rehearse(still)
     robot = dataclasses.replace(still, world=World(agent=(4, 5), surrounding=(2, 3)))
-    assert rehearse(robot).warnings == ()
+    (text,) = rehearse(robot).warnings  # which is true of this environment
+    assert "is that a limit of time?" in text
