@@ -1,6 +1,10 @@
 """Exceptions that end a run, each with the exit code of the process, and results of checks."""
 
 import dataclasses
+import logging
+import os
+import re
+import traceback
 from collections.abc import Mapping
 
 EXIT_DONE = 0
@@ -12,6 +16,43 @@ EXIT_STOPPED = 75
 EXIT_HANGING = 86
 FROM_USERS = (Exception, SystemExit)
 """Exceptions of user code that are caught; `sys.exit` in it must not end the process."""
+
+_FOREIGN = re.compile(
+    rf"<(?!ipython|stdin)|{re.escape(os.path.dirname(__file__) + os.sep)}"
+    rf"|{re.escape(os.path.dirname(os.__file__))}/(?!(site|dist)-packages/)"
+    r"|.*/(site|dist)-packages/(gymnasium|numpy|tensorflow|keras)/"
+)
+"""Matches the files of this package, the standard library, Gymnasium, numpy, TensorFlow, Keras."""
+_INSTALLED = re.compile(r".*/(site|dist)-packages/")
+_LONGEST = 200
+_LOGGER = logging.getLogger(__name__)
+
+
+def place_of(error: BaseException) -> str:
+    """Returns `file.py:line in function` of the user's innermost frame; empty if there is none.
+
+    An installed library counts as the user's code if no other file took part.
+    """
+    frames = traceback.walk_tb(error.__traceback__)
+    places = [
+        (code.co_filename, f"{os.path.basename(code.co_filename)}:{line} in {code.co_name}")
+        for code, line in ((frame.f_code, line) for frame, line in frames)
+        if not _FOREIGN.match(code.co_filename)
+    ]
+    users = [place for place in places if not _INSTALLED.match(place[0])] or places
+    return users[-1][1] if users else ""
+
+
+def error_line(error: BaseException) -> str:
+    """Returns an exception of the user's code as one line, with the place where it was raised.
+
+    Its traceback goes to the log of the run, if one is open.
+    """
+    text = f"{type(error).__name__}: {error}".splitlines()[0][:_LONGEST].rstrip(": ")
+    place = place_of(error)
+    text += f" at {place}" if place else ""
+    _LOGGER.info("%s", text, exc_info=error)
+    return text
 
 
 class MusicError(Exception):
@@ -66,7 +107,7 @@ class LearnerEnded(MusicError):
 
 
 class HostLost(MusicError):
-    """A host of the job is gone, with its ranks."""
+    """A host of the job is gone, with its ranks, or a process was killed."""
 
     exit_code = EXIT_HANGING
 

@@ -25,6 +25,8 @@ from music_tf.errors import (
     EnvironmentFault,
     MusicError,
     NoMpi,
+    error_line,
+    place_of,
 )
 from music_tf.process.launcher import launched_rank, launched_world_size
 from music_tf.process.signals import is_ctrl_c
@@ -165,7 +167,10 @@ def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -
 
 def _show_traceback(rank: int, ranks: int, error: BaseException | None = None) -> None:
     """Writes a traceback; the lowest rank writes first and ends the job before the others do."""
-    text = "".join(traceback.format_exception(error or sys.exception()))
+    error = error or sys.exception()
+    text = "".join(traceback.format_exception(error))
+    if error is not None and place_of(error):  # such as a reward term of the user's
+        text = f"music-tf: {error_line(error)}\n{text}"
     if ranks > 1:
         _wait_for_lower(rank)
         text = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())

@@ -31,7 +31,12 @@ from music_tf.process.mpirun import (
 from music_tf.process.signals import install_signal_handlers, stop_requested
 from music_tf.reading.command import parse_train, resume_line
 from music_tf.reading.options import asks_for_help
-from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
+from music_tf.storage.run_directory import (
+    ended_at_once,
+    missing_folders,
+    new_directory,
+    remove_empty,
+)
 
 USAGE = """\
 usage: music-tf launch -n N VERB ...
@@ -58,6 +63,8 @@ _REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 _VERSION_SECONDS = 60.0
 _GRACE_SECONDS = 1.0
+_KILLED = (128 + signal.SIGKILL, signal.SIGKILL)
+"""Exit codes of mpirun, of Open MPI and of MPICH, after a rank was killed."""
 _END_SECONDS = 20.0
 """Time limit of mpirun after the end of the first rank."""
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
@@ -134,6 +141,9 @@ def run_job(
                         "a host was lost: mpirun ended, and the first rank had not; to resume:\n"
                         + again
                     )
+                if code in _KILLED:
+                    cure = f" To resume:\n{again}" if again else ""
+                    raise HostLost(f"a process was killed: memory?{cure}")
                 return code if code >= 0 else 128 - code
             if proof is not None and proof.exists():
                 end = min(end, time.monotonic() + _END_SECONDS)
@@ -142,7 +152,9 @@ def run_job(
                 return int(proof.read_text(encoding="ascii"))
     except KeyboardInterrupt:
         _stop(job)
-        return EXIT_STOPPED
+        if proof is None:
+            return EXIT_STOPPED
+        raise ended_at_once(proof.parent, again) from None
     finally:
         if proof is not None:
             proof.unlink(missing_ok=True)

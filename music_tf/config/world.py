@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from music_tf.config.fields import Settings, Where
 from music_tf.config.names import suggestion, without_module
-from music_tf.errors import FROM_USERS, ModuleNotAllowed, UsageError
+from music_tf.errors import FROM_USERS, ModuleNotAllowed, UsageError, error_line
 from music_tf.hints import fits, hints_of
 
 GOAL, ALL = "achieved_goal", "observation"
@@ -294,8 +294,7 @@ def import_own(module: str, option: str) -> ModuleType:
             cure = "\nit must be installed or stand in the current folder"
             cure += suggestion(module, beside)
         raise UsageError(
-            f"{option}: the module {module[:80]!r} cannot be imported: "
-            f"{type(error).__name__}: {str(error)[:200]}{cure}"
+            f"{option}: the module {module[:80]!r} cannot be imported: {error_line(error)}{cure}"
         ) from error
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from music_tf.config.changes import EVERY, OPTION, Stage
 from music_tf.config.names import few, suggestion
 from music_tf.envs import simulator
-from music_tf.errors import FROM_USERS, UsageError
+from music_tf.errors import FROM_USERS, UsageError, error_line
 
 _KINDS = {
     "mass": ("body", ("body_mass", "body_inertia")),
@@ -175,7 +175,7 @@ class Changes:
             try:
                 setattr(self._unwrapped, name, value)
             except FROM_USERS as error:
-                self._refuse(number, f"set: {name}", f"{type(error).__name__}: {error}"[:200])
+                self._refuse(number, f"set: {name}", error_line(error))
             setattr(self._unwrapped, name, default)
 
     def _check_name(

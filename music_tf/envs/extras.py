@@ -21,7 +21,7 @@ from music_tf.envs import simulator
 from music_tf.envs.actions import as_declared
 from music_tf.envs.endings import ends_at_goals
 from music_tf.envs.registry import INFO, EnvironmentInfo, descriptor_of
-from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError, error_line
 from music_tf.types import EnvSpec, all_finite
 
 Found = TypeVar("Found")
@@ -251,8 +251,7 @@ def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_i
     except UsageError as error:
         raise UsageError(f"{what} on {env_id}: {error}") from error
     except FROM_USERS as error:
-        text = f"{type(error).__name__}: {str(error)[:200]}"
-        raise UsageError(f"{what} fails on {env_id}: {text}") from error
+        raise UsageError(f"{what} fails on {env_id}: {error_line(error)}") from error
     return math.prod(_shape(f"{what} on {env_id}", value))
 
 
@@ -323,8 +322,7 @@ def _infos_of_an_episode(
     except FROM_USERS as error:
         if not infos:
             raise EnvironmentFault(
-                f"{env_id}: reset or step fails ({type(error).__name__}: {str(error)[:200]})\n"
-                "see music-tf check-env"
+                f"{env_id}: reset or step fails ({error_line(error)})\nsee music-tf check-env"
             ) from error
     simulator.take_warnings()
     return infos

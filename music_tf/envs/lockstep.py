@@ -37,8 +37,9 @@ from music_tf.errors import (
     NumbersFault,
     Stopped,
     UsageError,
+    error_line,
 )
-from music_tf.process.signals import stop_requested
+from music_tf.process.signals import keep_signal_handlers, stop_requested
 from music_tf.process.watchdog import heartbeat
 from music_tf.types import (
     ACHIEVED_REST,
@@ -209,6 +210,7 @@ class LockstepEnvs:
             goal = None if shown is None else shown.astype(np.float64)
             task = None if tasks is None else tasks[position]
             self._reset_one(index, int(seed), goal, task)
+        keep_signal_handlers()
         return Observations(*self._rounded(self._table[indices]))
 
     def step(self, actions: Array, indices: Sequence[int]) -> StepResults:
@@ -325,7 +327,7 @@ class LockstepEnvs:
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} and infos "
                 f"{{{', '.join(asked)}}} fails: "
-                f"{type(error).__name__}: {error}\nsee music-tf check-env"
+                f"{error_line(error)}\nsee music-tf check-env"
             ) from error
         if came := instead_of_numbers(values, achieved.shape[:1]):
             raise EnvironmentFault(

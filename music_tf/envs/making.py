@@ -22,8 +22,9 @@ from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
-from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError, error_line
 from music_tf.process.children import PIP_INSTALL
+from music_tf.process.signals import keep_signal_handlers
 from music_tf.process.tensorflow_start import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -59,7 +60,7 @@ def make_environment(
             raise
         except FROM_USERS as error:
             _refuse_without_extra(env_id, error)
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            text = error_line(error)
             if settings is not None and settings.kwargs != "{}" and isinstance(error, TypeError):
                 raise UsageError(
                     f"env.kwargs: {env_id} does not take {settings.kwargs}: {text}"
@@ -75,6 +76,7 @@ def make_environment(
             raise EnvironmentFault(
                 f"{env_id}: the environment cannot be created ({text}){cure}"
             ) from error
+    keep_signal_handlers()
     simulator.catch_warnings()
     simulator.take_warnings()
     try:

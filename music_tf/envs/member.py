@@ -13,7 +13,7 @@ from music_tf.envs.actions import as_declared
 from music_tf.envs.changes import Changes
 from music_tf.envs.extras import InfoEntry, Reader
 from music_tf.envs.making import GOAL_KEYS
-from music_tf.errors import MusicError
+from music_tf.errors import MusicError, error_line
 from music_tf.types import Floats
 
 
@@ -48,7 +48,7 @@ def one_line(error: BaseException) -> str:
     """Returns an exception of an environment as one line, with advice for a wrong return value."""
     if isinstance(error, MusicError | BadObservation):
         return " ".join(str(error).splitlines())
-    text = f"{type(error).__name__}: {error}".splitlines()[0]
+    text = error_line(error)
     if "values to unpack" not in text:
         return text
     return (

@@ -10,7 +10,7 @@ from music_tf.config.names import without_module
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
-from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError
+from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError, error_line
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
@@ -49,7 +49,7 @@ class Viewer:
         try:
             image = self._draw(source)
         except FROM_USERS as error:
-            raise self._fault(f"{type(error).__name__}: {error}".splitlines()[0], cure) from error
+            raise self._fault(error_line(error), cure) from error
         if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
             raise UsageError(
                 f"{self._env_id}: render() gave {type(image).__name__}, expected an array "

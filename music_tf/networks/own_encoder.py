@@ -9,7 +9,7 @@ import numpy as np
 
 from music_tf.config.agents import Inference
 from music_tf.config.world import load_function
-from music_tf.errors import FROM_USERS, UsageError
+from music_tf.errors import FROM_USERS, UsageError, error_line
 from music_tf.networks.parameters import SEED, Network
 from music_tf.types import Array
 
@@ -57,8 +57,7 @@ def own_encoder(
             model(np.zeros([2, 2 * _CONTEXTS[1], row_dim], np.float32))  # contexts differ in length
         tried = np.asarray(model(context) if is_model else context)
     except FROM_USERS as error:
-        text = f"{type(error).__name__}: {str(error)[:200]}"
-        raise UsageError(f"{_OPTION}: {inference.encoder} fails: {text}") from error
+        raise UsageError(f"{_OPTION}: {inference.encoder} fails: {error_line(error)}") from error
     if not is_model:
         raise UsageError(f"{expected}, got {model!r:.80}")
     parts = tried.shape[1:2]  # M

@@ -6,11 +6,12 @@ end the process. So this module needs the standard library alone.
 
 import contextlib
 import contextvars
+import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -18,17 +19,24 @@ from music_tf.errors import Hanging
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _received: list[int] = []
+_handlers: dict[int, Callable[[int, FrameType | None], None]] = {}
+"""The handlers that this module has set."""
+_at_once = threading.Event()
+"""Whether the first signal ends the process, because nothing is left to save."""
+_replaced: set[int] = set()
+"""Signals whose handlers a library has replaced."""
 _guest = contextvars.ContextVar("guest", default=False)
 """Whether this thread trains inside the caller's own process."""
 _guest_since: contextvars.ContextVar[float | None] = contextvars.ContextVar("since", default=None)
 """Time of the monotonic clock when such a run began."""
+_LOGGER = logging.getLogger(__name__)
 _START_TICKS = 19
 """Index of the start time, in ticks since boot, among the fields after the name in
 /proc/PID/stat."""
 
 
 class SecondInterrupt(KeyboardInterrupt):
-    """A second Ctrl-C; raised anywhere in the main thread."""
+    """A second Ctrl-C, or a signal within `ending_at_once`; raised anywhere in the main thread."""
 
 
 class Interruption(BaseException):
@@ -40,13 +48,27 @@ def install_signal_handlers() -> None:
 
     A second Ctrl-C ends the process at once.
     """
+    _handlers.update(dict.fromkeys(_SIGNALS, _note))
     for number in _SIGNALS:
         signal.signal(number, _note)
 
 
+def keep_signal_handlers() -> None:
+    """Sets our handlers again where a library has replaced them, as that of a robot may do."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number, handler in _handlers.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+            if number not in _replaced:
+                name = signal.Signals(number).name
+                _LOGGER.warning("a library replaced the handler of %s; ours is set again", name)
+            _replaced.add(number)
+
+
 def _note(number: int, frame: FrameType | None) -> None:
     del frame
-    if number == signal.SIGINT and signal.SIGINT in _received:
+    if _at_once.is_set() or (number == signal.SIGINT and signal.SIGINT in _received):
         raise SecondInterrupt
     _received.append(number)
 
@@ -56,10 +78,22 @@ def end_as_ctrl_c() -> None:
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
+        _handlers.clear()
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
+    _handlers.update({signal.SIGTERM: end, signal.SIGINT: signal.default_int_handler})
     signal.signal(signal.SIGTERM, end)
+
+
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Lets the first signal within act like a second Ctrl-C, because everything is saved."""
+    _at_once.set()
+    try:
+        yield
+    finally:
+        _at_once.clear()
 
 
 def is_ctrl_c(raised: KeyboardInterrupt) -> bool:
@@ -71,7 +105,8 @@ def is_ctrl_c(raised: KeyboardInterrupt) -> bool:
 
 
 def stop_requested() -> bool:
-    """Whether a signal has asked this process to save and stop."""
+    """Whether a signal has asked this process to save and stop; sees to our handlers."""
+    keep_signal_handlers()
     return bool(_received)
 
 
@@ -125,6 +160,7 @@ def as_guest() -> Iterator[None]:
     finally:
         _guest.reset(token)
         _guest_since.reset(began)
+        _handlers.clear()
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
         forget_signals()

@@ -10,7 +10,6 @@ modules here import the standard library alone.
 import importlib
 import inspect
 import pkgutil
-import traceback
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Literal, TypeAlias
@@ -22,7 +21,7 @@ from music_tf.config.agents import AgentConfig
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
-from music_tf.errors import FROM_USERS, MusicError, UsageError
+from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
 from music_tf.hints import choices_of, hints_of
 
 Preset: TypeAlias = Literal["laptop", "paper"]
@@ -67,11 +66,7 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
     except FROM_USERS as error:
         if isinstance(error, MusicError) or ":" not in name:
             raise
-        *_, place = traceback.extract_tb(error.__traceback__)
-        raise UsageError(
-            f"{name}: the recipe fails in line {place.lineno} of {place.filename}: "
-            f"{type(error).__name__}: {str(error)[:200]}"
-        ) from error
+        raise UsageError(f"{name}: the recipe fails: {error_line(error)}") from error
     if not isinstance(config, Config):
         raise UsageError(f"{name}: expected a recipe that returns a Config, got {config!r:.80}")
     return config

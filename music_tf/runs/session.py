@@ -9,7 +9,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -17,10 +17,19 @@ from music_tf.config.warm_start import other_source
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.envs.repeating import check_steps, repeats_itself
-from music_tf.errors import FROM_USERS, EnvironmentFault, NumbersFault, Stopped, UsageError
+from music_tf.errors import (
+    FROM_USERS,
+    EnvironmentFault,
+    MusicError,
+    NumbersFault,
+    Stopped,
+    UsageError,
+    error_line,
+    place_of,
+)
 from music_tf.gate import success_rate
 from music_tf.process.launcher import launch_words
-from music_tf.process.signals import since_launch, stop_requested
+from music_tf.process.signals import ending_at_once, is_guest, since_launch, stop_requested
 from music_tf.process.watchdog import longer_timeout, watchdog
 from music_tf.reading.command import TrainCommand, allowing, resume_line
 from music_tf.reading.stored import runs_root, stored_start, stored_tasks
@@ -93,7 +102,10 @@ def learn(
             comm.patient_barrier()
         gpu = fail_together(begun.claim, comm)
         command, record = agreed(command, warm_start.record if warm_start else None, comm)
-        with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
+        with (
+            contextlib.closing(open_run(path, record, command.resume, comm)) as directory,
+            _logged(directory),
+        ):
             warn_of_processors(comm)
             ranks = Ranks(comm, gpu=gpu)
             try:
@@ -120,6 +132,20 @@ def learn(
                 link_latest(path, root)
             with contextlib.closing(session):
                 session.run(record)
+
+
+@contextlib.contextmanager
+def _logged(directory: RunDirectory) -> Iterator[None]:
+    """Logs the traceback of a bug; that of the user's code is then shown as its line alone."""
+    try:
+        yield
+    except (MusicError, MemoryError, CallbackFailed):
+        raise
+    except Exception as bug:
+        line = error_line(bug)
+        if is_guest() or not place_of(bug):
+            raise
+        raise MusicError(f"{line}\nthe whole traceback is in {directory.log}") from bug
 
 
 class Session:
@@ -338,7 +364,7 @@ class Session:
         self._progress.epoch(row)
         self._listeners.tell("on_epoch", dict(row))
         failed = self._listeners.fault is not None
-        if self._comm.any(failed or (stop_requested() and epoch < config.epochs)):
+        if self._comm.any(failed or stop_requested()):
             self._stop()
 
     def _check_learned(self) -> None:
@@ -489,9 +515,11 @@ class Session:
         fault = self._listeners.fault
         if fault is not None:
             fault.add_note(f"a callback raised this; {text}")
+            error_line(fault)  # logs the traceback
             raise CallbackFailed(fault)
         raise Stopped(text)
 
+    @ending_at_once()
     def _summarize(self) -> None:
         """Compares the agent with simple policies, writes summary.json, and names next commands."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from music_tf.errors import FROM_USERS, UsageError
+from music_tf.errors import FROM_USERS, UsageError, error_line
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.measures.skills import (
     Track,
@@ -77,8 +77,8 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
         try:
             found = np.asarray(rewards(*(values.copy() for values in given)))
         except FROM_USERS as error:
-            text = f"{type(error).__name__}: {str(error)[:200]}"
-            raise UsageError(f"--reward: fails on an episode of {steps} steps: {text}") from error
+            text = f"fails on an episode of {steps} steps: {error_line(error)}"
+            raise UsageError(f"--reward: {text}") from error
         if came := instead_of_numbers(found, (steps,)):
             raise UsageError(
                 f"--reward: expected {steps} finite numbers for an episode of {steps} steps, "

@@ -17,8 +17,9 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError, fault_of
 from music_tf.process.children import check_extra
-from music_tf.process.launcher import check_topology, launched_rank
+from music_tf.process.launcher import check_topology, launch_words, launched_rank
 from music_tf.process.machine import threads_per_rank
+from music_tf.process.signals import is_ctrl_c, is_guest
 from music_tf.process.tensorflow_start import (
     claim_gpu,
     keep_autotuning,
@@ -26,12 +27,17 @@ from music_tf.process.tensorflow_start import (
     load_tensorflow,
 )
 from music_tf.process.watchdog import watchdog
-from music_tf.reading.command import TrainCommand
+from music_tf.reading.command import TrainCommand, resume_line
 from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed
 from music_tf.runs.tracking import tracking
 from music_tf.storage.places import find_source
-from music_tf.storage.run_directory import missing_folders, prepare_directory, remove_empty
+from music_tf.storage.run_directory import (
+    ended_at_once,
+    missing_folders,
+    prepare_directory,
+    remove_empty,
+)
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -64,11 +70,13 @@ def start(
         BaseException: What a callback raised, after saving.
     """
     folders = missing_folders(command) if comm.is_root else []
+    path = command.run_dir
     try:
         with watch_the_start(command.config.hang_after):
             command, begun = _begun(command, comm)
+            path = begun.path
             if comm.is_root and command.run_dir is None:
-                folders.insert(0, begun.path)
+                folders.insert(0, path)
         if begun.acts:
             from music_tf.runs.actors import act  # noqa: PLC0415 - numpy, MuJoCo
 
@@ -78,9 +86,13 @@ def start(
         return begun.path
     except CallbackFailed as failed:
         fault = failed.fault
-    except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt):
+    except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt) as ended:
         remove_empty(folders)
-        raise
+        ctrl_c = isinstance(ended, KeyboardInterrupt) and is_ctrl_c(ended)
+        if not ctrl_c or is_guest() or path is None:
+            raise
+        ranks = launch_words(comm.size) if comm.size > 1 else ""
+        raise ended_at_once(path, resume_line(command, path, ranks)) from None
     raise fault  # outside of our handlers, which would catch it or appear in its traceback
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.files import remove_drafts, replace_file
 from music_tf.reading.stored import (
     CONFIG_NAME,
@@ -357,6 +357,15 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
     resumes = stored.get("resumes") or []
     now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
     return {**stored, "config": record["config"], "resumes": [*resumes, now][-_KEPT_RESUMES:]}
+
+
+def ended_at_once(path: Path, again: str) -> MusicError:
+    """Returns the fault of a run that ended without a save; the command `again` resumes it."""
+    if any(path.glob("checkpoints/epoch_*")):
+        return Stopped(f"ended at once; to resume from the last checkpoint:\n{again}")
+    begun = (path / CONFIG_NAME).exists()
+    cure = f"to begin again:\n{again}" if begun else "start it again"
+    return EnvironmentFault(f"ended at once, before anything was saved; {cure}")
 
 
 def write_json(path: Path, values: Mapping[str, Any], shown: Path) -> None:

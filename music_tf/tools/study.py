@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 from music_tf.config.fields import describe_type
 from music_tf.config.names import check_env_id, names_a_module, suggestion
-from music_tf.errors import FROM_USERS, MusicError, UsageError
+from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
 from music_tf.files import replace_file
 from music_tf.hints import fits, hints_of
 from music_tf.reading.command import parse_train
@@ -320,7 +320,7 @@ def load_study(path: Path) -> Study:
         )
         fields = hints_of(globals()[found[1]]) if found else {}
         hint = suggestion(found[2], fields) if found else ""
-        raise UsageError(f"{path}: {type(error).__name__}: {error}{hint}") from error
+        raise UsageError(f"{path}: {error_line(error)}{hint}") from error
     if not isinstance(study, Study):
         raise UsageError(f"{path}: expected it to define STUDY, a Study, got {study!r:.80}")
     return study

@@ -5,7 +5,7 @@ import pytest
 
 from music_tf import recipes
 from music_tf.cli.exits import guarded, report
-from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError
+from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError, place_of
 from tests.kit.cases import cases
 from tests.kit.saved_run import write_config
 from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
@@ -34,9 +34,12 @@ def test_a_fault_is_told_once_and_keeps_its_code_and_ctrl_c_is_no_bug(error, cod
 
 def test_a_bug_shows_its_traceback_and_any_fault_is_reported_in_ten_lines(capsys):
     assert guarded(raising(KeyError("lost"))) == 1
-    errors = capsys.readouterr().err
-    assert errors.startswith("Traceback")
-    assert errors.count("KeyError: 'lost'") == 1
+    first, second, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("music-tf: KeyError: 'lost' at test_exits.py:")
+    assert second.startswith("Traceback")
+    assert last == "KeyError: 'lost'"
+    assert guarded(functools.partial(place_of, None)) == 1  # raised in a file of ours
+    assert capsys.readouterr().err.startswith("Traceback")
     report(UsageError("\n".join("x" * 10_000 for _ in range(50))))
     errors = capsys.readouterr().err
     assert len(errors.splitlines()) == 10
