@@ -22,12 +22,16 @@ class KeyMetric(NamedTuple):
     """Value of a random guess, if known."""
     scale: str = ""
     """A word for scale, as in `0.2 m is control`."""
+    trained: str = ""
+    """The same of training, or its reward, for epochs without an evaluation."""
 
     def shown(self, row: Mapping[str, float | None]) -> str:
         """Returns its text on the progress line, that of random actions in brackets, if any."""
         value = row.get(self.metric)
         if value is None:
-            return ""
+            training = row.get(self.trained)
+            label = self.trained if self.trained.startswith("reward/") else self.label
+            return "" if training is None else f"{label} {_short(training)} in training"
         text, beside = f"{self.label} {_short(value)}", row.get(self.random)
         if beside is not None:
             return f"{text} ({beside:z.2f})"

@@ -301,7 +301,7 @@ class EvaluationConfig(Settings):
     """Episodes over all ranks, in which skills take turns. With a typed `--skills` at least as many
     as skills, unless this is typed too."""
     every: Annotated[int, In(1, 10**6)] = 1
-    """Epochs between evaluations."""
+    """Epochs between evaluations; the last epoch has one, too."""
     every_episodes: Annotated[int | None, In(1, 10**9)] = None
     """Training episodes between evaluations, each at the end of its epoch; unset: by epochs."""
     length: Annotated[int | None, In(1, 10**6)] = None

@@ -147,9 +147,12 @@ class TaskConfig(TermConfig):
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns success, which only runs with goals have, and then the return."""
         del run
+        success, earned = "eval/success_rate", "sum of the task's rewards in an episode"
         return (
-            KeyMetric("eval/success_rate", "success", scale="share of episodes"),
-            KeyMetric("eval/return", "return", scale="sum of the task's rewards in an episode"),
+            KeyMetric(
+                success, "success", scale="share of episodes", trained="rollout/success_rate"
+            ),
+            KeyMetric("eval/return", "return", scale=earned, trained=f"reward/{self.name}_mean"),
         )
 
 

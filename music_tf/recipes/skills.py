@@ -162,10 +162,12 @@ class SkillConfig(DiversityConfig):
         """Returns how well skills are recognised in evaluation episodes."""
         if run.condition.kind != "one_hot":
             name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
-            return (KeyMetric(name, "log-likelihood", scale=scale),)
+            trained = name.removesuffix("_heldout")
+            return (KeyMetric(name, "log-likelihood", scale=scale, trained=trained),)
         chance = 1.0 / run.condition_size
         scale = f"share of steps whose skill is recognised; chance is {chance:.3g}"
-        return (KeyMetric("skill/accuracy_heldout", "accuracy", chance=chance, scale=scale),)
+        name, trained = "skill/accuracy_heldout", "skill/accuracy"
+        return (KeyMetric(name, "accuracy", chance=chance, scale=scale, trained=trained),)
 
     def check(self, run: Config) -> None:
         """Refuses densities and priors that do not fit the kind of condition."""
@@ -331,8 +333,9 @@ class DadsConfig(DiversityConfig):
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns the raw reward in evaluation episodes."""
         del run
-        scale = "nats a step; guessing earns 0, and no step more than log K"
-        return (KeyMetric("dads/reward_heldout", "skill reward", chance=0.0, scale=scale),)
+        name, scale = "skill reward", "nats a step; guessing earns 0, and no step more than log K"
+        paid = f"reward/{self.name}_mean"
+        return (KeyMetric("dads/reward_heldout", name, chance=0.0, scale=scale, trained=paid),)
 
 
 def sac_diayn(

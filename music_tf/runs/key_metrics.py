@@ -42,9 +42,10 @@ def _of_adaptation(config: Config) -> list[KeyMetric]:
     last = config.tasks.evaluation_episodes - 1
     prior, after = "prior", f"after {last}"
     scale = "return by episodes of the task seen before"
+    paid = "reward/task_mean"
     if inference is not None and inference.reward:
         return [
-            KeyMetric("adapt/context_return_prior", prior),
+            KeyMetric("adapt/context_return_prior", prior, trained=paid),
             KeyMetric(
                 "adapt/context_return_last",
                 after,
@@ -52,7 +53,7 @@ def _of_adaptation(config: Config) -> list[KeyMetric]:
             ),
         ]
     random = "adapt/random_return"
-    told = [KeyMetric("adapt/return_prior", prior)]
+    told = [KeyMetric("adapt/return_prior", prior, trained=paid)]
     if last > _EARLY:
         told.append(KeyMetric("adapt/return_2", f"after {_EARLY}"))
     return [*told, KeyMetric("adapt/return_last", after, random=random, scale=scale)]

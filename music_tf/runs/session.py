@@ -200,7 +200,7 @@ class Session:
             self._trainer.start_from(warm_start.arrays)  # the source is not needed from here on
             self._make_sure_it_is_saved()
         fail_together(directory.keep_record, comm)
-        self._writer = self._opened_writer(command.resume)
+        self._writer = self._opened_writer(self._trainer.counters.epoch if command.resume else None)
 
     def _build(self) -> None:
         """Builds the trainer, tries the environment, and fixes the columns of metrics.csv."""
@@ -243,10 +243,10 @@ class Session:
         seconds = 60.0 * config.max_minutes - trainer.counters.elapsed_s
         progress.start(config.epochs, trainer.counters.epoch, seconds)
         try:
-            while trainer.counters.epoch < config.epochs:
-                late = trainer.counters.elapsed_s >= 60.0 * config.max_minutes
-                if trainer.log.cycles == 0 and self._comm.any(late):
-                    break  # but an interrupted epoch is completed
+            while trainer.log.cycles or not trainer.is_over():  # an interrupted epoch is completed
+                if trainer.unevaluated:  # as if the run had not ended with the last epoch
+                    self._writer = self._opened_writer(trainer.counters.epoch - 1)
+                    self._write(trainer.unevaluated | {"time/wall_s": trainer.counters.wall_s})
                 try:
                     row = trainer.run_epoch(on_cycle, self._show)
                     if row is None:
@@ -349,8 +349,7 @@ class Session:
         if not row.keys() <= self._metrics.keys():
             self._save()  # so that the epoch need not be repeated
             self._refuse_undeclared(row)
-        if self._writer is not None:
-            self._writer.write(self._blank | row)
+        self._write(row)
         success = row.get("eval/success_rate")
         if self._comm.is_root and success is not None and success >= (self._best or 0.0):
             folder = self._directory.checkpoints / "best"  # also of a tie
@@ -366,6 +365,10 @@ class Session:
         failed = self._listeners.fault is not None
         if self._comm.any(failed or stop_requested()):
             self._stop()
+
+    def _write(self, row: Metrics) -> None:
+        if self._writer is not None:
+            self._writer.write(self._blank | row)
 
     def _check_learned(self) -> None:
         """Refuses undeclared metrics of the last updates, once for each set of names."""
@@ -386,13 +389,13 @@ class Session:
                 "add each to `metrics` of the settings of its reward or agent, with its meaning"
             )
 
-    def _opened_writer(self, resume: bool) -> MetricsWriter | None:
-        """Returns the writer of metrics.csv on the root; on resume it goes on after this epoch."""
+    def _opened_writer(self, after: int | None) -> MetricsWriter | None:
+        """Returns the writer of metrics.csv on the root, which goes on after an epoch if any."""
         if not self._comm.is_root:
             return None
         return MetricsWriter(
             self._directory.path,
-            resume_after=self._trainer.counters.epoch if resume else None,
+            resume_after=after,
             warn=self._directory.disk_warning,
             metrics=self._metrics,
         )
@@ -486,7 +489,7 @@ class Session:
         trainer.update.scale_steps(SLOWER)
         trainer.replay.mark_saved()
         self._progress.go_back(trainer.counters.epoch)
-        self._writer = self._opened_writer(resume=True)
+        self._writer = self._opened_writer(trainer.counters.epoch)
         if self._comm.is_root:
             _LOGGER.warning(
                 "%s\nback to the checkpoint of epoch %d, continuing with %g of the step size "

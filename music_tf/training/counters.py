@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from music_tf.distributed import Communicator
 from music_tf.types import Metrics
 
 
@@ -68,3 +69,15 @@ class EpochLog:
                 variance = metrics.pop(square) - metrics[f"{name}_mean"] ** 2
                 metrics[f"{name}_std"] = float(np.sqrt(max(0.0, variance)))
         return metrics
+
+
+def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
+    """Sums metrics over ranks; of lowest and highest rewards it takes the extremes."""
+    names = list(metrics)
+    own = np.array([metrics[name] for name in names])
+    lowest = np.array([is_lowest(name) for name in names])
+    highest = np.array([is_highest(name) for name in names])
+    ends = comm.max_in_place(np.where(lowest, -own, own))
+    sums = comm.sum_in_place(own)
+    values = np.where(lowest, -ends, np.where(highest, ends, sums))
+    return dict(zip(names, map(float, values), strict=True))

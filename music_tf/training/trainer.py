@@ -40,7 +40,7 @@ from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import Adaptations, MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
-from music_tf.training.counters import Counters, EpochLog, is_highest, is_lowest
+from music_tf.training.counters import Counters, EpochLog, over_ranks
 from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeds import (
@@ -80,6 +80,7 @@ class _Taken:
 
     updates: int = 0
     step_scale: float = 1.0
+    unevaluated: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.step_scale <= 1.0:
@@ -111,6 +112,9 @@ class Trainer:
     """Tasks of a family; None for a run with one task."""
     evaluated: LockstepEnvs | None = None
     """Environments of evaluation, if its episodes have another length than those of training."""
+    unevaluated: Metrics = dataclasses.field(default_factory=dict)
+    """Metrics of the last epoch without its evaluation, if only the end of the run called for it;
+    a longer run has this row."""
     _visited: bool = False
     """Whether a cycle that visits every task has been ordered since replay was empty."""
     _compared: Compared = dataclasses.field(default_factory=Compared)
@@ -168,13 +172,23 @@ class Trainer:
             metrics["rollout/object_coverage"] = float(len(self.log.cells))
         every, before = config.evaluation.every_episodes, counters.episodes - self.log.tried
         due = counters.epoch % config.evaluation.every == 0
-        self.log = EpochLog()
-        if due if every is None else counters.episodes // every > before // every:
+        if every is not None:
+            due = counters.episodes // every > before // every
+        self.log, self.unevaluated = EpochLog(), {}
+        metrics["time/elapsed_s"] = counters.elapsed_s
+        if due or self.is_over():
+            if not due:
+                self.unevaluated = {n: v for n, v in metrics.items() if math.isfinite(v)}
             start = time.monotonic()
             metrics |= self.evaluate(on_evaluation, world)
             counters.elapsed_s += time.monotonic() - start
-        metrics["time/elapsed_s"] = counters.elapsed_s
+            metrics["time/elapsed_s"] = counters.elapsed_s
         return metrics
+
+    def is_over(self) -> bool:
+        """Whether all epochs are done, or the time of the run on any rank; a collective call."""
+        late = self.counters.elapsed_s >= 60.0 * self.config.max_minutes
+        return self.counters.epoch >= self.config.epochs or self.comm.any(late)
 
     def run_cycle(self) -> None:
         """Collects a cycle of experience, stores it in replay, and takes the updates."""
@@ -593,6 +607,7 @@ class Trainer:
             "inputs": self._inputs_of_networks(),
             **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
             **({"terms": counted} if counted else {}),
+            **({"unevaluated": self.unevaluated} if self.unevaluated else {}),
         }
 
     def _inputs_of_networks(self) -> dict[str, Any]:
@@ -625,7 +640,8 @@ class Trainer:
         Raises:
             ValueError: A name is missing, unknown, or does not fit; the text names it.
         """
-        taken = take_over(_Taken(), {name: meta.get(name) for name in vars(_Taken())}, "meta")
+        names = {"unevaluated": {}, **meta}
+        taken = take_over(_Taken(), {name: names.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
         log = take_over(EpochLog(), meta.get("log"), "log")
         counted = meta.get("terms", {})
@@ -640,7 +656,7 @@ class Trainer:
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
         if self.sequence is not None:
             self.sequence.load(shared, meta.get("incremental"))
-        self.counters, self.log = counters, log
+        self.counters, self.log, self.unevaluated = counters, log, taken.unevaluated
         self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()
         if self.lagged is not None:
@@ -732,15 +748,3 @@ class Trainer:
 
 def _multiples(number: float, unit: int) -> int:
     return math.floor(number) // unit
-
-
-def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
-    """Sums metrics over ranks; of lowest and highest rewards it takes the extremes."""
-    names = list(metrics)
-    own = np.array([metrics[name] for name in names])
-    lowest = np.array([is_lowest(name) for name in names])
-    highest = np.array([is_highest(name) for name in names])
-    ends = comm.max_in_place(np.where(lowest, -own, own))
-    sums = comm.sum_in_place(own)
-    values = np.where(lowest, -ends, np.where(highest, ends, sums))
-    return dict(zip(names, map(float, values), strict=True))

@@ -143,6 +143,19 @@ def test_what_is_left_ends_with_the_time_of_the_run(monkeypatch, seconds, left):
     assert f"left {left}  " in file.getvalue()
 
 
+@cases(
+    ("row", "told"),
+    ({"skill/accuracy": 0.5, "skill/accuracy_heldout": 0.25}, "accuracy 0.25 (chance 0.1)"),
+    ({"skill/accuracy": 0.5}, "accuracy 0.50 in training"),
+    ({"reward/task_mean": -0.0001}, "reward/task_mean 0.000 in training"),
+    ({}, ""),
+)
+def test_without_an_evaluation_the_value_of_training_is_shown(row, told):
+    accuracy = KeyMetric("skill/accuracy_heldout", "accuracy", chance=0.1, trained="skill/accuracy")
+    reward = KeyMetric("eval/return", "return", trained="reward/task_mean")
+    assert "".join(key.shown(row) for key in (accuracy, reward)) == told
+
+
 def test_hours_are_shown_where_there_are_any():
     assert [progress._clock(seconds) for seconds in (59.9, 754, 3600)] == [
         *("0:59", "12:34", "1:00:00"),

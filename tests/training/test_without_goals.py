@@ -130,7 +130,21 @@ def test_the_first_steps_are_random_whatever_the_policy(straight):
 
 def test_evaluation_can_go_by_episodes(tmp_path):
     rows = run(tmp_path / "run", evaluation=EvaluationConfig(episodes=1, every_episodes=2))
-    assert column(rows, "eval/length") == [None, 8, None]
+    assert column(rows, "eval/length") == [None, 8, 8]  # the last epoch in any case
+
+
+@pytest.mark.parametrize("ends", [{"epochs": 1}, {"max_minutes": 1e-9}], ids=str)
+def test_the_last_epoch_is_evaluated_which_a_resumed_run_forgets(tmp_path, ends):
+    rare = {"evaluation": EvaluationConfig(episodes=2, every=2)}
+    whole = run(tmp_path / "whole", **rare)
+    assert column(whole, "eval/length") == [None, 8, 8]
+    first = run(tmp_path / "half", **rare, **ends)
+    assert column(first, "eval/length") == [8]
+    assert run(tmp_path / "half", resume=True, **rare) == whole
+    arrays, meta = load_weights(tmp_path / "half" / "checkpoints")
+    expected, straight = load_weights(tmp_path / "whole" / "checkpoints")
+    np.testing.assert_equal(arrays, expected)
+    assert set(meta["unevaluated"]) == set(straight["unevaluated"])
 
 
 def test_an_epoch_of_whole_episodes_cuts_none(tmp_path):
