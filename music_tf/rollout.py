@@ -261,6 +261,7 @@ class OpenEpisodes:
             part.action[rows, at], part.reward[rows, at] = action, taken.reward
             _note_state(part, rows, at + 1, taken)
             part.terminated[:], part.success[:] = taken.terminated, taken.success
+            part.succeeded[:] |= taken.success
             part.truncated[:] = taken.truncated & ~taken.terminated
             part.length[:] += 1
             self._age += 1
@@ -288,6 +289,7 @@ class OpenEpisodes:
         part.desired_goal[env] = first.desired_goal
         part.seed[env] = conditions.seeds[0]
         part.length[env] = part.earlier_return[env] = self._age[env] = 0
+        part.succeeded[env] = False
         _note_state(part, [env], 0, first)
         self._open[env] = True
         return before
@@ -351,6 +353,7 @@ def blank(spec: EnvSpec, skill: Array, steps: int) -> Episodes:
         truncated=np.zeros([count], np.bool_),
         lost=np.zeros([count], np.bool_),
         success=np.zeros([count], np.bool_),
+        succeeded=np.zeros([count], np.bool_),
         skill=skill,
         earlier_return=zeros(),
         seed=np.zeros([count], np.int64),
@@ -376,6 +379,7 @@ def _attempt(
     first = envs.reset(indices, played.seed[indices].tolist(), goals, tasks)
     played.desired_goal[indices] = first.desired_goal
     _note_state(played, indices, 0, first)
+    played.succeeded[indices] = False
     faults: dict[int, str] = {}
     active = list(indices)
     no_noise = np.zeros_like(played.action[:, 0])
@@ -393,6 +397,7 @@ def _attempt(
         played.terminated[active] = taken.terminated
         played.truncated[active] = taken.truncated & ~taken.terminated
         played.success[active] = taken.success
+        played.succeeded[active] |= taken.success
         faults |= {
             index: fault
             for index, fault in zip(active, taken.faults, strict=True)

@@ -82,6 +82,7 @@ class Episodes(NamedTuple):
     truncated: BoolArray  # [E], a time limit ended the episode: bootstrapping
     lost: BoolArray  # [E], the object was lost for good at the last step, and the rest was cut off
     success: BoolArray  # [E], at the last step
+    succeeded: BoolArray  # [E], at any step
     skill: Array  # [E, K], the condition: one-hot or continuous
     earlier_return: Array  # [E], of earlier parts of the episode
     seed: IntArray  # [E], of the episode's reset; `StepRing` joins parts of an episode by it

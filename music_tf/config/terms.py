@@ -145,7 +145,7 @@ class TaskConfig(TermConfig):
     """Bounds of the scaled reward, beside the environment's known bounds."""
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
-        """Returns success, which only runs with goals have, and then the return."""
+        """Returns success or return, and what goals show before any success."""
         del run
         success, earned = "eval/success_rate", "sum of the task's rewards in an episode"
         return (
@@ -153,6 +153,12 @@ class TaskConfig(TermConfig):
                 success, "success", scale="share of episodes", trained="rollout/success_rate"
             ),
             KeyMetric("eval/return", "return", scale=earned, trained=f"reward/{self.name}_mean"),
+            KeyMetric(
+                "eval/goal_distance", "distance", scale="from the goal at the end, which falls"
+            ),
+            KeyMetric(
+                "eval/goal_moved_rate", "moved", scale="share of episodes that move the goal"
+            ),
         )
 
 

@@ -17,6 +17,7 @@ from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.types import Array, BoolArray, IntArray, Metrics, kept_steps
 
 MOVED = 0.05
+_MOVED_SHARE = 0.1
 """Smallest displacement of an object that counts as moved."""
 NEAR = 0.10
 """Largest distance of gripper and object, in metres, at which they can travel together."""
@@ -70,6 +71,19 @@ def behaviour_metrics(
             lifted = raised & close & _valid_states(place, length)
             metrics["object_lift"] = np.sum(lifted[:, 1:], axis=1) >= LIFTED_STEPS
     return {name: values.astype(np.float32) for name, values in metrics.items()}
+
+
+def ways_to_goals(achieved: Array, desired: Array) -> dict[str, float]:
+    """Returns metrics of achieved goals [E, T + 1, G] and desired ones [E, G], before any success.
+
+    A goal moved if it ever was farther from its first value than a tenth of the mean distance then.
+    """
+    apart = np.linalg.norm(achieved[:, [0, -1]] - desired[:, None].astype(np.float64), axis=-1)
+    ways = np.linalg.norm(achieved - achieved[:, :1].astype(np.float64), axis=-1).max(axis=1)
+    return {
+        "eval/goal_distance": float(apart[:, 1].mean()),
+        "eval/goal_moved_rate": float((ways > _MOVED_SHARE * apart[:, 0].mean()).mean()),
+    }
 
 
 def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:

@@ -171,7 +171,7 @@ class Session:
         self._learned: set[str] = set()
         self._unsaved_epochs = 0
         """Epochs that were finished in this job since the newest checkpoint."""
-        self._finishes_first = False
+        self._finishes_first = self._told_of_success = False
         self._forgets = command.without_replay
 
     def begin(self, warm_start: LoadedWarmStart | None) -> None:
@@ -327,6 +327,14 @@ class Session:
         if writer is None or isinstance(played, Adaptations):
             return
         steps, info = trainer.counters.env_steps, trainer.envs.info
+        early, last = int(played.succeeded.sum()), played.success.any()
+        if self._config.goals == "environment" and early and not (last or self._told_of_success):
+            self._told_of_success = True
+            _LOGGER.warning(
+                "%d of %d evaluation episodes succeed at some step, none at the last, which alone "
+                "counts as success\nif once is enough, let step end the episode there (terminated)",
+                *(early, len(played.success)),
+            )
         drawn = () if self._draw is None else self._draw(self._directory.path, played, info)
         for tag, file, pixels in drawn:
             writer.write_image(tag, pixels, steps, file.format(steps=steps))

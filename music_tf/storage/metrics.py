@@ -54,14 +54,18 @@ _OF_EVERY_RUN = {
     "start-up, compiling and checkpoints",
 }
 WITHOUT_GOALS = {
-    "eval/return": "mean sum of the environment's own rewards over an evaluation episode",
+    "eval/return": "mean sum of the environment's own rewards over an evaluation episode; of tasks "
+    "with goals only where rewards are others than -1, 0 and 1",
     "eval/length": "mean number of steps of an evaluation episode",
     "time/episodes": "training episodes that came to their end so far, over all ranks",
 }
-"""Metrics of environments without goals alone."""
+"""Metrics that environments without goals always have."""
 _OF_STEPS = {"time/episodes_cut": "training episodes that the end of an epoch cut off so far"}
 _OF_TASKS = {
     "eval/success_rate": "share of evaluation episodes that succeed at their last step",
+    "eval/goal_distance": "mean distance of achieved and desired goal at that step, in their unit",
+    "eval/goal_moved_rate": "share of episodes that move the achieved goal by more than a tenth of "
+    "the mean distance at the start",
     "rollout/success_rate": "share of training episodes that succeed at their last step",
 }
 _OF_OBJECTS = {

@@ -94,7 +94,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             ("eval/success_rate",), {**_SHARED, **_NOISE, "replay.relabel_k": Choices((2, 4, 8))}
         ),
         "sac": Method(
-            ("eval/return", "eval/success_rate"),
+            ("eval/success_rate", "eval/return"),
             {**_SHARED, "agent.polyak": Choices((0.95, 0.98, 0.99, 0.995))},
         ),
         "sac_diayn": Method(

@@ -15,7 +15,7 @@ from music_tf.config.settings import Config, measures_motion
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import descriptor_of
-from music_tf.measures.behaviour import summarize
+from music_tf.measures.behaviour import summarize, ways_to_goals
 from music_tf.measures.information import information_of_moves
 from music_tf.measures.skills import Track
 from music_tf.networks.acting import Snapshot, SnapshotPolicy
@@ -164,6 +164,9 @@ class Evaluation(NamedTuple):
             metrics["eval/length"] = float(played.length.mean())
         elif self.config.goals == "environment":
             metrics["eval/success_rate"] = float(played.success.mean())
+            metrics |= ways_to_goals(played.achieved_goal, played.desired_goal)
+            if not np.isin(played.reward, (-1.0, 0.0, 1.0)).all():  # dense
+                metrics["eval/return"] = float(played.reward.sum(axis=1).mean())
         return metrics
 
     def counted(self, played: Episodes) -> Episodes:

@@ -47,6 +47,7 @@ def carried_episodes(count, share, generator, length=STEPS):
         truncated=~flags,
         lost=flags,
         success=flags,
+        succeeded=flags,
         skill=np.ones([count, 1], np.float32),
         earlier_return=np.zeros(count, np.float32),
         seed=np.zeros(count, np.int64),

@@ -33,6 +33,7 @@ def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skil
         terminated=ended,
         truncated=~(ended | gone),
         lost=gone,
+        succeeded=np.zeros(count, np.bool_),
         success=ended.copy(),
         skill=np.eye(skills, dtype=np.float32)[numbers % skills],
         earlier_return=np.zeros(count, np.float32),

@@ -13,6 +13,7 @@ from music_tf.measures.behaviour import (
     summarize,
     support_lost_at,
     visited_cells,
+    ways_to_goals,
 )
 from tests.kit.cases import cases
 
@@ -121,6 +122,17 @@ def test_cells_of_all_episodes_count_once_and_only_on_the_support():
     assert visited_cells(states, np.array([1]), INFO) == {(0, 10)}
     both = np.concatenate([states, episode(AWAY, path(0.52, 0.52, 0.61, 0.61, 0.61))])
     assert {x for x, _ in visited_cells(both, np.array([1, 4]), INFO)} == {0, 10, 12}
+
+
+def test_goals_come_nearer_and_move_before_any_success():
+    desired = np.array([[3.0, 4.0], [0.0, 5.0], [5.0, 0.0]], np.float32)
+    achieved = np.zeros((3, 4, 2), np.float32)
+    achieved[0, 1:] = [3.0, 0.0]  # and ends 4 from its goal
+    achieved[1, 1] = [0.0, 0.6]  # moved and went back
+    achieved[2, 1:] = [0.4, 0.0]  # less than a tenth of 5
+    assert ways_to_goals(achieved, desired) == pytest.approx(
+        {"eval/goal_distance": (4.0 + 5.0 + 4.6) / 3, "eval/goal_moved_rate": 2 / 3}
+    )
 
 
 def test_summary_has_means_over_episodes_by_metric_name():

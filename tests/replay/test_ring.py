@@ -34,6 +34,7 @@ def parts(*lengths, first=0, terminated=(), truncated=(), earlier=0.0):
         truncated=np.isin(np.arange(count), truncated),
         lost=np.zeros(count, bool),
         success=np.zeros(count, bool),
+        succeeded=np.zeros(count, bool),
         skill=np.ones([count, 1], np.float32),
         earlier_return=np.full(count, earlier, np.float32),
         seed=np.zeros(count, np.int64),

@@ -575,6 +575,23 @@ def test_a_run_that_was_cut_off_before_it_saved_its_start_says_so(tmp_path, warm
         train(path, HER_RUN, resume=True)
 
 
+@pytest.mark.parametrize(("recipe", "times"), [(HER_RUN, 1), (MUSIC, 0)])
+def test_success_before_the_last_step_alone_is_told_once(
+    tmp_path, monkeypatch, caplog, recipe, times
+):
+    step = lockstep.LockstepEnvs.step
+
+    def early(self, actions, indices):
+        taken = step(self, actions, indices)
+        taken.success[:] = ~(taken.terminated | taken.truncated)
+        return taken
+
+    monkeypatch.setattr(lockstep.LockstepEnvs, "step", early)
+    train(tmp_path / "run", recipe)
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("none at the last, which alone counts" in text for text in told) == times
+
+
 def test_paths_are_drawn_at_evaluations_and_where_there_is_an_object(tmp_path):
     train(tmp_path / "push", replace(HER_RUN, evaluation=replace(HER_RUN.evaluation, every=2)))
     train(tmp_path / "reach", replace(HER_RUN, env_id="music_tf/PointReach-v0"))

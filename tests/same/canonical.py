@@ -23,6 +23,7 @@ DROPPED = [
     r"metrics/time/episodes_cut",
     r"meta/log/updates",
     r"meta/environment(/.*)?",
+    r"metrics/eval/goal_(distance|moved_rate)",
     r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
     r"metrics/reward/joint_motion_(raw|power|gain)",
     r"metrics/skill/(loss|effective)",

@@ -148,7 +148,10 @@ def test_an_agent_has_the_columns_of_its_entropy_and_temperature_alone():
 
 def test_an_environment_has_the_columns_of_its_goals_object_support_and_gripper():
     at_hand = {"eval/object_comotion_m", "eval/object_lift_rate"}
-    assert columns() - columns(goals="zero") == {"eval/success_rate", "rollout/success_rate"}
+    assert columns() - columns(goals="zero") == {
+        *("eval/success_rate", "rollout/success_rate", "eval/goal_distance"),
+        "eval/goal_moved_rate",
+    }
     assert columns(HOPPER) - columns() == {"eval/return", "eval/length", "time/episodes"}
     by_steps = columns(HOPPER, collect=CollectConfig(steps=50))
     assert by_steps - columns(HOPPER) == {"time/episodes_cut"}

@@ -146,6 +146,18 @@ def test_random_actions_are_few_and_those_of_the_last_table():
     assert (played.seed == evaluation.play(carries, 40).seed).all()
 
 
+def test_goals_of_the_environment_have_distances_and_a_return_where_rewards_are_dense():
+    evaluation = Evaluation(LockstepEnvs(PUSH, 2), HER, Communicator())
+    played = evaluation.play(carries, 2)
+    sparse = evaluation.behaviour(played)
+    assert {"eval/success_rate", "eval/goal_distance", "eval/goal_moved_rate"} <= set(sparse)
+    assert "eval/return" not in sparse
+    dense = evaluation.behaviour(played._replace(reward=played.reward * np.float32(0.5)))
+    assert dense["eval/return"] == played.reward.sum(axis=1).mean() / 2
+    unpaid = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator()).behaviour(played)
+    assert not {"eval/goal_distance", "eval/goal_moved_rate", "eval/return"} & set(unpaid)
+
+
 def test_outputs_of_networks_are_judged_too():
     evaluation = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator())
     played = evaluation.play(carries, 2)
