@@ -139,7 +139,7 @@ def _played(
             finding = Finding(one_line(error), "make this run without an exception")
         if finding.detail:  # it concerns this environment
             findings.append(dataclasses.replace(finding, name=name))
-        if name in _BASIC and not findings[-1].ok:
+        if name in _BASIC and not finding.ok:
             return findings
     return [*findings, *_columns(played)]
 
@@ -355,6 +355,7 @@ def _pays(
 CHECKS: Mapping[str, Callable[[Played], Finding]] = {
     "observations": observations,
     "rewards": rewards,
+    "stages": functools.partial(_rehearsed, look_at=worlds.stages),
     "fresh arrays": fresh_arrays,
     "constant goal": constant_goal,
     "goal met": goal_met,
@@ -371,5 +372,5 @@ CHECKS: Mapping[str, Callable[[Played], Finding]] = {
     **{name: functools.partial(_rehearsed, look_at=row) for name, row in worlds.ROWS.items()},
 }
 """Checks of an episode by name, in the order in which they are shown."""
-_BASIC = "observations", "rewards"  # all other checks need them
-_WITHOUT_GOALS = "observations", "rewards", "fresh arrays", "corners", "reset", "inputs"
+_BASIC = "observations", "rewards", "stages"  # all other checks need them
+_WITHOUT_GOALS = *_BASIC, "fresh arrays", "corners", "reset", "inputs"

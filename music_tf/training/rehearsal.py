@@ -613,7 +613,7 @@ def rehearse(config: Config) -> Rehearsed:
         if finding.cure and not finding.warning:
             text = f"{config.env_id}: {finding.detail}\ncure: {finding.cure}"
             raise EnvironmentFault(f"{text}\nmusic-tf check-env {config.env_id} says more")
-    if fault is not None and not known and _needs_bounds(config):
+    if fault is not None and not known and (_needs_bounds(config) or config.env.stages):
         raise fault
     rare = [finding for finding in findings if finding.cure]
     texts = (f"{config.env_id}: {finding.detail}\ncure: {finding.cure}" for finding in rare)

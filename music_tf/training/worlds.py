@@ -102,15 +102,12 @@ def stages(stage: "Rehearsal") -> Finding:
     return Finding(text, cure, warning=True)
 
 
-ROWS: Mapping[str, Callable[["Rehearsal"], Finding]] = {
-    "time limit": time_limit,
-    "family": family,
-    "stages": stages,
-}
+ROWS: Mapping[str, Callable[["Rehearsal"], Finding]] = {"time limit": time_limit, "family": family}
 
 
 def findings(stage: "Rehearsal", visits_tasks: bool) -> Iterator[Finding]:
     """Yields the results of all rows, of a family only if its tasks are visited."""
+    yield stages(stage)
     yield copies(stage)
     yield from (row(stage) for row in ROWS.values() if visits_tasks or row is not family)
 

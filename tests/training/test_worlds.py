@@ -7,7 +7,7 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
-from music_tf.errors import EnvironmentFault
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.tools.check_env import check_environment
 from music_tf.training import worlds
 from music_tf.training.rehearsal import Rehearsal, rehearse
@@ -107,6 +107,13 @@ def test_rows_are_told_before_a_run_of_any_environment_that_is_not_known():
     config = with_fields(SAC, {"env_id": "tests.kit.carts:OwnNumbers-v0", **changes})
     with pytest.raises(EnvironmentFault, match=r"stage 1: mass: OwnNumbers-v0: .*\ncure: let res"):
         rehearse(config)
+    with pytest.raises(UsageError, match="stage 0: reset: Anew-v0: builds its model anew"):
+        rehearse(with_fields(config, {"env_id": "tests.kit.carts:Anew-v0"}))
+    settings = EnvConfig(changes=changes["env.changes"])
+    (failed,) = [
+        one for one in check_environment("tests.kit.carts:Anew-v0", settings) if not one.ok
+    ]
+    assert failed.name == "stages"
     (text,) = rehearse(with_fields(SAC, {"env_id": "tests.kit.ends:Counts-v0"})).warnings
     assert "is that a limit of time?" in text
     assert rehearse(with_fields(SAC, {"env_id": "tests.kit.ends:Varies-v0"})).warnings == ()
