@@ -1,6 +1,7 @@
-"""`compute_terminated` of Gymnasium's goal environments: which episodes end at their goal."""
+"""Ends of episodes: at a goal, by `compute_terminated`, and as a step returns them."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from music_tf.envs.distance import written_in
 from music_tf.errors import FROM_USERS
 
+Result: TypeAlias = tuple[Any, Any, Any, Any, Any]
 _ROBOTS = "gymnasium_robotics.envs.robot_env:BaseRobotEnv.compute_terminated"
 _TRIED = 64
 """Number of pairs of goals on which a method is tried."""
@@ -46,3 +48,21 @@ def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
     except FROM_USERS:  # a fault of single goals appears later, when they are used one by one
         return False
     return many.shape == (_TRIED,) and many.astype(np.bool_).tolist() == single
+
+
+def as_ended(result: Result) -> Result:
+    """Returns what a step returned, at an end without what belongs to the next episode.
+
+    Vectorised simulators begin that in the same step, and keep the last observation and its `info`
+    among the entries of the new one. Gym's entry of a limit of time says that the task goes on.
+    """
+    observation, reward, terminated, truncated, info = result
+    if not (terminated or truncated) or not isinstance(info, Mapping):
+        return result
+    last = info.get("final_info")
+    info = {**info, **(last if isinstance(last, Mapping) else {})}
+    for name in ("final_obs", "final_observation"):
+        last = info.pop(name, None)
+        observation = observation if last is None else last
+    over = bool(terminated) and not info.get("TimeLimit.truncated")
+    return observation, reward, over, truncated or not over, info

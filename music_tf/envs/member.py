@@ -11,6 +11,7 @@ import numpy.typing as npt
 from music_tf.envs import simulator
 from music_tf.envs.actions import as_declared
 from music_tf.envs.changes import Changes
+from music_tf.envs.endings import as_ended
 from music_tf.envs.extras import InfoEntry, Reader
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.errors import MusicError, error_line
@@ -130,13 +131,11 @@ class PlainMember:
     def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
         """Applies an action and writes the next state."""
         with np.errstate(all="ignore"):  # the results are checked
-            observation, reward, terminated, truncated, info = self.environment.step(action)
+            result = self.environment.step(action)
+        observation, reward, terminated, truncated, info = as_ended(result)
+        write_row(observation, row)
         if not isinstance(info, Mapping):
             raise BadObservation(f"info: expected a dict, got {info!r:.80}")
-        if terminated or truncated:
-            observation, terminated, info = at_end(observation, terminated, info)
-            truncated = truncated or not terminated
-        write_row(observation, row)
         self._write_extras(row, info)
         if self._shown is not None:
             row.desired_goal[:] = self._shown
@@ -158,20 +157,6 @@ class PlainMember:
                 value = info.get(name) if reader is None else reader(self._unwrapped)
             alone = target.shape == (1,) and value is not None
             _write(f"extras[{name!r}]", np.reshape(value, -1) if alone else value, target)
-
-
-def at_end(
-    observation: Any, terminated: Any, info: Mapping[str, Any]
-) -> tuple[Any, Any, Mapping[str, Any]]:
-    """Returns what an episode ended with, where the environment has begun the next one already.
-
-    Also reads Gym's entry of a limit of time, which says that the task itself did not end.
-    """
-    last = info.get("final_info")
-    info = {**info, **(last if isinstance(last, Mapping) else {})}
-    for name in ("final_obs", "final_observation"):
-        observation = observation if info.get(name) is None else info[name]
-    return observation, terminated and not info.get("TimeLimit.truncated"), info
 
 
 def write_row(observation: Any, row: Row) -> None:

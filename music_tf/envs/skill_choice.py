@@ -13,6 +13,7 @@ import numpy.typing as npt
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
 from music_tf.envs.actions import in_space
+from music_tf.envs.endings import as_ended
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.types import ACTIONS, Declared, refusal
 
@@ -106,9 +107,8 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         terminated = truncated = False
         while taken < self._settings.skill_steps and not (terminated or truncated):
             inside = self._act(int(np.argmax(action)))
-            observation, reward, terminated, truncated, info = self.env.step(
-                in_space(self.env.action_space, inside)
-            )
+            result = self.env.step(in_space(self.env.action_space, inside))
+            observation, reward, terminated, truncated, info = as_ended(result)
             total += gamma**taken * float(reward)
             taken += 1
             self._state = self._joined(observation)

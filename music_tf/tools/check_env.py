@@ -19,11 +19,12 @@ from music_tf.config.settings import EnvConfig, NormalizerConfig
 from music_tf.config.world import World
 from music_tf.envs.actions import action_bounds, in_space
 from music_tf.envs.columns import SHORT, look
+from music_tf.envs.endings import as_ended
 from music_tf.envs.extras import asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
-from music_tf.envs.member import BadObservation, at_end, can_set_goal, number, one_line, succeeded
+from music_tf.envs.member import BadObservation, can_set_goal, number, one_line, succeeded
 from music_tf.envs.registry import described
 from music_tf.envs.repeating import Difference, first_difference, statistics_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
@@ -117,9 +118,8 @@ def _played(
         for _ in range(min(LONGEST, environment.spec.max_episode_steps)):
             action = random.uniform(space.low, space.high).astype(space.dtype)
             with np.errstate(all="ignore"):
-                observation, reward, terminated, truncated, info = environment.step(action)
-            if (terminated or truncated) and isinstance(info, Mapping):
-                observation, _, info = at_end(observation, terminated, info)
+                result = environment.step(action)
+            observation, reward, terminated, truncated, info = as_ended(result)
             played.returned.append(observation)
             played.observations.append(copy.deepcopy(observation))
             played.rewards.append(copy.deepcopy(reward))

@@ -17,9 +17,10 @@ from music_tf.config.names import KNOWN, few, is_one_of
 from music_tf.config.settings import Config, EnvConfig, NormalizerConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.envs import simulator
+from music_tf.envs.endings import as_ended
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import find_spec
-from music_tf.envs.member import at_end, show_goal
+from music_tf.envs.member import show_goal
 from music_tf.envs.registry import UNKNOWN, layers_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.replay.buffer import Shard
@@ -548,12 +549,10 @@ class Rehearsal:
                 task.goal = goal.copy()
         for action in self.envs.scaled(actions):
             with np.errstate(all="ignore"):
-                observation, reward, terminated, truncated, info = environment.step(action)
-            over = bool(terminated or truncated)
-            if over:
-                observation, terminated, info = at_end(observation, terminated, info)
+                result = environment.step(action)
+            observation, reward, terminated, truncated, info = as_ended(result)
             yield RawStep(_copied(observation), float(reward), bool(terminated), dict(info))
-            if over:
+            if terminated or truncated:
                 break
         simulator.take_warnings()
 

@@ -83,6 +83,15 @@ def test_an_end_cuts_a_choice_short_and_its_true_length_counts(line):
     assert (state.tolist(), terminated, reward, info[DISCOUNT]) == ([8.0], True, 8.0, 1.0)
 
 
+def test_a_choice_ends_in_its_own_last_state(line, monkeypatch):
+    step, ends = Line.step, {"final_obs": np.array([9.0]), "TimeLimit.truncated": True}
+    monkeypatch.setattr(Line, "step", lambda self, action: (*step(self, action)[:4], dict(ends)))
+    line.step(np.float32([1.0, 0.0]))
+    state, _, terminated, truncated, info = line.step(np.float32([1.0, 0.0]))
+    assert (state.tolist(), terminated, truncated) == ([9.0], False, True)
+    assert "final_obs" not in info  # the end of the choice is no end of the next one
+
+
 def test_the_largest_number_names_the_skill(line):
     _, reward, *_ = line.step(np.float32([-0.9, -0.8]))
     assert reward == -(2.0 + 0.5 * 4.0 + 0.25 * 6.0)
