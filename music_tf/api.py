@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_tf.config.changes import LEARNED, NOW
-from music_tf.config.names import check_env_id, names_a_module
+from music_tf.config.names import check_env_id, is_registered_here, names_a_module
 from music_tf.errors import UsageError, fault_of
 from music_tf.process.children import run_command
 from music_tf.process.launcher import launched_world_size
@@ -185,7 +185,12 @@ class Run:
         words += [f"--skill={skill}", f"--stage={stage}", "--allow-import"]
         place = [] if reach is None else [str(number) for number in reach]
         words += ["--reach", *place] if place else []
-        read_run(self.path, self.env_id)  # checks that imports are allowed
+        config = read_run(self.path, self.env_id).config  # checks that imports are allowed
+        if is_registered_here(config.env_id):  # another process does not know it
+            from music_tf.cli import run_verb  # noqa: PLC0415 - as a program does
+
+            run_verb(words)
+            return Film(out)
         # TensorFlow and Mesa conflict in one process, and MuJoCo must not be loaded yet
         found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
         done = run_command(

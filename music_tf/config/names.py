@@ -6,14 +6,18 @@ are those of music_tf, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 
 import contextlib
 import difflib
+import inspect
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from music_tf.errors import UsageError
 
+PACKAGES = ("gymnasium", "ale_py", "music_tf", "panda_gym", "shimmy")
+"""Prefixes of the modules whose ids are known, or are registered by a package."""
 FEW = 3
 """How many of several names a line usually shows."""
 
@@ -213,13 +217,33 @@ def names_a_module(env_id: str) -> bool:
     return ":" in env_id
 
 
-def check_env_id(env_id: str) -> str:
-    """Returns the id that a user typed, if it is one of ours or of the form `module:Id`.
+def is_registered_here(env_id: str) -> bool:
+    """Whether code of this process has registered an id, which no other process knows."""
+    spec = getattr(sys.modules.get("gymnasium"), "registry", {}).get(env_id)
+    if spec is None or is_one_of(env_id, KNOWN):
+        return False
+    maker = spec.entry_point
+    module = maker.partition(":")[0] if isinstance(maker, str) else getattr(maker, "__module__", "")
+    if module.startswith("gymnasium."):  # under an id of gymnasium's own, or of the user's
+        return f'"{env_id}"' not in inspect.getsource(sys.modules["gymnasium.envs"])
+    return not module.startswith(PACKAGES)
+
+
+def check_env_id(env_id: Any) -> str:
+    """Returns the id that a user typed: a known one, `module:Id`, or one registered here.
 
     Raises:
-        UsageError: Any other id, with the nearest known one.
+        UsageError: Any other id, with the nearest known one, or no id.
     """
-    if env_id in KNOWN or _OWN.fullmatch(env_id):
+    if not isinstance(env_id, str):
+        name = getattr(env_id, "__name__", type(env_id).__name__)
+        name = name if name.isidentifier() else "make"  # a lambda
+        raise UsageError(
+            f"env_id: expected the id of an environment, got {env_id!r:.80}\nregister it: "
+            f'gymnasium.register("{name}-v0", {name}, max_episode_steps=200), then '
+            f'env_id="{name}-v0"'
+        )
+    if env_id in KNOWN or _OWN.fullmatch(env_id) or is_registered_here(env_id):
         return env_id
     if is_one_of(env_id, DISCRETE):
         like = f"{env_id.rpartition('-v')[0]}Continuous"
@@ -239,7 +263,8 @@ def check_env_id(env_id: str) -> str:
     hint = f"\ndid you mean {found}?" if found else ""
     raise UsageError(
         f"--env-id: unknown environment {env_id[:80]!r}{hint}\n"
-        "your own environment goes in as module:Id, for example --env-id my_package:MyTask-v0"
+        "your own environment goes in as module:Id, for example --env-id my_package:MyTask-v0; an "
+        "id that a notebook registers is known there alone: put it into a module"
     )
 
 

@@ -17,7 +17,14 @@ from typing import Any
 
 import gymnasium
 
-from music_tf.config.names import KNOWN, ROBOTICS, WITH_GOALS, is_one_of, without_module
+from music_tf.config.names import (
+    KNOWN,
+    ROBOTICS,
+    WITH_GOALS,
+    is_one_of,
+    is_registered_here,
+    without_module,
+)
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
@@ -183,7 +190,10 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
                 f"cure, in this environment: {PIP_INSTALL} gymnasium-robotics 'mujoco>=3.3,<3.12'"
             )
-        raise UsageError(f"env_id: unknown environment {env_id!r}{_nearest(name, module)}")
+        near = _nearest(name, module)
+        if not module:
+            near += f"\nif a notebook registers it, put it into a module: --env-id my_module:{name}"
+        raise UsageError(f"env_id: unknown environment {env_id!r}{near}")
     if "MujocoPy" in str(spec.entry_point):
         raise UsageError(
             f"env_id: {env_id!r} needs mujoco-py, which is no longer maintained{_nearest(name)}"
@@ -248,13 +258,7 @@ def goal_environments() -> list[str]:
 
 def _of_others() -> set[str]:
     """Returns ids that are not registered by this package or by known ones."""
-    ours = ("gymnasium", "ale_py", "music_tf", "panda_gym")
-    entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
-    return {
-        env_id
-        for env_id, entry in entries.items()
-        if "shimmy" not in entry and not entry.startswith(ours)
-    }
+    return set(filter(is_registered_here, gymnasium.registry))
 
 
 def _nearest(name: str, module: str = "") -> str:
@@ -264,7 +268,7 @@ def _nearest(name: str, module: str = "") -> str:
         return (
             f": the module {module!r} registers none\ncure: gymnasium.register({name!r}, ...) in it"
         )
-    near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.0)
+    near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.5)
     if not near:
         return ""
     typed = {without_module(known): known for known in KNOWN}

@@ -164,6 +164,8 @@ def changes_as_typed(*groups: Settings) -> list[str]:
 
 def _words(name: str, value: Any) -> list[str]:
     option = show_option(name)
+    if name in ("env_id", "env") and not isinstance(value, str):
+        check_env_id(value)
     if name in _OWN and words_taken(hints_of(TrainCommand)[name]) == 0:
         if not isinstance(value, bool):
             raise UsageError(f"{option}: expected True or False, got {value!r:.80}")

@@ -6,6 +6,7 @@ module must be typed again, or allowed with --allow-import.
 """
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from music_tf import recipes
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.fields import Settings, describe_type, show_option, show_value
-from music_tf.config.names import names_a_module, suggestion
+from music_tf.config.names import KNOWN, names_a_module, suggestion, without_module
 from music_tf.config.settings import Config
 from music_tf.config.world import MAIN, allowed_in_shell, not_allowed, trust
 from music_tf.errors import UsageError
@@ -199,6 +200,7 @@ def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
         for run in (stored, asked)
     )
     allowed = (*MAY_CHANGE_ON_RESUME, *_appended(before, after))
+    allowed += ("env_id",) * _moved(before.get("env_id", ""), after.get("env_id", ""))
     lines = [
         f"{name if name == 'RECIPE' else show_option(name)}: "
         f"the run has {show_value(value)}, got {show_value(after.get(name))}"[:200]
@@ -212,6 +214,11 @@ def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
             f"--resume continues a run exactly, only {may} may change{more}\n"
             + "\n".join(lines[:_SHOWN])
         )
+
+
+def _moved(env_id: str, typed: str) -> bool:
+    """Whether an id that a notebook had registered, as a run has it, is now one of a module."""
+    return env_id not in KNOWN and without_module(typed) == env_id
 
 
 def _appended(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
@@ -277,6 +284,8 @@ def config_from_json(
     if names_a_module(named) and named != typed_env_id and not allowed_in_shell(named):
         ways = f" or --env-id {named[:80]}, in Python allow_import=True or env_id=..."
         raise not_allowed("env_id", "environment", named, ways)
+    if typed_env_id and _moved(named, typed_env_id):
+        config = dataclasses.replace(config, env_id=typed_env_id)
     return config, tuple(reader.missing)
 
 

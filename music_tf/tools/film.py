@@ -7,6 +7,7 @@ computes the learned rewards.
 
 import contextlib
 import dataclasses
+import importlib
 import itertools
 import math
 import os
@@ -24,10 +25,17 @@ from rich.progress import track
 
 from music_tf import rollout
 from music_tf.config.changes import LEARNED
-from music_tf.config.names import ROBOTICS, TOYS, TOYS_WITHOUT_GOALS, is_one_of, without_module
+from music_tf.config.names import (
+    ROBOTICS,
+    TOYS,
+    TOYS_WITHOUT_GOALS,
+    is_one_of,
+    is_registered_here,
+    without_module,
+)
 from music_tf.config.settings import Config
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
-from music_tf.process.children import run_command
+from music_tf.process.children import Probe, run_command
 from music_tf.process.tensorflow_start import NO_GPU, prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
@@ -285,7 +293,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
             library loads without one.
     """
     name = without_module(env_id)
-    if name in (*TOYS, *TOYS_WITHOUT_GOALS):  # which do not need OpenGL
+    if name in (*TOYS, *TOYS_WITHOUT_GOALS) or is_registered_here(env_id):  # without OpenGL
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
@@ -515,15 +523,18 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
         job, found = Path(folder) / "job.npz", Path(folder) / "found.npz"
         np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
         words = [str(loaded.here / loaded.path), str(job), str(found), loaded.config.env_id]
-        done = run_command(
-            [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
-            seconds=600.0,
-            environment={
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                "MUJOCO_GL": "",
-                "CUDA_VISIBLE_DEVICES": NO_GPU,
-            },
-        )
+        if is_registered_here(loaded.config.env_id):  # no subprocess knows it
+            done = Probe(importlib.import_module("music_tf.runs.learned").main(words), "")
+        else:
+            done = run_command(
+                [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
+                seconds=600.0,
+                environment={
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                    "MUJOCO_GL": "",
+                    "CUDA_VISIBLE_DEVICES": NO_GPU,
+                },
+            )
         if not done.ok:
             kind = UsageError if done.code == EXIT_USAGE else EnvironmentFault
             why = done.output.strip() or done.reason
