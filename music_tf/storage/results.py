@@ -13,7 +13,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,6 +145,21 @@ def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
     rows = np.flatnonzero(columns.get("time/epoch", np.array([])) == epoch)[:1]
     found = {name: float(values[row]) for name, values in columns.items() for row in rows}
     return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
+    """Returns epoch and value of each evaluation of a run so far."""
+    if not (folder / CSV_NAME).exists():
+        return []
+    try:
+        columns = read_result(folder / CSV_NAME).columns
+    except UsageError:  # no row yet
+        return []
+    for name in metrics:
+        values = columns.get(name, np.zeros(0))
+        if np.isfinite(values).any():
+            return [(at + 1, float(one)) for at, one in enumerate(values) if math.isfinite(one)]
+    return []
 
 
 def are_numbers(value: object) -> bool:

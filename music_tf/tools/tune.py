@@ -38,10 +38,9 @@ from music_tf.hints import hints_of
 from music_tf.process.children import check_extra
 from music_tf.reading.command import TrainCommand, as_typed, parse_train
 from music_tf.reading.stored import runs_root
-from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.places import TRIALS, folder_name
 from music_tf.storage.provenance import versions
-from music_tf.storage.results import read_result
+from music_tf.storage.results import scores
 from music_tf.storage.run_directory import SUMMARY_NAME
 from music_tf.tools.pool import started
 from music_tf.tools.spaces import Method, Numbers, Space
@@ -57,6 +56,10 @@ _ENOUGH_FOR_PRUNING = 4
 """Trials that run to their end before any is pruned."""
 _DIGITS = 3
 """By which a number that is proposed is finer than its range is wide."""
+_ALL_ZERO = (
+    "all trials so far score 0, so that none is better: give them more --epochs, or a --metric "
+    "that moves earlier, such as eval/goal_moved_rate"
+)
 _LAST = 3
 """Evaluations at the end of a run whose mean is its score."""
 _MOST_FAILURES = 3
@@ -219,6 +222,7 @@ class Tuner:
         self._search, self._say, self._trainer = search, say, tuple(trainer)
         self._stop = threading.Event()
         self._failures: list[str] = []
+        self._told = False
         self._fault: StudyFault | None = None
         self._locks: dict[int, TextIO] = {}
         self._deadline = math.inf
@@ -373,9 +377,12 @@ class Tuner:
         if trial.state is TrialState.COMPLETE:
             self._failures.clear()
             self._say(
-                f"trial {trial.number}: {self._search.metrics[0]} {trial.value:.4g}, "
+                f"trial {trial.number}: score {trial.value:.4g}, "
                 f"best {study.best_value:.4g} (trial {study.best_trial.number})"
             )
+            if _all_zero(study) and not self._told:
+                self._told = True
+                self._say(_ALL_ZERO)
         elif trial.state is TrialState.PRUNED:
             self._failures.clear()
             self._say(f"trial {trial.number}: ended early, behind the others")
@@ -469,21 +476,6 @@ class Tuner:
                 asked = True
                 process.send_signal(signal.SIGTERM)
         return asked
-
-
-def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
-    """Returns epoch and value of each evaluation of a run so far."""
-    if not (folder / CSV_NAME).exists():
-        return []
-    try:
-        columns = read_result(folder / CSV_NAME).columns
-    except UsageError:  # no row yet
-        return []
-    for name in metrics:
-        values = columns.get(name, np.zeros(0))
-        if np.isfinite(values).any():
-            return [(at + 1, float(one)) for at, one in enumerate(values) if math.isfinite(one)]
-    return []
 
 
 def _suggested(trial: "optuna.Trial", name: str, dimension: Any) -> Any:
@@ -640,6 +632,12 @@ def _ended_states() -> "tuple[optuna.trial.TrialState, ...]":
     return TrialState.COMPLETE, TrialState.PRUNED
 
 
+def _all_zero(study: "optuna.Study") -> bool:
+    """Whether two trials or more have ended, and none has scored anything."""
+    values = [trial.value for trial in study.get_trials(states=_ended_states()[:1])]
+    return len(values) > 1 and not any(values)
+
+
 def _check_same(study: "optuna.Study", search: Search, path: Path) -> None:
     """Checks that a study is of this search and this version; notes both in a new one."""
     expected, stored = search.record(), study.user_attrs.get("search")
@@ -676,6 +674,7 @@ def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]
     trials = f"{tuner.ended} trial{'s' * (tuner.ended != 1)}"
     counts = f"{trials}, best score {tuner.study.best_value:.4g}"
     lines.append(f"{counts} ({' or '.join(search.metrics)}, mean of the last {_LAST})")
+    lines += [_ALL_ZERO] if _all_zero(tuner.study) else []
     for name, values in checked.items():
         if values:
             shown = "  ".join(f"{value:.4g}" for value in values)

@@ -371,6 +371,18 @@ def test_only_trials_that_ended_are_counted(root, trainer):
     assert tune.summary(search(), tuner, {})[0].startswith("1 trial, best score")
 
 
+def test_trials_that_all_score_nothing_are_told_at_once_and_at_the_end(root, trainer):
+    said = []
+    tuner = tune.Tuner(search(), said.append, trainer())
+    for _ in range(3):
+        tuner._after(tuner.study, tuner.study.tell(tuner.study.ask(), 0.0))
+    told = [text.startswith("all trials so far score 0") for text in said]
+    assert told == [False, False, True, False]
+    assert said[2] in tune.summary(search(), tuner, {})
+    tuner.study.tell(tuner.study.ask(), 0.25)
+    assert said[2] not in tune.summary(search(), tuner, {})
+
+
 def test_a_trial_is_held_until_the_study_knows_its_score(root, trainer):
     tuner = tune.Tuner(search(), quiet, trainer())
     tell = tuner.study.sampler.after_trial
