@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from music_tf.agents.base import Batch, Losses
 from music_tf.agents.sac_value import SacValue
-from music_tf.config.agents import GRU, MLP
+from music_tf.config.agents import MLP, RECURRENT
 from music_tf.distributions import SquashedSample
 from music_tf.losses.posterior import (
     drawn_from_root,
@@ -62,8 +62,8 @@ class Pearl(SacValue):
         if inference.encoder == MLP:
             model = plain(row_dim, inference.outputs, "factor", *given)
             self._encoder = Network("encoder", model, rate)
-        elif inference.encoder == GRU:
-            model = recurrent_encoder(row_dim, inference.outputs, *given)
+        elif inference.encoder in RECURRENT:
+            model = recurrent_encoder(inference.encoder, row_dim, inference.outputs, *given)
             self._encoder = Network("encoder", model, rate)
         else:
             self._encoder = own_encoder(inference, row_dim, int(seed.integers(2**31)), rate)
@@ -169,7 +169,7 @@ class Pearl(SacValue):
         if encoder == MLP:
             return self._encoder.rows(weights, context)
         runs = tf.reshape(context, [-1, *context.shape[2:]])
-        if encoder != GRU:
+        if encoder not in RECURRENT:
             outputs = self._encoder(weights, runs)
             return tf.reshape(outputs, [*context.shape[:2], *outputs.shape[1:]])
         state = tf.zeros([runs.shape[0], self._config.encoder_sizes[-1]])

@@ -18,10 +18,13 @@ from music_tf.config.values import (
 )
 from music_tf.errors import UsageError
 
-MLP, GRU = "mlp", "gru"
+MLP, GRU, LSTM = "mlp", "gru", "lstm"
 """Encoders of the package."""
+RECURRENT = GRU, LSTM
 LEAST_VARIANCE = 1e-7
 """Lower bound of the variance that an encoder gives a latent for one row of a context."""
+LEAST_PRECISION = 1e-7
+"""Lower bound of the precision of a full belief along any direction, as a share of its sum."""
 OUTCOME_VARIANCES = 1e-8, 200.0
 """Bounds of the variance that a transition model predicts."""
 ONE_OF_SOFTPLUS = math.log(math.e - 1.0)
@@ -32,7 +35,7 @@ class Inference(NamedTuple):
     """How a belief over tasks is inferred from a context, the latest steps in a task."""
 
     encoder: str
-    """`MLP`, `GRU`, or a function of the user's as `module:function`."""
+    """`MLP`, `GRU`, `LSTM`, or a function of the user's as `module:function`."""
     latent: int
     """Numbers L in a latent, the condition of the policy."""
     deterministic: bool
@@ -78,9 +81,9 @@ class Inference(NamedTuple):
     def observations(self) -> int:
         """Directions of a latent that one output of an encoder observes, with a full covariance.
 
-        The state of a GRU sums up the whole context, so it observes all directions.
+        A recurrent state sums up the whole context, so it observes all directions.
         """
-        return self.latent if self.encoder == GRU else 1
+        return self.latent if self.encoder in RECURRENT else 1
 
     @property
     def outputs(self) -> int:

@@ -436,6 +436,11 @@ class LockstepEnvs:
         return self._some_member().begin(seed)
 
     @property
+    def says_success(self) -> bool:
+        """Whether steps so far have told if they succeed."""
+        return any(member is not None and member.says_success for member in self._members)
+
+    @property
     def success_ends(self) -> bool | None:
         """Whether an episode ends when the environment ends it for its own success."""
         return self._settings.success_ends

@@ -81,6 +81,8 @@ class PlainMember:
         self._success_ends = success_ends
         self._shown: Floats | None = None
         self._hidden = False
+        self.says_success = False
+        """Whether the info of a step has told if it succeeds."""
         self.environment = environment
         self.changes: Changes | None = None
         """Applies stages of a changing world; None if the world does not change."""
@@ -140,6 +142,7 @@ class PlainMember:
         if self._shown is not None:
             row.desired_goal[:] = self._shown
         success = succeeded(info)
+        self.says_success |= "is_success" in info or "success" in info
         ends = not self._hidden if self._success_ends is None else self._success_ends
         over = bool(terminated) and (ends or not success)
         return Outcome(number("reward", reward), over, bool(truncated), success)

@@ -6,7 +6,7 @@ diagonal factors. Factors that each observe one direction give a full covariance
 
 import tensorflow as tf
 
-from music_tf.config.agents import LEAST_VARIANCE
+from music_tf.config.agents import LEAST_PRECISION, LEAST_VARIANCE
 
 
 def product_of_gaussians(mean: tf.Tensor, raw_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -51,8 +51,11 @@ def product_of_observations(direction: tf.Tensor, value: tf.Tensor) -> tuple[tf.
         direction: a of each observation, shape [..., N, L].
         value: b of each, shape [..., N].
     """
-    size = direction.shape[-1]
-    precision = tf.eye(size) + tf.matmul(direction, direction, transpose_a=True)
+    unit = tf.eye(direction.shape[-1])
+    precision = unit + tf.matmul(direction, direction, transpose_a=True)
+    # single precision loses the prior, and positive definiteness, beside very long directions
+    floor = tf.nn.relu(LEAST_PRECISION * tf.linalg.trace(precision) - 1.0)
+    precision += tf.stop_gradient(floor)[..., None, None] * unit
     root = tf.linalg.cholesky(precision)
     total = tf.reduce_sum(direction * value[..., None], axis=-2)
     return tf.linalg.cholesky_solve(root, total[..., None])[..., 0], root

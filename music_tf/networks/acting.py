@@ -356,10 +356,30 @@ def gru(weights: Sequence[Array], inputs: Array) -> Array:
     for step in given:
         update, reset, new = np.split(step, 3)
         old_update, old_reset, old = np.split(state @ recurrent + biases[1], 3)
-        kept = 0.5 * (1.0 + np.tanh(0.5 * (update + old_update)))  # never overflows
-        seen = 0.5 * (1.0 + np.tanh(0.5 * (reset + old_reset)))
+        kept, seen = _sigmoid(update + old_update), _sigmoid(reset + old_reset)
         state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
     return state @ head + head_bias
+
+
+def lstm(weights: Sequence[Array], inputs: Array) -> Array:
+    r"""Applies hidden layers, an LSTM and a linear layer as `gru` does.
+
+    .. math:: i, f, o = \sigma(W x + U h), \quad
+        c \leftarrow f c + i \tanh(W_c x + U_c h), \quad h \leftarrow o \tanh c
+    """
+    *layers, kernel, recurrent, bias, head, head_bias = weights
+    given = _hidden(layers, inputs, len(layers) // 2) @ kernel + bias
+    state = cell = np.zeros(len(recurrent), np.float32)
+    for step in given:
+        write, keep, new, show = np.split(step + state @ recurrent, 4)
+        cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(new)
+        state = _sigmoid(show) * np.tanh(cell)
+    return state @ head + head_bias
+
+
+def _sigmoid(values: Array) -> Array:
+    """Applies the logistic function, which overflows nowhere in this form."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)), np.float32)
 
 
 def bounded(values: Array, config: NormalizerConfig) -> Array:

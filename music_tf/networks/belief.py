@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.config.agents import GRU, LEAST_VARIANCE, Inference
+from music_tf.config.agents import GRU, LEAST_PRECISION, LEAST_VARIANCE, RECURRENT, Inference
 from music_tf.config.world import is_function
-from music_tf.networks.acting import ENCODER, NetworkInputs, gru, mlp, weight_shapes
+from music_tf.networks.acting import ENCODER, NetworkInputs, gru, lstm, mlp, weight_shapes
 from music_tf.types import Array
 
 
@@ -77,15 +77,18 @@ class Encoder:
 
             return own_outputs(self._weights, self._inference, context)
         weights = list(self._weights.values())
-        if self._inference.encoder == GRU:
-            return gru(weights, context)[None]
+        if self._inference.encoder in RECURRENT:
+            run = gru if self._inference.encoder == GRU else lstm
+            return run(weights, context)[None]
         return mlp(weights, context)
 
 
 def _after_observations(observed: Array) -> Belief:
     """Returns the belief after N observations, each a direction and a value, [N, L + 1]."""
     direction, value = observed[:, :-1], observed[:, -1]
-    precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
+    unit = np.eye(direction.shape[-1], dtype=np.float32)
+    precision = unit + direction.T @ direction
+    precision += np.maximum(np.float32(LEAST_PRECISION) * np.trace(precision) - 1, 0) * unit
     spread = np.linalg.inv(np.linalg.cholesky(precision))
     mean: Array = spread.T @ (spread @ (direction.T @ value))
     return Belief(mean, np.square(spread).sum(axis=0), spread)
@@ -100,12 +103,13 @@ def encoder_shapes(
     """
     if is_function(inference.encoder):
         return {}
-    sizes, state = [inference.row_dim(observation_dim, action_dim), *inference.sizes], {}
-    if inference.encoder == GRU:
-        units = inference.sizes[-1]
-        gates = {"kernel": (units, 3 * units), "recurrent_kernel": (units, 3 * units)}
-        state = {f"{ENCODER}gru/{part}": shape for part, shape in gates.items()}
-        state[f"{ENCODER}gru/bias"] = (2, 3 * units)
+    sizes = [inference.row_dim(observation_dim, action_dim), *inference.sizes]
+    state: dict[str, tuple[int, ...]] = {}
+    if inference.encoder in RECURRENT:
+        units, kind = inference.sizes[-1], f"{ENCODER}{inference.encoder}"
+        gates = (3 if inference.encoder == GRU else 4) * units
+        state = {f"{kind}/{part}": (units, gates) for part in ("kernel", "recurrent_kernel")}
+        state[f"{kind}/bias"] = (2, gates) if inference.encoder == GRU else (gates,)
     layers = {f"hidden_{index}": kernel for index, kernel in enumerate(itertools.pairwise(sizes))}
     head = {"factor": (sizes[-1], inference.outputs)}
     return weight_shapes(ENCODER, layers) | state | weight_shapes(ENCODER, head)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
+from music_tf.config.agents import GRU, LSTM
 from music_tf.networks.acting import CLIPPED_RANGE, GAUSSIANS, LEAST_DEVIATION, LOG_DEVIATION_RANGE
 
 _LECUN = {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"}  # within sqrt(3 / fan-in)
@@ -144,26 +145,28 @@ def influence_model(
 
 
 def recurrent_encoder(
+    kind: str,
     row_dim: int,
     outputs: int,
     hidden_sizes: Sequence[int],
     seed: np.random.Generator,
     initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps sequences [B, N, row_dim] and GRU states [B, H] to outputs [B, outputs] and new states.
+    """Maps sequences [B, N, row_dim] and states [B, H] to outputs [B, outputs] and new states.
 
-    H is the last of the hidden sizes.
+    H is the last of the hidden sizes. The cell of an LSTM begins at 0, as in PEARL's code.
     """
     rows, state = keras.Input([None, row_dim]), keras.Input([hidden_sizes[-1]])
-    cell = keras.layers.GRU(
+    cell = {GRU: keras.layers.GRU, LSTM: keras.layers.LSTM}[kind](
         hidden_sizes[-1],
         return_state=True,
-        name="gru",
+        name=kind,
         kernel_initializer=keras.initializers.GlorotUniform(seed=int(seed.integers(2**31))),
         recurrent_initializer=keras.initializers.Orthogonal(seed=int(seed.integers(2**31))),
         use_cudnn=False,  # equal results on CPU and GPU, and XLA does not support cuDNN's GRU
     )
-    last, after = cell(_hidden(rows, hidden_sizes, seed, initializer), initial_state=state)
+    first = state if kind == GRU else [state, keras.ops.zeros_like(state)]
+    last, after, *_ = cell(_hidden(rows, hidden_sizes, seed, initializer), initial_state=first)
     factors = _dense(outputs, None, "factor", seed, initializer)(last)
     return keras.Model([rows, state], [factors, after])
 

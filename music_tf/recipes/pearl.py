@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from music_tf.config.agents import GRU, MLP, Inference, SacValueConfig
+from music_tf.config.agents import MLP, RECURRENT, Inference, SacValueConfig
 from music_tf.config.fields import In, Where, with_fields
 from music_tf.config.names import POINT_ROBOT, of_family
 from music_tf.config.settings import (
@@ -24,7 +24,11 @@ from music_tf.recipes.families import HIDDEN_PUSH, OF_FAMILIES
 from music_tf.recipes.music import ddpg_music
 
 Encoder: TypeAlias = Annotated[
-    str, Where("mlp, gru or module:function", lambda word: word in (MLP, GRU) or is_function(word))
+    str,
+    Where(
+        "mlp, gru, lstm or module:function",
+        lambda word: word in (MLP, *RECURRENT) or is_function(word),
+    ),
 ]
 
 
@@ -51,10 +55,11 @@ class PearlConfig(SacValueConfig):
     neither."""
     encoder: Encoder = MLP
     """Network that infers a latent from a context. `mlp` reads each step by itself, and the belief
-    is the product over steps. `gru` reads consecutive steps, and its last state gives the belief.
-    `module:function` is a function of yours that makes a Keras model."""
+    is the product over steps. `gru` and `lstm` read consecutive steps, and their last state gives
+    the belief. `module:function` is a function of yours that makes a Keras model."""
     encoder_sizes: Layers = (200, 200, 200)
-    """Units of each hidden layer of the encoder; the last number is also that of a `gru`."""
+    """Units of each hidden layer of the encoder; the last number is also that of a `gru` or
+    `lstm`."""
     encoder_learning_rate: Rate = 3e-4
     """Adam step size of the encoder."""
     meta_batch: Annotated[int, In(1, 10**5)] = 16
@@ -64,9 +69,9 @@ class PearlConfig(SacValueConfig):
     """Steps of a context in training, drawn with replacement from the latest visit to the task;
     consecutive steps for encoders other than `mlp`."""
     context_chunk: Annotated[int | None, In(1, 10**6)] = None
-    """For `gru`: a latent is inferred after every so many steps of a context, without a gradient
-    into earlier chunks; the latents share the steps of critics and actor. Unset: one latent, after
-    all steps."""
+    """For `gru` and `lstm`: a latent is inferred after every so many steps of a context, without a
+    gradient into earlier chunks; the latents share the steps of critics and actor. Unset: one
+    latent, after all steps."""
     context_next_observation: bool = False
     """Adds the next observation of each step to the encoder's inputs, for tasks whose dynamics
     differ."""
@@ -115,7 +120,7 @@ class PearlConfig(SacValueConfig):
                 f"agent.meta_batch: expected a multiple of workers {workers}, got {tasks}; "
                 f"nearest: {max(workers, workers * round(tasks / workers))}"
             )
-        if chunk != rows and self.encoder != GRU:
+        if chunk != rows and self.encoder not in RECURRENT:
             raise UsageError(
                 f"agent.context_chunk: expected {rows}, as agent.context_rows says, for the "
                 f"encoder {self.encoder}, got {chunk}; leave it out, or add --agent.encoder gru"

@@ -32,7 +32,8 @@ def measure_adaptation(
     for part, found in played.items():
         tasks = getattr(adaptation.tasks, part)
         by_task, at_random = (one.returns.mean(axis=1) for one in (found, random[part]))  # [N, E]
-        success = found.success.mean(axis=1)
+        said = (found.success >= 0.0).all()
+        success = found.success.mean(axis=1) if said else np.zeros([len(tasks), 0])
         rows = [
             {
                 "task": task.tolist(),

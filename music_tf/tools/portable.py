@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from music_tf.config.agents import GRU
+from music_tf.config.agents import RECURRENT
 from music_tf.config.world import is_function
 from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
@@ -78,7 +78,7 @@ def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
         "latent": inference.latent,
         "deterministic": inference.deterministic,
         "full": inference.full,
-        "recurrent": inference.encoder == GRU,
+        "recurrent": inference.encoder if inference.encoder in RECURRENT else "",
         "next_observation": inference.next_observation,
         "reward_scale": inference.reward_scale,
     }
@@ -99,10 +99,10 @@ def arrays(saved: SavedPolicy) -> dict[str, Array]:
     if inference is None:
         return found
     encoder = list(actors(saved)[0].encoder.values())
-    if inference["recurrent"]:
+    if kind := inference["recurrent"]:
         *encoder, kernel, recurrent, bias, head, head_bias = encoder
-        found |= {"gru/kernel": kernel, "gru/recurrent": recurrent, "gru/bias": bias}
-        found |= {"gru/head": head, "gru/head_bias": head_bias}
+        found |= {f"{kind}/kernel": kernel, f"{kind}/recurrent": recurrent, f"{kind}/bias": bias}
+        found |= {f"{kind}/head": head, f"{kind}/head_bias": head_bias}
     return found | _layers("encoder", encoder)
 
 
@@ -135,7 +135,7 @@ def _hidden_of_encoder(saved: SavedPolicy) -> list[bool]:
         return []
     layers = len(actors(saved)[0].encoder) // 2
     if inference["recurrent"]:
-        return [True] * (layers - 2)  # GRU and last layer have five arrays
+        return [True] * (layers - 2)  # its and the last layer have five arrays
     return [True] * (layers - 1) + [False]
 
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
-_MATRIX, _LEAST_VARIANCE = 2, 1e-7
+_MATRIX, _LEAST_VARIANCE, _LEAST_PRECISION = 2, 1e-7, 1e-7
 _HERE = 1e-9
 """Distance in the embedding below which a place counts as reached."""
 _ROUNDING = 1e-3
@@ -121,7 +121,7 @@ class Policy:
         rows = np.concatenate([self._rows(one) for one in episodes])
         outputs = self._network("encoder", rows)
         if told["recurrent"]:
-            outputs = self._after_run(outputs)[None]
+            outputs = self._after_run(told["recurrent"], outputs)[None]
         if deterministic:
             mean: Array = outputs.mean(axis=0)
             return TaskBelief(mean, np.zeros_like(mean))
@@ -139,19 +139,23 @@ class Policy:
         away = np.sqrt(belief.variance) * noise if spread is None else noise @ spread
         return (belief.mean + away).astype(np.float32)
 
-    def _after_run(self, inputs: Array) -> Array:
-        """Applies a gated recurrent unit to inputs [T, I], then a linear layer; returns [D]."""
-        kernel, recurrent, biases, head, head_bias = (
-            self._arrays[f"gru/{part}"]
+    def _after_run(self, kind: str, inputs: Array) -> Array:
+        """Applies a GRU or LSTM to inputs [T, I], then a linear layer; returns [D]."""
+        kernel, recurrent, bias, head, head_bias = (
+            self._arrays[f"{kind}/{part}"]
             for part in ("kernel", "recurrent", "bias", "head", "head_bias")
         )
-        state = np.zeros(len(recurrent), np.float32)
-        for step in inputs @ kernel + biases[0]:
-            update, reset, new = np.split(step, 3)
-            old_update, old_reset, old = np.split(state @ recurrent + biases[1], 3)
-            kept = 0.5 * (1.0 + np.tanh(0.5 * (update + old_update)))
-            seen = 0.5 * (1.0 + np.tanh(0.5 * (reset + old_reset)))
-            state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
+        state = cell = np.zeros(len(recurrent), np.float32)
+        for step in inputs @ kernel + (bias[0] if kind == "gru" else bias):
+            if kind == "gru":
+                update, reset, new = np.split(step, 3)
+                old_update, old_reset, old = np.split(state @ recurrent + bias[1], 3)
+                kept, seen = _sigmoid(update + old_update), _sigmoid(reset + old_reset)
+                state = kept * state + (1.0 - kept) * np.tanh(new + seen * old)
+                continue
+            write, keep, new, show = np.split(step + state @ recurrent, 4)
+            cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(new)
+            state = _sigmoid(show) * np.tanh(cell)
         outputs: Array = state @ head + head_bias
         return outputs
 
@@ -284,10 +288,17 @@ class Policy:
         return rows.astype(np.float32, copy=False)
 
 
+def _sigmoid(values: Array) -> Array:
+    """Applies the logistic function, which overflows nowhere in this form."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)), np.float32)
+
+
 def _after_observations(observed: Array) -> TaskBelief:
     """Returns the belief after N linear observations: direction and value of each, [N, L + 1]."""
     direction, value = observed[:, :-1], observed[:, -1]
-    precision = np.eye(direction.shape[-1], dtype=np.float32) + direction.T @ direction
+    unit = np.eye(direction.shape[-1], dtype=np.float32)
+    precision = unit + direction.T @ direction
+    precision += np.maximum(np.float32(_LEAST_PRECISION) * np.trace(precision) - 1, 0) * unit
     spread = np.linalg.inv(np.linalg.cholesky(precision))
     mean: Array = spread.T @ (spread @ (direction.T @ value))
     return TaskBelief(mean, np.square(spread).sum(axis=0), spread)

@@ -35,7 +35,7 @@ class Adaptation(NamedTuple):
 
     returns: Array  # [N, R, E]
     lengths: Array  # [N, R, E]
-    success: Array  # [N, R, E], 1 where an episode succeeded
+    success: Array  # [N, R, E], 1 where an episode succeeded; -1 where no info says it
     context_returns: Array  # [N, R, E], of the reward that contexts hold
     means: Array  # [N, R, E, L], of the belief after each episode
     variances: Array  # [N, R, E, L]
@@ -165,7 +165,8 @@ class MetaEvaluation(NamedTuple):
         }
         for name, values in (("return", found.returns), ("success", found.success)):
             means = values.mean(axis=(0, 1))
-            metrics |= {f"adapt/{name}_{seen}": float(means[at]) for seen, at in episodes.items()}
+            said = episodes if name == "return" or values.min() >= 0.0 else {}
+            metrics |= {f"adapt/{name}_{seen}": float(means[at]) for seen, at in said.items()}
         inference = self.config.agent.inference
         if inference is not None and inference.reward:
             means = found.context_returns.mean(axis=(0, 1))
@@ -237,7 +238,7 @@ class MetaEvaluation(NamedTuple):
             episodes.append((conditions, played))
             found.returns[:, episode] = played.reward.sum(axis=1)
             found.lengths[:, episode] = played.length
-            found.success[:, episode] = played.success
+            found.success[:, episode] = played.success if self.envs.says_success else -1.0
             found.context_returns[:, episode] = _context_returns(played, inference.reward)
             if snapshot is None or encoder is None:
                 continue

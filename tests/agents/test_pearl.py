@@ -205,8 +205,9 @@ def test_critics_differ_from_the_start_and_move_first_with_the_encoder_in_a_sequ
     assert [network.name for network in learner.target_networks] == ["value"]
 
 
-def test_a_recurrent_encoder_infers_after_each_chunk_without_a_gradient_in_earlier_ones():
-    case = PearlCase(encoder="gru", context_rows=6, context_chunk=3)
+@pytest.mark.parametrize("encoder", ["gru", "lstm"])
+def test_a_recurrent_encoder_infers_after_each_chunk_without_a_gradient_in_earlier_ones(encoder):
+    case = PearlCase(encoder=encoder, context_rows=6, context_chunk=3)
     context, noise = case.noise["context"][:, :, :6], tf.zeros([WORKERS, 2 * TASKS, LATENT])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(context)

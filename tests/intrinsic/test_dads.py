@@ -119,6 +119,11 @@ def test_skills_that_move_apart_are_soon_predictable(omit, learn_deviations):
     assert losses[-1] < losses[0]
     seen = term.heldout(weights, parted(30, seed=1))["dads/reward_heldout"]
     assert 0.3 < seen <= math.log(SKILLS)
+    early = parted(30, seed=1)
+    early.length[:] = 2
+    cut = early._replace(observation=np.concatenate([early.observation[:, :3]] * 2, axis=1))
+    judged = [term.heldout(weights, one)["dads/reward_heldout"] for one in (early, cut)]
+    assert judged[0] == pytest.approx(judged[1])  # steps after an end do not count
     alike = parted(30, seed=1)
     alike = alike._replace(skill=np.roll(alike.skill, 1, axis=0))
     assert term.heldout(weights, alike)["dads/reward_heldout"] < 0.0

@@ -12,6 +12,8 @@ from music_tf.losses.posterior import (
     product_of_gaussians,
     product_of_observations,
 )
+from music_tf.networks.belief import _after_observations
+from music_tf.tools.robot_policy import _after_observations as after_observations_on_a_robot
 
 MEANS = np.float32([[0.0, 1.0], [2.0, -1.0], [4.0, 0.0]])
 VARIANCES = np.float32([[1.0, 0.5], [1.0, 2.0], [0.5, 1.0]])
@@ -76,6 +78,21 @@ def test_observations_add_up_their_precisions_to_that_of_the_prior():
     # [[3, 1], [1, 6]], of determinant 17, and (4, 5)
     np.testing.assert_allclose(tf.matmul(root, root, transpose_b=True), [[3, 1], [1, 6]], rtol=1e-6)
     np.testing.assert_allclose(mean, [19 / 17, 11 / 17], rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0, 1e4, 1e8])
+def test_observations_of_any_length_leave_a_belief_and_usual_ones_their_bits(scale):
+    observed = np.float32(scale) * np.random.default_rng(0).standard_normal((3, 6), np.float32)
+    mean, root = product_of_observations(observed[:, :5], observed[:, 5])
+    assert np.isfinite(mean).all()
+    assert np.isfinite(kl_of_root(mean, root))
+    # single precision rounds all beside the longest direction
+    rounded = pytest.approx(mean.numpy(), abs=0.15)
+    assert _after_observations(observed).mean == rounded
+    assert after_observations_on_a_robot(observed).mean == rounded
+    if scale <= 300.0:
+        own = tf.eye(5) + tf.matmul(observed[:, :5], observed[:, :5], transpose_a=True)
+        np.testing.assert_array_equal(root, tf.linalg.cholesky(own))
 
 
 def test_a_product_with_observations_is_proportional_to_prior_and_likelihoods():

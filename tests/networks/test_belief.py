@@ -21,7 +21,7 @@ OWN = [f"{encoders.HERE}:{name}" for name in ("rowwise", "pooled", "recurrent")]
 trust(OWN)
 
 
-@pytest.mark.parametrize("encoder", ["mlp", "gru", *OWN])
+@pytest.mark.parametrize("encoder", ["mlp", "gru", "lstm", *OWN])
 @cases("kind", {}, {"deterministic_latent": True}, {"posterior": "full"}, ids=lambda one: str(*one))
 def test_numpy_infers_what_the_learner_does(encoder, kind):
     case = PearlCase(encoder=encoder, **kind)
@@ -39,8 +39,9 @@ def test_numpy_infers_what_the_learner_does(encoder, kind):
         np.testing.assert_allclose(np.diag(covariance), belief.variance, rtol=1e-5)
 
 
-def test_a_recurrent_encoder_reads_steps_in_their_order():
-    case = PearlCase(encoder="gru")
+@pytest.mark.parametrize("encoder", ["gru", "lstm"])
+def test_a_recurrent_encoder_reads_steps_in_their_order(encoder):
+    case = PearlCase(encoder=encoder)
     infer = Encoder(weights_of(case), case.config.inference)
     rows = case.noise["context"][0, 0].numpy()
     assert np.abs(infer(rows).mean - infer(rows[::-1]).mean).max() > 1e-3
@@ -48,7 +49,7 @@ def test_a_recurrent_encoder_reads_steps_in_their_order():
     assert np.isfinite(infer(1e6 * rows).mean).all()
 
 
-@pytest.mark.parametrize("encoder", ["mlp", "gru"])
+@pytest.mark.parametrize("encoder", ["mlp", "gru", "lstm"])
 @pytest.mark.parametrize("kind", [{"context_next_observation": True}, {"posterior": "full"}])
 def test_shapes_are_those_of_the_keras_model_in_its_order(encoder, kind):
     case = PearlCase(encoder=encoder, encoder_sizes=(8, 5), **kind)
@@ -104,6 +105,7 @@ def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():
     ({}, 6),  # mean and variance of three numbers
     ({"deterministic_latent": True, "posterior": "full"}, 3),
     ({"posterior": "full"}, 4),  # one direction, and how far along it
+    ({"posterior": "full", "encoder": "lstm"}, 12),
     ({"posterior": "full", "encoder": "gru"}, 12),  # three of them: one state says all
 )
 def test_an_encoder_has_as_many_outputs_as_its_belief_needs(changes, outputs):

@@ -307,7 +307,7 @@ def test_a_policy_that_infers_its_condition_takes_none(run):
     ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
     ("--condition.kind gaussian", r"expected belief for an agent"),
     ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),
-    ("--agent.encoder lstm", r"mlp, gru or module:function"),
+    ("--agent.encoder rnn", r"mlp, gru, lstm or module:function"),
     ("--agent.context-chunk 20", r"expected 40, .* encoder mlp, got 20; .*--agent.encoder gru"),
     ("--agent.encoder gru --agent.context-chunk 30", r"divisor of 40, .* got 30; nearest: 20"),
     ("--agent.encoder gru --agent.context-chunk 64", r"divisor of 40, .* got 64; nearest: 40"),
@@ -344,9 +344,9 @@ def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path):
 
 @cases(
     "changes",
-    {"agent__encoder": "gru", "agent__context_chunk": 3, "replay__batch_size": 16},
+    {"agent__encoder": "lstm", "agent__context_chunk": 3, "replay__batch_size": 16},
     {"agent__encoder": OWN, "agent__posterior": "full", "tasks__resample_belief": "step"},
-    ids=["gru", "own"],
+    ids=["lstm", "own"],
 )
 def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, changes):
     trust([OWN])

@@ -63,7 +63,13 @@ def evaluation():
 def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation, monkeypatch):
     follower, tried, play = Follower(), [], Evaluation.play_some
     monkeypatch.setattr(Evaluation, "play_some", lambda *of: tried.extend(of[2]) or play(*of))
+    shown, whole = [], Evaluation.play
+    monkeypatch.setattr(
+        Evaluation, "play", lambda *of, **more: shown.append(whole(*of, **more)) or shown[-1]
+    )
     found = measure_zero_shot(evaluation, follower, PLANE, "RUN", goals=24)
+    for played in shown:  # all policies have goals of the environment, which training never shows
+        assert len(np.unique(played.desired_goal, axis=0)) == 24
     assert found["ours"]["zero_shot/ever"] == 1.0
     assert found["ours"]["zero_shot/end_with_brake"] == 1.0
     assert found["ours"]["zero_shot/stop"] == 0.0  # it rests at goals by itself

@@ -123,7 +123,11 @@ def own(folder):  # the exported policy in this process
     return Policy(folder / "policy.npz")
 
 
-@pytest.fixture(scope="module", params=[("mlp", "diagonal"), ("gru", "full")], ids="-".join)
+@pytest.fixture(
+    scope="module",
+    params=[("mlp", "diagonal"), ("gru", "full"), ("lstm", "diagonal")],
+    ids="-".join,
+)
 def adapting(tmp_path_factory, request):
     encoder, posterior = request.param
     path = tmp_path_factory.mktemp("adapting") / encoder

@@ -5,8 +5,10 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.point_robot import PointRobot
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.rollout import play
+from music_tf.runs.adapting import measure_adaptation
 from music_tf.storage.metrics import foreseen
 from music_tf.training import adaptation as adaptation_module
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
@@ -136,6 +138,14 @@ def test_a_run_says_of_new_tasks_what_was_measured_on_them(trainer, monkeypatch)
     assert asked == [(True, "test"), (True, "train"), (False, "test")]
     shown = ("eval/return", "adapt/train_return", "adapt/random_return", "adapt/variance")
     assert [metrics[name] for name in shown] == [3.0, 13.0, 3.0, 0.25]
+
+
+def test_success_is_left_out_where_no_info_tells_it(trainer, monkeypatch):
+    step = PointRobot.step
+    monkeypatch.setattr(PointRobot, "step", lambda self, action: (*step(self, action)[:4], {}))
+    found, policies = measure_adaptation(evaluation_of(), trainer.snapshot(), 1)
+    assert not [name for metrics in policies.values() for name in metrics if "success" in name]
+    assert found["test"]["success"] == found["train"]["tasks"][0]["success"] == []
 
 
 def test_visits_begin_alike_in_every_run(noted):

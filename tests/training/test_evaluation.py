@@ -1,3 +1,6 @@
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,8 @@ def test_an_episode_is_fixed_by_its_index_whatever_is_asked_for_beside_it():
     assert few.seeds[2] == many.seeds[0]
     np.testing.assert_array_equal(few.skills[2], many.skills[0])
     assert len(set(evaluation_conditions(range(200), TWO, 3).seeds.tolist())) == 200
+    of_another_run = evaluation_conditions(range(3), dataclasses.replace(TWO, seed=7), 3)
+    np.testing.assert_array_equal(of_another_run.seeds, few.seeds)  # so of no training episode
 
 
 def test_skills_take_turns_or_one_is_pinned_and_continuous_ones_are_fixed_by_index():
@@ -156,6 +161,17 @@ def test_goals_of_the_environment_have_distances_and_a_return_where_rewards_are_
     assert dense["eval/return"] == played.reward.sum(axis=1).mean() / 2
     unpaid = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator()).behaviour(played)
     assert not {"eval/goal_distance", "eval/goal_moved_rate", "eval/return"} & set(unpaid)
+
+
+def test_networks_are_judged_on_steps_until_the_object_is_lost_as_they_learn(monkeypatch):
+    config = dataclasses.replace(MUSIC, lost_object="absorb")
+    evaluation = Evaluation(LockstepEnvs(PUSH, 2), config, Communicator())
+    played, judged = evaluation.play(carries, 2), []
+    cut = played._replace(length=played.length - 1)
+    monkeypatch.setattr("music_tf.training.evaluation.cut_where_lost", lambda *_: cut)
+    term = SimpleNamespace(heldout=lambda weights, episodes: judged.append(episodes) or {})
+    assert evaluation.heldout([term], {}, played) == {}
+    np.testing.assert_array_equal(judged[0].length, cut.length)
 
 
 def test_outputs_of_networks_are_judged_too():
