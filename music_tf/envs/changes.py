@@ -63,8 +63,7 @@ class Changes:
         self._defaults = simulator.Defaults(self._model, sorted(arrays))
         self._gravity = self._model.opt.gravity.copy() if "gravity" in kinds else None
         self._attributes = {name: getattr(self._unwrapped, name) for name in attributes}
-        self._changed = {kind: self._rows_of(kind) for kind in sorted(kinds & {*_KINDS})}
-        self._expected: Mapping[str, Any] = {}
+        self._untouched = self._expected = self._numbers()
 
     def apply(self, number: int) -> None:
         """Changes the world to that of a stage; reset the environment before the next step."""
@@ -93,26 +92,16 @@ class Changes:
             cure = "build it once, in the constructor"
             self._refuse(number, "reset", f"builds its model anew, without what stages set: {cure}")
         for name, value in self._numbers().items():
-            if value != self._expected[name]:
+            expected = self._expected[name]
+            if np.any((value != expected) & (expected != self._untouched[name])):
                 self._refuse(number, name, "reset overwrites what the stage sets: leave it alone")
 
     def _numbers(self) -> Mapping[str, Any]:
-        """Returns what stages change as it is now, by the words of `env.changes`."""
-        model, numbers = self._model, {}
-        for kind, rows in self._changed.items():
-            numbers[kind] = [getattr(model, name)[rows].tolist() for name in _KINDS[kind][1]]
+        """Returns what stages change, as it is now."""
+        numbers = {name: getattr(self._model, name).copy() for name in self._defaults.arrays}
         if self._gravity is not None:
-            numbers["gravity"] = model.opt.gravity.tolist()
-        attributes = {f"set: {name}": getattr(self._unwrapped, name) for name in self._attributes}
-        return numbers | attributes
-
-    def _rows_of(self, kind: str) -> npt.NDArray[np.intp]:
-        """Returns the rows of a kind's arrays that some stage changes."""
-        if kind == "place":
-            bodies = {name for stage in self._stages for name in stage.place}
-            return np.array([self._model.body(name).id for name in sorted(bodies)])
-        factors = [self._rows(kind, stage.factors.get(kind, {})) for stage in self._stages]
-        return np.flatnonzero((np.array(factors) != 1.0).any(axis=0))
+            numbers["gravity"] = self._model.opt.gravity.copy()
+        return numbers | {name: getattr(self._unwrapped, name) for name in self._attributes}
 
     def _rows(self, kind: str, factors: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Returns the factor of each row of the arrays of a kind, [N]."""

@@ -33,13 +33,13 @@ def test_an_episode_ends_with_its_own_last_state_and_by_a_limit_of_time(name, te
 
 
 STAGES = {
-    "mass": {"mass": {"cart": 4.0}},
-    "friction": {"friction": {"*": 2.0}},
-    "damping": {"damping": {"x": 3.0}},
-    "gear": {"gear": {"pull": 0.5}},
-    "place": {"place": {"wall": [1.0, 0.0, 0.1]}},
+    "body_mass": {"mass": {"cart": 4.0}},
+    "geom_friction": {"friction": {"*": 2.0}},
+    "dof_damping": {"damping": {"x": 3.0}},
+    "actuator_gear": {"gear": {"pull": 0.5}},
+    "body_pos": {"place": {"wall": [1.0, 0.0, 0.1]}},
     "gravity": {"gravity": 0.5},
-    "set: strength": {"set": {"strength": 2.0}},
+    "strength": {"set": {"strength": 2.0}},
 }
 
 
@@ -56,11 +56,11 @@ def test_a_stage_that_a_reset_overwrites_is_refused_with_its_name(kind):
     with pytest.raises(UsageError, match=rf"stage 1: {kind}: OwnNumbers-v0: reset overwrites"):
         envs.reset([0], [0])
     with pytest.raises(UsageError, match=r"stage 0: reset: Anew-v0: builds its model anew"):
-        in_stages("Anew", STAGES["mass"]).reset([0], [0])
+        in_stages("Anew", STAGES["body_mass"]).reset([0], [0])
 
 
 def test_a_stage_leaves_what_it_does_not_change_to_the_environment():
-    envs = in_stages("DrawsTheWall", {**STAGES["mass"], "place": {"cart": [0.0, 1.0, 0.1]}})
+    envs = in_stages("DrawsTheWall", {**STAGES["body_mass"], "place": {"cart": [0.0, 1.0, 0.1]}})
     for stage in (0, 1, 0):
         envs.set_world(stage)
         envs.reset([0], [0])

@@ -92,7 +92,7 @@ STRENGTH = {"at": {"steps": 1}, "set": {"strength": 2.0}}
     ("name", "changes", "state", "says"),
     ("Cart", [{}, MASS, BACK], "ok", "each changes episodes"),
     ("Cart", [], "ok", "^$"),
-    ("OwnNumbers", [{}, MASS], "FAIL", "stage 1: mass: OwnNumbers-v0: reset overwrites what"),
+    ("OwnNumbers", [{}, MASS], "FAIL", "stage 1: body_mass: OwnNumbers-v0: reset overwrites what"),
     ("ReadOnce", [{}, MASS, BACK], "warn", "40 random steps in stage 1 are those in stage 0, bit"),
     ("ReadOnce", [{}, STRENGTH], "ok", "each changes episodes"),
 )
@@ -105,7 +105,9 @@ def test_stages_are_tried_before_training(name, changes, state, says):
 def test_rows_are_told_before_a_run_of_any_environment_that_is_not_known():
     changes = {"env.changes": json.dumps([{}, MASS])}
     config = with_fields(SAC, {"env_id": "tests.kit.carts:OwnNumbers-v0", **changes})
-    with pytest.raises(EnvironmentFault, match=r"stage 1: mass: OwnNumbers-v0: .*\ncure: let res"):
+    with pytest.raises(
+        EnvironmentFault, match=r"stage 1: body_mass: OwnNumbers-v0: .*\ncure: let res"
+    ):
         rehearse(config)
     with pytest.raises(UsageError, match="stage 0: reset: Anew-v0: builds its model anew"):
         rehearse(with_fields(config, {"env_id": "tests.kit.carts:Anew-v0"}))
