@@ -65,11 +65,14 @@ class ActorCritic(Learner):
         """
         if self._config.update_order == "simultaneous":
             return super().phases
-        return [Phase(self.losses, names) for names in self.sequence]
+        groups = list(self.sequence)
+        if self._config.update_order == "actor_first":
+            groups.sort(key=lambda names: names != ("actor",))
+        return [Phase(self.losses, names) for names in groups]
 
     @property
     def sequence(self) -> Sequence[tuple[str, ...]]:
-        """Names of the networks in each phase of a sequential update, in order."""
+        """Names of the networks in each phase of a sequential update, in order, the actor alone."""
         return [tuple(network.name for network in self._critics), ("actor",)]
 
     @property

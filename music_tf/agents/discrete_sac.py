@@ -58,7 +58,7 @@ class DiscreteSac(SoftActorCritic):
         entropy_weight: tf.Tensor,
     ) -> Losses:
         """Returns critic, actor and temperature losses, all at the weights before the update."""
-        del noise, entropy_weight
+        del entropy_weight
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         next_q = self._all_values(targets, batch.next_inputs)
         next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)
@@ -69,14 +69,16 @@ class DiscreteSac(SoftActorCritic):
         value_loss = self.critic_loss(taken, target, batch.truncated)
         log_policy = self._log_policy(weights, batch.inputs)
         policy_loss = choice_loss(q, log_policy, temperature)
-        tuning, tuned = self.tuned(weights, -choice_entropy(log_policy))
+        expected = -choice_entropy(log_policy)
+        tuning, tuned = self.tuned(weights, expected, noise)
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
             "train/mean_q": tf.reduce_mean(taken, axis=[0, 2]),
             **tuned,
         }
-        return Losses(value_loss + policy_loss + tuning, metrics)
+        carried = {"log_density": expected}
+        return Losses(value_loss + policy_loss + tuning, metrics, carried=carried)
 
     def _log_policy(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns log pi of all choices, [W, B, K]."""

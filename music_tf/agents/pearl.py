@@ -140,7 +140,8 @@ class Pearl(SacValue):
             "pearl/latent_mean": tf.reduce_mean(latent, axis=[1, 2]),
             "pearl/latent_square": tf.reduce_mean(tf.square(latent), axis=[1, 2]),
         }
-        return Losses(total=found.total + pull, metrics=metrics, carried={"latent": latent})
+        carried = {**found.carried, "latent": latent}
+        return Losses(total=found.total + pull, metrics=metrics, carried=carried)
 
     def infer(
         self, weights: Weights, context: tf.Tensor, noise: tf.Tensor

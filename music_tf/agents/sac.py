@@ -83,11 +83,12 @@ class Sac(GaussianActorCritic):
         )
         if config.actor_entropy:
             policy_loss += entropy_loss(drawn.log_density, temperature)
-        tuning, tuned = self.tuned(weights, drawn.log_density)
+        tuning, tuned = self.tuned(weights, drawn.log_density, noise)
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
             "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
             **tuned,
         }
-        return Losses(value_loss + policy_loss + tuning, metrics, paid)
+        carried = {"log_density": drawn.log_density}
+        return Losses(value_loss + policy_loss + tuning, metrics, paid, carried)

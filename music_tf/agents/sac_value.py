@@ -93,7 +93,7 @@ class SacValue(GaussianActorCritic):
         value_loss = self.squared_error(value[None], soft_value)
         lowest = tf.reduce_min(action_value, axis=0)
         policy_loss = self.policy_loss(lowest, drawn, temperature)
-        tuning, tuned = self.tuned(weights, drawn.log_density)
+        tuning, tuned = self.tuned(weights, drawn.log_density, noise)
         metrics = {
             "train/critic_loss": td_loss,
             "train/value_loss": value_loss,
@@ -101,7 +101,8 @@ class SacValue(GaussianActorCritic):
             "train/mean_q": tf.reduce_mean(q, axis=[0, 2]),
             **tuned,
         }
-        return Losses(td_loss + value_loss + policy_loss + tuning, metrics)
+        carried = {"log_density": drawn.log_density}
+        return Losses(td_loss + value_loss + policy_loss + tuning, metrics, carried=carried)
 
     def policy_loss(
         self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 import numpy as np
@@ -54,13 +54,15 @@ class SoftActorCritic(ActorCritic):
         """Target entropy of the policy for a learned temperature, in nats."""
 
     def tuned(
-        self, weights: Weights, log_density: tf.Tensor
+        self, weights: Weights, log_density: tf.Tensor, noise: Mapping[str, tf.Tensor]
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Returns the temperature's loss, and the metrics of temperature and entropy, [W] each.
 
-        `log_density` is log pi of a drawn action or its expectation, [W, B]. The loss of a fixed
+        `log_density` is log pi of a drawn action or its expectation, [W, B]; later phases get that
+        of the first one, before the actor's step, as `log_density` in `noise`. The loss of a fixed
         temperature is 0.
         """
+        log_density = noise.get("log_density", log_density)
         log_temperature = weights["log_temperature"][0]
         entropy = -tf.reduce_mean(log_density, axis=-1)
         metrics = {

@@ -134,9 +134,10 @@ class AgentConfig(Settings):
     truncated: Literal["bootstrap", "masked", "terminal"] = "bootstrap"
     """How critics treat a step at the time limit: its value is bootstrapped, it is left out of
     their loss, or it counts as a termination."""
-    update_order: Literal["simultaneous", "sequential"] = "simultaneous"
+    update_order: Literal["simultaneous", "sequential", "actor_first"] = "simultaneous"
     """Whether all networks step from the same weights, or each from the networks that were updated
-    before it: critics, then value, actor and temperature."""
+    before it: critics, then value, actor and temperature, or the actor before all others. The
+    temperature follows the entropy before the actor's step."""
     polyak: Annotated[float, In(0, 1)] = 0.95
     """Share of the old target weights that a target update keeps."""
     polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"

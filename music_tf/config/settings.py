@@ -322,8 +322,8 @@ class IncrementalConfig(Settings):
     """Epochs of each skill: one number for all, or one for each. Empty: one agent learns all skills
     at once."""
     replay: Literal["keep", "reset", "purge"] = "keep"
-    """How much of the experience of earlier skills a new skill learns from: all, none, or a random
-    half."""
+    """How much of the experience of earlier skills a new skill learns from: all, none, or half as
+    many steps, drawn with replacement (half of the episodes where replay keeps these whole)."""
     past: Literal["refresh", "append"] = "refresh"
     """When earlier skills are played to see where they go: all anew before each skill, in the world
     as it is then, unless they were played in that world before; or each once, as soon as it is

@@ -85,6 +85,8 @@ class Incremental(RewardTerm):
         """The skill that is learned now."""
         self.progress = 0.0
         """Share of the current skill's training that is done, in [0, 1)."""
+        self.counts_updates = config.balance == "released"
+        """Whether that share is of updates per step of the skill, as in the authors' code."""
         self._past = [self._nothing] * context.skills
         self._played: dict[int, Rows] = {}
         """All collected steps by skill, since the run was started or resumed."""

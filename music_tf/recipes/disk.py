@@ -68,7 +68,7 @@ class DiskConfig(TermConfig):
     """Unit of each distance: its mean over the last few thousand updates of this skill, its mean
     over the previous skill (1 for the first), or 1. `released` has the sign of the authors' code,
     on means of the previous skill: after the first skill consistency changes its sign, and both
-    distances are divided by their weights."""
+    distances are divided by their weights; and t counts updates, not steps."""
     descriptor: Literal["position", "velocity", "stride"] = "position"
     """What is compared: `world.descriptor` after a step, its change in the step, or its mean change
     over the last steps (with --world.extras stride=stride:20)."""
@@ -199,6 +199,7 @@ def _seed(env_id: str, small: bool) -> dict[str, Any]:
     return {
         "skills": 20,
         "evaluation.length": 500 if is_one_of(env_id, _ROBOTS) else None,
+        "agent.update_order": "actor_first",
         "incremental.epochs": (4,) if small else (2,),
         "incremental.past": "append",
         "world.extras": ("time=time",),

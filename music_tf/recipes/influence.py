@@ -159,7 +159,6 @@ def _as_released(env_id: str) -> Config:
     """Returns the settings of the authors' code: 5000 episodes, evaluated every 100 episodes."""
     return Config(
         env_id=env_id,
-        goals="zero",
         workers=1,
         rollouts=1,
         epochs=50,

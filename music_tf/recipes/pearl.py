@@ -113,6 +113,11 @@ class PearlConfig(SacValueConfig):
 
     def check(self, run: Config) -> None:
         """Refuses tasks and contexts that workers, beliefs and minibatches cannot share."""
+        if self.update_order == "actor_first":
+            raise UsageError(
+                "agent.update_order: the encoder learns with the critics, whose step comes first, "
+                "expected simultaneous or sequential, got actor_first"
+            )
         tasks, workers, batch = self.meta_batch, run.workers, run.replay.batch_size
         rows, chunk = self.context_rows, self.inference.chunk
         if tasks % workers:

@@ -443,7 +443,7 @@ class ReplayBuffer:
         self.shrunk = True
 
     def purge(self, counter: int) -> None:
-        """Drops a random half of each worker's rows; `counter` selects the random stream."""
+        """Keeps half of each worker's rows; `counter` selects the random stream."""
         for worker, shard in self.shards.items():
             shard.purge(stream(self._seed, "replay/purge", worker, counter))
         self.shrunk = True

@@ -217,10 +217,15 @@ class StepRing:
             self._begin = max(self._begin, self._end - int(rows["parts"]))
 
     def purge(self, generator: np.random.Generator) -> None:
-        """Drops a random half of the parts; no episode may be unfinished."""
-        live = self._live
-        kept = np.sort(generator.permutation(len(live))[: len(live) // 2])
-        self.restore([self._rows_of(live[kept])] if len(kept) else [])
+        """Keeps half as many steps, drawn with replacement, each as a part of its own."""
+        slot, time, _ = self.pick((self.size // 2,), generator)
+        order = np.lexsort([time, slot])  # the oldest are overwritten first
+        time, parts = time[order], self._live[slot[order]]
+        for ended in ("terminated", "truncated"):
+            parts[ended] &= time == parts["length"] - 1
+        parts["start"] += time
+        parts["length"], parts["episode_return"] = 1, self._returns[parts["episode"]]
+        self.restore([self._rows_of(parts)] if len(parts) else [])
 
     def unsaved(self) -> dict[str, np.ndarray]:
         """Returns the rows that were added since `mark_saved` and are still there."""

@@ -166,7 +166,7 @@ class TaskStore:
             ring.restore(self._saved_of(number, saved))
 
     def purge(self, generator: np.random.Generator) -> None:
-        """Drops a random half of each task's parts."""
+        """Keeps half of each task's steps, drawn with replacement."""
         for ring in self._rings:
             if ring.size:
                 ring.purge(generator)

@@ -113,16 +113,19 @@ class SkillSequence:
         """Whether an epoch is the first one of a skill."""
         return epoch in (0, *self._ends[:-1])
 
-    def advance(self, epoch: int, share: float) -> None:
+    def advance(self, epoch: int, share: float, rate: float) -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1].
 
         Args:
             epoch: The current epoch.
             share: Share of this epoch that is done.
+            rate: Updates per step of this skill so far.
         """
         skill = self.skill_of(epoch)
         first, end = [0, *self._ends][skill], self._ends[skill]
         self._term.progress = (epoch - first + share) / (end - first)
+        if self._term.counts_updates:
+            self._term.progress *= rate
 
     def enter(self, trainer: Learning) -> None:
         """Begins a skill if the current epoch is its first; a collective call.

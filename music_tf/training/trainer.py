@@ -193,9 +193,10 @@ class Trainer:
     def run_cycle(self) -> None:
         """Collects a cycle of experience, stores it in replay, and takes the updates."""
         config, counters, log = self.config, self.counters, self.log
+        before, done = self._since_begun
         if self.sequence is not None:
-            self.sequence.advance(counters.epoch, log.cycles / config.cycles)
-        before, _ = self._since_begun
+            share = log.cycles / config.cycles
+            self.sequence.advance(counters.epoch, share, done / max(1, before))
         self.collect()
         steps, updates = self._since_begun
         turns = (config.tasks.visits or 1) if config.updates else 0

@@ -51,7 +51,8 @@ class Original:  # what both codes compute from a case, without our losses and d
         else:
             scale = tf.exp(tf.clip_by_value(w, -20.0, 2.0))
             raw = mean + scale * noise
-            slope = tf.math.log(1.0 - tf.tanh(raw) ** 2 + 1e-6)
+            double = tf.cast(raw, tf.float64)  # the difference loses its digits in float32
+            slope = tf.cast(tf.math.log(1.0 - tf.tanh(double) ** 2 + 1e-6), tf.float32)
         normal = -0.5 * ((raw - mean) / scale) ** 2 - tf.math.log(scale) - 0.5 * math.log(math.tau)
         log_pi = tf.reduce_sum(normal - slope, axis=-1)
         action = tf.reshape(tf.tanh(raw), [WORKERS, ROWS, ACTIONS])

@@ -1,5 +1,6 @@
 """The wrappers of docs/environments.md train: around stand-ins, and around the packages if here."""
 
+import contextlib
 import importlib
 import importlib.util
 import math
@@ -25,6 +26,7 @@ from tests.kit.packages import MODULES, stand_in
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "environments.md").read_text(encoding="utf-8")
 IDS = {"metaworld_push": "MetaWorldPush-v0", "ogbench_cube": "OGBenchCube-v0"}
+DM_ROBOTS = "DmCheetah-v0", "DmSwimmer-v0"
 HAND, OBJECT = [0, 1, 2], [4, 5, 6]
 SMALL = """
 --workers 1 --rollouts 2 --cycles 2 --updates 2 --replay.batch-size 16 --evaluation.episodes 2
@@ -40,7 +42,20 @@ def kind(request):
 @pytest.fixture(params=IDS)
 def env_id(request, kind, tmp_path, monkeypatch):
     """The id of a wrapper, which stands beside the work of its user."""
-    name, package = request.param, request.param.partition("_")[0]
+    name = request.param
+    with beside(name, name.partition("_")[0], kind, [IDS[name]], tmp_path, monkeypatch):
+        yield f"{name}:{IDS[name]}"
+
+
+@pytest.fixture
+def dm_robots(kind, tmp_path, monkeypatch):
+    with beside("dm_robots", "dm_control", kind, DM_ROBOTS, tmp_path, monkeypatch):
+        yield [f"dm_robots:{robot}" for robot in DM_ROBOTS]
+
+
+@contextlib.contextmanager
+def beside(name, package, kind, ids, tmp_path, monkeypatch):
+    """Puts an example into the user's folder, and a stand-in in the place of its package."""
     if kind == "stand-in":
         for module in MODULES:
             monkeypatch.setitem(sys.modules, module, stand_in(module))
@@ -51,8 +66,9 @@ def env_id(request, kind, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(worlds, "_REGISTERED", {})
     importlib.invalidate_caches()
-    yield f"{name}:{IDS[name]}"
-    gymnasium.registry.pop(IDS[name], None)
+    yield
+    for registered in ids:
+        gymnasium.registry.pop(registered, None)
     sys.modules.pop(name, None)
 
 
@@ -104,3 +120,21 @@ def test_it_can_be_drawn(env_id, kind):
     environment = make_environment(env_id)
     environment.reset(seed=0)
     assert environment.unwrapped.render().shape == (96, 96, 3)
+
+
+def test_robots_of_dm_control_are_told_apart_by_where_they_are(dm_robots):
+    cheetah, swimmer = dm_robots
+    assert [(one.name, one.detail) for one in check_environment(cheetah) if not one.ok] == []
+    words = ["sac_disk", "--env-id", swimmer, "--env.max-episode-steps", "20", "--skills", "2"]
+    sizes = "--epochs 2 --incremental.epochs 1 --cycles 2 --collect.random-steps 0"
+    small = [*sizes.split(), "--replay.batch-size", "16", "--agent.hidden-sizes", "16", "16"]
+    comm = Communicator()
+    trainer = build_trainer(rehearsed(parse_train([*words, *small]).config, comm), comm)
+    rows = [trainer.run_epoch(lambda _: False) for _ in range(2)]
+    assert math.isfinite(rows[1]["skill/hausdorff_mean"])
+    assert trainer.terms[0].shared()["disk/past"].shape[2] == 2
+    for robot, far in ((cheetah, [0.0, 0.7]), (swimmer, [0.0, 0.0])):
+        unwrapped = make_environment(robot).unwrapped
+        unwrapped.reset(seed=0)
+        where = sys.modules["dm_robots"].place(unwrapped)
+        np.testing.assert_allclose(where, far, atol=0.71)

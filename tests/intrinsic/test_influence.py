@@ -250,6 +250,7 @@ def test_presets_are_the_agent_of_music_and_the_sizes_of_the_authors():
     paper = ddpg_cai("paper")
     assert paper.epochs * paper.cycles * paper.workers * paper.rollouts == 5000
     assert paper.rewards["influence"].hidden_sizes == (256,) * 4
+    assert (paper.goals, paper.replay.relabel_k) == ("environment", 0)
     beside = recipes.resolve("ddpg_cai_her")
     assert list(beside.rewards) == ["task", "influence"]
     assert beside.rewards["influence"].clip == (0.0, 2.0)

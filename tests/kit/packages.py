@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from music_tf.envs.toys import PointPush
+from music_tf.envs.toys import PointPush, Square
 
 LONGEST = 500
 FLAT = np.array([0.0, 0.0, 0.0, 1.0])
@@ -88,7 +88,50 @@ class CubeEnv:  # OGBench's: what it knows of cube, goal and arm stands in `info
         self.inner.close()
 
 
+class Suite:  # dm_control's: a time step holds parts of an observation, and ends at a time limit
+    def load(self, domain, task):
+        return SuiteRobot({"cheetah": 3, "swimmer": 2}[domain])
+
+
+class SuiteRobot:
+    """A point whose place stands in the simulator alone; its number is drawn by the task."""
+
+    def __init__(self, axes):
+        self.axes, self.inner = axes, Square()
+        self.task = types.SimpleNamespace(random=np.random.RandomState(0))
+        self.physics = types.SimpleNamespace(render=lambda height, width, camera_id: np.zeros(3))
+
+    def action_spec(self):
+        return types.SimpleNamespace(minimum=-np.ones(2), maximum=np.ones(2))
+
+    def observation_spec(self):
+        return {"turned": np.zeros(2), "number": np.zeros(())}
+
+    def close(self):
+        self.inner.close()
+
+    def reset(self):
+        self.number, self.steps = self.task.random.uniform(), 0
+        return self.now(*self.inner.reset()[:1])
+
+    def step(self, action):
+        self.steps += 1
+        return self.now(self.inner.step(action)[0])
+
+    def now(self, point):
+        torso = np.array([point[0], 9.0, point[1]]) if self.axes > len(point) else point
+        places = {"xpos": {"torso": torso}, "subtree_com": {"head": torso}}
+        self.physics.named = types.SimpleNamespace(data=types.SimpleNamespace(**places))
+        return types.SimpleNamespace(
+            observation={"turned": point[::-1] / 10.0, "number": self.number},
+            reward=None if self.steps == 0 else 0.5,
+            discount=1.0,
+            last=lambda: self.steps == 2 * LONGEST,
+        )
+
+
 MODULES = {
+    "dm_control": {"suite": Suite()},
     "metaworld": {"MT1": MT1},
     "ogbench": {},
     "ogbench.manipspace": {},

@@ -235,19 +235,28 @@ def test_a_million_steps_of_short_episodes_take_little_more_than_their_rows():
     assert store.bytes <= 1.15 * store.size * 4 * (11 + 3 + 1)
 
 
-def test_a_purge_keeps_a_random_half_of_the_parts_in_their_order():
+def all_steps(store):  # by number: whether each ends its episode, and the return of that
+    drawn = store.look_up(store.pick((2_000,), np.random.default_rng(1)))
+    columns = drawn.terminated, drawn.truncated, drawn.episode_return
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return dict(zip(drawn.state["observation"][:, 0].tolist(), rows, strict=True))
+
+
+def test_a_purge_keeps_half_as_many_steps_drawn_with_replacement_in_their_order():
     store = ring(capacity=40)
     for first in range(0, 80, 10):
-        add(store, parts(2, 4, first=first)._replace(seed=np.array([first, first + 1])))
-    before = {tuple(own) for own in store._live[["first", "length"]].tolist()}
+        both = parts(2, 4, first=first, terminated=[0], truncated=[1])
+        add(store, both._replace(seed=np.array([first, first + 1])))
+    before, size = all_steps(store), store.size
     store.purge(np.random.default_rng(0))
     found = numbers(store)
-    kept = sorted(store.everything()["observation"][:, 0].astype(int).tolist())
-    assert len(store._live) == len(before) // 2
-    assert len(kept) == sum(length + 1 for length in store._live["length"].tolist())
-    assert set(found) <= set(kept)
+    states = store.everything()["observation"][:, 0].astype(int)
+    assert store.size == len(store._live) == size // 2 == 15
+    starts = states[::2].tolist()
+    assert starts == sorted(starts) != sorted(set(starts))
     batch = draw(store)
     np.testing.assert_array_equal(batch.next_observation[:, 0], batch.observation[:, 0] + 1)
+    assert all_steps(store).items() <= before.items()
     again = ring(capacity=40)
     again.restore([store.everything()])
     np.testing.assert_array_equal(draw(again).observation, batch.observation)

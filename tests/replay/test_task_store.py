@@ -97,7 +97,7 @@ def test_a_visit_clears_the_context_and_keeps_the_rows():
     assert set(np.unique(others).astype(int)) == {21}
 
 
-def test_tasks_share_the_capacity_evenly_and_a_purge_drops_half_of_each_visited():
+def test_tasks_share_the_capacity_evenly_and_a_purge_keeps_half_of_each_visited():
     store = store_of()
     for task, count in ((0, 4), (2, 8)):
         add(store, episodes(task, 1, True, (5,) * count))

@@ -304,6 +304,7 @@ def test_a_policy_that_infers_its_condition_takes_none(run):
     ("--tasks.test 0", r"tasks\.test: expected at least 1, got 0"),
     ("--tasks.train 30", r"multiple of workers 4, .* got 30; nearest: 32"),
     ("--agent.meta-batch 6", r"multiple of workers 4, got 6; nearest: 8"),
+    ("--agent.update-order actor_first", r"expected simultaneous or sequential, got actor_first"),
     ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
     ("--condition.kind gaussian", r"expected belief for an agent"),
     ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),

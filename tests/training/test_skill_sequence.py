@@ -102,6 +102,22 @@ def test_each_skill_warms_up_and_counts_its_updates_from_its_own_start():
     assert (orders, updates) == ([True, True, False, False] * 3, [0, 20, 20, 40, 40, 60])
 
 
+@cases(
+    # of 80 steps of a skill 40 are random, and 10 of its updates are done at its last cycle
+    ("balance", "expected"),
+    ("running", [0.0, 0.25, 0.5, 0.75] * 3),
+    ("released", [0.0, 0.0, 0.0, 10 / 80] * 3),
+)
+def test_progress_of_a_skill_counts_its_steps_or_as_in_the_authors_code_its_updates(
+    balance, expected
+):
+    trainer = trainer_of(**{"collect.random_steps": 40, "disk.balance": balance})
+    advance, seen = trainer.sequence.advance, []
+    trainer.sequence.advance = lambda *at: advance(*at) or seen.append(trainer.terms[0].progress)
+    trained(trainer)
+    assert seen == pytest.approx(expected)
+
+
 def test_earlier_skills_are_played_anew_before_each_skill_and_the_newest_is_among_them():
     trainer = trainer_of()
     term = trainer.terms[0]

@@ -266,10 +266,9 @@ VALUE = dataclasses.replace(
 )
 
 
-def first_gradients(config, order, critic_rate):
-    """First moments by network after one update, in which critics step at this rate."""
-    changes = {"update_order": order, "critic_learning_rate": critic_rate}
-    agent = dataclasses.replace(config.agent, **changes)
+def first_gradients(config, order, **rates):
+    """First moments by network after one update, with some learning rates."""
+    agent = dataclasses.replace(config.agent, update_order=order, **rates)
     trainer, given = prepared(dataclasses.replace(config, agent=agent), updates=1)
     run(trainer, given)
     saved = trainer.update.shared()
@@ -282,16 +281,23 @@ def first_gradients(config, order, critic_rate):
 
 
 @cases(
-    ("config", "later"),
-    (HER, ["actor"]),
-    (SOFT, ["actor", "log_temperature"]),
-    (VALUE, ["value", "actor", "log_temperature"]),
+    ("config", "order", "of_critics", "of_actor"),
+    (HER, "sequential", {"actor"}, {}),
+    (SOFT, "sequential", {"actor"}, {}),
+    (VALUE, "sequential", {"actor", "value"}, {}),
+    (HER, "actor_first", {}, {}),  # whose next action is that of the target actor
+    (SOFT, "actor_first", {}, {"critic_0", "critic_1"}),
+    (VALUE, "actor_first", {"value"}, {"value"}),
+    *((config, "simultaneous", {}, {}) for config in (HER, SOFT, VALUE)),
 )
-def test_what_learns_from_critics_sees_moved_ones_in_a_sequential_update_alone(config, later):
-    for order in ("simultaneous", "sequential"):
-        moving, still = (first_gradients(config, order, rate) for rate in (0.1, 0.0))
-        differ = [name for name in moving if not np.array_equal(moving[name], still[name])]
-        assert sorted(differ) == (sorted(later) if order == "sequential" else [])
+def test_an_update_in_order_sees_networks_that_have_moved_and_the_entropy_of_before(
+    config, order, of_critics, of_actor
+):
+    for name, later in (("critic", of_critics), ("actor", of_actor)):
+        rates = ({f"{name}_learning_rate": rate} for rate in (0.1, 0.0))
+        moving, still = (first_gradients(config, order, **rate) for rate in rates)
+        differ = {name for name in moving if not np.array_equal(moving[name], still[name])}
+        assert differ == set(later)
 
 
 @pytest.mark.parametrize("config", [HER, SOFT, VALUE], ids=["ddpg", "sac", "sac_value"])
