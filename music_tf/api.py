@@ -9,6 +9,7 @@ run.play("push.gif")
 import base64
 import contextlib
 import dataclasses
+import importlib
 import operator
 import os
 import sys
@@ -187,9 +188,7 @@ class Run:
         words += ["--reach", *place] if place else []
         config = read_run(self.path, self.env_id).config  # checks that imports are allowed
         if is_registered_here(config.env_id):  # another process does not know it
-            from music_tf.cli import run_verb  # noqa: PLC0415 - as a program does
-
-            run_verb(words)
+            importlib.import_module("music_tf.cli").run_verb(words)  # as the subprocess below does
             return Film(out)
         # TensorFlow and Mesa conflict in one process, and MuJoCo must not be loaded yet
         found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
