@@ -48,6 +48,7 @@ Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], En
 """Writes the episodes of an evaluation; returns lines to print."""
 Draw: TypeAlias = Callable[[LoadedRun], list[str]]
 """Draws pictures of an evaluated run; returns lines to print."""
+_BESIDE = tuple(f"{name}{suffix}" for name in JUDGED for suffix in ("", "_episodes"))
 _LOGGER = logging.getLogger(__name__)
 _SEEDS_NAMED = 3
 _LARGEST_EVALUATION = 1_000_000
@@ -98,8 +99,7 @@ def evaluate_run(
         shown: Whether to print tables.
 
     Returns:
-        What was measured, and earlier results of `beyond`: the content of the file unless that
-        stays.
+        What was measured, and earlier results of `beyond`.
 
     Raises:
         UsageError: Networks of rewards do not fit the configuration.
@@ -127,17 +127,15 @@ def evaluate_run(
         _show(loaded, result, counted, progress)
         place = loaded.here / path
         earlier = _earlier(place, result["checkpoint"], result["env_kwargs"])
-        result = _judged_in(earlier) | result
+        result = {name: earlier[name] for name in _BESIDE if name in earlier} | result
         kept = result if beyond.overwrite else _fuller(earlier, result)
-        less = _is_fuller(earlier, result) and not beyond.overwrite
-        if less:
-            more = f"{earlier.get('episodes')} {'visits to each task' if adapts else 'episodes'}"
+        if kept["episodes"] > episodes:
             _LOGGER.warning(
-                "not stored: %s holds more of this checkpoint, %s\n"
+                "not stored: %s holds more of this checkpoint, %d %s\n"
                 "to replace it: --overwrite, in Python overwrite=True",
-                *(path, more),
+                *(path, kept["episodes"], "visits to each task" if adapts else "episodes"),
             )
-        if not less or kept != earlier:
+        if kept["episodes"] == episodes or kept != earlier:
             write_json(place, kept, path)
             progress.banner([f"written: {path}"])
         progress.banner(draw(loaded) if draw else ())
@@ -373,8 +371,7 @@ def _earlier(
 ) -> dict[str, Any]:
     """Returns earlier results, if readable.
 
-    None of another checkpoint, nor of an environment with other arguments. The stage is in the name
-    of the file.
+    None of another checkpoint, nor of an environment with other arguments; a stage has a file.
     """
     try:
         earlier = read_json(path, _LARGEST_EVALUATION)
@@ -386,33 +383,13 @@ def _earlier(
     return earlier if same else {}
 
 
-def _judged_in(result: dict[str, Any]) -> dict[str, Any]:
-    """Returns what `--full` and `--zero-shot` have added to a result."""
-    kept = (f"{judged}{suffix}" for judged in JUDGED for suffix in ("", "_episodes"))
-    return {name: result[name] for name in kept if name in result}
-
-
-def _is_fuller(earlier: dict[str, Any], result: dict[str, Any]) -> bool:
-    """Whether an earlier result has more episodes, or kinds of tasks that `result` lacks."""
-    before, now = (told.get("adaptation") for told in (earlier, result))
-    if isinstance(before, dict) and isinstance(now, dict):
-        if before.get("explored") != now["explored"]:
-            return False
-        if before.keys() - now.keys():
-            return True
-    return _count(earlier, "episodes") > _count(result, "episodes")
-
-
 def _fuller(earlier: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-    """Returns, of an earlier result and this one, each part from the one with more episodes."""
-    most, other = (earlier, result) if _is_fuller(earlier, result) else (result, earlier)
-    kept = _judged_in(other) | most
-    for name in JUDGED:
-        if _count(other, f"{name}_episodes") > _count(most, f"{name}_episodes"):
-            kept |= {part: other[part] for part in (name, f"{name}_episodes") if part in other}
-    return kept
+    """Returns the evaluation and each part of `JUDGED` from the result with more episodes of it."""
 
+    def fuller(count: str) -> dict[str, Any]:
+        return max(
+            result, earlier, key=lambda told: told[count] if type(told.get(count)) is int else 0
+        )
 
-def _count(result: Mapping[str, Any], name: str) -> int:
-    count = result.get(name)
-    return count if isinstance(count, int) else 0
+    parts = {name: fuller(f"{name.removesuffix('_episodes')}_episodes") for name in _BESIDE}
+    return fuller("episodes") | {name: told[name] for name, told in parts.items() if name in told}

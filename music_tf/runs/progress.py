@@ -69,11 +69,8 @@ class Progress:
         self._shown = shown
         screen = cast(TextIO, _Screen(file))
         self._console = Console(file=screen)
-        if self._console.is_jupyter:
-            movable = importlib.util.find_spec("ipywidgets") is not None
-        else:
-            movable = cursor_moves(file)
-        self._interactive = shown and movable
+        widgets = self._console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+        self._interactive = shown and (widgets if self._console.is_jupyter else cursor_moves(file))
         if not self._interactive and not self._console.is_jupyter:
             self._console = Console(
                 file=screen, force_terminal=False, no_color=True, width=_PLAIN_WIDTH
@@ -89,10 +86,7 @@ class Progress:
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, total_epochs: int, first_epoch: int, seconds: float = math.inf) -> None:
-        """Begins; `first_epoch` epochs of `total_epochs` were done before.
-
-        After `seconds` more the run ends, whatever the number of epochs.
-        """
+        """Begins after `first_epoch` of `total_epochs`; `seconds` later the run ends anyway."""
         self._total, self._first, self._done = total_epochs, first_epoch, first_epoch
         self._started, self._seconds = time.monotonic(), seconds
         if not self._interactive:

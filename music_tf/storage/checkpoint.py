@@ -282,11 +282,7 @@ class Checkpoints:
         return problem is None
 
     def restore(
-        self,
-        workers: Sequence[str],
-        expected: ExpectedState | None = None,
-        *,
-        replay: bool = True,
+        self, workers: Sequence[str], expected: ExpectedState | None = None, replay: bool = True
     ) -> Restored | None:
         """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`.
 

@@ -49,10 +49,8 @@ WAYS = {
 IN_WORLDS = ("return", "length", "success_rate", "spread", "hausdorff", "moved")
 """Columns that are shown for each skill in each stage of a changing world."""
 EPISODES = "episodes"
-MEANINGS = {
-    EPISODES: "how many the row is a mean of; visits to each task where a run adapts to tasks",
-    **{**METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}},
-}
+COUNTED = {EPISODES: "how many a row is a mean of; of a run that adapts, visits to each task"}
+MEANINGS = {**COUNTED, **METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}}
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """First bytes of a PNG, and the bytes with its width in pixels."""
@@ -70,7 +68,7 @@ class Measured(NamedTuple):
     """With `OURS`."""
     epoch: float
     """Epoch of our policy; -1 if unknown."""
-    episodes: dict[str, float]
+    episodes: Any
     """Number of `EPISODES` of each policy, if known."""
 
 
@@ -121,7 +119,7 @@ class Recorded(NamedTuple):
         later = self.last(epoch).items()
         if evaluated := {name: value for name, value in later if name.startswith("eval/")}:
             return evaluated | {EPISODES: float(self.stored.config.evaluation.episodes)}
-        return policies.get(OURS, {}) | episodes
+        return policies.get(OURS, {}) | ({EPISODES: episodes} if is_number(episodes) else {})
 
     def last(self, after: float = -math.inf) -> dict[str, float]:
         """Returns the newest value of each metric in the epochs after a given one."""
@@ -263,8 +261,9 @@ def read_recorded(path: Path) -> Recorded:
         in_use = True
     files = (CONFIG_NAME, EVALUATION_NAME, SUMMARY_NAME)
     record, evaluation, summary = (_read_json(path / name, notes) for name in files)
-    facts, trained = (rows_of({"": told})[""] for told in (evaluation, summary))
     evaluated_at = rows_of(evaluation).get("checkpoint", {}).get("epoch", -1.0)
+    trained_for = rows_of({"": summary})[""].get("epochs", -1.0)
+    counts = evaluation.get(EPISODES), summary.get(EPISODES)
     saved = path / "checkpoints"
     name = f"{stored.recipe} on {stored.config.env_id}, seed {stored.config.seed}"
     return Recorded(
@@ -272,8 +271,8 @@ def read_recorded(path: Path) -> Recorded:
         stored,
         record,
         evaluation,
-        _measured(evaluation.get("policies"), stored, evaluated_at, facts),
-        _measured(summary.get("evaluation"), stored, trained.get("epochs", -1.0), trained),
+        Measured(_policies(evaluation, "policies", stored), evaluated_at, counts[0]),
+        Measured(_policies(summary, "evaluation", stored), trained_for, counts[1]),
         rows_of(evaluation.get("control")),
         rows_of(evaluation.get("coverage")),
         rows_of(evaluation.get("zero_shot")),
@@ -290,9 +289,8 @@ def read_recorded(path: Path) -> Recorded:
     )
 
 
-def _measured(told: Any, stored: StoredRun, epoch: float, facts: Mapping[str, float]) -> Measured:
-    counted = {name: facts[name] for name in (EPISODES,) if name in facts}
-    return Measured(without_unpaid(rows_of(told), stored.config), epoch, counted)
+def _policies(told: Mapping[str, Any], name: str, stored: StoredRun) -> Rows:
+    return without_unpaid(rows_of(told.get(name)), stored.config)
 
 
 def rows_of(found: Any) -> Rows:
