@@ -178,6 +178,8 @@ def declared_in(meta: Mapping[str, Any]) -> Declared | None:
         ValueError: They are damaged.
     """
     found = meta.get(ENVIRONMENT)
+    if isinstance(found, dict):  # checkpoints of earlier versions name no type of actions
+        found = {"type": Declared.type, **found}
     return None if found is None else take_over(Declared(), found, ENVIRONMENT)
 
 

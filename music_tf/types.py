@@ -20,6 +20,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Numbers of a simulator, a table or a sum, in double precision."""
+Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Lowest and highest action [A], in the type of actions."""
 Metrics: TypeAlias = dict[str, float]
 """Values by name `group/quantity`, the same in TensorBoard, CSV and summary."""
 _LARGEST = float(np.finfo(np.float32).max)
@@ -199,6 +201,48 @@ ALL = (*SPACES, "episode")
 """Compared if a run is used as it was trained."""
 
 
+def to_bounds(actions: Array, bounds: Bounds | None) -> np.ndarray:
+    """Maps actions [..., A] in [-1, 1] to bounds, in their type; bounds of -1 and 1 change no bit.
+
+    They are scaled in single precision, rounded if the type has integers, and finally clipped to
+    the bounds in that type.
+    """
+    if bounds is None:
+        raise ValueError(
+            "act: the bounds of actions are unknown, since earlier versions did not store them; "
+            "unit=True gives actions in [-1, 1]"
+        )
+    low, high = bounds
+    if low.dtype.kind == "f" and {*low.tolist()} == {-1.0} and {*high.tolist()} == {1.0}:
+        return actions.astype(low.dtype)
+    first, last = low.astype(np.float32), high.astype(np.float32)
+    scaled = np.clip(first + 0.5 * (actions + 1.0) * (last - first), first, last)
+    if np.issubdtype(low.dtype, np.integer):  # single precision may round beyond their bounds
+        scaled = np.rint(scaled)
+        with np.errstate(invalid="ignore"):
+            whole = scaled.astype(low.dtype)
+        scaled = np.where(scaled >= last, high, np.where(scaled <= first, low, whole))
+    inside: np.ndarray = np.clip(scaled.astype(low.dtype), low, high)
+    return inside
+
+
+def to_unit(actions: Array, bounds: Bounds | None) -> Array:
+    """Inverts `to_bounds`; a component with equal bounds counts as 0."""
+    low, high = (-np.ones(1), np.ones(1)) if bounds is None else bounds
+    middle, half = 0.5 * (low + high.astype(float)), 0.5 * (high - low.astype(float))
+    apart = half > 0.0
+    return np.where(apart, (actions - middle) / np.where(apart, half, 1.0), 0.0).astype(np.float32)
+
+
+def bounds_of(declared: Mapping[str, Any]) -> Bounds:
+    """Returns the bounds of actions [A] in their type, of `Declared` as JSON values."""
+    kind, sides = np.dtype(declared["type"]), [declared["low"], declared["high"]]
+    if kind.kind in "iu":  # the double nearest to a bound may lie beyond it
+        ends = np.iinfo(kind)
+        sides = [[min(max(int(end), ends.min), ends.max) for end in side] for side in sides]
+    return np.array(sides[0], kind), np.array(sides[1], kind)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declared:
     """Spaces of an environment and length of its episodes, as JSON values."""
@@ -211,23 +255,28 @@ class Declared:
     """Lowest action, [A]."""
     high: list[float] = dataclasses.field(default_factory=list)
     """Highest action, [A]."""
+    type: str = "float32"
+    """Type of actions."""
     steps: int = 0
     """Maximum number of steps of an episode."""
 
     @classmethod
-    def of(cls, spec: EnvSpec, low: Array, high: Array) -> "Declared":
-        """Returns it for the lowest and highest action [A]."""
+    def of(cls, spec: EnvSpec, low: np.ndarray, high: np.ndarray) -> "Declared":
+        """Returns it for the lowest and highest action [A], in their type."""
         return cls(
             observation=spec.observation_dim,
             goal=spec.goal_dim,
             low=low.astype(np.float64).tolist(),
             high=high.astype(np.float64).tolist(),
+            type=low.dtype.name,
             steps=spec.max_episode_steps,
         )
 
     def __post_init__(self) -> None:
         if len(self.low) != len(self.high):
             raise ValueError(f"expected as many bounds low as high, got {self.low}, {self.high}")
+        if np.dtype(np.sctypeDict.get(self.type, object)).kind not in "biuf":
+            raise ValueError(f"expected a type of numbers, got {self.type!r:.80}")
 
 
 def refusal(

@@ -364,8 +364,8 @@ class Skills(MeasuringVerb):
     name."""
     reward: str | None = None
     """Another reward for the comparison, as module:function of yours, which takes the
-    observations [T, O], actions [T, A] and next observations [T, O] of an episode, and returns
-    [T]. The files that are written have its name in theirs."""
+    observations [T, O], actions [T, A] in [-1, 1] and next observations [T, O] of an episode, and
+    returns [T]. The files that are written have its name in theirs."""
 
     def act(self) -> int:
         run, env_id = self.found()

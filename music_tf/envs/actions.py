@@ -1,4 +1,4 @@
-"""Maps the actions of a policy, in [-1, 1], and goals to the types of an environment's spaces."""
+"""Bounds of the actions of an environment, and goals in the type of their space."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 
 from music_tf.errors import UsageError
-from music_tf.types import Array, all_finite
+from music_tf.types import all_finite
 
 
-def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Array, Array]:
-    """Returns the lowest and highest action [A] of an environment.
+def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Any, Any]:
+    """Returns the lowest and highest action [A] of an environment, in their type.
 
     Raises:
         UsageError: Actions are no vector with finite bounds.
@@ -26,24 +26,7 @@ def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Ar
         span = high.astype(np.float32) - low.astype(np.float32)
     if not all_finite(span):  # as of bounds that are the largest floats
         raise UsageError(f"env_id: {env_id!r}: expected finite bounds of actions, got {space}")
-    return low.astype(np.float32), high.astype(np.float32)
-
-
-def in_space(space: Any, actions: Array) -> np.ndarray:
-    """Maps actions [..., A] in [-1, 1] to the bounds and the type of their space.
-
-    They are scaled in single precision, rounded if the space has integers, and finally clipped to
-    the bounds in its own type.
-    """
-    low, high = space.low.astype(np.float32), space.high.astype(np.float32)
-    scaled = np.clip(low + 0.5 * (actions + 1.0) * (high - low), low, high)
-    if np.issubdtype(space.dtype, np.integer):  # single precision may round beyond their bounds
-        scaled = np.rint(scaled)
-        with np.errstate(invalid="ignore"):
-            whole = scaled.astype(space.dtype)
-        scaled = np.where(scaled >= high, space.high, np.where(scaled <= low, space.low, whole))
-    inside: np.ndarray = np.clip(scaled.astype(space.dtype), space.low, space.high)
-    return inside
+    return low, high
 
 
 def as_declared(goals: np.ndarray, kind: Any) -> np.ndarray:
@@ -54,9 +37,3 @@ def as_declared(goals: np.ndarray, kind: Any) -> np.ndarray:
     limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
     whole: np.ndarray = np.clip(np.rint(goals), *limits).astype(kind)
     return whole
-
-
-def is_unit(space: Any) -> bool:
-    """Whether actions in [-1, 1] are taken as they are, without `in_space`."""
-    unit = (space.low == -1.0).all() and (space.high == 1.0).all()
-    return bool(unit and space.dtype == np.float32)

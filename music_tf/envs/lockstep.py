@@ -20,7 +20,7 @@ from music_tf.config.names import POINT_ROBOT, few
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT, STRIDE, TIME, World
 from music_tf.envs import simulator
-from music_tf.envs.actions import action_bounds, as_declared, in_space, is_unit
+from music_tf.envs.actions import action_bounds, as_declared
 from music_tf.envs.changes import Changes
 from music_tf.envs.distance import DistanceReward, distance_reward
 from music_tf.envs.endings import ends_at_goals, ends_together
@@ -52,6 +52,7 @@ from music_tf.types import (
     all_finite,
     finite,
     instead_of_numbers,
+    to_bounds,
 )
 
 _LOGGER = logging.getLogger(__name__)
@@ -117,8 +118,7 @@ class LockstepEnvs:
         if self._settings.skills:
             extras = {**self.info.extras, DISCOUNT: INFO}
             self.info = dataclasses.replace(self.info, extras=extras)
-        low, high = action_bounds(env_id, environment)
-        self._action_space: Any = environment.action_space
+        self._bounds = action_bounds(env_id, environment)
         more = few(dropped(environment))
         self.notice = (
             f"{env_id} also observes {more}, which nothing learns from: it may join `observation`"
@@ -126,7 +126,6 @@ class LockstepEnvs:
             else ""
         )
         """A line for the user before a run begins, if any."""
-        self._unit_actions = is_unit(self._action_space)
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info, spec)
@@ -135,7 +134,7 @@ class LockstepEnvs:
         )
         rests = dict.fromkeys(exact, spec.goal_dim)
         self.spec = dataclasses.replace(spec, extras={**self._extras.sizes, **rests})
-        self.declared = Declared.of(spec, low, high)
+        self.declared = Declared.of(spec, *self._bounds)
         first = self._member_of(environment, beginning)
         self._members: list[PlainMember | None] = [first]
         if accept is not None:
@@ -601,4 +600,4 @@ class LockstepEnvs:
                 {"action": actions},
             )
         clipped = np.minimum(np.maximum(actions, _LOW), _HIGH).astype(np.float32, copy=False)
-        return clipped if self._unit_actions else in_space(self._action_space, clipped)
+        return to_bounds(clipped, self._bounds)

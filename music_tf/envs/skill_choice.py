@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
-from music_tf.envs.actions import in_space
 from music_tf.envs.endings import as_ended
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.types import ACTIONS, Declared, refusal
+from music_tf.types import ACTIONS, Declared, refusal, to_bounds
 
 _SEEN = ("observation", "desired_goal")
 _LOADER = "music_tf.storage.loading:load_policy"
@@ -103,11 +102,12 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     ) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
         """Plays the chosen skill for k steps, or to the end of the episode."""
         gamma, total, taken = self._settings.skill_discount, 0.0, 0
+        space: Any = self.env.action_space
         info: dict[str, Any] = {}
         terminated = truncated = False
         while taken < self._settings.skill_steps and not (terminated or truncated):
-            inside = self._act(int(np.argmax(action)))
-            result = self.env.step(in_space(self.env.action_space, inside))
+            inside = to_bounds(self._act(int(np.argmax(action))), (space.low, space.high))
+            result = self.env.step(inside)
             observation, reward, terminated, truncated, info = as_ended(result)
             total += gamma**taken * float(reward)
             taken += 1

@@ -27,7 +27,7 @@ class Callback(Protocol):
         """Called after each cycle with the counters: epoch, cycle, env_steps and more."""
 
     def on_evaluation(self, played: "Episodes | Adaptations") -> None:
-        """Called after an epoch's evaluation with its episodes, or with its visits to tasks."""
+        """Called after an evaluation with its episodes, actions in [-1, 1], or visits to tasks."""
 
     def on_save(self, checkpoint: Path) -> None:
         """Called with the folder of a checkpoint once that is complete."""

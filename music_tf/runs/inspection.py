@@ -15,6 +15,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.envs.registry import descriptor_of
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_json
+from music_tf.gate import ENVIRONMENT
 from music_tf.hints import fits
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
@@ -143,7 +144,7 @@ def evaluate_run(
             played = loaded.evaluation.play(loaded.policy, episodes)
             names = ("recipe", "preset", "env_id", "seed")
             about = {name: result[name] for name in names} | result["checkpoint"]
-            about["goals"] = loaded.config.goals
+            about |= {"goals": loaded.config.goals, ENVIRONMENT: vars(loaded.envs.declared)}
             arrays = skill_arrays(loaded, played)
             progress.banner(export(played, about, arrays, loaded.config.env))
     finally:

@@ -23,7 +23,7 @@ from music_tf.storage.run_directory import write_json
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 StepRewards = Callable[[Array, Array, Array], Array]
-"""Rewards [T] of an episode's observations [T, O], actions [T, A] and next observations [T, O]."""
+"""Rewards [T] of observations [T, O], actions [T, A] in [-1, 1] and next observations [T, O]."""
 
 
 class Followed(NamedTuple):

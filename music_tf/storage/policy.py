@@ -18,14 +18,14 @@ from music_tf.networks.discriminator import Discriminator
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
 from music_tf.reading.stored import StoredRun
-from music_tf.types import Array, Declared
+from music_tf.types import Array, Declared, bounds_of, to_bounds, to_unit
 
 Observation: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """Observations [O] or [B, O], or a goal environment's dictionary of observations and goals."""
 
 _MATRIX = 2
 _ROUNDING = 1e-3
-"""How far the length of a condition on the sphere may be from 1."""
+"""How far the length of a condition on the sphere, or an action in [-1, 1], may be beyond 1."""
 
 
 class SavedPolicy:
@@ -66,6 +66,8 @@ class SavedPolicy:
         self.observation_dim = len(snapshot.inputs.observation.mean)
         self.goal_dim = len(snapshot.inputs.goal.mean)
         self.action_dim = snapshot.action_dim
+        self.bounds = None if declared is None else bounds_of(vars(declared))
+        """Lowest and highest action, [A], in the type of actions; None if unknown."""
 
     def __repr__(self) -> str:
         """Returns where it was trained, and the lengths of what `act` takes and returns."""
@@ -103,7 +105,9 @@ class SavedPolicy:
         goal: npt.ArrayLike | None = None,
         skill: npt.ArrayLike | None = None,
         reach: npt.ArrayLike | None = None,
-    ) -> Array:
+        *,
+        unit: bool = False,
+    ) -> np.ndarray:
         """Returns the action for one observation, or the actions for a batch of them.
 
         Args:
@@ -117,13 +121,16 @@ class SavedPolicy:
                 embedding sees, such as [x, y] of a block. The run chooses the condition that leads
                 there. Without an embedding the skill acts whose end is nearest, in the numbers
                 of their descriptor.
+            unit: Whether to return actions in [-1, 1] in place of the environment's units.
 
         Returns:
-            Actions in [-1, 1], shape [A] or [B, A].
+            Actions as the environment takes them, within its bounds and in the type of its action
+            space, shape [A] or [B, A]. Choices stay one-hot.
 
         Raises:
             ValueError: A wrong shape or number, a missing goal or skill, a skill that the run does
-                not have, or a place without an embedding or ends of skills.
+                not have, a place without an embedding or ends of skills, or, without `unit`, no
+                stored bounds of actions.
         """
         if goal is not None and not self.goal_dim:
             raise ValueError(f"goal: {self.env_id} has no goals; leave goal= out")
@@ -161,6 +168,7 @@ class SavedPolicy:
             np.broadcast_to(skills, (len(rows), self.skills)),
             None,
         )
+        actions = actions if unit else to_bounds(actions, self.bounds)
         return actions if given.ndim == _MATRIX else actions[0]
 
     def _towards(self, reach: npt.ArrayLike, skill: Any, given: Array) -> Array:
@@ -239,7 +247,8 @@ class SavedPolicy:
 
         Args:
             states: Observations [T, O]; or descriptors [T, D] that are no part of observations.
-            actions: Taken there, [T, A]; only for a run trained with `skill.include_actions`.
+            actions: Taken there, [T, A] as `act` returned them; only for a run trained with
+                `skill.include_actions`.
 
         Raises:
             ValueError: A wrong shape or number, or a run without a discriminator.
@@ -265,7 +274,7 @@ class SavedPolicy:
         taken = np.atleast_2d(_numbers("actions", actions, names.actions))
         if len(taken) != len(seen):
             raise ValueError(f"actions: expected one for each of {len(seen)} states")
-        return names.log_likelihood(seen, taken)
+        return names.log_likelihood(seen, to_unit(taken, self.bounds))
 
     def nearest_skill(self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None) -> int:
         r"""Returns the skill that most likely passed through states: imitation without actions.
@@ -364,7 +373,9 @@ class AdaptivePolicy(SavedPolicy):
         goal: npt.ArrayLike | None = None,
         skill: npt.ArrayLike | None = None,
         reach: npt.ArrayLike | None = None,
-    ) -> Array:
+        *,
+        unit: bool = False,
+    ) -> np.ndarray:
         """Returns the action for one observation, or the actions for a batch of them.
 
         Args:
@@ -372,19 +383,20 @@ class AdaptivePolicy(SavedPolicy):
             goal: None, as the run has no goals.
             skill: None: `begin_episode` draws the latent. The first call begins an episode.
             reach: None, as the run has no embedding.
+            unit: As of other policies.
 
         Returns:
-            Actions in [-1, 1], shape [A] or [B, A].
+            Actions as of other policies, shape [A] or [B, A].
 
         Raises:
-            ValueError: A wrong shape or number, or a goal or skill.
+            ValueError: A wrong shape or number, a goal or skill, or no stored bounds of actions.
         """
         if skill is not None:
             raise ValueError("skill: begin_episode() draws the latent; leave skill= out")
         latent = self.begin_episode() if self._latent is None else self._latent
         if reach is not None:
             raise ValueError("reach: a run that adapts to tasks cannot go to places")
-        return super().act(observation, goal, latent)
+        return super().act(observation, goal, latent, unit=unit)
 
     def adapt(
         self, episodes: Sequence[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
@@ -429,6 +441,7 @@ class AdaptivePolicy(SavedPolicy):
             )
         observed = np.atleast_2d(_numbers("observations", episode[0], self.observation_dim))
         actions = np.atleast_2d(_numbers("actions", episode[1], self.action_dim))
+        actions = to_unit(actions, self.bounds)
         try:
             rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
         except (TypeError, ValueError) as error:
@@ -441,8 +454,8 @@ class AdaptivePolicy(SavedPolicy):
                 f"and T rewards of at least one step, got {len(observed)}, {len(actions)} and "
                 f"{list(rewards.shape)}"
             )
-        if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
-            raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
+        if (np.abs(actions) > 1.0 + _ROUNDING).any() or not np.isfinite(rewards).all():
+            raise ValueError("episodes: expected actions within their bounds and finite rewards")
         given = {self._inference.reward: rewards[:, None]}
         steps = Steps(observed[:-1], actions, rewards, observed[1:], given)
         return context_rows(self._inference, self.snapshot.inputs, steps)

@@ -17,7 +17,7 @@ import numpy as np
 from music_tf.config.names import few
 from music_tf.config.settings import EnvConfig, NormalizerConfig
 from music_tf.config.world import World
-from music_tf.envs.actions import action_bounds, in_space
+from music_tf.envs.actions import action_bounds
 from music_tf.envs.columns import SHORT, look
 from music_tf.envs.endings import as_ended
 from music_tf.envs.extras import asked_of_info
@@ -31,6 +31,7 @@ from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
 from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world_text
 from music_tf.training import worlds
 from music_tf.training.rehearsal import LONGEST, MANY_AT_ONCE, STAY, Rehearsal
+from music_tf.types import to_bounds
 
 _TOLERANCE = 1e-6
 _CORNERS: Sequence[Sequence[float]] = ((-1.0,), (1.0,), (-1.0, 1.0))
@@ -259,7 +260,8 @@ def corners(played: Played) -> Finding:
             fault = envs.step(action, [0]).faults[0]
             if fault is not None:
                 cure = "take every action of the action space, its bounds included"
-                where = in_space(played.environment.action_space, action[0])
+                space = played.environment.action_space
+                where = to_bounds(action[0], (space.low, space.high))
                 return Finding(f"at {where}: {fault}", cure)
     return Finding("actions at their bounds are accepted")
 

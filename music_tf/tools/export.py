@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import EnvConfig
-from music_tf.envs.actions import in_space, is_unit
 from music_tf.envs.making import make_environment
 from music_tf.envs.portable import MadeAgain, held_by, spaces_of
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.files import replace_file
+from music_tf.gate import ENVIRONMENT
 from music_tf.process.children import PIP_INSTALL
-from music_tf.types import Episodes
+from music_tf.types import Episodes, bounds_of, to_bounds
 
 _LOGGER = logging.getLogger(__name__)
 _NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
@@ -79,14 +79,15 @@ def export_npz(
         observation    float32 [E, T + 1, O]
         achieved_goal  float32 [E, T + 1, G]
         desired_goal   float32 [E, G]
-        action         float32 [E, T, A], in [-1, 1]
+        action         [E, T, A], in the units and the type of the environment's action space
         reward         float32 [E, T], the environment's own, under `desired_goal`
         length         int64 [E], steps
         terminated     bool [E], whether the last step ended the task
         success        bool [E], at the last step
         skill          int64 [E], from 0 on; or the condition, float32 [E, K], where continuous
         seed           int64 [E], of the environment's reset that began it
-        about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals
+        about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals,
+                       environment (low, high, type of actions; without: they are in [-1, 1])
 
     Of a run with one-hot skills `beside` holds also
 
@@ -102,6 +103,9 @@ def export_npz(
     """
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
     numbers = episodes.skill_numbers()
+    if ENVIRONMENT in about:
+        actions = to_bounds(episodes.action, bounds_of(about[ENVIRONMENT]))
+        columns["action"] = actions * episodes.step_mask[..., None]
     columns["skill"] = episodes.skill if numbers is None else numbers
     columns |= {"seed": episodes.seed, "about": np.array(json.dumps(dict(about)))}
     buffer = io.BytesIO()
@@ -165,7 +169,7 @@ def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
         EnvironmentFault: An observation or action is outside of its space.
     """
     space, clipped = environment.action_space, np.clip(episodes.action, -1.0, 1.0)
-    actions = clipped if is_unit(space) else in_space(space, clipped)  # as they were taken
+    actions = to_bounds(clipped, (space.low, space.high))  # as they were taken
     has_goals = episodes.desired_goal.shape[1] > 0
     _, shown = spaces_of(environment)
     buffers = []

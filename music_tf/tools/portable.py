@@ -1,7 +1,9 @@
 """Policies for computers without this package: numpy and one file of Python, or ONNX."""
 
 import json
+import re
 from collections.abc import Mapping
+from inspect import getsource
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,13 +12,15 @@ import numpy as np
 
 from music_tf.config.agents import RECURRENT
 from music_tf.config.world import is_function
+from music_tf.errors import UsageError
+from music_tf.gate import ENVIRONMENT
 from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
 from music_tf.process.children import check_extra
 from music_tf.storage.policy import SavedPolicy
 from music_tf.tools import robot_policy
 from music_tf.tools.drawing import appearing
-from music_tf.types import Array
+from music_tf.types import Array, bounds_of, to_bounds, to_unit
 
 _OPSET, _IR_VERSION = 17, 8
 """Versions of ONNX, old enough for runtimes of 2022."""
@@ -30,8 +34,11 @@ def write_robot(saved: SavedPolicy, folder: Path) -> None:
     """
     with appearing(folder / "policy.npz") as draft, open(draft, "wb") as file:
         np.savez(file, allow_pickle=False, about=json.dumps(about(saved)), **arrays(saved))
+    text = Path(robot_policy.__file__).read_text(encoding="utf-8")
+    shared = "\n\n".join(getsource(each) for each in (to_bounds, to_unit, bounds_of))
+    text = re.sub(r"from music_tf\.types import .*\n", lambda _: shared, text)
     with appearing(folder / "policy.py") as draft:
-        draft.write_bytes(Path(robot_policy.__file__).read_bytes())
+        draft.write_text(text, encoding="utf-8")
 
 
 def about(saved: SavedPolicy) -> dict[str, Any]:
@@ -46,6 +53,7 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
         "observation_dim": saved.observation_dim,
         "goal_dim": saved.goal_dim,
         "action_dim": saved.action_dim,
+        ENVIRONMENT: vars(saved.declared) if saved.declared else None,
         "zero_goals": saved.zero_goals,
         "condition": saved.condition,
         "condition_dim": saved.skills,
@@ -161,11 +169,17 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
 
     Inputs are `observation` [B, O]; `goal` [B, G] if the environment has goals, zeros for an agent
     trained without them; and `condition` [B, K] if the actor reads one that may differ: a one-hot
-    skill, or a latent. The output is `action` [B, A] in [-1, 1].
+    skill, or a latent. The output is `action` [B, A] as the environment takes it, in float32.
 
     Raises:
+        UsageError: The run stores no bounds of actions.
         EnvironmentFault: The package is missing, or the file cannot be written.
     """
+    if saved.bounds is None:
+        raise UsageError(
+            "--onnx: the bounds of actions are unknown, since earlier versions did not store them\n"
+            "--export FOLDER --parts actor,normalizer writes a file for numpy: act(..., unit=True)"
+        )
     otherwise = "\nwithout it: --export FOLDER --parts actor,normalizer writes a policy for numpy"
     check_extra("--onnx", "onnx", "onnx", otherwise)
     import onnx  # noqa: PLC0415 - an extra
@@ -207,7 +221,7 @@ class _Graph:
         actions = [self._actor(number) for number in range(facts["actors"])]
         if several:
             actions = [self._masked_by_skill(number, one) for number, one in enumerate(actions)]
-        self._node("Sum", actions, "action")
+        self._in_units(self._node("Sum", actions, "unit"))
         value = self._onnx.helper.make_tensor_value_info
         kind = self._onnx.TensorProto.FLOAT
         graph = helper.make_graph(
@@ -247,6 +261,21 @@ class _Graph:
         depth = self._constant(f"{number}/depth", np.array(facts["action_dim"], np.int64))
         off_on = self._constant(f"{number}/off_on", np.array([0.0, 1.0], np.float32))
         return self._node("OneHot", [chosen, depth, off_on], f"{number}/action", axis=-1)
+
+    def _in_units(self, found: str) -> None:
+        """Scales actions in [-1, 1] as `to_bounds` does, in single precision."""
+        low, high = bounds_of(self._about[ENVIRONMENT])
+        first, last = low.astype(np.float32), high.astype(np.float32)
+        first = np.where(first < low, np.nextafter(first, last), first)  # inside double bounds
+        last = np.where(last > high, np.nextafter(last, first), last)
+        steps: list[tuple[str, list[Any]]] = [("Max", [first]), ("Min", [last])]
+        if low.dtype.kind in "iu":
+            steps.insert(0, ("Round", []))
+        if (low != -1.0).any() or (high != 1.0).any():
+            steps = [("Add", [1.0]), ("Mul", [0.5 * (last - first)]), ("Add", [first]), *steps]
+        for at, (operation, values) in enumerate(steps, 1 - len(steps)):
+            names = [self._constant(f"scale{at}", np.asarray(v, np.float32)) for v in values]
+            found = self._node(operation, [found, *names], f"scaled{at}" if at else "action")
 
     def _normalized(self, name: str, number: int, weights: Mapping[str, Array]) -> str:
         at = f"{number}/{name}"

@@ -7,8 +7,8 @@ Copy `policy.py` and `policy.npz` to the computer of the robot; they need no oth
     policy = Policy()
     action = policy.act(observation)
 
-Actions are in [-1, 1]: scale them to the bounds of the robot. `python policy.py` prints the inputs
-and outputs of the policy.
+Actions lie within the bounds of the environment in training, in its units. `python policy.py`
+prints these bounds, and the other inputs and outputs of the policy.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.types import bounds_of, to_bounds, to_unit
+
 Array = npt.NDArray[np.float32]
 Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 _MATRIX, _LEAST_VARIANCE, _LEAST_PRECISION = 2, 1e-7, 1e-7
 _HERE = 1e-9
 """Distance in the embedding below which a place counts as reached."""
 _ROUNDING = 1e-3
-"""How far the length of a condition on the sphere may be from 1."""
+"""How far the length of a condition on the sphere, or an action in [-1, 1], may be beyond 1."""
 
 
 class TaskBelief(NamedTuple):
@@ -49,7 +51,9 @@ class Policy:
         with np.load(place, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         self.about: dict[str, Any] = json.loads(str(arrays.pop("about")))
-        """Sizes of the policy's inputs and outputs, and its origin."""
+        """Sizes of the policy's inputs and outputs, bounds of its actions, and its origin."""
+        declared = self.about["environment"]
+        self._bounds = bounds_of(declared) if declared else None
         self._arrays: dict[str, Array] = arrays
 
     def act(
@@ -59,7 +63,9 @@ class Policy:
         skill: npt.ArrayLike | None = None,
         latent: npt.ArrayLike | None = None,
         reach: npt.ArrayLike | None = None,
-    ) -> Array:
+        *,
+        unit: bool = False,
+    ) -> np.ndarray:
         """Returns the action for one observation, or the actions for a batch of them.
 
         Args:
@@ -69,12 +75,14 @@ class Policy:
             latent: Shape [L] or [B, L]: the result of `draw`, or a continuous condition.
             reach: Place to reach instead of a skill or latent, [n] or [B, n]: values of the columns
                 `about["reach"]["columns"]` of the observation.
+            unit: Whether to return actions in [-1, 1] in place of the environment's units.
 
         Returns:
-            Actions in [-1, 1], shape [A] or [B, A].
+            Actions within the bounds in `about["environment"]`, shape [A] or [B, A].
 
         Raises:
-            ValueError: A shape or number is wrong, or a needed argument is missing.
+            ValueError: A shape or number is wrong, a needed argument is missing, or, without
+                `unit`, the file has no bounds of actions.
         """
         about = self.about
         given = _numbers("observation", observation, about["observation_dim"])
@@ -99,6 +107,7 @@ class Policy:
             np.broadcast_to(goals, (len(rows), about["goal_dim"])),
             np.broadcast_to(chosen, (len(rows), size)),
         )
+        actions = actions if unit else to_bounds(actions, self._bounds)
         return actions if given.ndim == _MATRIX else actions[0]
 
     def infer(self, episodes: Sequence[Episode]) -> TaskBelief:
@@ -273,14 +282,15 @@ class Policy:
         about = self.about
         observed = np.atleast_2d(_numbers("observations", episode[0], about["observation_dim"]))
         actions = np.atleast_2d(_numbers("actions", episode[1], about["action_dim"]))
+        actions = to_unit(actions, self._bounds)
         rewards = np.atleast_1d(np.asarray(episode[2], np.float32))
         if not len(observed) - 1 == len(actions) == len(rewards) > 0 or rewards.ndim != 1:
             raise ValueError(
                 "episodes: expected T + 1 observations, T actions and T rewards, got "
                 f"{len(observed)}, {len(actions)} and {list(rewards.shape)}"
             )
-        if (np.abs(actions) > 1.0).any() or not np.isfinite(rewards).all():
-            raise ValueError("episodes: expected actions in [-1, 1] and finite rewards")
+        if (np.abs(actions) > 1.0 + _ROUNDING).any() or not np.isfinite(rewards).all():
+            raise ValueError("episodes: expected actions within their bounds and finite rewards")
         seen, inference = self._normalized(observed, "0/observation"), about["inference"]
         paid = np.float32(inference["reward_scale"]) * rewards[:, None]
         after = [seen[1:]] if inference["next_observation"] else []

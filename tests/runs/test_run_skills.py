@@ -19,6 +19,7 @@ from music_tf.runs.loaded import load_run
 from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, summarize_skills
 from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
+from music_tf.types import to_bounds
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_run, write_config
 
@@ -273,6 +274,9 @@ def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, o
         return
     named = policy.skill_log_likelihood(states, played.action[0])
     assert policy.nearest_skill(states, played.action[0]) == named.sum(axis=0).argmax()
+    policy.bounds = np.zeros(3, np.float32), np.float32([12.0, 4.0, 2.0])
+    taken = to_bounds(played.action[0], policy.bounds)
+    np.testing.assert_allclose(policy.skill_log_likelihood(states, taken), named, atol=1e-4)
     with pytest.raises(ValueError, match=r"actions: .* shape \[T, 3\], got none"):
         policy.nearest_skill(states)
     with pytest.raises(ValueError, match="one for each of 30 states"):

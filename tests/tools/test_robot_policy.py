@@ -1,5 +1,6 @@
 """Policies that leave the package act as `load_policy` does."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import SkillSnapshots
 from music_tf.process import children
 from music_tf.tools.portable import write_onnx, write_robot
+from music_tf.types import bounds_of, to_bounds
 from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
@@ -167,6 +169,23 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
             robot.infer([bad])
 
 
+def test_beliefs_follow_from_actions_in_the_units_of_act(adapting, tmp_path):
+    policy, unit = music_tf.load_policy(adapting), music_tf.load_policy(adapting)
+    wide = dataclasses.replace(policy.declared, low=[0.0] * 2, high=[12.0, 4.0])
+    policy.declared, policy.bounds = wide, bounds_of(vars(wide))
+    write_robot(policy, tmp_path)
+    robot, draw = own(tmp_path), np.random.default_rng(0)
+    states, actions = draw.standard_normal([5, 2]), np.float32(draw.uniform(-1.0, 1.0, [4, 2]))
+    rewards = draw.standard_normal(4)
+    taken = [(states, to_bounds(actions, policy.bounds), rewards)]
+    expected = unit.adapt([(states, actions, rewards)]).belief
+    for belief in (policy.adapt(taken).belief, robot.infer(taken)):
+        np.testing.assert_allclose(belief.mean, expected.mean, atol=1e-5)
+    for door in (policy.adapt, robot.infer):
+        with pytest.raises(ValueError, match="episodes: expected actions within their bounds"):
+            door([(states, np.full([4, 2], 5.0), rewards)])
+
+
 @cases(
     ("run", "given", "text"),
     ("goals", {}, "goal: expected shape"),
@@ -214,7 +233,9 @@ def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, ca
     done = subprocess.run(
         [sys.executable, "mine/robot/policy.py"], capture_output=True, text=True, check=True
     )
-    assert json.loads(done.stdout)["observation_dim"] == policy.observation_dim
+    printed = json.loads(done.stdout)
+    assert printed["observation_dim"] == policy.observation_dim
+    assert (printed["environment"]["low"], printed["environment"]["high"]) == ([-1] * 3, [1] * 3)
 
 
 # ONNX.
