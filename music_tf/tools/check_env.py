@@ -156,7 +156,7 @@ def observations(played: Played) -> Finding:
             if value.shape != shape:
                 cure = f"return the declared shape {shape}"
                 return Finding(f"{where} has shape {value.shape}", cure)
-            if not np.issubdtype(value.dtype, np.floating):
+            if key == "observation" and not np.issubdtype(value.dtype, np.floating):
                 cure = "return floating point numbers"
                 return Finding(f"{where} is {value.dtype}", cure, warning=True)
             if not np.isfinite(value).all():
