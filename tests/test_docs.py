@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -141,6 +142,8 @@ def small_notebook(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
 
     def trained(recipe, **options):
+        if options["env_id"] == "Spot-v0":  # 50 updates, after 1000 random steps
+            return train(recipe, **{**options, "cycles": 21})
         mistyped = options["env_id"] == "FetchPusch-v4"
         return train(recipe, **(options if mistyped else {**options, **OPTIONS, "epochs": 1}))
 
@@ -149,7 +152,8 @@ def small_notebook(tmp_path, monkeypatch):
 
     monkeypatch.setattr(music_tf, "train", trained)
     monkeypatch.setattr(music_tf.Run, "resume", resumed)
-    return tmp_path
+    yield tmp_path
+    gymnasium.registry.pop("Spot-v0", None)
 
 
 def test_the_notebook_shows_what_its_cells_show_when_they_run(small_notebook):
