@@ -244,9 +244,18 @@ def all_steps(store):  # by number: whether each ends its episode, and the retur
 
 def test_a_purge_keeps_half_as_many_steps_drawn_with_replacement_in_their_order():
     store = ring(capacity=40)
-    for first in range(0, 80, 10):
-        both = parts(2, 4, first=first, terminated=[0], truncated=[1])
-        add(store, both._replace(seed=np.array([first, first + 1])))
+    for first in range(0, 80, 10):  # episodes in two parts, which are terminated or truncated
+        so_far = float(sum(range(first, first + 4)))
+        for own in (
+            parts(4, first=first),
+            parts(
+                2,
+                first=first + 5,
+                earlier=so_far,
+                **{("terminated", "truncated")[first % 20 > 0]: [0]},
+            ),
+        ):
+            add(store, own._replace(seed=np.array([first])))
     before, size = all_steps(store), store.size
     store.purge(np.random.default_rng(0))
     found = numbers(store)
