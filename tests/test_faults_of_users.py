@@ -1,17 +1,31 @@
 """A fault of the user's code names the line of that code, and its traceback is in the log."""
 
+import contextlib
+import dataclasses
 import json
+import logging
+import logging.config
 import os
+import signal
 import sys
 import types
 
+import gymnasium
 import pytest
 
 from music_tf import errors
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import error_line, place_of
+from music_tf.process import notices, signals
+from music_tf.process.signals import as_guest, ending_at_once, stop_requested
+from music_tf.runs import session
 from tests.kit.cases import cases
+from tests.kit.points import Point
+from tests.kit.sessions import command_of, run_session
+from tests.kit.small import BASE
 from tests.kit.started import ALONE, ROOT, WITH_MPI4PY, ended
 
+CONFIG = {"version": 1, "incremental": False}
 ROBOT = """def read_sensors():
     return {}['right']
 
@@ -145,3 +159,74 @@ def test_a_bug_in_a_reward_of_the_users_shows_its_line_and_logs_the_traceback(tm
     log = tmp_path / "run/logs/rank_0000.log"
     assert second == f"the whole traceback is in {log}"
     assert 'bad.py", line 18, in reward' in log.read_text()
+
+
+class TakesOver(Point):
+    """Sets a handler of Ctrl-C of its own, as a robot's library does when it connects."""
+
+    handler, where = signal.default_int_handler, "make"
+
+    def __init__(self):
+        super().__init__()
+        self.take_over("make")
+
+    def reset(self, **options):
+        self.take_over("reset")
+        return super().reset(**options)
+
+    def take_over(self, where):
+        if where == self.where:
+            signal.signal(signal.SIGINT, type(self).handler)
+
+
+@pytest.mark.parametrize("where", ["make", "reset", "step"])
+@pytest.mark.parametrize(
+    "handler", [signal.default_int_handler, signal.SIG_IGN, staticmethod(lambda *given: None)]
+)
+def test_ctrl_c_is_heard_again_after_a_library_took_it_over(handler, where, monkeypatch, caplog):
+    monkeypatch.setattr(TakesOver, "handler", handler)
+    monkeypatch.setattr(TakesOver, "where", where)
+    monkeypatch.setattr(signals, "_replaced", set())
+    spec = gymnasium.envs.registration.EnvSpec("TakesOver-v0", TakesOver, max_episode_steps=9)
+    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    with as_guest():
+        envs = LockstepEnvs("TakesOver-v0", 1)
+        if where != "make":
+            envs.reset([0], [0])
+        if where == "step":  # seen when a cycle ends
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            assert not stop_requested()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert stop_requested()
+        assert caplog.text.count("a library replaced the handler of SIGINT; ours is set") == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_that_comes_when_all_is_saved_ends_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "compare", lambda *given: signal.raise_signal(signal.SIGTERM))
+    command = command_of(dataclasses.replace(BASE, epochs=1), tmp_path / "run")
+    with as_guest(), pytest.raises(KeyboardInterrupt):
+        run_session(command)
+    assert (tmp_path / "run/checkpoints/epoch_000001").exists()
+    with as_guest(), ending_at_once(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGUSR1)
+    with as_guest():
+        signal.raise_signal(signal.SIGUSR1)
+        assert stop_requested()
+
+
+@pytest.mark.parametrize(
+    "mute", [lambda: logging.disable(logging.CRITICAL), lambda: logging.config.dictConfig(CONFIG)]
+)
+def test_notices_are_heard_whatever_a_library_sets(mute, caplog):
+    logger = logging.getLogger("music_tf.of a test")
+    notices.keep_notices()
+    with caplog.at_level(logging.INFO, "music_tf"):
+        mute()
+        try:
+            logger.info("heard")
+            logger.debug("too low")
+        finally:
+            logging.disable(logging.NOTSET)
+    assert caplog.messages == ["heard"]

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from music_tf.cli.exits import guarded, leave
+from music_tf.cli.exits import guarded, leave, open_streams
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.process.launcher import launched_rank
+from music_tf.process.notices import PACKAGE, SCREEN
 from music_tf.process.signals import end_as_ctrl_c, install_signal_handlers
 
 VERBS = {
@@ -37,7 +38,9 @@ _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "versio
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs one verb and ends the process with its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    open_streams()
     end_as_ctrl_c()
+    PACKAGE.addHandler(SCREEN)  # a library may set up the root logger
     leave(guarded(lambda: run_verb(arguments)))
 
 

@@ -7,6 +7,7 @@ print the fault, and otherwise ends the job itself.
 """
 
 import contextlib
+import errno
 import os
 import socket
 import sys
@@ -40,6 +41,7 @@ _AGREEMENT_SECONDS = 3.0
 _FIRST_RANK_SECONDS = 2.0
 _SECONDS_PER_RANK = 0.7
 _LAST_RANK_TO_WAIT = 4
+_STANDARD_ERROR = 2
 
 
 def report(fault: MusicError, speaker: str = "music-tf") -> None:
@@ -49,6 +51,15 @@ def report(fault: MusicError, speaker: str = "music-tf") -> None:
         for line in str(fault).splitlines()[:MOST_LINES]
     ]
     _complain(f"{speaker}: " + "\n".join(lines or ["stopped"]) + "\n")
+
+
+def open_streams() -> None:
+    """Lets standard streams that the caller has closed (`>&-`) discard what is written."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def guarded(action: Callable[[], int]) -> int:
@@ -62,15 +73,24 @@ def guarded(action: Callable[[], int]) -> int:
         if launched_rank() == 0:
             report(fault)
         return fault.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_DONE
     except KeyboardInterrupt:
         return EXIT_STOPPED
-    except Exception:  # a bug: one traceback and exit code 1
-        _show_traceback(launched_rank(), launched_world_size())
-        return EXIT_BUG
+    except Exception as error:
+        return _without_output(error)
     return code
+
+
+def _without_output(error: Exception) -> int:
+    """Returns the exit code of a process whose output ends or is full, or that has a bug."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number not in (errno.EPIPE, errno.ENOSPC):  # a bug: one traceback and exit code 1
+        _show_traceback(launched_rank(), launched_world_size(), error)
+        return EXIT_BUG
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if number == errno.EPIPE:
+        return EXIT_DONE
+    report(EnvironmentFault("the output cannot be written: no space left on the device"))
+    return EnvironmentFault.exit_code
 
 
 def _without_mpi(fault: NoMpi) -> int:

@@ -31,6 +31,7 @@ from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
 from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError, error_line
 from music_tf.process.children import PIP_INSTALL
+from music_tf.process.notices import keep_notices
 from music_tf.process.signals import keep_signal_handlers
 from music_tf.process.tensorflow_start import standard_error_to
 
@@ -84,6 +85,7 @@ def make_environment(
                 f"{env_id}: the environment cannot be created ({text}){cure}"
             ) from error
     keep_signal_handlers()
+    keep_notices()
     simulator.catch_warnings()
     simulator.take_warnings()
     try:

@@ -6,10 +6,11 @@ depend on the counters that Keras appends to names.
 """
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ParamSpec, TypeAlias, TypeVar, cast
 
 import keras
@@ -212,6 +213,19 @@ class Layout:
     def flatten(self, arrays: Mapping[str, Array]) -> Array:
         """Joins weights by name, with the `expected` shapes, into the flat vector."""
         return np.concatenate([np.ravel(arrays[name]) for name in self.names])
+
+
+@contextlib.contextmanager
+def in_float32() -> Iterator[None]:
+    """Makes Keras models in float32, whatever a library or the user's `keras.json` has set."""
+    policy, number = keras.config.dtype_policy(), keras.config.floatx()
+    keras.config.set_floatx("float32")
+    keras.config.set_dtype_policy("float32")
+    try:
+        yield
+    finally:
+        keras.config.set_floatx(number)
+        keras.config.set_dtype_policy(policy)
 
 
 def compiled(

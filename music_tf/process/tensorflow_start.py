@@ -69,6 +69,9 @@ class _Redirected:
     def write(self, text: str) -> int:
         return (self.target or sys.stderr).write(text)
 
+    def close(self) -> None:
+        """Leaves standard error open: `logging.config` closes the handlers of all libraries."""
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.target or sys.stderr, name)
 

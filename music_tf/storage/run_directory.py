@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.files import remove_drafts, replace_file
+from music_tf.process.notices import PACKAGE, SCREEN, keep_notices
 from music_tf.reading.stored import (
     CONFIG_NAME,
     LARGEST_CONFIG,
@@ -40,7 +41,6 @@ _FOLDERS = ("checkpoints", "videos", "logs")
 _MOST_TRIES = 1000
 _ROOM_FOR_TASKS = LARGEST_CONFIG - 1_000_000
 _KEPT_RESUMES = 20
-_PACKAGE = logging.getLogger("music_tf")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -148,7 +148,9 @@ class RunDirectory:
         self._lock = lock
         self._is_root = comm.is_root
         self._handlers: list[logging.Handler] = []
-        _PACKAGE.setLevel(logging.INFO)
+        keep_notices()
+        PACKAGE.setLevel(logging.INFO)
+        PACKAGE.removeHandler(SCREEN)
         if comm.is_root:
             self._attach(Terminal(logging.WARNING))
         try:
@@ -214,7 +216,7 @@ class RunDirectory:
         """Ends this rank's log and releases the directory; may be called again."""
         while self._handlers:
             handler = self._handlers.pop()
-            _PACKAGE.removeHandler(handler)
+            PACKAGE.removeHandler(handler)
             with contextlib.suppress(OSError):
                 handler.close()
         if self._lock is not None:
@@ -233,7 +235,7 @@ class RunDirectory:
                 (self.path / folder).rmdir()
 
     def _attach(self, handler: logging.Handler) -> None:
-        _PACKAGE.addHandler(handler)
+        PACKAGE.addHandler(handler)
         self._handlers.append(handler)
 
 

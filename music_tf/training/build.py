@@ -19,7 +19,7 @@ from music_tf.errors import UsageError
 from music_tf.intrinsic.base import InputSpec, Mixing, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.networks.copies import check_actor, inputs_with_own
-from music_tf.networks.parameters import Layout
+from music_tf.networks.parameters import Layout, in_float32
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer, empty_store, keeps_steps
@@ -163,6 +163,7 @@ def build_terms(
     return terms
 
 
+@in_float32()
 def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
     """Returns the term of these settings, once it has what every term needs."""
     option, size = f"term of {settings.name}", context.spec.observation_dim
@@ -213,6 +214,7 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Ar
     return np.array(rows)
 
 
+@in_float32()
 def build_learner(
     config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
 ) -> Learner:

@@ -1,5 +1,6 @@
 import functools
 import socket
+import sys
 
 import pytest
 
@@ -8,7 +9,7 @@ from music_tf.cli.exits import guarded, report
 from music_tf.errors import EnvironmentFault, NoMpi, NumbersFault, UsageError, place_of
 from tests.kit.cases import cases
 from tests.kit.saved_run import write_config
-from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, music_tf
+from tests.kit.started import ALONE, LACKING, PLAIN, ROOT, WITH_MPI4PY, ended, music_tf
 
 MPI = functools.partial(pytest.param, marks=pytest.mark.distributed)
 
@@ -59,6 +60,22 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
     (run / "checkpoints/epoch_000001").mkdir(parents=True)
     words = ("train", "--run-dir", str(run), "--resume")
     assert f"--run-dir {run} --resume" in music_tf(*words, mode="no memory")[2]
+
+
+@cases(
+    ("words", "redirected", "code", "told"),
+    ("--help", ">&-", 0, ""),
+    ("recipes", ">&-", 0, ""),
+    ("nothing", "<&- >&- 2>&-", 2, ""),
+    ("recipes", "> /dev/full", 3, "music-tf: the output cannot be written: no space left on the"),
+    ("recipes", "| true", 0, ""),
+)
+def test_an_output_that_is_closed_or_full_gives_no_traceback(words, redirected, code, told):
+    line = f"set -o pipefail; {sys.executable} -m music_tf {words} {redirected}"
+    done = ended("bash", "-c", line)
+    assert done.returncode == code
+    assert done.stderr.startswith(told)
+    assert len(done.stderr.splitlines()) == bool(told)
 
 
 @pytest.mark.distributed

@@ -131,6 +131,15 @@ def test_the_code_of_a_job_is_passed_on(code, expected):
     assert run_job([sys.executable, "-c", code], os.environ) == expected
 
 
+@pytest.mark.parametrize("code", [137, 9], ids=["Open MPI", "MPICH"])
+@pytest.mark.parametrize("again", ["", "music-tf launch -n 2 train --resume"])
+def test_a_killed_rank_is_told_with_the_command_that_resumes(code, again):
+    with pytest.raises(HostLost, match=r"a process was killed: memory\?") as caught:
+        run_job([sys.executable, "-c", f"raise SystemExit({code})"], os.environ, again=again)
+    assert caught.value.exit_code == 86
+    assert str(caught.value).endswith(f"To resume:\n{again}" if again else "memory?")
+
+
 def test_the_job_reads_nothing_from_the_terminal():
     code = launching("import sys; sys.exit(len(sys.stdin.read()))")
     done = subprocess.run(

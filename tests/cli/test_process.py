@@ -144,6 +144,9 @@ def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkey
     load_tensorflow()
     logging.getLogger("of tensorflow").warning("told later")
     assert capsys.readouterr().err == "told later\n"
+    logging.getLogger("of tensorflow").handlers[0].stream.close()  # as `logging.config` does
+    sys.stderr.write("still open\n")
+    assert capsys.readouterr().err == "still open\n"
     monkeypatch.setattr(sys, "stderr", sys.stdout)  # as a notebook or a test does
     logging.getLogger("of tensorflow").warning("told elsewhere")
     assert capsys.readouterr().out == "told elsewhere\n"

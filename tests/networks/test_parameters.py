@@ -7,6 +7,10 @@ from music_tf.errors import UsageError
 from music_tf.gate import expected_of
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
+from tests.kit.pearl import small
+from tests.kit.small import EVERYTHING, go_on, trainer_of
+
+PEARL = small(agent__encoder="gru")
 
 
 @pytest.fixture
@@ -35,6 +39,26 @@ def test_names_say_network_layer_and_weight(layout):
         for layer in ("agent", "surrounding", "score")
         for weight in ("kernel", "bias")
     ]
+
+
+@pytest.mark.parametrize("policy", ["float64", "mixed_float16"])
+@pytest.mark.parametrize("config", [EVERYTHING, PEARL], ids=["all terms", "pearl"])
+def test_networks_learn_in_float32_whatever_keras_is_set_to(config, policy):
+    def learned():
+        trainer = trainer_of(config)
+        trainer.run_epoch(go_on)
+        return trainer.shared()
+
+    expected = learned()
+    keras.config.set_dtype_policy(policy)
+    keras.config.set_floatx("float64")
+    try:
+        np.testing.assert_equal(learned(), expected)
+        assert keras.config.dtype_policy().name == policy
+        assert keras.config.floatx() == "float64"
+    finally:
+        keras.config.set_dtype_policy("float32")
+        keras.config.set_floatx("float32")
 
 
 def test_functions_of_several_runs_in_a_process_are_no_retracing_of_one():
