@@ -153,7 +153,8 @@ class Changes:
 
     def _check_attributes(self, number: int, stage: Stage) -> None:
         """Refuses attributes that the environment does not name, and values of another type."""
-        known = tuple(getattr(self._unwrapped, "changeable", ()))
+        known = getattr(self._unwrapped, "changeable", ())
+        known = (known,) if isinstance(known, str) else tuple(known)
         for name, value in stage.attributes.items():
             self._check_name(number, "set", "changeable attribute", name, known)
             default = getattr(self._unwrapped, name)

@@ -81,6 +81,12 @@ class Distance(GatedTerm):
             "phi": {"components": context.components(seen), "constraint": config.constraint}
         }
         scale = _scale(seen, context)
+        if (of_hand := _unit_of_hand(seen, scale[1], context)) is not None:
+            scale[1][:] = of_hand
+            self.notice = (
+                "random actions never move what skills are to move, so its unit is that of the "
+                f"robot's hand, {of_hand:.3g}"
+            )
         self.scales = scale_variables("phi", scale if config.normalize_inputs else None)
         self._deviation = scale[1]
         """Of each input under random actions, also where inputs are not scaled."""
@@ -276,6 +282,17 @@ def _scale(seen: InputSpec, context: TermContext) -> tuple[Array, Array]:
     if place.any() and np.ptp(np.log(deviation[place])) > _UNEVEN:
         share_deviation(deviation, place)
     return mean, deviation
+
+
+def _unit_of_hand(seen: InputSpec, deviation: Array, context: TermContext) -> float | None:
+    """Returns the deviation of the hand's columns, if random actions move these but no input."""
+    split = context.spec.split
+    hand = context.info.gripper or (split.agent if split else ())
+    known = hand and not set(hand) & set(seen.columns)
+    if not known or np.ptp(deviation) or not context.constant(seen).all():
+        return None
+    own = context.measure(InputSpec(tuple(hand)))[1]
+    return float(np.sqrt(np.mean(own**2)))
 
 
 def _check_changing(modelled: InputSpec, context: TermContext) -> None:

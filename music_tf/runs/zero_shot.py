@@ -1,10 +1,12 @@
 """Zero-shot goals: a run trained without goals reaches them by its embedding or its skills."""
 
 import dataclasses
+import logging
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from music_tf.config.names import few
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
@@ -13,6 +15,7 @@ from music_tf.rollout import Policy
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
 
+_LOGGER = logging.getLogger(__name__)
 GOALS = 200
 """Number of goals in a measurement."""
 _PRACTICE = 48
@@ -20,7 +23,8 @@ _PRACTICE = 48
 _FEW = 8
 """Number of these episodes from which the columns that goals specify are found."""
 _SAME = 1e-5
-"""Largest difference between a column and an equal component of the achieved goal."""
+"""Largest difference between a column and an equal component of the achieved goal, as a share of
+the range of that component, beside rounding."""
 _APART = 10**6
 """Index of the first of these episodes, beyond those of any evaluation."""
 _TOLD = {Embedding: "an embedding that sees", Ends: "skills that are distinguished by"}
@@ -54,7 +58,8 @@ class Places(NamedTuple):
 def places_of(leads: Leads, played: Episodes, run: str) -> Places:
     """Finds which columns goals specify: those that always equal a component of the achieved goal.
 
-    The other columns of a place keep their present values.
+    Each column is another component, in the order of the goal where several fit. Columns that never
+    differ show nothing. All other columns of a place keep their present values.
 
     Args:
         leads: Names the columns.
@@ -62,19 +67,42 @@ def places_of(leads: Leads, played: Episodes, run: str) -> Places:
         run: For messages.
 
     Raises:
-        UsageError: Goals specify none of the columns.
+        UsageError: Goals specify none of the columns, or none that differs.
     """
-    seen = played.observation[..., list(leads.columns), None]
-    alike = np.isclose(seen, played.achieved_goal[..., None, :], rtol=0.0, atol=_SAME)
-    same: BoolArray = np.asarray(alike.all(axis=(0, 1)))  # [n, G]
-    given = np.array([row.any() for row in same], np.bool_)
+    columns, count = np.array(leads.columns), len(played.observation)
+    seen, achieved = (
+        part.reshape(-1, part.shape[-1])  # after an end the last state is repeated
+        for part in (played.observation[..., columns], played.achieved_goal)
+    )
+    least = _SAME * np.ptp(achieved, axis=0) + np.spacing(np.abs(achieved).max(axis=0))
+    gaps = np.abs(seen[:, :, None] - achieved[:, None, :]).max(axis=0)
+    same, still = gaps <= least, np.ptp(seen, axis=0) == 0.0  # [n, G], [n]
+    given, numbers = np.zeros(len(columns), np.bool_), np.zeros(len(columns), np.int64)
+    free = np.ones(achieved.shape[1], np.bool_)
+    for place in range(len(columns)):
+        fits = same[place] & free & ~still[place]
+        given[place], numbers[place] = fits.any(), fits.argmax()
+        free[numbers[place]] &= not given[place]
+    unknown = columns[still & same.any(axis=1)].tolist()
     if not given.any():
-        raise UsageError(
-            f"--zero-shot: {run}: expected {_TOLD[type(leads)]} what goals are about, got "
-            f"columns {list(leads.columns)}, none of which is in the achieved goal\n"
+        why = (
+            f"which never differ in {count} episodes, so that nothing tells their components "
+            "in the goal\ncure: train on until the policy moves them"
+            if unknown
+            else "none of which is in the achieved goal\n"
             f"train one with them: {_COLUMNS[type(leads)]}"
         )
-    return Places(np.array(leads.columns), given, same.argmax(axis=1))
+        raise UsageError(
+            f"--zero-shot: {run}: expected {_TOLD[type(leads)]} what goals are about, got "
+            f"columns {columns.tolist()}, {why}"
+        )
+    if unknown:
+        _LOGGER.warning(
+            "--zero-shot: columns %s never differ in %d episodes, so goals say nothing of them",
+            few(list(map(str, unknown))),
+            count,
+        )
+    return Places(columns, given, numbers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,9 +145,9 @@ def reaching(
     """
     config = dataclasses.replace(evaluation.config, goals="environment")
     shown = evaluation._replace(config=config)
-    few = np.arange(_APART, _APART + _FEW)
+    some = np.arange(_APART, _APART + _FEW)
     aimless = _under_fixed_conditions(snapshot)
-    places = places_of(leads, shown.play_some(aimless, few, len(shown.envs)), run)
+    places = places_of(leads, shown.play_some(aimless, some, len(shown.envs)), run)
     return shown, Reaching(snapshot, leads, places)
 
 

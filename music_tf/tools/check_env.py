@@ -20,7 +20,7 @@ from music_tf.config.world import World
 from music_tf.envs.actions import action_bounds
 from music_tf.envs.columns import SHORT, look
 from music_tf.envs.endings import as_ended
-from music_tf.envs.extras import asked_of_info
+from music_tf.envs.extras import Asked, asked_of_info
 from music_tf.envs.kinds import Kind
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
@@ -129,7 +129,14 @@ def _played(
                 break
     except FROM_USERS as error:
         cure = "let reset(seed=...) and step(action) run"
+        if names := _options_needed(environment):
+            cure = f"nothing passes options: let reset run without {few(names)}, by a default value"
         return [Finding(one_line(error), cure, name="episode")]
+    return _alone(env_id, settings) or _checked(played)
+
+
+def _checked(played: Played) -> list[Finding]:
+    """Returns the results of all checks of an episode, and what the columns mean."""
     findings = []
     for name, check in CHECKS.items():
         if not played.has_goals and name not in (*_WITHOUT_GOALS, *worlds.ROWS):
@@ -143,6 +150,29 @@ def _played(
         if name in _BASIC and not finding.ok:
             return findings
     return [*findings, *_columns(played)]
+
+
+def _options_needed(environment: Any) -> list[str]:
+    """Returns which options `reset` reads, if it fails without."""
+    options = Asked({})
+    with contextlib.suppress(*FROM_USERS):
+        environment.reset(seed=0)
+        return []
+    with contextlib.suppress(*FROM_USERS):
+        environment.reset(seed=0, options=options)
+    return [f"options[{name!r}]" for name in options.names]
+
+
+def _alone(env_id: str, settings: EnvConfig) -> list[Finding]:
+    """Returns a finding if a process takes one such environment alone, as some simulators do."""
+    try:
+        with contextlib.closing(make_environment(env_id, settings)) as other:
+            other.reset(seed=0)
+    except FROM_USERS as error:
+        detail = f"a second one beside it fails, so nothing more was checked: {one_line(error)}"
+        cure = "train with --workers 1 --rollouts 1; families of tasks need one that bears others"
+        return [Finding(detail, cure, warning=True, name="copies")]
+    return []
 
 
 def observations(played: Played) -> Finding:
@@ -189,11 +219,12 @@ def fresh_arrays(played: Played) -> Finding:
     for step, (returned, copied) in enumerate(pairs):
         keys = GOAL_KEYS if played.has_goals else (None,)
         for key in keys:
-            now, then = (one if key is None else one[key] for one in (returned, copied))
+            values = (one if key is None else one[key] for one in (returned, copied))
+            now, then = (np.asarray(value, np.float64) for value in values)  # also of objects
             if not np.array_equal(now, then, equal_nan=True):
                 found = f"{key or 'observation'} of step {step} changed when later steps were taken"
                 cure = "return copies; training makes its own, but other programs may not"
-                return Finding(found, cure)
+                return Finding(found, cure, warning=True)
     return Finding("arrays once returned do not change")
 
 
@@ -331,12 +362,21 @@ def _columns(played: Played) -> list[Finding]:
             cure = "subtract a constant, such as a place near them, from what changes too little"
     info, length = envs.info, envs.spec.max_episode_steps
     paid = _pays(played, info.reward_bounds) if played.has_goals else (None, True, None)
-    task = CheckedEnv(played.env_id, played.settings, info, length, *paid)
+    task = CheckedEnv(played.env_id, played.settings, info, length, *paid)._replace(
+        rewarded=_rewarded(played)
+    )
     findings = [
         Finding(columns_text(found), cure, name="columns"),
         Finding(world_text(found, info, played.env_id), name="world"),
     ]
     return findings if cure else [*findings, Finding(next_lines(task, found), name="next")]
+
+
+def _rewarded(played: Played) -> bool:
+    """Whether rewards differ, or an early end costs some."""
+    numbers = np.array([np.reshape(reward, -1)[0] for reward in played.rewards], np.float64)
+    early = len(numbers) < min(LONGEST, played.environment.spec.max_episode_steps)
+    return bool(np.ptp(numbers) > 0.0 or (early and numbers.any()))
 
 
 def _pays(

@@ -11,14 +11,15 @@ from music_tf.config.world import World
 from music_tf.envs.columns import Certainty, Found, Proposal, listed
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import UNKNOWN, EnvironmentInfo
-from music_tf.errors import UsageError
-from music_tf.reading.command import as_typed, changes_as_typed
+from music_tf.errors import MusicError, UsageError
+from music_tf.reading.command import as_typed, changes_as_typed, parse_train
+from music_tf.training.rehearsal import rehearse
 from music_tf.types import SplitSpec
 
 _MINUTES = 10.0
 """What a first look may take."""
-_MUSIC, _HINDSIGHT, _SKILLS = "ddpg_music", "ddpg_her", "sac_diayn"
-_UPDATE_MS = {_MUSIC: 9.0, _HINDSIGHT: 5.0, _SKILLS: 8.0}
+_TASK, _MUSIC, _HINDSIGHT, _SKILLS = "sac", "ddpg_music", "ddpg_her", "sac_diayn"
+_UPDATE_MS = {_TASK: 6.0, _MUSIC: 9.0, _HINDSIGHT: 5.0, _SKILLS: 8.0}
 """Estimates of what an update takes on one idle core; steps are measured."""
 _WIDTH = 24
 
@@ -39,6 +40,8 @@ class CheckedEnv(NamedTuple):
     reward: tuple[float, float] | None = None
     """Lowest and highest reward, if they were measured. A run that computes no rewards does not
     find them, and `evaluate --zero-shot` needs them."""
+    rewarded: bool = False
+    """Whether what was played got different returns."""
 
 
 def columns_text(found: Found) -> str:
@@ -89,11 +92,13 @@ def _compared(split: SplitSpec, found: Found) -> str:
 
 
 def next_lines(task: CheckedEnv, found: Found) -> str:
-    """Returns what to type for a first look: MUSIC, hindsight and skills, as far as each fits."""
+    """Returns what to type for a first look: task, MUSIC, hindsight and skills, as each fits."""
     names = ("agent", "surrounding", "object", "gripper")
     own = _fitting({name: found.proposed[name] for name in names if name in found.proposed})
     skills = {"descriptor": found.proposed["descriptor"]} if "descriptor" in found.proposed else {}
     lines = [f"{found.rate:,.0f} steps a second; updates are estimated for one idle core"]
+    if task.rewarded and task.pays is None:
+        lines += _line(task, found, _TASK, "the task", ())
     if task.info.split is not None or own:
         world = {} if task.info.split is not None else own
         lines += _line(task, found, _MUSIC, "control of the object, without a task", _typed(world))
@@ -112,10 +117,16 @@ def next_lines(task: CheckedEnv, found: Found) -> str:
 def _line(
     task: CheckedEnv, found: Found, recipe: str, what: str, options: Iterable[str]
 ) -> Iterator[str]:
-    """Yields what a recipe is for with its minutes, and the command."""
-    epochs, minutes = first_look(recipe, task, found.rate)
+    """Yields what a recipe is for with its minutes, and the command; or why training refuses it."""
     words = ["music-tf", "train", recipe, "--env-id", task.env_id, *options]
-    words += [*changes_as_typed(task.settings), *(["--epochs", str(epochs)] if epochs else [])]
+    words += changes_as_typed(task.settings)
+    try:
+        rehearse(parse_train(words[2:]).config)
+    except MusicError as error:
+        yield f"{what}: {recipe} is refused, {str(error).splitlines()[0]}"
+        return
+    epochs, minutes = first_look(recipe, task, found.rate)
+    words += ["--epochs", str(epochs)] if epochs else []
     yield f"{what}, about {max(1.0, minutes):.0f} min:"
     yield f"  {shlex.join(words)}"
 

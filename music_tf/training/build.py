@@ -36,7 +36,7 @@ from music_tf.types import Array, BoolArray, EnvSpec
 
 _SCALING_EPISODES = 20
 _SAME = 1e-5
-"""Largest difference between the values of a column that counts as constant."""
+"""Largest difference between the values of a column that counts as constant, or share of them."""
 
 
 def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
@@ -139,7 +139,9 @@ def build_terms(
         return values.mean(axis=0), np.maximum(values.std(axis=0), config.normalizer.epsilon)
 
     def constant(seen: InputSpec) -> BoolArray:
-        return np.asarray(np.ptp(_values_at_random(config, envs, seen), axis=0) < _SAME)
+        values = _values_at_random(config, envs, seen)
+        largest = np.minimum(1.0, np.abs(values).max(axis=0))
+        return np.asarray(np.ptp(values, axis=0) <= _SAME * largest)
 
     context = TermContext(
         spec=envs.spec,

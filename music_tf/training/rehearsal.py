@@ -89,7 +89,7 @@ class Rehearsal:
             self.envs = LockstepEnvs(env_id, 1, settings, world=world)
             self.envs.hush()
             del self.episode
-        self.settings = settings
+        self.settings, self.epsilon = settings, NormalizerConfig.epsilon
 
     def __enter__(self) -> Self:
         return self
@@ -597,6 +597,7 @@ def rehearse(config: Config) -> Rehearsed:
     with worlds.streams_kept():
         try:
             with Rehearsal(config.env_id, config.env, config.world) as stage:
+                stage.epsilon = config.normalizer.epsilon
                 if relabels and stage.has_goals:
                     exact_goals = stage.exact_goals
                     findings.extend(stage.findings(config))

@@ -16,6 +16,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import lookup
 from music_tf.envs.repeating import STEPS, alike, states, statistics_of
 from music_tf.errors import EnvironmentFault, Finding, MusicError, UsageError
+from music_tf.training import observed
 from music_tf.types import Array, Floats
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ def stages(stage: "Rehearsal") -> Finding:
     return Finding(text, cure, warning=True)
 
 
-ROWS: Mapping[str, Callable[["Rehearsal"], Finding]] = {"time limit": time_limit, "family": family}
+ROWS: Mapping[str, Callable[["Rehearsal"], Finding]] = {
+    **observed.ROWS,
+    **{"time limit": time_limit, "family": family},
+}
 
 
 def findings(stage: "Rehearsal", visits_tasks: bool) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.errors import UsageError
 from tests.envs.test_lockstep import play
+from tests.kit import carts
 from tests.kit.cases import cases
 
 ANT = "Ant-v5"
@@ -162,6 +163,12 @@ def test_what_an_environment_cannot_change_is_refused_when_it_is_made(env_id, st
     changes = json.dumps([{}, {"at": {"steps": 1}, **stage}])
     with pytest.raises(UsageError, match=f"env.changes: stage 1: {says}"):
         LockstepEnvs(env_id, 1, EnvConfig(changes=changes))
+
+
+def test_a_single_name_is_no_list_of_letters(monkeypatch):
+    monkeypatch.setattr(carts.Cart, "changeable", "strength")
+    changes = json.dumps([{}, {"at": {"steps": 1}, "set": {"strength": 2.0}}])
+    LockstepEnvs("tests.kit.carts:Cart-v0", 1, EnvConfig(changes=changes)).close()
 
 
 def test_a_stage_that_is_not_there_is_refused():

@@ -250,6 +250,18 @@ def test_a_height_that_random_actions_hardly_change_counts_as_the_other_coordina
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+@cases(("same", "unit"), ((3, 4), 0.5), ((3,), 0.01))
+def test_an_object_that_random_actions_never_move_has_the_unit_of_the_hand(same, unit):
+    deviation = {(3, 4): [0.01, 0.01], (0, 1): [0.3, 0.6403]}  # sqrt((.3^2 + .6403^2) / 2) = .5
+    made = context(columns=(3, 4), skills=2, same=same, gripper=(0, 1))._replace(
+        measure=lambda seen: (np.zeros(2), np.array(deviation[seen.columns])),
+        condition=ConditionConfig(kind="sphere", size=2),
+    )
+    term = Distance(DistanceConfig(normalize_inputs=True, train=False), made)
+    np.testing.assert_allclose(term.scales["phi"][1], unit, rtol=1e-3)
+    assert ("hand, 0.5" in term.notice) == (unit != 0.01)
+
+
 def test_kernels_of_lsd_have_a_largest_singular_value_of_one():
     drawn = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     for scale, shape in ((1.0, drawn), (1e-4, drawn.T), (30.0, np.linalg.qr(drawn)[0])):

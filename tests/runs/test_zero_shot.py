@@ -158,3 +158,27 @@ def test_goals_say_columns_that_equal_the_achieved_goal_and_leave_what_else_is_s
     np.testing.assert_array_equal(there, [[7.0, 0.4]])
     with pytest.raises(UsageError, match=r"RUN: expected an embedding that sees what goals are"):
         places_of(PLANE._replace(columns=(7, 8)), played, "RUN")
+
+
+def places_seen(columns, observed, achieved):  # of an episode that shows these columns
+    seen = {"observation": np.float32(observed)[None], "achieved_goal": np.float32(achieved)[None]}
+    return places_of(PLANE._replace(columns=columns), make_episodes(0, 1)._replace(**seen), "RUN")
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_each_column_is_another_component_whatever_their_unit(unit):
+    place = unit * np.random.default_rng(0).uniform(size=(9, 2))
+    found = places_seen((1, 0), place, place)
+    np.testing.assert_array_equal(found.numbers, [1, 0])
+    np.testing.assert_array_equal(found.given, [True, True])
+    equal = np.repeat(place[:, :1], 2, axis=1)  # on the diagonal all fit
+    np.testing.assert_array_equal(places_seen((0, 1), equal, equal).numbers, [0, 1])
+
+
+def test_nothing_is_decided_from_columns_that_never_differ_and_that_is_said(caplog):
+    place = np.random.default_rng(0).uniform(size=(9, 3))
+    place[:, 1:] = 0.5
+    np.testing.assert_array_equal(places_seen((0, 1), place, place).given, [True, False])
+    assert "columns 1 never differ in 1 episodes" in caplog.text
+    with pytest.raises(UsageError, match=r"(?s)\[1, 2\], which never differ in 1 .*cure: train on"):
+        places_seen((1, 2), place, place)
