@@ -24,6 +24,12 @@ _SHADOW = 1024
 take three quarters of the time of a picture."""
 
 
+def can_render(environment: gymnasium.Env[Any, Any]) -> bool:
+    """Whether the environment has a method `render` of its own."""
+    method: Any = environment.unwrapped.render
+    return getattr(method, "__func__", None) is not gymnasium.Env.render
+
+
 class Viewer:
     """Renders the state of environments of one id with the same settings.
 

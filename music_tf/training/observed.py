@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 
 from music_tf.config.names import KNOWN, few, is_one_of
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.envs.repeating import states
+from music_tf.envs.viewer import can_render
 from music_tf.errors import Finding
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def last_step(stage: "Rehearsal") -> Finding:
 
 def render(stage: "Rehearsal") -> Finding:
     """Looks for the method that films need."""
-    method: Any = stage.envs.environment.unwrapped.render
-    if getattr(method, "__func__", None) is not gymnasium.Env.render:
+    if can_render(stage.envs.environment):
         return Finding("there is a method for films")
     return Finding(
         "it has no method render, so play and report cannot film it",
