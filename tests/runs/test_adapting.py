@@ -152,7 +152,8 @@ def test_steps_of_another_task_in_a_context_are_found_as_a_leak(run, monkeypatch
 
 
 def evaluated(run, words):  # what `evaluate` writes
-    assert exit_code(["evaluate", str(run), "--episodes", "1", *words.split()]) == 0
+    words = ["--episodes", "1", "--overwrite", *words.split()]
+    assert exit_code(["evaluate", str(run), *words]) == 0
     return json.loads((run / "evaluation.json").read_text())
 
 
