@@ -363,7 +363,7 @@ def _columns(played: Played) -> list[Finding]:
     info, length = envs.info, envs.spec.max_episode_steps
     paid = _pays(played, info.reward_bounds) if played.has_goals else (None, True, None)
     task = CheckedEnv(played.env_id, played.settings, info, length, *paid)._replace(
-        rewarded=_rewarded(played)
+        rewarded=_rewarded(played), family=envs.is_family and not played.has_goals
     )
     findings = [
         Finding(columns_text(found), cure, name="columns"),

@@ -18,8 +18,9 @@ from music_tf.types import SplitSpec
 
 _MINUTES = 10.0
 """What a first look may take."""
-_TASK, _MUSIC, _HINDSIGHT, _SKILLS = "sac", "ddpg_music", "ddpg_her", "sac_diayn"
-_UPDATE_MS = {_TASK: 6.0, _MUSIC: 9.0, _HINDSIGHT: 5.0, _SKILLS: 8.0}
+_TASK, _TASKS, _MUSIC = "sac", "sac_pearl", "ddpg_music"
+_HINDSIGHT, _SKILLS = "ddpg_her", "sac_diayn"
+_UPDATE_MS = {_TASK: 6.0, _TASKS: 40.0, _MUSIC: 9.0, _HINDSIGHT: 5.0, _SKILLS: 8.0}
 """Estimates of what an update takes on one idle core; steps are measured."""
 _WIDTH = 24
 
@@ -42,6 +43,8 @@ class CheckedEnv(NamedTuple):
     find them, and `evaluate --zero-shot` needs them."""
     rewarded: bool = False
     """Whether what was played got different returns."""
+    family: bool = False
+    """Whether it has tasks to adapt to."""
 
 
 def columns_text(found: Found) -> str:
@@ -99,6 +102,8 @@ def next_lines(task: CheckedEnv, found: Found) -> str:
     lines = [f"{found.rate:,.0f} steps a second; updates are estimated for one idle core"]
     if task.rewarded and task.pays is None:
         lines += _line(task, found, _TASK, "the task", ())
+    if task.family:
+        lines += _line(task, found, _TASKS, "adaptation to new tasks", ())
     if task.info.split is not None or own:
         world = {} if task.info.split is not None else own
         lines += _line(task, found, _MUSIC, "control of the object, without a task", _typed(world))
@@ -141,7 +146,7 @@ def first_look(recipe: str, task: CheckedEnv, rate: float) -> tuple[int | None, 
     """
     config = recipes.resolve(recipe, env_id=task.env_id)
     environments, collect = config.workers * config.rollouts, config.collect
-    steps = config.cycles * environments * (collect.steps or task.length)
+    steps = config.cycles * environments * config.rounds() * (collect.steps or task.length)
     updates = config.cycles * config.updates
     if collect.updates_per_step is not None:
         updates = round(steps * collect.updates_per_step)

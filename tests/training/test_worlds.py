@@ -56,6 +56,9 @@ def test_a_family_is_checked_before_its_tasks_are_visited_and_by_check_env():
     assert not rehearse(with_fields(SAC, {"env_id": "tests.kit.tasks:Forgets-v0"})).warnings
     checks = {check.name: check for check in check_environment("tests.kit.tasks:Forgets-v0")}
     assert checks["family"].state == "FAIL"
+    assert "\nadaptation to new tasks: sac_pearl is refused, tests.kit" in checks["next"].detail
+    *_, check = check_environment("tests.kit.tasks:Places-v0")
+    assert "\n  music-tf train sac_pearl --env-id tests.kit.tasks:Places-v0" in check.detail
     assert "family" not in {check.name for check in check_environment("tests.kit.tasks:Moods-v0")}
 
 
