@@ -61,6 +61,8 @@ _LOW, _HIGH = np.float32(-1.0), np.float32(1.0)
 _COMPARED = 1000
 """Number of pairs of goals on which a reward is tried."""
 _USUAL_FRAMES, _MOST_FRAMES = 25, 1000
+TEST_TASKS = "sample_test_tasks"
+"""Method by which a family may draw tasks of evaluation apart from those of training."""
 _BROKEN = Outcome(reward=0.0, terminated=False, truncated=True, success=False)
 
 
@@ -356,8 +358,10 @@ class LockstepEnvs:
             same = False
         return known if same else None
 
-    def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Draws tasks of the environment's family, [count, D].
+    def sample_tasks(
+        self, count: int, generator: np.random.Generator, method: str = "sample_tasks"
+    ) -> Floats:
+        """Draws tasks of the environment's family by its `method`, [count, D].
 
         They are drawn twice and compared, since every rank and each resume must draw the same.
 
@@ -370,17 +374,16 @@ class LockstepEnvs:
                 f"env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
                 f"got {self._env_id}\nfor example: --env-id {POINT_ROBOT}"
             )
-        draw: Any = self.environment.get_wrapper_attr("sample_tasks")
+        draw: Any = self.environment.get_wrapper_attr(method)
         same = copy.deepcopy(generator)
         expected = (
-            f"env_id: sample_tasks of {self._env_id} must give [{count}, D] numbers for "
-            f"{count} tasks"
+            f"env_id: {method} of {self._env_id} must give [{count}, D] numbers for {count} tasks"
         )
         try:
             given = [draw(count, one) for one in (generator, same)]
         except FROM_USERS as error:
             raise UsageError(
-                f"env_id: sample_tasks of {self._env_id} fails: {one_line(error)}"
+                f"env_id: {method} of {self._env_id} fails: {one_line(error)}"
             ) from error
         try:
             tasks, again = (np.array(one, np.float64) for one in given)
@@ -392,7 +395,7 @@ class LockstepEnvs:
             raise UsageError(f"env_id: a task of {self._env_id} is not finite")
         if not np.array_equal(tasks, again):
             raise UsageError(
-                f"env_id: sample_tasks of {self._env_id} gives other tasks when it is called again "
+                f"env_id: {method} of {self._env_id} gives other tasks when it is called again "
                 "with an equal generator; draw from the given one alone"
             )
         return tasks
@@ -448,6 +451,11 @@ class LockstepEnvs:
     def is_family(self) -> bool:
         """Whether the environment has the methods of a family of tasks."""
         return all(map(self.environment.has_wrapper_attr, ("sample_tasks", "set_task")))
+
+    @property
+    def draws_test_tasks(self) -> bool:
+        """Whether the family draws tasks of evaluation from a distribution of their own."""
+        return bool(self.environment.has_wrapper_attr(TEST_TASKS))
 
     @property
     def asked(self) -> Collection[str]:

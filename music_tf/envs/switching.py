@@ -28,13 +28,17 @@ class _Kept(NamedTuple):
 class SwitchedTasks(gymnasium.Env[Any, Any]):
     """A family of tasks with an environment for each task."""
 
-    def __init__(self, make: Make, draw: Draw, render_mode: str | None = None) -> None:
+    def __init__(
+        self, make: Make, draw: Draw, draw_test: Draw | None = None, render_mode: str | None = None
+    ) -> None:
         """Makes the environment of some task; all others must have the same spaces.
 
         Raises:
             UsageError: `make` returns no environment.
         """
         self._make, self._draw = make, draw
+        if draw_test is not None:
+            self.sample_test_tasks = draw_test
         self.render_mode = render_mode
         self._kept: dict[bytes, _Kept] = {}
         self.current, self._beginning = self._kept_for(
@@ -113,7 +117,12 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
 
 
 def register_tasks(
-    env_id: str, *, make: Make, draw: Draw, max_episode_steps: int | None = None
+    env_id: str,
+    *,
+    make: Make,
+    draw: Draw,
+    draw_test: Draw | None = None,
+    max_episode_steps: int | None = None,
 ) -> None:
     """Registers a family of tasks with Gymnasium, for agents that adapt to tasks.
 
@@ -123,13 +132,14 @@ def register_tasks(
         env_id: Such as `me/Family-v0`; `module:me/Family-v0` on a command line imports the module.
         make: Returns the environment of a task [D]; all must have the same spaces.
         draw: Returns tasks [count, D] that depend on a count and a generator alone.
+        draw_test: Draws the tasks of evaluation in the same way; unset: `draw`.
         max_episode_steps: Steps of an episode; unset: a run must set them.
 
     Raises:
-        UsageError: The id has another form or belongs to another environment, or `make` or `draw`
-            is no function.
+        UsageError: The id has another form or belongs to another environment, or a function is
+            none.
     """
-    for name, function in (("make", make), ("draw", draw)):
+    for name, function in (("make", make), ("draw", draw), ("draw_test", draw_test or draw)):
         if not callable(function):
             raise UsageError(f"register_tasks: {name}: expected a function, got {function!r:.80}")
     known = gymnasium.registry.get(env_id)
@@ -139,7 +149,7 @@ def register_tasks(
     try:
         gymnasium.register(
             id=env_id,
-            entry_point=functools.partial(SwitchedTasks, make, draw),
+            entry_point=functools.partial(SwitchedTasks, make, draw, draw_test),
             max_episode_steps=max_episode_steps,
         )
     except (gymnasium.error.Error, TypeError) as error:

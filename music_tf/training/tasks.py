@@ -11,7 +11,7 @@ from music_tf.config.agents import Inference
 from music_tf.config.names import POINT_ROBOT, with_hidden_goal
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
-from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.lockstep import TEST_TASKS, LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows
@@ -81,8 +81,19 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
             f"steps, got {config.replay.capacity}\nnearest: --replay.capacity {needed}"
         )
     generator = stream(config.task_seed, "tasks")
-    drawn = envs.sample_tasks(config.tasks.train + config.tasks.test, generator)
-    return TaskSets(drawn[: config.tasks.train], drawn[config.tasks.train :])
+    train, test = config.tasks.train, config.tasks.test
+    if not envs.draws_test_tasks:
+        drawn = envs.sample_tasks(train + test, generator)
+        return TaskSets(drawn[:train], drawn[train:])
+    sets = TaskSets(
+        envs.sample_tasks(train, generator), envs.sample_tasks(test, generator, TEST_TASKS)
+    )
+    if sets.train.shape[1] != sets.test.shape[1]:
+        raise UsageError(
+            f"env_id: {TEST_TASKS} of {config.env_id}: expected tasks of "
+            f"{sets.train.shape[1]} numbers, as sample_tasks gives, got {sets.test.shape[1]}"
+        )
+    return sets
 
 
 def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets | None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.lockstep import TEST_TASKS, LockstepEnvs
 from music_tf.errors import EnvironmentFault, UsageError
 from tests.kit.cases import cases
 from tests.kit.placed import Placed
@@ -25,8 +25,9 @@ def draw(count, generator):
 def register():
     """Registers FAMILY for a test, by default as pendulums under another gravity each."""
 
-    def registered(make=pendulum, draw=draw, max_episode_steps=9):
-        music_tf.register_tasks(FAMILY, make=make, draw=draw, max_episode_steps=max_episode_steps)
+    def registered(make=pendulum, draw=draw, max_episode_steps=9, draw_test=None):
+        told = {"draw_test": draw_test, "max_episode_steps": max_episode_steps}
+        music_tf.register_tasks(FAMILY, make=make, draw=draw, **told)
 
     yield registered
     gymnasium.registry.pop(FAMILY, None)
@@ -48,6 +49,17 @@ def test_each_task_is_played_in_the_environment_that_is_made_for_it(register):
     assert steps.truncated.tolist() == [True, True]
     for task, found in zip(tasks, np.swapaxes(states, 0, 1), strict=True):
         np.testing.assert_array_equal(found, played(pendulum(task)))
+
+
+def test_tasks_of_evaluation_may_have_a_draw_of_their_own(register):
+    register()
+    assert not LockstepEnvs(FAMILY, 1).draws_test_tasks
+    register(draw_test=lambda count, generator: generator.uniform(20.0, 30.0, (count, 1)))
+    envs = LockstepEnvs(FAMILY, 1)
+    assert envs.draws_test_tasks
+    assert envs.sample_tasks(3, np.random.default_rng(0), TEST_TASKS).min() >= 20.0
+    with pytest.raises(UsageError, match="draw_test: expected a function, got 3"):
+        register(draw_test=3)
 
 
 def test_a_task_that_comes_back_need_not_be_made_anew_and_few_are_kept(register):

@@ -6,7 +6,7 @@ from PIL import Image
 
 from music_tf.cli import main
 from music_tf.runs.loaded import load_run
-from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of, paths_of_visits
+from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of, draw_visits, paths_of_visits
 from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
@@ -41,6 +41,10 @@ def test_curves_are_what_an_evaluation_says():
     svg = adaptation_svg({"test": curves}, 1, "salt")
     assert svg.startswith("<svg")
     assert "random" in svg
+    lines = [
+        adaptation_svg({part: curves}, 1, "salt").count("<path ") for part in ("test", "train")
+    ]
+    assert lines[0] > lines[1]  # each task for evaluation has a thin line
 
 
 @cases(
@@ -76,6 +80,20 @@ def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
     returns = loaded.adaptation.first_visits(loaded.agent, 3).reward.sum(axis=1).reshape(3, 3)
     np.testing.assert_equal(returns, loaded.adaptation.play(loaded.agent, "test", 1).returns[:, 0])
     loaded.envs.close()
+
+
+def test_the_goal_of_a_row_is_the_place_that_pays_for_its_paths(run, monkeypatch):
+    drawn, draw = [], paths_of_visits
+    monkeypatch.setattr(
+        "music_tf.tools.visits.paths_of_visits", lambda *of: drawn.append(of) or draw(*of)
+    )
+    loaded = load_run(run, environments=2)
+    assert draw_visits(loaded)
+    loaded.envs.close()
+    ((paths, goals, returns, _),) = drawn
+    apart = np.linalg.norm(paths[:, :, 1:] - goals[:, None, None], axis=-1).sum(axis=-1)
+    np.testing.assert_allclose(returns, -apart, rtol=1e-5)
+    np.testing.assert_array_equal(goals, loaded.adaptation.tasks.test)
 
 
 def test_an_evaluation_draws_visits_and_a_report_shows_them_with_curves(run, tmp_path):

@@ -148,6 +148,14 @@ def test_success_is_left_out_where_no_info_tells_it(trainer, monkeypatch):
     assert found["test"]["success"] == found["train"]["tasks"][0]["success"] == []
 
 
+def test_a_leak_is_looked_for_beside_another_task(trainer, noted):
+    evaluation = evaluation_of(2)
+    found, _ = measure_adaptation(evaluation, trainer.snapshot(), 1, full=True)
+    assert found["leak"] == 0.0
+    beside = {tuple(place) for _, places in noted[-4:] for place in places}
+    assert beside == {tuple(part[0]) for part in evaluation.tasks}
+
+
 def test_visits_begin_alike_in_every_run(noted):
     for seed in (0, 1):
         evaluation_of(3, config=small(seed=seed, tasks__seed=7)).play(None, "train", 1)

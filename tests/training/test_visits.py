@@ -182,6 +182,24 @@ def test_tasks_follow_from_the_seed_and_test_tasks_are_others():
     np.testing.assert_array_equal(fixed[0], sets.test)  # 1337 + the seed 0
 
 
+def test_evaluation_tasks_may_be_of_another_distribution(monkeypatch):
+    envs, inside = LockstepEnvs(CONFIG.env_id, 1), task_sets(CONFIG, LockstepEnvs(CONFIG.env_id, 1))
+    for size in (2, 3):
+
+        def beyond(own, count, generator, size=size):
+            return generator.uniform(4.0, 5.0, (count, size))
+
+        monkeypatch.setattr(PointRobot, "sample_test_tasks", beyond, raising=False)
+        if size == 2:
+            sets = task_sets(CONFIG, envs)
+            assert (sets.test.min(), len(sets.test)) >= (4.0, 3)
+            assert len(sets.train) == 6
+            np.testing.assert_array_equal(sets.train, inside.train)
+            continue
+        with pytest.raises(UsageError, match=r"sample_test_tasks of .*expected tasks of 2 numbers"):
+            task_sets(CONFIG, envs)
+
+
 def test_recorded_tasks_are_read_as_they_were_drawn_or_refused():
     sets = task_sets(CONFIG, LockstepEnvs(CONFIG.env_id, 1))
     read = recorded_tasks(sets.record(), CONFIG)
