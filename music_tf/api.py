@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_tf.config.changes import LEARNED, NOW
-from music_tf.config.names import check_env_id, is_registered_here, names_a_module
+from music_tf.config.names import check_env_id, is_local, names_a_module
 from music_tf.errors import UsageError, fault_of
 from music_tf.process.children import run_command
 from music_tf.process.launcher import launched_world_size
@@ -187,7 +187,7 @@ class Run:
         place = [] if reach is None else [str(number) for number in reach]
         words += ["--reach", *place] if place else []
         config = read_run(self.path, self.env_id).config  # checks that imports are allowed
-        if is_registered_here(config.env_id):  # another process does not know it
+        if is_local(config.env_id):  # another process does not know it
             importlib.import_module("music_tf.cli").run_verb(words)  # as the subprocess below does
             return Film(out)
         # TensorFlow and Mesa conflict in one process, and MuJoCo must not be loaded yet

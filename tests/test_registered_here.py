@@ -10,7 +10,7 @@ from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 import music_tf
 from music_tf.cli import run_verb
-from music_tf.config.names import check_env_id, is_registered_here
+from music_tf.config.names import check_env_id, is_local
 from music_tf.envs.viewer import Viewer
 from music_tf.reading.command import parse_train
 from music_tf.runs import session
@@ -100,13 +100,13 @@ def test_whatever_makes_it_an_id_of_this_process_is_taken(maker):
     with pytest.raises(music_tf.UsageError, match="unknown environment 'Odder-v0'"):
         check_env_id("Odder-v0")
     gymnasium.register("Odder-v0", maker, max_episode_steps=20)
-    assert is_registered_here("Odder-v0")
+    assert is_local("Odder-v0")
     assert check_env_id("Odder-v0") == "Odder-v0"
 
 
 @cases("env_id", "FetchPush-v1", "HalfCheetah-v3", "CartPole-v1", "phys2d/CartPole-v1")
 def test_ids_that_packages_register_are_no_ids_of_this_process(env_id):
-    assert not is_registered_here(env_id)
+    assert not is_local(env_id)
     with pytest.raises(music_tf.UsageError):
         check_env_id(env_id)
 

@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 from music_tf.errors import UsageError
 
-PACKAGES = ("gymnasium", "ale_py", "music_tf", "panda_gym", "shimmy")
-"""Prefixes of the modules whose ids are known, or are registered by a package."""
 FEW = 3
 """How many of several names a line usually shows."""
 
@@ -91,6 +89,7 @@ HIDDEN_GOALS: Mapping[str, str] = {
 }
 """Families of tasks whose goal has to be inferred, with the environment that shows each goal."""
 TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT, HALF_CIRCLE)
+WITHOUT_OPENGL = (*TOYS, *TOYS_WITHOUT_GOALS)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
     *("music_tf/Ant-v0", "music_tf/AntBlocks-v0", "music_tf/AntGoals-v0"),
@@ -115,8 +114,6 @@ DISCRETE = (
     *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
 )
 """Tasks of gymnasium with discrete actions, which are refused with that reason."""
-IMAGES = ("CarRacing-v3",)
-"""Tasks of gymnasium whose observations are images, which are refused with that reason."""
 CONVEYOR = "music_tf/FetchPushConveyor-v0"
 ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
@@ -151,8 +148,7 @@ EPISODE_STEPS: Mapping[str, int] = {
 }
 """Steps of an episode by id, as registered."""
 
-ENV_ID = re.compile(r"-v\d+$")
-"""How the id of an environment ends."""
+ENV_ID = re.compile(r"-v\d+$")  # how one ends
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 
@@ -217,7 +213,7 @@ def names_a_module(env_id: str) -> bool:
     return ":" in env_id
 
 
-def is_registered_here(env_id: str) -> bool:
+def is_local(env_id: str) -> bool:
     """Whether code of this process has registered an id, which no other process knows."""
     spec = getattr(sys.modules.get("gymnasium"), "registry", {}).get(env_id)
     if spec is None or is_one_of(env_id, KNOWN):
@@ -226,7 +222,7 @@ def is_registered_here(env_id: str) -> bool:
     module = maker.partition(":")[0] if isinstance(maker, str) else getattr(maker, "__module__", "")
     if module.startswith("gymnasium."):  # under an id of gymnasium's own, or of the user's
         return f'"{env_id}"' not in inspect.getsource(sys.modules["gymnasium.envs"])
-    return not module.startswith(PACKAGES)
+    return not module.startswith(("gymnasium_", "ale_py", "music_tf", "panda_gym", "shimmy"))
 
 
 def check_env_id(env_id: Any) -> str:
@@ -243,7 +239,7 @@ def check_env_id(env_id: Any) -> str:
             f'gymnasium.register("{name}-v0", {name}, max_episode_steps=200), then '
             f'env_id="{name}-v0"'
         )
-    if env_id in KNOWN or _OWN.fullmatch(env_id) or is_registered_here(env_id):
+    if env_id in KNOWN or _OWN.fullmatch(env_id) or is_local(env_id):
         return env_id
     if is_one_of(env_id, DISCRETE):
         like = f"{env_id.rpartition('-v')[0]}Continuous"
@@ -252,7 +248,7 @@ def check_env_id(env_id: Any) -> str:
             f"--env-id: expected a task with continuous actions, a bounded Box; those of {env_id} "
             f"are choices (Discrete)\nnearest: {near}"
         )
-    if is_one_of(env_id, IMAGES):
+    if is_one_of(env_id, ("CarRacing-v3",)):
         raise UsageError(
             f"--env-id: expected observations that are a vector; those of {env_id} are images, "
             "which cannot be learned from\nnearest: BipedalWalker-v3"

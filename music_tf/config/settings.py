@@ -425,7 +425,7 @@ class Config(Settings):
         if self.env.skills and self.agent.discount != self.env.skill_discount:
             raise UsageError(
                 f"agent.discount: expected env.skill_discount, {self.env.skill_discount:g}, which "
-                f"discounts the rewards within a choice, got {self.agent.discount}\n"
+                f"discounts rewards within a choice (env.skills), got {self.agent.discount}\n"
                 f"for example: --agent.discount {self.env.skill_discount:g}"
             )
         self._check_condition()

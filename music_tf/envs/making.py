@@ -17,14 +17,7 @@ from typing import Any
 
 import gymnasium
 
-from music_tf.config.names import (
-    KNOWN,
-    ROBOTICS,
-    WITH_GOALS,
-    is_one_of,
-    is_registered_here,
-    without_module,
-)
+from music_tf.config.names import KNOWN, ROBOTICS, WITH_GOALS, is_local, is_one_of, without_module
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
@@ -255,17 +248,12 @@ def goal_environments() -> list[str]:
     entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
     alive = {env_id for env_id, entry in entries.items() if "MujocoPy" not in entry}
     known = {env_id for env_id in alive if is_one_of(env_id, WITH_GOALS)}
-    return sorted(known | _of_others())
-
-
-def _of_others() -> set[str]:
-    """Returns ids that are not registered by this package or by known ones."""
-    return set(filter(is_registered_here, gymnasium.registry))
+    return sorted(known | set(filter(is_local, gymnasium.registry)))
 
 
 def _nearest(name: str, module: str = "") -> str:
     """Returns advice for an unknown name: the nearest id, or how a module registers it."""
-    others = _of_others()
+    others = set(filter(is_local, gymnasium.registry))
     if module and not others:
         return (
             f": the module {module!r} registers none\ncure: gymnasium.register({name!r}, ...) in it"

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.config.names import is_registered_here, without_module
+from music_tf.config.names import is_local, without_module
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
@@ -53,7 +53,7 @@ class Viewer:
         cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
         if not _is_mujoco(source):
             cure = 'let render() run with render_mode="rgb_array"'
-        elif is_registered_here(self._env_id) and "tensorflow" in sys.modules:
+        elif is_local(self._env_id) and "tensorflow" in sys.modules:
             place = f"define it in a module, and train module:{self._env_id}"
             raise self._fault("OpenGL may crash beside TensorFlow in one process", place)
         try:

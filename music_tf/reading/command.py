@@ -268,7 +268,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     own = recipes.terms(_own_recipe(argv))
     agents = [kind() for kind in _kinds(AgentConfig)]
     every = _options(Config(), own) | {f.name: f for each in agents for f in fields_of(each)}
-    positional, typed = split(argv, every, _settings_of_the_recipe(argv))
+    named = [fields_of(recipes.resolve(word)) for word in argv if word in recipes.names()]
+    positional, typed = split(argv, every, [field.name for fields in named for field in fields])
     given: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
     asked = TrainCommand(arguments=tuple(argv), **given)
     if "run_dir" in typed:
@@ -332,12 +333,6 @@ def _own_recipe(arguments: Sequence[str]) -> str:
             recipes.import_own(word)
             return word
     return ""
-
-
-def _settings_of_the_recipe(arguments: Sequence[str]) -> list[str]:
-    """Returns the names of the settings that a named recipe of the package has by default."""
-    named = next((word for word in arguments if word in recipes.names()), "")
-    return [field.name for field in fields_of(recipes.resolve(named))] if named else []
 
 
 def _options(config: Config, terms: Terms) -> dict[str, Field]:

@@ -32,7 +32,7 @@ from music_tf.config.fields import (
     show_value,
     with_fields,
 )
-from music_tf.config.names import nearest, suggestion
+from music_tf.config.names import FEW, nearest, suggestion
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 from music_tf.hints import choices_of, hints_of, is_optional, notes_of
@@ -46,9 +46,6 @@ Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 _LONGEST_HINT = 240
 """Characters of the description of an option in an error about its value."""
-_MOST_NEAR = 4
-"""How many options are proposed that end with the typed name."""
-_RANKS = ("n", "np", "ranks")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -184,11 +181,11 @@ def _numbers(word: str) -> list[str]:
 def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) -> UsageError:
     """Returns the fault of an unknown option, with the nearest known ones."""
     name = written.lstrip("-").replace("-", "_")
-    if name in _RANKS and "learners" in options:
+    if name in ("n", "np", "ranks") and "learners" in options:
         cure = "ranks are an option of launch, before train: music-tf launch -n 2 train ..."
         return UsageError(f"unknown option {written[:80]!r}\n{cure}")
     ends = tuple(f"{mark}{name}" for mark in "._")
-    inside = [option for option in likely if name and option.endswith(ends)][:_MOST_NEAR]
+    inside = [option for option in likely if name and option.endswith(ends)][:FEW]
     inside = inside or [option for option in options if name and option.endswith(f".{name}")]
     found = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
     cure = "--help lists the valid ones"

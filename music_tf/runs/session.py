@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from music_tf.config.names import is_registered_here
+from music_tf.config.names import is_local
 from music_tf.config.warm_start import other_source
 from music_tf.distributed import Communicator
 from music_tf.envs.registry import EnvironmentInfo
@@ -566,7 +566,7 @@ class Session:
             progress.banner([f"{text}, learning begins after {first} (--help collect)"])
         place, python = shlex.quote(str(path)), shlex.quote(sys.executable)
         play = f"music-tf play {place}{allowing(self._command)}"
-        if is_registered_here(self._config.env_id):
+        if is_local(self._config.env_id):
             play = f"music_tf.load_run({str(path)!r}).play(), in this process"
         progress.banner(
             [

@@ -207,19 +207,16 @@ def check_packages() -> Finding:
     except ImportError as error:
         return Finding("not compared", f"{PIP_INSTALL} packaging", str(error), name=name)
     if not wrong:
-        facts = f"{len(requirements()) - 1} versions in range{elsewhere()}"
-        return Finding(facts, name=name)
+        return Finding(f"{len(requirements()) - 1} versions in range{elsewhere()}", name=name)
     found = ", ".join(f"{package} {installed(package) or 'is missing'}" for package in wrong)
     cure = f"{PIP_INSTALL} " + " ".join(f"'{need}'" for need in wrong.values())
     return Finding(found, cure, f"expected {', '.join(wrong.values())}", name=name)
 
 
 def elsewhere() -> str:
-    """Returns where programs import music_tf from; empty if that is the current folder.
-
-    The first entry of the path is left out: for `python -m` it is the current folder itself.
-    """
-    spec = importlib.machinery.PathFinder.find_spec("music_tf", sys.path[1:])
+    """Returns where programs import music_tf from, if that is not the current folder."""
+    path = sys.path[1:]  # the first entry of `python -m` is the current folder
+    spec = importlib.machinery.PathFinder.find_spec("music_tf", path)
     folder = Path(spec.origin).parents[1] if spec is not None and spec.origin else Path()
     if folder.resolve() == Path.cwd():
         return ""

@@ -25,14 +25,7 @@ from rich.progress import track
 
 from music_tf import rollout
 from music_tf.config.changes import LEARNED
-from music_tf.config.names import (
-    ROBOTICS,
-    TOYS,
-    TOYS_WITHOUT_GOALS,
-    is_one_of,
-    is_registered_here,
-    without_module,
-)
+from music_tf.config.names import ROBOTICS, WITHOUT_OPENGL, is_local, is_one_of, without_module
 from music_tf.config.settings import Config
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process.children import Probe, run_command
@@ -293,7 +286,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
             library loads without one.
     """
     name = without_module(env_id)
-    if name in (*TOYS, *TOYS_WITHOUT_GOALS) or is_registered_here(env_id):  # without OpenGL
+    if name in WITHOUT_OPENGL or is_local(env_id):
         return {}
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
@@ -523,7 +516,7 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
         job, found = Path(folder) / "job.npz", Path(folder) / "found.npz"
         np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
         words = [str(loaded.here / loaded.path), str(job), str(found), loaded.config.env_id]
-        if is_registered_here(loaded.config.env_id):  # no subprocess knows it
+        if is_local(loaded.config.env_id):  # no subprocess knows it
             done = Probe(importlib.import_module("music_tf.runs.learned").main(words), "")
         else:
             done = run_command(
