@@ -44,9 +44,11 @@ def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
 
 @pytest.mark.parametrize("scale", [0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1"])
 def test_steps_are_never_scaled_up_or_to_nothing(scale):
-    assert take_over(_Taken(), {"updates": 4, "step_scale": 0.25}, "meta") == _Taken(4, 0.25)
+    assert take_over(
+        _Taken(), {"updates": 4, "step_scale": 0.25, "unevaluated": {}}, "meta"
+    ) == _Taken(4, 0.25)
     with pytest.raises(ValueError, match="step_scale"):
-        take_over(_Taken(), {"updates": 4, "step_scale": scale}, "meta")
+        take_over(_Taken(), {"updates": 4, "step_scale": scale, "unevaluated": {}}, "meta")
 
 
 @cases(
