@@ -45,11 +45,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run_verb(arguments: list[str]) -> int:
-    """Runs `VERB ...` and returns its exit code; on several ranks only `train` runs on all.
-
-    Raises:
-        MusicError: The verb met a fault that the user can mend.
-    """
+    """Runs `VERB ...` and returns its exit code; on several ranks only `train` runs on all."""
     verb, *rest = arguments or ["help"]
     if verb in ("train", "launch"):
         install_signal_handlers()

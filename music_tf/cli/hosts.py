@@ -26,11 +26,7 @@ _LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
 
 
 def hosts_of(text: str) -> dict[str, int]:
-    """Returns the number of ranks of each host, from `a:8,b:8`.
-
-    Raises:
-        UsageError: The text has another form, or a host twice.
-    """
+    """Returns the number of ranks of each host, from `a:8,b:8`."""
     found: dict[str, int] = {}
     for word in text.split(","):
         name, colon, slots = word.strip().partition(":")
@@ -50,11 +46,7 @@ def hosts_of(text: str) -> dict[str, int]:
 
 
 def hosts_in(path: Path) -> dict[str, int]:
-    """Returns the same from a host file of Open MPI: a host per line, as in `node1 slots=8`.
-
-    Raises:
-        UsageError: The file cannot be read, or a line has another form.
-    """
+    """Returns the same from a host file of Open MPI: a host per line, as in `node1 slots=8`."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             lines = file.readlines(2**20)[:_MOST_LINES]
@@ -106,12 +98,7 @@ def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list
 def check_hosts(
     mpirun: str, hosts: Mapping[str, int], python: Sequence[str], environment: Mapping[str, str]
 ) -> None:
-    """Starts a process on each host, which reports its name and version, before training.
-
-    Raises:
-        EnvironmentFault: A host cannot be reached, lacks this Python or this version of the
-            package, has the host name of another one, or this host is not the first.
-    """
+    """Starts a process on each host, which reports its name and version, before training."""
     each = {name: 1 for name in hosts}
     command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
     probe = run_command(command, seconds=_PROBE_SECONDS, environment=environment)

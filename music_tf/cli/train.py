@@ -22,12 +22,7 @@ _AFTER_THE_WATCHDOG = 5.0
 
 
 def main(arguments: list[str]) -> int:
-    """Trains, and ends the process; returns only after --help.
-
-    Raises:
-        UsageError: The command line is wrong.
-        EnvironmentFault: The ranks cannot meet.
-    """
+    """Trains, and ends the process; returns only after --help."""
     if asks_for_help(arguments):
         if launched_rank() == 0:
             train_help(arguments)

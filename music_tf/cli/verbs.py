@@ -48,12 +48,7 @@ _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
 
 def run(verb: str, arguments: Sequence[str]) -> int:
-    """Runs one of `VERBS` and returns its exit code; --help ends the process.
-
-    Raises:
-        MusicError: The command line is wrong, or the verb met a fault that the user can mend.
-        RuntimeError: The user's code tried to end the process.
-    """
+    """Runs one of `VERBS` and returns its exit code; --help ends the process."""
     asked = read(VERBS[verb], verb, arguments)
     try:
         return asked.act()
@@ -134,11 +129,7 @@ class RunsVerb(Verb):
     """Let runs import the modules of your own recipes that they name."""
 
     def found(self, find: Callable[[str], Path]) -> tuple[list[Path], list[str]]:
-        """Returns the runs, each once, and the files and folders that are no runs.
-
-        Raises:
-            UsageError: There is no run, or a path does not exist.
-        """
+        """Returns the runs, each once, and the files and folders that are no runs."""
         if not self.runs:
             raise UsageError(
                 "RUN: expected one or more runs, got none\n"

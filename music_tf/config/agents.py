@@ -174,11 +174,7 @@ class AgentConfig(Settings):
         return ()
 
     def check(self, run: Any) -> None:
-        """Refuses a run in which this learner cannot work; by default none.
-
-        Raises:
-            UsageError: The text says which setting must change.
-        """
+        """Refuses a run in which this learner cannot work; by default none."""
 
     @property
     def actor_layers(self) -> tuple[int, ...]:

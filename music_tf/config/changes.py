@@ -42,11 +42,7 @@ class Stage(NamedTuple):
 
 
 def stages_of(text: str) -> tuple[Stage, ...]:
-    """Returns the stages that a text describes, in order; none for an empty list.
-
-    Raises:
-        UsageError: The text is no list of stages; the message names what is wrong.
-    """
+    """Returns the stages that a text describes, in order; none for an empty list."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -88,9 +84,6 @@ def chosen_stage(
         stages: Of the run.
         now: Its present stage.
         learned: The stage in which each skill was learned, if skills are frozen after that.
-
-    Raises:
-        UsageError: There is no such stage.
     """
     if word in (NOW, LEARNED):
         return learned if word == LEARNED and learned and stages else now

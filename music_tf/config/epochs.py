@@ -47,9 +47,6 @@ def cut_by_epochs(config: Config, length: int) -> str:
     Args:
         config: Of a run.
         length: Most steps of an episode in its environment; choices, where skills are chosen.
-
-    Raises:
-        UsageError: An epoch is shorter than an episode.
     """
     steps = config.collect.steps
     if steps is None or not (steps * config.cycles) % length:

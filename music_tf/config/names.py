@@ -226,11 +226,7 @@ def is_local(env_id: str) -> bool:
 
 
 def check_env_id(env_id: Any) -> str:
-    """Returns the id that a user typed: a known one, `module:Id`, or one registered here.
-
-    Raises:
-        UsageError: Any other id, with the nearest known one, or no id.
-    """
+    """Returns the id that a user typed: a known one, `module:Id`, or one registered here."""
     if not isinstance(env_id, str):
         name = getattr(env_id, "__name__", type(env_id).__name__)
         name = name if name.isidentifier() else "make"  # a lambda

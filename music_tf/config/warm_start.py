@@ -38,11 +38,7 @@ class WarmStart(NamedTuple):
 
 
 def parse_parts(text: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Returns the parts of a list such as `actor,critic`, each once.
-
-    Raises:
-        UsageError: One of them is unknown, or there is none.
-    """
+    """Returns the parts of a list such as `actor,critic`, each once."""
     parts = tuple(dict.fromkeys(text.split(",")))
     for part in parts:
         if part not in known:

@@ -10,11 +10,7 @@ from music_tf.types import all_finite
 
 
 def action_bounds(env_id: str, environment: gymnasium.Env[Any, Any]) -> tuple[Any, Any]:
-    """Returns the lowest and highest action [A] of an environment, in their type.
-
-    Raises:
-        UsageError: Actions are no vector with finite bounds.
-    """
+    """Returns the lowest and highest action [A] of an environment, in their type."""
     space = environment.action_space
     low, high = getattr(space, "low", None), getattr(space, "high", None)
     if low is None or high is None or low.ndim != 1:

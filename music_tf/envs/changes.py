@@ -35,12 +35,7 @@ class Changes:
     """
 
     def __init__(self, environment: gymnasium.Env[Any, Any], stages: Sequence[Stage]) -> None:
-        """Stores the defaults of all that the stages change, and checks that it exists.
-
-        Raises:
-            UsageError: The environment has no such body, geom, joint, actuator or attribute, or it
-                cannot be changed; the text names the nearest one.
-        """
+        """Stores the defaults of all that the stages change, and checks that it exists."""
         self._env_id = "the environment" if environment.spec is None else environment.spec.id
         self._unwrapped: Any = environment.unwrapped
         model = getattr(self._unwrapped, "model", None)

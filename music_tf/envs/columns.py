@@ -100,10 +100,6 @@ def look(envs: LockstepEnvs, first: int = 0) -> Found:
     Args:
         envs: One environment; it is reset with other seeds.
         first: The first of these seeds.
-
-    Raises:
-        UsageError: Episodes are too short.
-        MusicError: The environment does not reset.
     """
     begun, player = time.monotonic(), Player(envs, first)
     for number in range(SEEDS):

@@ -12,11 +12,7 @@ _FREE, _SLIDE = 0, 2
 
 
 def xy(environment: Any) -> Floats:
-    """Returns x and y in metres of a robot that moves freely, such as Ant and Humanoid.
-
-    Raises:
-        UsageError: The robot is held to a line, or is not simulated by MuJoCo.
-    """
+    """Returns x and y in metres of a robot that moves freely, such as Ant and Humanoid."""
     model = getattr(environment, "model", None)
     if model is None or not model.njnt or model.jnt_type[0] != _FREE:
         raise UsageError("expected a robot that moves freely, such as Ant-v5; or give columns")
@@ -30,10 +26,6 @@ def plane(environment: Any) -> Floats:
     For a robot that runs along a line, such as HalfCheetah, it is x and z. For a swimmer it is x
     and y of the centre of mass, since its front swings from side to side. For a robot that moves
     freely it is `xy`.
-
-    Raises:
-        UsageError: The robot has no slide joints along x and another axis, or is not simulated by
-            MuJoCo.
     """
     model = getattr(environment, "model", None)
     if model is not None and model.njnt > 1 and (model.jnt_type[:2] == _SLIDE).all():
@@ -56,9 +48,6 @@ def foot_contacts(environment: Any) -> Floats:
     """Returns for each foot whether it touches the floor, 1 or 0.
 
     Feet are geoms with `foot` in their names, or else with `ankle`.
-
-    Raises:
-        UsageError: There is no floor, or no foot.
     """
     model = getattr(environment, "model", None)
     names = [] if model is None else [model.geom(number).name for number in range(model.ngeom)]

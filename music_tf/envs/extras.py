@@ -139,10 +139,6 @@ def find_extras(
     """Determines the extras of an environment, for which that may play an episode.
 
     Of `spec` only the parts without extras are used.
-
-    Raises:
-        UsageError: `info` has no such entry, or a function returns no numbers of one axis.
-        EnvironmentFault: The environment does not step.
     """
     asked, more = asked_of_info(environment, {})
     infos: list[Mapping[str, Any]] = []
@@ -192,9 +188,6 @@ def _stored_entries(
     """Returns the entries of `info` that rewards or ends read.
 
     One that no step had is kept as a number, for the steps that will have it.
-
-    Raises:
-        UsageError: One is no number, or has the name of another extra.
     """
     kept = {}
     for name in asked:

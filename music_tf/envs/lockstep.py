@@ -178,9 +178,6 @@ class LockstepEnvs:
         """Chooses the stage of a changing world, from 0, in which an environment resets next.
 
         Several stages are those of the first environments.
-
-        Raises:
-            UsageError: There is no such stage.
         """
         last, chosen = max(0, len(self._stages) - 1), stage
         if isinstance(chosen, int):
@@ -201,10 +198,6 @@ class LockstepEnvs:
 
         `goals` [E, G] replace the environments' own. `tasks` [E, D] are set before the reset;
         without them an environment keeps its task.
-
-        Raises:
-            UsageError: The very first reset returns something else than the environment declares.
-            EnvironmentFault: A reset fails, also in a fresh environment.
         """
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             shown = None if goals is None or not self.spec.goal_dim else goals[position]
@@ -219,9 +212,6 @@ class LockstepEnvs:
 
         A fault of an environment is reported in `faults`: a non-finite number, a wrong shape, an
         exception, a warning of the simulator. The environment is created anew on its next reset.
-
-        Raises:
-            NumbersFault: An action is not finite.
         """
         scaled = self._scale(actions, len(indices))
         rows = np.asarray(indices)
@@ -258,10 +248,6 @@ class LockstepEnvs:
 
         If it reads entries of `info`, these are extras [N, D] of the achieved state. It gets copies
         of all arrays, so that it may compute in place.
-
-        Raises:
-            EnvironmentFault: `compute_reward` does not return one finite number per row, or one is
-                outside of its known bounds.
         """
         together, (low, high) = self.info.batched_reward, self.info.reward_bounds
         rewards = self._results_for_goals("compute_reward", together, achieved, desired, extras)
@@ -278,11 +264,7 @@ class LockstepEnvs:
     def goal_terminated(
         self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
     ) -> BoolArray:
-        """Whether steps [N] to achieved goals [N, G] end an episode under desired ones.
-
-        Raises:
-            EnvironmentFault: `compute_terminated` does not return one result per row.
-        """
+        """Whether steps [N] to achieved goals [N, G] end an episode under desired ones."""
         together = self._ends_together
         ends = self._results_for_goals("compute_terminated", together, achieved, desired, extras)
         return ends.astype(np.bool_)
@@ -364,10 +346,6 @@ class LockstepEnvs:
         """Draws tasks of the environment's family by its `method`, [count, D].
 
         They are drawn twice and compared, since every rank and each resume must draw the same.
-
-        Raises:
-            UsageError: The environment is no family, its tasks are no vectors of finite numbers, or
-                they do not depend on the generator alone.
         """
         if not self.is_family:
             raise UsageError(
@@ -401,11 +379,7 @@ class LockstepEnvs:
         return tasks
 
     def render(self, index: int) -> npt.NDArray[np.uint8]:
-        """Returns an image [height, width, 3] of an environment's state, without changing it.
-
-        Raises:
-            EnvironmentFault: This machine cannot render.
-        """
+        """Returns an image [height, width, 3] of an environment's state, without changing it."""
         member = self._members[index] or self._some_member()
         return self._viewer.render(member.environment)
 

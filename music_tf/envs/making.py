@@ -41,11 +41,6 @@ def make_environment(
     """Creates one environment, with goals or without, and checks what learning needs.
 
     For `module:Id` the module is imported first; options are those of `gymnasium.make`.
-
-    Raises:
-        UsageError: Unknown id, module that cannot be imported, observations that are no vector,
-            or goals without `compute_reward`.
-        EnvironmentFault: The environment cannot be created on this machine.
     """
     if settings is not None:
         options |= json.loads(settings.kwargs)
@@ -163,12 +158,7 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
 
 
 def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
-    """Returns the registered specification of an id.
-
-    Raises:
-        UsageError: Unknown id, with the nearest known one, or module that cannot be imported.
-        EnvironmentFault: A package that the environment needs is missing.
-    """
+    """Returns the registered specification of an id."""
     module, _, name = env_id.rpartition(":")
     if module or name not in gymnasium.registry:
         import_robotics()
@@ -197,11 +187,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
 
 
 def _refuse_without_extra(env_id: str, error: BaseException) -> None:
-    """Refuses an environment that failed because a package of an extra is missing.
-
-    Raises:
-        EnvironmentFault: That was the cause.
-    """
+    """Refuses an environment that failed because a package of an extra is missing."""
     cause: BaseException | None = error
     while cause is not None:
         extra = _EXTRAS.get(cause.name or "") if isinstance(cause, ImportError) else None
@@ -217,9 +203,6 @@ def with_registered_world(config: Config) -> Config:
     """Returns the configuration with the registered world of its environment.
 
     So another process, in which the world is not registered, has it too.
-
-    Raises:
-        UsageError: Unknown environment, or its module cannot be imported.
     """
     find_spec(config.env_id)  # its module may register a world
     world = config.world.over(registered_world(config.env_id))

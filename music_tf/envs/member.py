@@ -163,11 +163,7 @@ class PlainMember:
 
 
 def write_row(observation: Any, row: Row) -> None:
-    """Copies the three parts of an observation, or its only vector.
-
-    Raises:
-        BadObservation: A key is missing or a shape is not the declared one.
-    """
+    """Copies the three parts of an observation, or its only vector."""
     if not isinstance(observation, Mapping):
         _write("observation", observation, row.observation)
         return
@@ -176,11 +172,7 @@ def write_row(observation: Any, row: Row) -> None:
 
 
 def number(name: str, value: Any) -> float:
-    """Returns a single number.
-
-    Raises:
-        BadObservation: The value is no number, or an array of one.
-    """
+    """Returns a single number."""
     shape = getattr(value, "shape", ())
     if shape:
         cure = f": return float({name}[0])" if tuple(shape) == (1,) else ""
@@ -192,11 +184,7 @@ def number(name: str, value: Any) -> float:
 
 
 def succeeded(info: Mapping[str, Any]) -> bool:
-    """Whether a step succeeds, by `is_success` of its info, or else by `success`.
-
-    Raises:
-        BadObservation: It is neither a truth value, nor 0 or 1, nor an array of one of these.
-    """
+    """Whether a step succeeds, by `is_success` of its info, or else by `success`."""
     name = "is_success" if "is_success" in info else "success"
     value = info.get(name, False)
     try:

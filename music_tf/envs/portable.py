@@ -29,9 +29,6 @@ def held_by(space: gymnasium.Space[Any], rows: npt.NDArray[Any], name: str) -> n
     """Returns the rows [N, D] of an episode in the type of a space, each of them inside.
 
     A value that single precision has rounded over a bound is set to the bound.
-
-    Raises:
-        ValueError: A row is outside of the space; the text says which one.
     """
     held: npt.NDArray[Any] = rows.astype(space.dtype or np.float64)
     if isinstance(space, gymnasium.spaces.Box):

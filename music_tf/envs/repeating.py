@@ -44,9 +44,6 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Differenc
 
     Returns:
         Where two episodes of one seed differ; None without a difference.
-
-    Raises:
-        EnvironmentFault: A reset or a step fails.
     """
     start = time.monotonic()
     first: list[Array] = []
@@ -82,11 +79,7 @@ def statistics_of(environment: gymnasium.Env[Any, Any]) -> tuple[str, str] | Non
 
 
 def check_steps(envs: LockstepEnvs) -> None:
-    """Checks that an episode gets beyond its first step, in the first of the environments.
-
-    Raises:
-        EnvironmentFault: Several episodes fail in their first step.
-    """
+    """Checks that an episode gets beyond its first step, in the first of the environments."""
     still, fault = np.zeros((1, envs.spec.action_dim), np.float32), ""
     for seed in range(_EPISODES):
         envs.reset([0], [seed])

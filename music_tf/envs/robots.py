@@ -22,11 +22,7 @@ class BrokenJoint(gymnasium.ActionWrapper[Any, Any, Any]):
     """Sets the action of one joint to 0, as if the joint had no motor."""
 
     def __init__(self, environment: gymnasium.Env[Any, Any], joint: int) -> None:
-        """Takes the environment, and the component of the action.
-
-        Raises:
-            UsageError: There is no such joint.
-        """
+        """Takes the environment, and the component of the action."""
         super().__init__(environment)
         count = (environment.action_space.shape or (0,))[0]
         if not (type(joint) is int and 0 <= joint < count):

@@ -39,10 +39,6 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
 
         Skills with a digest are loaded once per process: their run may train on meanwhile, and this
         one may have to make its environment again.
-
-        Raises:
-            UsageError: The run has no skills, other ones than before, or they do not fit the
-                environment.
         """
         super().__init__(environment)
         self._settings = settings
@@ -135,11 +131,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def skills_of(run: str) -> Any:
-    """Returns the policy of a run with several skills.
-
-    Raises:
-        UsageError: There is no such run, or it has no skills to choose from.
-    """
+    """Returns the policy of a run with several skills."""
     try:
         module, _, name = _LOADER.partition(":")
         policy = getattr(importlib.import_module(module), name)(run)

@@ -12,12 +12,7 @@ _AXES = "xyz"
 
 
 def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo) -> EnvSpec:
-    """Returns sizes and split of an environment without extras; its world must fit them.
-
-    Raises:
-        UsageError: Unknown episode length, columns that do not exist, or a support without an
-            object.
-    """
+    """Returns sizes and split of an environment without extras; its world must fit them."""
     steps = environment.spec.max_episode_steps if environment.spec else None
     if not steps:
         raise UsageError(

@@ -75,11 +75,7 @@ class Player:
         """What broke last, if anything; the episode ended there."""
 
     def play(self, number: int, act: Act, steps: int) -> Branch:
-        """Plays at most so many steps, with actions clipped to [-1, 1], and does not keep them.
-
-        Raises:
-            MusicError: The environment does not reset.
-        """
+        """Plays at most so many steps, with actions clipped to [-1, 1], and does not keep them."""
         begun, found = time.monotonic(), self._envs.reset([0], [self._first + number])
         rows, goals, actions = [found.observation[0]], [found.achieved_goal[0]], []
         seen = [rows[0].astype(np.float64)]

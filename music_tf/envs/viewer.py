@@ -43,12 +43,7 @@ class Viewer:
         self._twin: Any = None
 
     def render(self, environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.uint8]:
-        """Returns an image [height, width, 3] of the environment's present state.
-
-        Raises:
-            UsageError: `render` returns no image.
-            EnvironmentFault: This machine cannot render it.
-        """
+        """Returns an image [height, width, 3] of the environment's present state."""
         source: Any = environment.unwrapped
         cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
         if not _is_mujoco(source):

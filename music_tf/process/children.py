@@ -26,9 +26,6 @@ def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> No
         package: As it is imported.
         extra: The extra of music_tf that installs it.
         otherwise: Further advice.
-
-    Raises:
-        EnvironmentFault: The package is not installed.
     """
     if importlib.util.find_spec(package) is None:
         raise EnvironmentFault(

@@ -46,11 +46,7 @@ def _number(*names: str) -> int | None:
 
 
 def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
-    """Returns how many workers each rank has; a resumed run has a `fixed` number of workers.
-
-    Raises:
-        UsageError: The ranks do not divide the workers.
-    """
+    """Returns how many workers each rank has; a resumed run has a `fixed` number of workers."""
     if workers % ranks:
         fitting = [number for number in range(1, workers + 1) if workers % number == 0]
         other = f", or set --workers {ranks * max(1, round(workers / ranks))}"
@@ -68,9 +64,6 @@ def check_topology(
 
     Several learners cannot use a GPU, since they synchronise between updates. A resumed run has a
     `fixed` number of workers, so the message proposes another number of ranks alone.
-
-    Raises:
-        UsageError: They cannot be divided; the text names the nearest number.
     """
     if device == "gpu" and (learners or ranks) > 1:
         raise UsageError(

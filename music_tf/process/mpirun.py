@@ -65,9 +65,6 @@ def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
     Yields:
         The environment variable to add.
-
-    Raises:
-        EnvironmentFault: No temporary folder can be created.
     """
     if _SESSIONS_VARIABLE in given:
         yield {}

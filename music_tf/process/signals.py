@@ -141,9 +141,6 @@ def as_guest() -> Iterator[None]:
     Within the context, signals ask the run to stop; afterwards the earlier handlers are restored.
     Outside the main thread handlers cannot be set and stay as they are. The watchdog ends the run
     instead of the process.
-
-    Raises:
-        Hanging: The watchdog has interrupted the run.
     """
     forget_signals()
     before = {}

@@ -131,9 +131,6 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
 
     Returns:
         The name of the GPU; None without one.
-
-    Raises:
-        EnvironmentFault: A needed GPU does not exist, is too new, or can no longer be claimed.
     """
     config = importlib.import_module("tensorflow").config
     gpus = config.list_physical_devices("GPU")

@@ -141,9 +141,6 @@ def as_typed(options: Mapping[str, Any]) -> list[str]:
 
     A group of settings is a dictionary, as in `music={"gain": 5}`. A dictionary inside a group, or
     a list of dictionaries, becomes JSON.
-
-    Raises:
-        UsageError: A flag is neither True nor False.
     """
     words = []
     for name, value in options.items():
@@ -215,9 +212,6 @@ def train_help(arguments: Sequence[str]) -> None:
 
     Defaults are those of the preset and environment on the same line. A word after `--help` is a
     group of settings, or `all` for every option, which ends the process.
-
-    Raises:
-        UsageError: There is no such preset, environment or group.
     """
     own = _own_recipe(arguments)
     chosen = next((word for word in arguments if word in (*recipes.names(), own)), "")
@@ -247,11 +241,7 @@ def _word_of(option: str, arguments: Sequence[str]) -> str:
 
 
 def _named_directory(text: str, resume: bool) -> Path:
-    """Returns the directory of `--run-dir`; on resume it may be a name in the root of runs.
-
-    Raises:
-        UsageError: It cannot be a directory.
-    """
+    """Returns the directory of `--run-dir`; on resume it may be a name in the root of runs."""
     if not text or "\0" in text:
         raise UsageError(f"--run-dir: expected a directory, got {text[:80]!r}")
     found = named_run(text) if resume or text == LATEST else None
@@ -259,11 +249,7 @@ def _named_directory(text: str, resume: bool) -> Path:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """Reads a command line after `train`.
-
-    Raises:
-        UsageError: Something on it is unknown, has a wrong type or is out of range.
-    """
+    """Reads a command line after `train`."""
     here = os.getcwd()  # importing the user's module may change it
     own = recipes.terms(_own_recipe(argv))
     agents = [kind() for kind in _kinds(AgentConfig)]

@@ -65,11 +65,7 @@ def asks_for_help(arguments: Sequence[str]) -> bool:
 
 
 def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
-    """Reads the options of a verb; `--help` explains them and ends the process.
-
-    Raises:
-        UsageError: An option is unknown, or a value is missing or of another kind.
-    """
+    """Reads the options of a verb; `--help` explains them and ends the process."""
     default = kind()
     if asks_for_help(arguments):
         sys.stdout.write(f"for example: music-tf {kind.example}\n\n")
@@ -131,9 +127,6 @@ def split(
 
     `--name V`, `--name=V`, and `-` or `_` in names are equivalent; so are `0,1,2` and `0 1 2` where
     several numbers may follow. `likely` are the options proposed first for an unknown one.
-
-    Raises:
-        UsageError: An option is unknown or lacks values.
     """
     positional: list[str] = []
     typed: Typed = {}

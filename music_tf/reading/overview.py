@@ -93,9 +93,6 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
         name: The prefix of its options, before the dot.
         config: Has the defaults.
         terms: Reward terms, also those that this configuration does not pay.
-
-    Raises:
-        UsageError: There is no such group.
     """
     groups: dict[str, Settings] = {term: kind() for term, kind in terms.items()}
     groups |= {group.name: group for group in groups_of(config)}

@@ -90,11 +90,7 @@ def run_to_json(run: StoredRun) -> dict[str, Any]:
 
 
 def read_record(directory: Path, *needed: str) -> dict[str, Any]:
-    """Reads all of `config.json` in a run directory, and checks the types of its entries.
-
-    Raises:
-        UsageError: The file is missing or damaged, or lacks an entry that is `needed`.
-    """
+    """Reads all of `config.json` in a run directory, and checks the types of its entries."""
     path = directory / CONFIG_NAME
     try:
         record = read_json(path, LARGEST_CONFIG)
@@ -114,12 +110,7 @@ def read_record(directory: Path, *needed: str) -> dict[str, Any]:
 
 
 def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
-    """Reads the configuration of a run directory.
-
-    Raises:
-        ModuleNotAllowed: It names a module that the user has neither typed nor allowed.
-        UsageError: It is missing or damaged, or the directory holds a link or a device.
-    """
+    """Reads the configuration of a run directory."""
     path, record = directory / CONFIG_NAME, read_record(directory, *_RUN)
     for odd in links_and_devices(directory):
         raise UsageError(
@@ -161,11 +152,7 @@ def stored_env_id(directory: Path) -> str | None:
 
 
 def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
-    """Refuses another environment than that of a run.
-
-    Raises:
-        UsageError: It is another one.
-    """
+    """Refuses another environment than that of a run."""
     own = stored.config.env_id
     if typed not in (None, own):
         raise UsageError(
@@ -175,11 +162,7 @@ def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
 
 
 def allow_modules(directory: Path) -> None:
-    """Permits the modules that a run directory names, for a user who trusts the directory.
-
-    Raises:
-        UsageError: There is no run, or no such recipe.
-    """
+    """Permits the modules that a run directory names, for a user who trusts the directory."""
     recipe = read_record(directory, "recipe")["recipe"]
     if not recipes.is_trusted(recipe):
         recipes.import_own(recipe)
@@ -191,9 +174,6 @@ def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """Refuses to resume a run with other settings; both are given as by `run_to_json`.
 
     A setting that the stored run lacks is newer and may have any value.
-
-    Raises:
-        UsageError: More differs than `MAY_CHANGE_ON_RESUME`; the text has each with both values.
     """
     before, after = (
         {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
@@ -267,10 +247,6 @@ def config_from_json(
 
     Returns:
         The configuration, and the names of the settings that were missing.
-
-    Raises:
-        UsageError: A key is unknown, one that every version writes is missing, or a value has a
-            wrong type or range.
     """
     if not recipes.is_trusted(recipe):
         raise not_allowed("recipe", "recipe", recipe, ", in Python allow_import=True")
@@ -290,12 +266,7 @@ def config_from_json(
 
 
 def check_read_back(recipe: str, preset: str, config: Config) -> None:
-    """Refuses a configuration that another process could not read back from `config.json`.
-
-    Raises:
-        UsageError: A reward's settings are not found by its name, its class cannot be imported, or
-            JSON cannot hold a value.
-    """
+    """Refuses a configuration that another process could not read back from `config.json`."""
     known, module = recipes.terms(recipe), recipe.partition(":")[0]
     for name, settings in config.rewards.items():
         kind = type(settings)

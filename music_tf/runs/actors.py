@@ -19,9 +19,6 @@ def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
         command: What the user asked for.
         comm: All ranks.
         begun: The run directory and the warm start.
-
-    Raises:
-        MusicError: The run is refused, or the learner has ended it with an exit code.
     """
     path, warm_start = begun.path, begun.warm_start
     speaker = f"music-tf: rank {comm.rank}"

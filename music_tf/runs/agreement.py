@@ -49,11 +49,6 @@ def agreed(
 
     Returns:
         The command with the registered facts of its environment, and the run's `config.json`.
-
-    Raises:
-        UsageError: Command lines of ranks differ, or the environment does not exist.
-        EnvironmentFault: Versions of the code or of a library differ between ranks, or replay
-            would hold wrong rewards of this environment.
     """
     if not command.resume:
         command = dataclasses.replace(command, config=with_registered_world(command.config))
@@ -71,10 +66,6 @@ def rehearsed(config: Config, comm: Communicator) -> Config:
 
     Returns:
         The configuration with the bounds of rewards and the precision of goals that were found.
-
-    Raises:
-        EnvironmentFault: On every rank, if replay would hold wrong rewards.
-        UsageError: On every rank, if the environment cannot show the bounds that the run needs.
     """
     found = fail_together(lambda: rehearse(config) if comm.is_root else None, comm)
     for text in found.warnings if found else ():
@@ -87,12 +78,7 @@ def rehearsed(config: Config, comm: Communicator) -> Config:
 
 
 def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | None:
-    """Runs `action` on every rank; if any rank fails, all ranks raise the first failure.
-
-    Raises:
-        UsageError: On every rank, if the action raised it on any.
-        EnvironmentFault: Likewise.
-    """
+    """Runs `action` on every rank; if any rank fails, all ranks raise the first failure."""
     found, text, code = None, "", 0
     try:
         found = action()
@@ -114,10 +100,6 @@ def check_alike(
         resume: Whether the run is resumed.
         comm: The ranks.
         learners: How many of them learn while the others act.
-
-    Raises:
-        UsageError: Command lines differ; the text names settings and rank.
-        EnvironmentFault: Versions of the code or of a library differ.
     """
     settings = {"--resume": resume, "recipe": record.get("recipe"), "preset": record.get("preset")}
     settings |= {"--learners": learners} | flatten(record.get("config") or {})

@@ -101,11 +101,6 @@ def evaluate_run(
 
     Returns:
         What was measured, and earlier results of `beyond`.
-
-    Raises:
-        UsageError: Networks of rewards do not fit the configuration.
-        EnvironmentFault: The environment is broken, or nothing can be written.
-        NumbersFault: The policy gives actions that are not finite.
     """
     progress, path = Progress(shown=shown), written_to(loaded, EVALUATION_NAME)
     adapts = loaded.adaptation is not None
@@ -197,12 +192,7 @@ def _practise_skills(loaded: LoadedRun) -> None:
 
 
 def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
-    """Returns the embedding, or the ends of skills, by which a run reaches goals.
-
-    Raises:
-        UsageError: The run has neither, or was trained on goals, or its environment has no goals to
-            go to. Its environments are closed then; the text names the option that `asked`.
-    """
+    """Returns the embedding, or the ends of skills, by which a run reaches goals."""
     leads, run = loaded.saved.leads, loaded.path
     if asked == "--zero-shot" and not loaded.envs.spec.goal_dim:
         loaded.envs.close()

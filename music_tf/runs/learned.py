@@ -37,9 +37,6 @@ class Learned:
         Args:
             evaluation: Knows configuration and environment.
             arrays: Of the checkpoint: `parameters/NETWORK/...` and `scales/NETWORK` of the terms.
-
-        Raises:
-            UsageError: An array does not fit the configuration; the text names the first one.
         """
         self._evaluation = evaluation
         self._terms = build_terms(evaluation.config, evaluation.envs)

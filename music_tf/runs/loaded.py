@@ -68,11 +68,7 @@ class LoadedRun:
 
     @property
     def agent(self) -> Snapshot:
-        """The networks that act and infer the task, in a run that adapts to tasks.
-
-        Raises:
-            ValueError: The run does not adapt to tasks.
-        """
+        """The networks that act and infer the task, in a run that adapts to tasks."""
         if not isinstance(self.saved, AdaptivePolicy):
             raise ValueError(f"{self.path}: expected a run that adapts to tasks")
         return self.saved.snapshot
@@ -87,11 +83,7 @@ class LoadedRun:
 
     @functools.cached_property
     def networks(self) -> "Learned":
-        """The networks of rewards; the first access loads TensorFlow, which then uses no GPU.
-
-        Raises:
-            UsageError: They do not fit the configuration.
-        """
+        """The networks of rewards; the first access loads TensorFlow, which then uses no GPU."""
         prepare_tensorflow()
         load_tensorflow()
         claim_gpu(needed=False, allowed=False)
@@ -116,11 +108,6 @@ def load_run(
         environments: How many to make; by default workers times rollouts, but at most 32.
         elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
         stage: Stage of its world: `NOW`, `LEARNED`, or a number.
-
-    Raises:
-        UsageError: No run, no checkpoint yet, another environment than the one typed, no such
-            stage, or weights that do not fit the configuration; the text names the first of them.
-        EnvironmentFault: Every checkpoint is damaged, or the environment cannot be created.
     """
     here = Path.cwd()  # the user's environment may leave this folder
     stored = read_run(run, typed_env_id)
@@ -164,11 +151,7 @@ def load_run(
 
 
 def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = None) -> LoadedRun:
-    """Returns a run that visits such tasks and first explores for `explore` episodes.
-
-    Raises:
-        UsageError: It does not adapt to tasks; its environments are closed then.
-    """
+    """Returns a run that visits such tasks and first explores for `explore` episodes."""
     if tasks == BOTH and explore is None:
         return loaded
     adaptation, config = loaded.adaptation, loaded.config

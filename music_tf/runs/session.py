@@ -86,13 +86,6 @@ def learn(
         begun: The run directory, the warm start, and the claim of threads and GPU.
         draw: Draws evaluations; None draws nothing.
         callbacks: Called on the root, see `runs.callbacks.Callback`.
-
-    Raises:
-        UsageError: The directory or the configuration cannot be used.
-        EnvironmentFault: The environment or the disk is broken.
-        NumbersFault: Our own numbers went bad once more after a rollback, or before a checkpoint.
-        Stopped: A signal asked for it; everything is saved and can be resumed.
-        CallbackFailed: On the root, if a callback raised; the other ranks raise `Stopped`.
     """
     root = runs_root().absolute()  # before the user's code may change the working directory
     path, warm_start = begun.path, begun.warm_start
@@ -300,13 +293,7 @@ class Session:
             self._progress.banner([f"{one}; music-tf check-env knows more"])
 
     def _keep_tasks(self) -> None:
-        """Records the tasks of a new run.
-
-        Raises:
-            UsageError: The environment draws other tasks than the resumed run has stored, or there
-                are too many to store.
-            EnvironmentFault: The tasks cannot be written.
-        """
+        """Records the tasks of a new run."""
         tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm
         if tasks is None:
             return
@@ -387,11 +374,7 @@ class Session:
             self._refuse_undeclared(EpochLog(totals=totals).averages())
 
     def _refuse_undeclared(self, names: Iterable[str]) -> None:
-        """Refuses metrics without a documented meaning.
-
-        Raises:
-            UsageError: There are some.
-        """
+        """Refuses metrics without a documented meaning."""
         if unknown := sorted({*names} - self._metrics.keys()):
             raise UsageError(
                 f"metrics: expected names that settings declare, got {', '.join(unknown)}\n"
@@ -450,11 +433,7 @@ class Session:
 
     @longer_timeout()
     def _restore(self) -> bool:
-        """Loads the newest intact checkpoint; returns whether there is one.
-
-        Raises:
-            UsageError: The checkpoint does not fit the configuration of the run.
-        """
+        """Loads the newest intact checkpoint; returns whether there is one."""
         trainer = self._trainer
         workers = {worker: _worker_name(worker) for worker in trainer.replay.shards}
         restored = self._checkpoints.restore(
@@ -482,11 +461,7 @@ class Session:
         return True
 
     def _roll_back(self, fault: NumbersFault) -> None:
-        """Goes back to the newest checkpoint, once in a run, with smaller steps and other draws.
-
-        Raises:
-            NumbersFault: The run was rolled back before, or has no checkpoint.
-        """
+        """Goes back to the newest checkpoint, once in a run, with smaller steps and other draws."""
         trainer = self._trainer
         self._directory.write_evidence(fault.evidence)
         elapsed, best = trainer.counters.elapsed_s, self._best

@@ -52,11 +52,7 @@ class Followed(NamedTuple):
 
 
 def follow(loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = None) -> Followed:
-    """Returns what the episodes of one skill say of it; `rewards` replaces the environment's.
-
-    Raises:
-        UsageError: `rewards` fails, or does not return one finite number per step.
-    """
+    """Returns what the episodes of one skill say of it; `rewards` replaces the environment's."""
     skill = int(played.skill[0].argmax())
     kept, seen, likelihood = _judged(loaded, played)
     if rewards is not None:
@@ -133,11 +129,7 @@ def _judged(loaded: LoadedRun, played: Episodes) -> tuple[Episodes, Array, Array
 def follow_each(
     loaded: LoadedRun, episodes: int, only: Sequence[int] = (), rewards: StepRewards | None = None
 ) -> Iterator[Followed]:
-    """Plays each skill, or `only` some, on the same episodes, and yields what it did.
-
-    Raises:
-        UsageError: The run has fewer than two skills, or not one of `only`; or as `follow`.
-    """
+    """Plays each skill, or `only` some, on the same episodes, and yields what it did."""
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
     if len(acting) < 2:  # noqa: PLR2004
@@ -221,10 +213,6 @@ def show_skills(
         episodes: Of each skill.
         only: Some skills; empty for all.
         reward: Name and function of another reward than the task's own.
-
-    Raises:
-        UsageError: As `follow_each`.
-        EnvironmentFault: The file cannot be written.
     """
     name, rewards = reward or ("the task's own reward", None)
     followed = list(follow_each(loaded, episodes, only, rewards))

@@ -64,10 +64,6 @@ def start(
         comm: The ranks.
         drawing: Returns the function that draws evaluations; None draws nothing.
         callbacks: Called on the root, see `runs.callbacks.Callback`.
-
-    Raises:
-        MusicError: The run is refused, fails, or has been stopped.
-        BaseException: What a callback raised, after saving.
     """
     folders = missing_folders(command) if comm.is_root else []
     path = command.run_dir

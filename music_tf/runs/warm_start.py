@@ -35,13 +35,7 @@ _OF_OUTPUTS = ("agent.deviation",)
 
 
 def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
-    """Returns the warm start of a run of this configuration, tried on a few environments.
-
-    Raises:
-        UsageError: The source is missing, does not fit, or holds numbers that are not finite; the
-            text names the part.
-        EnvironmentFault: The source is damaged, or the environment cannot be created.
-    """
+    """Returns the warm start of a run of this configuration, tried on a few environments."""
     tried = config
     if config.agent.inference is None:  # else the check depends on all workers and episodes
         replay = dataclasses.replace(config.replay, capacity=1)
@@ -108,11 +102,6 @@ def with_skills_of(config: Config, source: str) -> Config:
     """Returns the configuration of a new run with as many skills as `source` has learned.
 
     It is unchanged if `source` has one skill, has continuous conditions, or does not say.
-
-    Raises:
-        UsageError: A setting of the new run does not allow so many skills, or `source` learns
-            skills one after the other and has not learned any.
-        EnvironmentFault: The checkpoints of `source` are damaged.
     """
     before = None
     with contextlib.suppress(UsageError):  # a folder of weights may lack a configuration
@@ -134,11 +123,6 @@ def best_skill(
     Each skill plays the same evaluation episodes without exploration, under the environment, goals
     and rewards of the new run, whose configuration is given. A warm start from `parts`, if any, is
     tried before that takes its minutes.
-
-    Raises:
-        UsageError: The policy of `source` does not fit the environment or the number of skills, or
-            its parts do not fit the new run.
-        EnvironmentFault: A checkpoint or the environment is broken.
     """
     policy = load_policy_for(source, config.env_id)
     known = f"{source[:120]} is {policy.recipe} with {policy.skills} as {policy.condition}"

@@ -65,9 +65,6 @@ def places_of(leads: Leads, played: Episodes, run: str) -> Places:
         leads: Names the columns.
         played: Any episodes of the environment.
         run: For messages.
-
-    Raises:
-        UsageError: Goals specify none of the columns, or none that differs.
     """
     columns, count = np.array(leads.columns), len(played.observation)
     seen, achieved = (
@@ -138,11 +135,7 @@ class Reaching:
 def reaching(
     evaluation: Evaluation, snapshot: Snapshot | SkillSnapshots, leads: Leads, run: str
 ) -> tuple[Evaluation, Reaching]:
-    """Returns an evaluation under the environment's own goals, and the policy that goes there.
-
-    Raises:
-        UsageError: Goals of the environment specify none of the columns.
-    """
+    """Returns an evaluation under the environment's own goals, and the policy that goes there."""
     config = dataclasses.replace(evaluation.config, goals="environment")
     shown = evaluation._replace(config=config)
     some = np.arange(_APART, _APART + _FEW)
@@ -171,9 +164,6 @@ def measure_zero_shot(
         By policy, the share of goals that are reached at any state and at the last one. For the
         run also the share with a stopping distance (`stop`), which is chosen on other goals.
         The other policies are random conditions, random actions, and no actions.
-
-    Raises:
-        UsageError: Goals of the environment specify none of the columns.
     """
     spec = evaluation.envs.spec
     shown, plain = reaching(evaluation, snapshot, leads, run)
@@ -211,11 +201,7 @@ def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:
 
 
 def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
-    """Returns which states have the environment's highest reward, so are at the goal, [E, T + 1].
-
-    Raises:
-        UsageError: The reward has more than two values, or is not known for other states.
-    """
+    """States with the environment's highest reward, which are at the goal, [E, T + 1]."""
     envs = evaluation.envs
     highest = envs.info.reward_bounds[1]
     if not np.isfinite(envs.info.reward_bounds).all():

@@ -117,11 +117,7 @@ def epoch_of(name: str) -> int | None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads the list of files of a checkpoint and checks that it belongs to its folder.
-
-    Raises:
-        DamagedError: It is missing, changed, or of another format.
-    """
+    """Reads the list of files of a checkpoint and checks that it belongs to its folder."""
     try:
         raw = read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
         content = parse_json(raw)["content"]
@@ -248,10 +244,6 @@ class Checkpoints:
         Returns:
             On every rank, whether the checkpoint is complete. If it is not, a warning was
             logged, older checkpoints are as they were, and the rows must be passed again.
-
-        Raises:
-            EnvironmentFault: Three saves in a row failed.
-            ValueError: A name or an array cannot be stored.
         """
         root = self._comm.is_root
         label, problem = self._comm.broadcast_object(
@@ -296,10 +288,6 @@ class Checkpoints:
 
         Returns:
             The state, or None if there is no checkpoint at all.
-
-        Raises:
-            EnvironmentFault: There are checkpoints, but none is intact; nothing is changed.
-            UsageError: The checkpoint belongs to another run or to other workers.
         """
         listed = _tried(self._existing) if self._comm.is_root else None
         existing, problem = self._comm.broadcast_object(listed)
@@ -501,11 +489,6 @@ def newest_weights(
         directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
         expected: Arrays that the run can hold; nothing else is read into memory.
         wanted: Prefixes of the names of arrays to read.
-
-    Raises:
-        UsageError: There is no checkpoint.
-        EnvironmentFault: There are checkpoints, but none is intact.
-        ValueError: The newest intact one is not as expected, or not finite; the text names what.
     """
     try:
         candidates = list(_candidates(directory))

@@ -39,9 +39,6 @@ def of_one_skill(
         source: As the user knows it.
         skill: Counted from 0; None is refused.
         before_condition: Sizes of the observation, which precedes the condition, and of that.
-
-    Raises:
-        UsageError: There is no such skill.
     """
     learned = len(worlds_of(stored.meta) or ())
     every = {name: array for name, array in stored.arrays.items() if name.startswith(SKILLS)}

@@ -28,12 +28,7 @@ class RunLock:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Takes the lock, also if its holder is dead or was requeued by Slurm.
-
-        Raises:
-            UsageError: Another job uses the directory.
-            OSError: The lock cannot be written.
-        """
+        """Takes the lock, also if its holder is dead or was requeued by Slurm."""
         self._path = directory / LOCK_NAME
         self._mine = {"pid": os.getpid(), "host": socket.gethostname(), **_slurm()}
         self._folder = os.open(directory, os.O_RDONLY)
@@ -65,11 +60,7 @@ class RunLock:
 
 
 def refuse_if_in_use(directory: Path) -> None:
-    """Checks for another job's lock without writing anything.
-
-    Raises:
-        UsageError: Another job uses the directory; the text names its host and process.
-    """
+    """Checks for another job's lock without writing anything."""
     free: bool | None = None
     with contextlib.suppress(OSError):
         folder = os.open(directory, os.O_RDONLY)

@@ -150,11 +150,7 @@ METRICS = {name: meaning for part in SECTIONS.values() for name, meaning in part
 
 
 def known_to(config: Config) -> dict[str, str]:
-    """Returns every metric that a run may write: `METRICS`, and those of its own settings.
-
-    Raises:
-        UsageError: Settings declare a metric whose name is taken, or cannot be a column.
-    """
+    """Returns every metric that a run may write: `METRICS`, and those of its own settings."""
     known = dict(METRICS)
     for group in groups_of(config):
         for name, meaning in group.declared().items():
@@ -278,9 +274,6 @@ class MetricsWriter:
                 for a new run.
             warn: Warns of a failing disk.
             metrics: Metrics that rows may have, with their meaning, in the order of columns.
-
-        Raises:
-            EnvironmentFault: The rows of a resumed run cannot be read.
         """
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
@@ -312,9 +305,6 @@ class MetricsWriter:
         Args:
             row: Values by name, `time/epoch` and `time/env_steps` among them; None and nan
                 are left blank. The CSV gets a column for each name that it lacks, at its end.
-
-        Raises:
-            ValueError: A name has no documented meaning, or the epoch or the steps are missing.
         """
         unknown = sorted(set(row) - set(self._metrics))
         if unknown:

@@ -25,9 +25,6 @@ def find_run(text: str) -> Path:
     """Returns the run directory of a path or name; `latest` is the newest in the root.
 
     Of a folder of weights whose replacement was cut off it is the one that was to be replaced.
-
-    Raises:
-        UsageError: There is no run.
     """
     directory = named_run(text)
     if directory is None and text:
@@ -46,9 +43,6 @@ def find_agent(text: str) -> Path:
     """Returns the directory of a run, of a folder of weights, or of an agent by its name.
 
     A path has priority over the name of an agent.
-
-    Raises:
-        UsageError: There is none.
     """
     try:
         return find_run(text)
@@ -64,11 +58,7 @@ def find_agent(text: str) -> Path:
 
 
 def find_source(text: str) -> Path:
-    """Returns the folder of weights of a run, a folder of weights, or an agent.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Returns the folder of weights of a run, a folder of weights, or an agent."""
     from music_tf.storage.checkpoint import MANIFEST, weights_of  # noqa: PLC0415 - numpy
 
     if os.path.isfile(Path(text) / MANIFEST):

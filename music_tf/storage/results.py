@@ -91,12 +91,7 @@ def group_and_seed(path: Path) -> tuple[str, int | None]:
 
 
 def read_result(path: Path) -> StoredResult:
-    """Reads a stored result or a `metrics.csv`; an incomplete last line is left out.
-
-    Raises:
-        NoEpochError: It holds no epoch of a run, or none yet.
-        UsageError: It cannot be read, or has another format.
-    """
+    """Reads a stored result or a `metrics.csv`; an incomplete last line is left out."""
     values = array.array("d")
     try:
         content = read_at_most(path, LARGEST_TABLE)

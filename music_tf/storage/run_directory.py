@@ -45,11 +45,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def new_directory(command: "TrainCommand") -> Path:
-    """Creates and returns a new directory ROOT/ENV/RECIPE/seedN-TIME.
-
-    Raises:
-        EnvironmentFault: It cannot be created.
-    """
+    """Creates and returns a new directory ROOT/ENV/RECIPE/seedN-TIME."""
     parent = _parent(command)
     name = f"seed{command.config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     for attempt in range(1, _MOST_TRIES):
@@ -65,12 +61,7 @@ def new_directory(command: "TrainCommand") -> Path:
 
 
 def prepare_directory(command: "TrainCommand") -> Path:
-    """Returns the directory of a run, and creates it if necessary.
-
-    Raises:
-        UsageError: It already holds a run that is not resumed.
-        EnvironmentFault: It cannot be created or written.
-    """
+    """Returns the directory of a run, and creates it if necessary."""
     directory = command.run_dir
     if directory is None:
         return new_directory(command)
@@ -170,11 +161,7 @@ class RunDirectory:
             _LOGGER.warning("summary not written: %s", error)
 
     def keep_tasks(self, tasks: Mapping[str, Any]) -> None:
-        """Writes the tasks of a new run into its `config.json`, on the root.
-
-        Raises:
-            EnvironmentFault: It cannot be written.
-        """
+        """Writes the tasks of a new run into its `config.json`, on the root."""
         if self._is_root:
             self._write_record({**read_record(self.path), "tasks": tasks})
 
@@ -182,9 +169,6 @@ class RunDirectory:
         """Writes what a resumed run now is into its `config.json`, on the root.
 
         Until then the file describes the run as it was: a resume that is refused changes nothing.
-
-        Raises:
-            EnvironmentFault: It cannot be written.
         """
         if self._resumed is not None:
             tasks = read_record(self.path).get("tasks")
@@ -254,11 +238,6 @@ def open_run(
 
     Returns:
         The directory, locked until `close`.
-
-    Raises:
-        UsageError: Another job uses the directory, it holds other files, there is nothing to
-            resume, or its run is damaged or another one; nothing was written.
-        EnvironmentFault: It cannot be read or written.
     """
     lock: RunLock | None = None
     resumed: Mapping[str, Any] | None = None
@@ -312,11 +291,7 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock,
 
 
 def refuse_if_taken(path: Path) -> None:
-    """Checks that a directory is new, or was left by an interrupted start.
-
-    Raises:
-        UsageError: It holds a run or other files, or is a file itself.
-    """
+    """Checks that a directory is new, or was left by an interrupted start."""
     if os.path.exists(path) and not path.is_dir():
         raise UsageError(f"--run-dir: expected a directory, {path} is a file")
     if os.path.exists(path / CONFIG_NAME):
@@ -371,11 +346,7 @@ def ended_at_once(path: Path, again: str) -> MusicError:
 
 
 def write_json(path: Path, values: Mapping[str, Any], shown: Path) -> None:
-    """Replaces a JSON file, which a message calls `shown`.
-
-    Raises:
-        EnvironmentFault: It cannot be written.
-    """
+    """Replaces a JSON file, which a message calls `shown`."""
     try:
         replace_file(path, _encode(values))
     except OSError as error:
@@ -400,9 +371,6 @@ def refuse_too_many(tasks: Mapping[str, Sequence[Any]]) -> None:
 
     Args:
         tasks: For `RunDirectory.keep_tasks`, the same on all ranks.
-
-    Raises:
-        UsageError: There are too many.
     """
     size, count = len(_encode({"tasks": tasks})), sum(map(len, tasks.values()))
     if size > _ROOM_FOR_TASKS:

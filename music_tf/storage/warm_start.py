@@ -112,10 +112,6 @@ def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str])
         target: The new run.
         source: The checkpoints of a run, or a folder of weights.
         parts: Any of `config.warm_start.parts_of` the terms.
-
-    Raises:
-        UsageError: The source is missing, or a part of it does not fit.
-        EnvironmentFault: The source is damaged.
     """
     stored, own, facts = _stored(source, parts), _without_skills(target.arrays), {}
     where = str(stored.folder)
@@ -163,10 +159,6 @@ def export_weights(
         parts: As of `load_warm_start`.
         run: The record in its `config.json`, which is copied without the directory: with it and
             the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
-
-    Raises:
-        UsageError: There is no such part, or the folder holds something that no export writes.
-        EnvironmentFault: The checkpoints are damaged, or the folder cannot be written.
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
@@ -240,10 +232,6 @@ def _with_conditions(
         wanted: Weights of the new run.
         target: The new run.
         kind: Of the source's conditions.
-
-    Raises:
-        UsageError: The source has conditions of another kind, or of one component that is not
-            constant.
     """
     fitted, observation, condition = dict(found), target.observed, target.condition
     grows = condition > 1 or (target.kind != "one_hot" and kind == "one_hot")
@@ -359,11 +347,7 @@ def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -
 
 
 def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict[str, Any]:
-    """Returns the record of a warm start for `config.json`.
-
-    Raises:
-        UsageError: A counter of the checkpoint is no number.
-    """
+    """Returns the record of a warm start for `config.json`."""
     counters = stored.meta.get("counters")
     counters = counters if isinstance(counters, dict) else {}
     earlier = stored.meta.get(BEFORE, {})
@@ -388,9 +372,6 @@ def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float
     """Returns steps and seconds of the runs that a warm start goes back to, by column.
 
     Empty for the record of an older version.
-
-    Raises:
-        UsageError: An entry is no number.
     """
     before = (record or {}).get(BEFORE, {})
     if not are_numbers(before):

@@ -50,9 +50,6 @@ class WorldsTable:
         """Keeps the rows of changes up to an epoch; returns whether there are any of this epoch.
 
         Rows of later epochs and of the end of the run are dropped, since they are measured again.
-
-        Raises:
-            EnvironmentFault: The table cannot be read.
         """
         found = _whole_rows(self._path)
         if found is None:
@@ -91,21 +88,13 @@ class WorldsTable:
 
 
 def read_worlds(directory: Path) -> list[dict[str, float]]:
-    """Returns the rows of a run's table without blank cells; empty without a table.
-
-    Raises:
-        EnvironmentFault: The table cannot be read.
-    """
+    """Returns the rows of a run's table without blank cells; empty without a table."""
     rows = _whole_rows(directory / WORLDS_NAME) or []
     return [{name: float(cell) for name, cell in row.items() if cell} for row in rows]
 
 
 def _whole_rows(path: Path) -> list[dict[str, str]] | None:
-    """Returns the complete rows of a table; None without a table.
-
-    Raises:
-        EnvironmentFault: It cannot be read.
-    """
+    """Returns the complete rows of a table; None without a table."""
     try:
         text = read_at_most(path, _LARGEST).decode(errors="replace")
     except FileNotFoundError:

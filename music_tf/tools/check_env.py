@@ -76,9 +76,6 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
 
     Returns:
         All checks in a fixed order; after a fault, later checks can be missing.
-
-    Raises:
-        UsageError: Unknown id, module that cannot be imported, or observations that are no vector.
     """
     settings = settings or EnvConfig()
     environment: Any = make_environment(env_id, settings)

@@ -98,10 +98,6 @@ def load(path: Path) -> RunCurves:
     """Reads a run directory, also of a running job, or a copy of its `metrics.csv`.
 
     Steps, minutes and episodes include those of the source of a warm start.
-
-    Raises:
-        NoEpochError: It holds no epoch yet.
-        UsageError: It is neither.
     """
     if os.path.isdir(path):
         if not (path / CSV_NAME).exists():
@@ -119,11 +115,7 @@ def load(path: Path) -> RunCurves:
 
 
 def columns_of(path: Path, stored: StoredRun) -> dict[str, Floats]:
-    """Returns the metrics of a run directory; counts include the source of a warm start.
-
-    Raises:
-        UsageError: `metrics.csv` is damaged or has no epoch, or the record of the start is damaged.
-    """
+    """Returns the metrics of a run directory; counts include the source of a warm start."""
     return _counted(path, stored.init_from)
 
 
@@ -176,11 +168,7 @@ def _described(
 def read_each(
     paths: Iterable[Path], read: Callable[[Path], Read]
 ) -> tuple[list[Read], dict[str, UsageError]]:
-    """Reads runs; returns the readable ones, and the faults of others by path.
-
-    Raises:
-        UsageError: No run is readable; the text is about the first one.
-    """
+    """Reads runs; returns the readable ones, and the faults of others by path."""
     found: list[Read] = []
     faults: dict[str, UsageError] = {}
     for path in paths:
@@ -269,12 +257,7 @@ def with_count(label: str, runs: Sequence[RunCurves]) -> str:
 
 
 def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> list[str]:
-    """Returns the metrics to draw, after checking that some run has each of them over the axis.
-
-    Raises:
-        UsageError: No run has one of them; the text names the nearest metric, or an axis that has
-            it.
-    """
+    """Returns the metrics to draw, after checking that some run has each of them over the axis."""
     present = dict.fromkeys(name for run in runs for name in run.columns if run.has(name))
     for name in metrics:
         if name not in present:
@@ -346,10 +329,6 @@ def draw_curves(
 
     Without metrics it shows the first of `LEADING` that a run has. The axis is a key of `AXES`, the
     suffix of the file one of `FORMATS`. With `each`, every run has its own line, without bands.
-
-    Raises:
-        UsageError: No run has one of the metrics, or none over this axis.
-        EnvironmentFault: The file cannot be written.
     """
     chosen = choose_metrics(runs, metrics, axis)
     from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load, after all checks

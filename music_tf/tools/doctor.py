@@ -125,11 +125,7 @@ def show(findings: Iterable[Finding]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints every check and returns 0, or 3 if any found a fault.
-
-    Raises:
-        UsageError: There are arguments other than --help.
-    """
+    """Prints every check and returns 0, or 3 if any found a fault."""
     if arguments in (["--help"], ["-h"]):
         sys.stdout.write(USAGE)
         return EXIT_DONE
@@ -148,12 +144,7 @@ def installed(package: str) -> str | None:
 
 
 def requirements() -> dict[str, Any]:
-    """Returns the requirements of music_tf by package name; Python's own is `python`.
-
-    Raises:
-        ImportError: `packaging` is missing.
-        importlib.metadata.PackageNotFoundError: music_tf itself is not installed.
-    """
+    """Returns the requirements of music_tf by package name; Python's own is `python`."""
     make = importlib.import_module("packaging.requirements").Requirement
     metadata = importlib.metadata.metadata("music_tf")
     wanted = [make(text) for text in metadata.get_all("Requires-Dist") or ()]
@@ -167,9 +158,6 @@ def unmet(names: Iterable[str] | None = None) -> dict[str, str]:
     """Returns requirements of packages that are missing or out of range, by name.
 
     `names` are those of the packages to check, by default all.
-
-    Raises:
-        ImportError: `packaging` is missing, or music_tf is not installed.
     """
     wanted = requirements()
     versions = {name: installed(name) for name in names or wanted.keys() - {"python"}}

@@ -86,9 +86,6 @@ def appearing(out: Path) -> Iterator[Path]:
 
     The draft is created at once, so that a fault appears before any work. Its path stays valid if
     the working directory changes.
-
-    Raises:
-        EnvironmentFault: It cannot be written.
     """
     place = out.absolute()
     draft = place.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")

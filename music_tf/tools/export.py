@@ -32,12 +32,7 @@ _COLUMNS = (
 
 
 def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] | None:
-    """Returns a function that writes episodes and returns lines about it; None if none is asked.
-
-    Raises:
-        UsageError: The Minari dataset exists.
-        EnvironmentFault: Minari is not installed, or h5py, which it needs to write.
-    """
+    """Returns a function that writes episodes and returns lines about it; None if none is asked."""
     if minari is not None and (folder := _folder_of(minari)).exists():
         raise UsageError(
             f"--minari: {minari} exists already\n"
@@ -97,9 +92,6 @@ def export_npz(
         skill/diversity_return  float32 [E], sum before the end of log q - log p, or of DADS reward
 
     An existing file is replaced.
-
-    Raises:
-        EnvironmentFault: The file cannot be written.
     """
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
     numbers = episodes.skill_numbers()
@@ -125,10 +117,6 @@ def export_minari(
     training without a task their `desired_goal` is zero. Actions are scaled to the environment's
     own bounds. Both have the types of its spaces and lie in them. `about` holds `recipe` and
     `env_id`, and all of it is in the description. `settings` say how the environment is made.
-
-    Raises:
-        EnvironmentFault: The dataset cannot be written, Minari is not installed, or an observation
-            was outside of the environment's own space; no file is left.
     """
     minari = _minari()
     environment = make_environment(about["env_id"], settings)
@@ -163,11 +151,7 @@ def export_minari(
 
 
 def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
-    """Returns episodes as Minari's buffers, in the spaces of the environment.
-
-    Raises:
-        EnvironmentFault: An observation or action is outside of its space.
-    """
+    """Returns episodes as Minari's buffers, in the spaces of the environment."""
     space, clipped = environment.action_space, np.clip(episodes.action, -1.0, 1.0)
     actions = to_bounds(clipped, (space.low, space.high))  # as they were taken
     has_goals = episodes.desired_goal.shape[1] > 0

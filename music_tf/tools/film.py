@@ -153,11 +153,6 @@ def play(
         out: A file ending in .mp4 or .gif, written when it is complete.
         typed_env_id: The environment that the user typed, if any.
         stage: Of a changing world: its number, `NOW`, or that in which a skill was `LEARNED`.
-
-    Raises:
-        UsageError: No such run, skill or stage, or an aim for a run that cannot reach goals.
-        EnvironmentFault: The machine cannot render, or the file cannot be written.
-        NumbersFault: The policy gives actions that are not finite.
     """
     config = read_run(run, typed_env_id).config
     asked = _skills(config, skills)  # refuses before loading
@@ -213,10 +208,6 @@ def strip(
     The states are evenly spaced from first to last, with the learned rewards so far below each.
     Every skill has a row. For a run that adapts, `episode` counts evaluation tasks, and episodes of
     a visit are the rows. Other arguments are those of `play`.
-
-    Raises:
-        UsageError: No such run, skill or episode, or not a file name for a picture.
-        EnvironmentFault: The machine cannot render, or the file cannot be written.
     """
     config = read_run(run, typed_env_id).config
     shots = [Shot(shown.episode - 1, one) for one in _skills(config, skills)]
@@ -280,10 +271,6 @@ def drawing_variables(env_id: str) -> dict[str, str]:
     """Returns the environment variables with which this machine can render an environment.
 
     MuJoCo reads them at its import, so they must be set before.
-
-    Raises:
-        EnvironmentFault: A MuJoCo environment cannot be rendered: there is no screen, and no OpenGL
-            library loads without one.
     """
     name = without_module(env_id)
     if name in WITHOUT_OPENGL or is_local(env_id):
@@ -393,11 +380,6 @@ def film(
         shots: The episodes.
         choose: Returns the steps to show, in order, from the lengths of the episodes.
         aim: A goal for a run without goals; environments that have goals draw it.
-
-    Raises:
-        UsageError: The run cannot reach goals.
-        EnvironmentFault: An environment breaks, cannot be rendered, or does not repeat itself.
-        NumbersFault: The policy gives actions that are not finite.
     """
     config, envs = loaded.config, loaded.envs
     policy: rollout.Policy = loaded.policy
@@ -467,11 +449,7 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
 
 
 def _leading(loaded: LoadedRun, aim: Aim) -> Leads:
-    """Returns what leads a run to an aim.
-
-    Raises:
-        UsageError: Nothing does, or the place has another number of values.
-    """
+    """Returns what leads a run to an aim."""
     leads = leading_to_goals(loaded, aim.option)
     if aim.place and len(aim.place) != len(leads.columns):
         raise UsageError(

@@ -79,12 +79,7 @@ def code_version() -> str:
 
 
 def store(run: StudyRun, results: Path) -> None:
-    """Writes the result of a run that has ended and was evaluated.
-
-    Raises:
-        MusicError: The files of the run are incomplete, it has more epochs than the study, or the
-            result cannot be written.
-    """
+    """Writes the result of a run that has ended and was evaluated."""
     directory = run.directory
     try:
         summary = json.loads((directory / SUMMARY_NAME).read_bytes())
@@ -129,12 +124,7 @@ def store(run: StudyRun, results: Path) -> None:
 
 
 def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
-    """Records the budget of each condition when a reported study begins, and refuses another one.
-
-    Raises:
-        UsageError: The study now has another budget.
-        EnvironmentFault: The record is damaged.
-    """
+    """Records the budget of each condition when a reported study begins; refuses another."""
     notes = folder / BUDGETS
     try:
         noted = dict(read_json(notes, _LARGEST_NOTE)) if notes.exists() else {}
@@ -174,11 +164,7 @@ class Pool:
         jobs: int = 1,
         trainer: Sequence[str] = TRAINER,
     ) -> None:
-        """Reads the state of each run; a run stands after the one that it starts from.
-
-        Raises:
-            UsageError: A stored result belongs to another command.
-        """
+        """Reads the state of each run; a run stands after the one that it starts from."""
         self.runs = runs
         self.faults: dict[str, list[str]] = {}
         self.states: dict[str, str] = {}
@@ -216,9 +202,6 @@ class Pool:
 
         Ctrl-C, SIGTERM, SIGUSR1 and the end of the minutes each ask to save and stop; a second
         Ctrl-C ends everything at once. `show` is called several times a second.
-
-        Raises:
-            EnvironmentFault: Notes or logs cannot be written; running trainers save and stop.
         """
         self._deadline = time.monotonic() + 60.0 * minutes
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -386,10 +369,6 @@ def train_missing(
         jobs: Runs in parallel.
         minutes: Time after which the runs save and stop.
         trainer: The command that takes a verb and its arguments.
-
-    Raises:
-        UsageError: The study is wrong; nothing was started.
-        EnvironmentFault: The folder of the runs cannot be written.
     """
     study = load_study(file)
     runs = runs_of(file.stem, study)

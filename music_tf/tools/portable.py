@@ -27,11 +27,7 @@ _OPSET, _IR_VERSION = 17, 8
 
 
 def write_robot(saved: SavedPolicy, folder: Path) -> None:
-    """Writes `policy.py`, which needs numpy alone, and `policy.npz`, which it reads.
-
-    Raises:
-        EnvironmentFault: They cannot be written.
-    """
+    """Writes `policy.py`, which needs numpy alone, and `policy.npz`, which it reads."""
     with appearing(folder / "policy.npz") as draft, open(draft, "wb") as file:
         np.savez(file, allow_pickle=False, about=json.dumps(about(saved)), **arrays(saved))
     text = Path(robot_policy.__file__).read_text(encoding="utf-8")
@@ -170,10 +166,6 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
     Inputs are `observation` [B, O]; `goal` [B, G] if the environment has goals, zeros for an agent
     trained without them; and `condition` [B, K] if the actor reads one that may differ: a one-hot
     skill, or a latent. The output is `action` [B, A] as the environment takes it, in float32.
-
-    Raises:
-        UsageError: The run stores no bounds of actions.
-        EnvironmentFault: The package is missing, or the file cannot be written.
     """
     if saved.bounds is None:
         raise UsageError(

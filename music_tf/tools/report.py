@@ -223,10 +223,6 @@ def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
 
     Runs may be in training; one given twice is shown once. Returns the faults of unreadable runs,
     which are left out, by path. The page is written when it is complete.
-
-    Raises:
-        UsageError: No run can be read.
-        EnvironmentFault: The file cannot be written.
     """
     different = {path.resolve(): path for path in runs}.values()
     recorded, unread = curves.read_each(different, read_recorded)
@@ -240,11 +236,7 @@ def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Reads a run directory, also of a running job.
-
-    Raises:
-        UsageError: It holds no run, or its configuration is damaged.
-    """
+    """Reads a run directory, also of a running job."""
     stored = read_run(path, stored_env_id(path))  # imports no module that it names
     notes: list[str] = []
     columns: Mapping[str, Any] = {}

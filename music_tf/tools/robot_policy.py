@@ -79,10 +79,6 @@ class Policy:
 
         Returns:
             Actions within the bounds in `about["environment"]`, shape [A] or [B, A].
-
-        Raises:
-            ValueError: A shape or number is wrong, a needed argument is missing, or, without
-                `unit`, the file has no bounds of actions.
         """
         about = self.about
         given = _numbers("observation", observation, about["observation_dim"])
@@ -116,9 +112,6 @@ class Policy:
         Args:
             episodes: Observations [T + 1, O], actions [T, A] as `act` returned them, and rewards
                 [T], which are those of the context in training.
-
-        Raises:
-            ValueError: The file has no encoder, or a shape or number is wrong.
         """
         told = self.about["inference"]
         if told is None:

@@ -39,9 +39,6 @@ def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
         run: The run directory, for its metrics.
         followed: What each skill did.
         out: A .png file, written when it is complete.
-
-    Raises:
-        EnvironmentFault: It cannot be written.
     """
     from matplotlib.patheffects import withStroke  # noqa: PLC0415 - a second to load
 

@@ -110,11 +110,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 
 
 def method_of(name: str) -> Method:
-    """Returns the score and search space of a recipe.
-
-    Raises:
-        UsageError: The recipe has none.
-    """
+    """Returns the score and search space of a recipe."""
     if name not in METHODS:
         raise UsageError(
             f"--method: expected one of {', '.join(METHODS)}, got {name[:80]!r}"
@@ -124,11 +120,7 @@ def method_of(name: str) -> Method:
 
 
 def read_space(path: Path) -> Space:
-    """Reads a search space from a file.
-
-    Raises:
-        UsageError: The file is missing, or holds no object of settings.
-    """
+    """Reads a search space from a file."""
     try:
         content = read_json(path, _LARGEST_FILE)
     except OSError as error:

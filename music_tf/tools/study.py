@@ -302,11 +302,7 @@ class StudyRun:
 
 
 def load_study(path: Path) -> Study:
-    """Runs a study file and returns its STUDY.
-
-    Raises:
-        UsageError: There is no such file, it fails, or it defines something else.
-    """
+    """Runs a study file and returns its STUDY."""
     if not path.is_file():
         beside = [str(other) for other in sorted(path.parent.glob("*.py"))]
         raise UsageError(f"FILE: no file {str(path)[:200]!r}{suggestion(str(path), beside)}")
@@ -330,10 +326,6 @@ def runs_of(name: str, study: Study) -> list[StudyRun]:
     """Returns the runs of a study, each after the one that it starts from.
 
     All conditions of the first seeds come first, so that an unfinished study compares equal seeds.
-
-    Raises:
-        UsageError: Something in the study is unknown, missing, or does not fit, or its runs were
-            made by hand.
     """
     if study.by_hand:
         raise UsageError(f"{name}: its runs were not made by `music-tf study`: {study.by_hand}")

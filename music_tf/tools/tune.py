@@ -156,9 +156,6 @@ def search_of(
         preset: Where settings that are not searched come from.
         method: Its space and its metrics.
         options: `epochs`, `settings` and `seeds` of `Search`; unset epochs are those of the preset.
-
-    Raises:
-        UsageError: A setting is unknown, or a value is out of its range.
     """
     config = recipes.resolve(recipe, preset, env_id)
     search = Search(
@@ -187,12 +184,7 @@ def search_of(
 
 
 def check_task(search: Search) -> None:
-    """Refuses what would fail in every trial, before anything is written.
-
-    Raises:
-        UsageError: The environment is unknown, or a reward needs surroundings that nobody names.
-        EnvironmentFault: A package that it needs is missing, or it does not reset or step.
-    """
+    """Refuses what would fail in every trial, before anything is written."""
     config = with_registered_world(parse_train(search.typed({})).config)
     info = lookup(search.env_id)
     asked = any(term.needs_split for term in config.rewards.values())
@@ -212,12 +204,7 @@ class Tuner:
         say: Callable[[str], None],
         trainer: Sequence[str] = (sys.executable, "-m", "music_tf"),
     ) -> None:
-        """Opens the study of a search, or makes it.
-
-        Raises:
-            UsageError: It is stored by another version, or was begun with another search.
-            EnvironmentFault: Optuna is missing, or the file cannot be written.
-        """
+        """Opens the study of a search, or makes it."""
         check_extra("tune", "optuna", "tune")
         self._search, self._say, self._trainer = search, say, tuple(trainer)
         self._stop = threading.Event()
@@ -232,13 +219,7 @@ class Tuner:
             say(f"the preset is no trial: the space does not hold its {', '.join(left_out)}")
 
     def work(self, trials: int, jobs: int, minutes: float) -> None:
-        """Runs trials until the study has so many that have ended, or the minutes are over.
-
-        Raises:
-            Stopped: Ctrl-C or SIGTERM; what was begun is tried again next time.
-            EnvironmentFault: Several trials failed, one after the other, or the study cannot be
-                written.
-        """
+        """Runs trials until the study has so many that have ended, or the minutes are over."""
         self._deadline = time.monotonic() + 60.0 * minutes
         try:
             with _storing(self._search.storage):
@@ -258,12 +239,7 @@ class Tuner:
             raise Stopped("tune: stopped; the same command resumes it")
 
     def check(self, seeds: Sequence[int], jobs: int) -> dict[str, list[float]]:
-        """Trains preset and what was found on other seeds; returns the scores of each by seed.
-
-        Raises:
-            EnvironmentFault: A run failed.
-            Stopped: Ctrl-C or SIGTERM.
-        """
+        """Trains preset and what was found on other seeds; returns the scores of each by seed."""
         self._deadline = math.inf
         found = {"preset": self._search.of_preset(), "found": self.best}
         if found["found"] == found["preset"]:
@@ -295,9 +271,6 @@ class Tuner:
         """The values of the trial with the highest score, as they were trained.
 
         The preset is one of the trials only where the space holds its values.
-
-        Raises:
-            Stopped: No trial has ended yet.
         """
         try:
             with _storing(self._search.storage):
@@ -425,9 +398,6 @@ class Tuner:
             seed: Of the run.
             folder: Its directory. One that was trained to its end is read again, another replaced.
             heard: Takes each epoch with its value, and says whether to end the run.
-
-        Raises:
-            EnvironmentFault: It failed.
         """
         if not (folder / SUMMARY_NAME).exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -79,12 +79,7 @@ def adaptation_svg(curves: Mapping[str, Curves], explored: int, salt: str) -> st
 
 
 def draw_visits(loaded: LoadedRun) -> list[str]:
-    """Draws paths of visits where a run moves in a plane; returns lines that say where to.
-
-    Raises:
-        EnvironmentFault: An environment breaks, or the picture cannot be written.
-        NumbersFault: The policy gives actions that are not finite.
-    """
+    """Draws paths of visits where a run moves in a plane; returns lines that say where to."""
     adaptation, info = loaded.adaptation, loaded.envs.info
     if adaptation is None or info.descriptor in ((), ALL):
         return []

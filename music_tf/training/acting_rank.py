@@ -55,9 +55,6 @@ class ActingRank:
 
         Args:
             keep: Callback that stores the arrays in which a number was not finite.
-
-        Raises:
-            LearnerEnded: The learner ended with an error, which the learner reports itself.
         """
         comm, config = self._team.comm, self._config
         with longer_timeout():

@@ -144,13 +144,7 @@ class Actors:
         self.ordered = None
 
     def collect(self) -> Collected:
-        """Waits for the cycle that was ordered.
-
-        Raises:
-            EnvironmentFault: An environment of an actor is broken.
-            NumbersFault: A policy returned an action that is not finite, or an actor answered
-                another order.
-        """
+        """Waits for the cycle that was ordered."""
         order, self.ordered = self.ordered, None
         initial = order is not None and order.initial
         expected = self._config.rollouts * self._config.rounds(initial)

@@ -43,11 +43,6 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     """Builds environments, rewards, learner, replay and the training loop; a collective call.
 
     With actors, `comm` has the ranks that learn.
-
-    Raises:
-        UsageError: Settings that do not fit the environment, the ranks or the memory.
-        EnvironmentFault: The environment cannot be created.
-        Stopped: A rank got a stop signal meanwhile.
     """
     workers = comm.local_workers(config.workers)
     collector: Collector | Actors
@@ -126,11 +121,6 @@ def build_terms(
     """Returns the reward terms of the configuration, in its order.
 
     `comm` is None where a run is loaded to be inspected, not trained.
-
-    Raises:
-        UsageError: A term that needs a split of the observation into robot and surroundings where
-            there is none, `lost_object=absorb` with a reward that has no lower bound, or a class
-            that is no term.
     """
 
     def measure(seen: InputSpec) -> tuple[Array, Array]:
@@ -220,11 +210,7 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Ar
 def build_learner(
     config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
 ) -> Learner:
-    """Returns the configured learner with the initial weights for a skill.
-
-    Raises:
-        UsageError: Its actor is not of the kind that its settings name.
-    """
+    """Returns the configured learner with the initial weights for a skill."""
     input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
@@ -242,9 +228,6 @@ def return_bounds(
     `symmetric` is the MUSIC release's +-4/(1 - gamma), where 4 is its number of terms. `auto` sums
     the bounds of all terms and of the learner's bonus, and divides them by 1 - gamma. Two numbers
     are the bounds themselves.
-
-    Raises:
-        UsageError: `auto` with a term that is not bounded.
     """
     if isinstance(agent.return_clip, tuple):
         return agent.return_clip

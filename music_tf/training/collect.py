@@ -61,13 +61,7 @@ class Collected(NamedTuple):
 
 
 def make_environments(config: Config, comm: Communicator, share: Share) -> LockstepEnvs:
-    """Makes the environments of this rank; a collective call.
-
-    Raises:
-        UsageError: Settings that do not fit the environment or the memory.
-        EnvironmentFault: The environment cannot be created.
-        Stopped: A rank got a stop signal meanwhile.
-    """
+    """Makes the environments of this rank; a collective call."""
     envs = None
     with contextlib.suppress(Stopped):
         accept = functools.partial(refuse_too_large, config, comm, share)
@@ -110,13 +104,7 @@ class Collector:
         self.ordered = None
 
     def collect(self) -> Collected:
-        """Plays the order, and returns its episodes or steps; a collective call.
-
-        Raises:
-            ValueError: Nothing has been ordered.
-            EnvironmentFault: An environment of any rank spoiled an episode again and again.
-            NumbersFault: The policy of any rank returned an action that is not finite.
-        """
+        """Plays the order, and returns its episodes or steps; a collective call."""
         if self.ordered is None:
             raise ValueError("collect: nothing has been ordered")
         order, self.ordered = self.ordered, None

@@ -48,9 +48,6 @@ class DeviceReplay:
             replay: The replay to copy, of whole episodes.
             near: The environment's reward under any goal; None without a task reward.
             inputs: Clipping bounds of normalised inputs.
-
-        Raises:
-            MemoryError: The device has too little memory.
         """
         shards = [shard for shard in replay.shards.values() if isinstance(shard, Shard)]
         self._shards, self._near = shards, near if replay.goal_reward is not None else None

@@ -71,9 +71,6 @@ class Evaluation(NamedTuple):
                 pins one), or continuous conditions follow a fixed list.
             added: Added to the actions.
             planned: Makes another policy for each batch of episodes, from their indices.
-
-        Raises:
-            NumbersFault: On every rank, if an action on any rank is not finite.
         """
         config, envs, comm = self.config, self.envs, self.comm
         plain = skill is None and added is None and planned is None

@@ -212,11 +212,7 @@ class SkillSequence:
         return dataclasses.asdict(self.begun)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Any) -> None:
-        """Restores the state that `shared` and `meta` of an earlier run returned.
-
-        Raises:
-            ValueError: There are more finished skills than this run has.
-        """
+        """Restores the state that `shared` and `meta` of an earlier run returned."""
         begun = take_over(SequenceProgress(), meta, "incremental")
         learned = len(begun.worlds)
         if learned > self._config.skills:

@@ -39,9 +39,6 @@ def refuse_too_large(
         share: What this rank will hold.
         spec: Sizes of the environment.
         each: Bytes that one environment takes at least.
-
-    Raises:
-        UsageError: A host has too little memory.
     """
     environments = share.environments * each
     replay = 0

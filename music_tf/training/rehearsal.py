@@ -70,11 +70,7 @@ class Rehearsal:
     def __init__(
         self, env_id: str, settings: EnvConfig | None = None, world: World | None = None
     ) -> None:
-        """Makes the environment; only tasks with goals play an episode.
-
-        Raises:
-            MusicError: The environment cannot be made.
-        """
+        """Makes the environment; only tasks with goals play an episode."""
         settings, longest = settings or EnvConfig(), find_spec(env_id).max_episode_steps
         if (settings.max_episode_steps or longest or 0) > LONGEST:
             settings = dataclasses.replace(settings, max_episode_steps=LONGEST)
@@ -99,11 +95,7 @@ class Rehearsal:
             self.envs.close()
 
     def findings(self, config: Config) -> Iterator[Finding]:
-        """Yields the results of the checks that concern this configuration.
-
-        Raises:
-            EnvironmentFault: The environment cannot play an episode.
-        """
+        """Yields the results of the checks that concern this configuration."""
         if "task" in config.rewards:
             yield self.rewards()
             yield self.goal_met()
@@ -117,11 +109,7 @@ class Rehearsal:
             yield self.ends()
 
     def rewards(self) -> Finding:
-        """Compares the reward of each step with the one that replay computes for the same goal.
-
-        Raises:
-            EnvironmentFault: The environment cannot play an episode.
-        """
+        """Compares the reward of each step with the one that replay computes for the same goal."""
         episode = self.episode
         try:
             computed, paid = self._replayed(episode)
@@ -414,9 +402,6 @@ class Rehearsal:
 
         Goals that are tried: of this episode and of others, achieved ones, and some at all
         distances from achieved ones.
-
-        Raises:
-            EnvironmentFault: The environment cannot play an episode or compute a reward.
         """
         if all(map(math.isfinite, self.envs.info.reward_bounds)):
             return None
@@ -460,11 +445,7 @@ class Rehearsal:
 
     @functools.cached_property
     def episode(self) -> Episodes:
-        """An episode of random actions with a fixed seed, [1, T, ...].
-
-        Raises:
-            EnvironmentFault: The environment cannot play an episode.
-        """
+        """An episode of random actions with a fixed seed, [1, T, ...]."""
         generator = np.random.default_rng(SEED)
         shape = (1, self.envs.spec.action_dim)
 
@@ -582,10 +563,6 @@ def rehearse(config: Config) -> Rehearsed:
 
     If the environment cannot be made or cannot play, training reports that later, unless the run
     needs bounds of rewards: without them it would be refused for another reason.
-
-    Raises:
-        EnvironmentFault: Replay would compute wrong rewards, goals or ends.
-        MusicError: The environment cannot play, so that it shows no bounds of rewards.
     """
     question, own = worlds.asked_of_split(config), config.goals == "environment"
     relabels = own and ("task" in config.rewards or relabel_probability(config.replay) > 0.0)

@@ -43,12 +43,7 @@ class TaskSets(NamedTuple):
 
 
 def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
-    """Draws the tasks of a run, the same on all ranks; None for a run with one task.
-
-    Raises:
-        UsageError: The environment is no family of tasks or lacks the reward that contexts need, a
-            visit is shorter than a context, or replay cannot hold a visit to each task.
-    """
+    """Draws the tasks of a run, the same on all ranks; None for a run with one task."""
     inference = config.agent.inference
     if inference is None:
         return None
@@ -97,11 +92,7 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
 
 
 def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets | None:
-    """Returns the tasks that a run has recorded; None for a run with one task.
-
-    Raises:
-        UsageError: The tasks are missing, or do not fit the configuration.
-    """
+    """Returns the tasks that a run has recorded; None for a run with one task."""
     if config.agent.inference is None:
         return None
     counts = {"train": config.tasks.train, "test": config.tasks.test}

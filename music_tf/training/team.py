@@ -28,11 +28,7 @@ class Team(NamedTuple):
 
     @classmethod
     def of(cls, config: Config, comm: Communicator, learners: int) -> Self:
-        """Splits all ranks into teams; the first ranks learn; a collective call.
-
-        Raises:
-            EnvironmentFault: A rank that acts sees a GPU.
-        """
+        """Splits all ranks into teams; the first ranks learn; a collective call."""
         acts = comm.rank >= learners
         own = os.environ.get("CUDA_VISIBLE_DEVICES") if acts else NO_GPU
         for rank, visible in enumerate(comm.allgather(own)):

@@ -261,11 +261,7 @@ class Trainer:
             self._take_in(collected, cycle)
 
     def _judge_rewards(self, found: Compared) -> None:
-        """Warns once if replay computes other rewards than steps paid, or ends the run.
-
-        Raises:
-            EnvironmentFault: On all ranks, if such rewards are common.
-        """
+        """Warns once if replay computes other rewards than steps paid, or ends the run."""
         before, both = self._compared, zip(self._compared, found, strict=True)
         total = self._compared = Compared(*map(sum, both))
         if not total.common and (before.wrong or not total.wrong):
@@ -618,11 +614,7 @@ class Trainer:
         return encoder | {name: seen for term in self.terms for name, seen in term.inputs.items()}
 
     def check_equal(self) -> None:
-        """Compares the shared state of all ranks bit by bit; a collective call.
-
-        Raises:
-            NumbersFault: An array differs; the text names it and the ranks.
-        """
+        """Compares the shared state of all ranks bit by bit; a collective call."""
         step = self.update.step.numpy()
         check_same_state({**self.shared(), "optimiser step": step}, int(step), self.comm)
 
@@ -636,11 +628,7 @@ class Trainer:
         return ExpectedState(state_of_fewer(shared), rows_of_fewer(rows), self.envs.declared)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Restores the state that `shared` and `meta` of an earlier trainer returned.
-
-        Raises:
-            ValueError: A name is missing, unknown, or does not fit; the text names it.
-        """
+        """Restores the state that `shared` and `meta` of an earlier trainer returned."""
         names = {"unevaluated": {}, **meta}
         taken = take_over(_Taken(), {name: names.get(name) for name in vars(_Taken())}, "meta")
         counters = take_over(Counters(), meta.get("counters"), "counters")
@@ -665,11 +653,7 @@ class Trainer:
             self.lagged = snapshot_from(self.lagged, named)
 
     def load_workers(self, saved: Mapping[int, Sequence[Mapping[str, np.ndarray]]]) -> None:
-        """Restores what `of_workers` returned at each save, by worker, oldest save first.
-
-        Raises:
-            ValueError: Replay rows do not fit; no state has changed then.
-        """
+        """Restores what `of_workers` returned at each save, by worker, oldest save first."""
         for worker, shard in self.replay.shards.items():
             shard.check_rows(saved[worker])
         for worker, shard in self.replay.shards.items():

@@ -54,9 +54,6 @@ class Update:
             discount: Gamma, for the return after the object is lost.
             comm: The ranks that learn.
             workers: Number of workers over all ranks.
-
-        Raises:
-            ValueError: The networks of a phase are not adjacent in the vector.
         """
         self.learner = learner
         self.terms = list(terms)
@@ -96,9 +93,6 @@ class Update:
 
         There is no heartbeat during such a program, so watchdogs need a timeout longer than a
         cycle.
-
-        Raises:
-            ValueError: Several ranks learn, which have all-reduces in the loop.
         """
         if self._comm.size > 1:
             raise ValueError("use_xla: ranks that learn together meet between updates")
@@ -140,11 +134,6 @@ class Update:
             Metrics by name: means over updates, divided by the number of all workers, so that the
             sum over ranks is the mean over workers. Names ending in `_min` and `_max` are extremes
             on this rank. Metrics of a phase that was never due are left out.
-
-        Raises:
-            NumbersFault: On all ranks, if a reward, loss, gradient or weight of any rank is not
-                finite, or ranks have different parameters.
-            UsageError: A term returns something else than it should.
         """
         before, parts = self._taken(early), []
         fed: frozenset[str] = frozenset()
@@ -209,11 +198,7 @@ class Update:
             raise MemoryError(f"the updates do not fit: {error.message[:200]}") from error
 
     def check_equal(self) -> None:
-        """Compares the parameters of all ranks bit by bit; a collective call.
-
-        Raises:
-            NumbersFault: A weight differs; the text names the first such weight and the ranks.
-        """
+        """Compares the parameters of all ranks bit by bit; a collective call."""
         arrays = self.layout.name_arrays(self.parameters.numpy())
         check_same_state(arrays, int(self.step.numpy()), self._comm)
 
@@ -267,11 +252,7 @@ class Update:
         return taken | ({} if alike else {"phase_steps": steps})
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what `shared` of an earlier run returned.
-
-        Raises:
-            ValueError: A name is missing or does not fit; the text names it.
-        """
+        """Restores what `shared` of an earlier run returned."""
         first = joined(shared, "adam_first", self.layout)
         second = joined(shared, "adam_second", self.layout)
         self.start_from(shared)
@@ -307,11 +288,7 @@ class Update:
                 step.assign(0)
 
     def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
-        """Restores what `counts` of an earlier run returned.
-
-        Raises:
-            ValueError: There is not one count for each phase.
-        """
+        """Restores what `counts` of an earlier run returned."""
         steps = phase_steps or [updates]
         counts = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
         if not counts or len(steps) != len(self._phase_steps):
@@ -555,9 +532,6 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
         arrays: Arrays by name that should be equal on all ranks.
         updates: Number of updates so far, for the message.
         comm: The ranks to compare.
-
-    Raises:
-        NumbersFault: An array differs; the text names the first such array and the ranks.
     """
     if comm.size == 1:
         return
@@ -576,11 +550,7 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
 
 
 def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array:
-    """Returns the arrays of one kind, such as `parameters`, as one flat vector.
-
-    Raises:
-        ValueError: An array is missing, unknown, or of another shape or type; the text names it.
-    """
+    """Returns the arrays of one kind, such as `parameters`, as one flat vector."""
     prefix = f"{kind}/"
     own = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
     check_fit(expected_of(own), layout.expected)

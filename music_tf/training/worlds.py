@@ -120,9 +120,6 @@ def asked_of_split(config: Config) -> tuple[str, ...]:
     """Returns a warning if the user's columns of the surroundings move in most random steps.
 
     Such columns may belong to the robot, and joint motion would then be paid from the start.
-
-    Raises:
-        EnvironmentFault: The user's columns of the robot never change.
     """
     if not any(term.needs_split for term in config.rewards.values()):
         return ()
