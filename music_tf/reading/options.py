@@ -174,7 +174,7 @@ def _numbers(word: str) -> list[str]:
 def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) -> UsageError:
     """Returns the fault of an unknown option, with the nearest known ones."""
     name = written.lstrip("-").replace("-", "_")
-    if name in ("n", "np", "ranks") and "learners" in options:
+    if name.rstrip("0123456789") in ("n", "np", "ranks") and "learners" in options:
         cure = "ranks are an option of launch, before train: music-tf launch -n 2 train ..."
         return UsageError(f"unknown option {written[:80]!r}\n{cure}")
     ends = tuple(f"{mark}{name}" for mark in "._")

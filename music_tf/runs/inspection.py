@@ -114,7 +114,7 @@ def evaluate_run(
     try:
         reached: dict[str, Any] = {}
         if leads is not None:  # first, since no goal may be about what it sees
-            run, acting = str(loaded.path), loaded.saved.snapshot
+            run, acting = f"--zero-shot: {loaded.path}", loaded.saved.snapshot
             found = measure_zero_shot(loaded.evaluation, acting, leads, run)
             reached = {"zero_shot": found, "zero_shot_episodes": GOALS}
         result = measure(loaded, episodes, beyond.full) | reached

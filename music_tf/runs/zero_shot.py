@@ -64,7 +64,7 @@ def places_of(leads: Leads, played: Episodes, run: str) -> Places:
     Args:
         leads: Names the columns.
         played: Any episodes of the environment.
-        run: For messages.
+        run: For messages, after the option that asks.
     """
     columns, count = np.array(leads.columns), len(played.observation)
     seen, achieved = (
@@ -83,19 +83,20 @@ def places_of(leads: Leads, played: Episodes, run: str) -> Places:
     unknown = columns[still & same.any(axis=1)].tolist()
     if not given.any():
         why = (
-            f"which never differ in {count} episodes, so that nothing tells their components "
-            "in the goal\ncure: train on until the policy moves them"
+            f"of which {unknown} never differ in {count} episodes, so that nothing tells "
+            "their components in the goal\ncure: train on until the policy moves them"
             if unknown
             else "none of which is in the achieved goal\n"
             f"train one with them: {_COLUMNS[type(leads)]}"
         )
         raise UsageError(
-            f"--zero-shot: {run}: expected {_TOLD[type(leads)]} what goals are about, got "
+            f"{run}: expected {_TOLD[type(leads)]} what goals are about, got "
             f"columns {columns.tolist()}, {why}"
         )
     if unknown:
         _LOGGER.warning(
-            "--zero-shot: columns %s never differ in %d episodes, so goals say nothing of them",
+            "%s: columns %s never differ in %d episodes, so goals say nothing of them",
+            run,
             few(list(map(str, unknown))),
             count,
         )

@@ -463,7 +463,7 @@ def _aimed(
     loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
 ) -> tuple[Conditions, Reaching, list[str]]:
     """Returns the conditions of episodes with an aim, the policy, and a note for each episode."""
-    envs, snapshot, run = loaded.envs, loaded.saved.snapshot, str(loaded.path)
+    envs, snapshot, run = loaded.envs, loaded.saved.snapshot, f"{aim.option}: {loaded.path}"
     leads, size = _leading(loaded, aim), envs.spec.goal_dim
     config = dataclasses.replace(loaded.config, goals="environment")
     conditions = evaluation_conditions([shot.episode for shot in shots], config, size)

@@ -235,6 +235,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ),
     ("ddpg_music --learning-rate 1", ["--agent.actor-learning-rate or ", "--music.learning-rate?"]),
     ("ddpg -n 2", ["unknown option '-n'", "music-tf launch -n 2 train ..."]),
+    ("ddpg -n2", ["unknown option '-n2'", "music-tf launch -n 2 train ..."]),
     ("ddpg --np=2", ["unknown option '--np'", "music-tf launch -n 2 train ..."]),
     ("ddpg_music FetchPush-v4", ["'FetchPush-v4'\ndid you mean --env-id FetchPush-v4?"]),
     ("ddpg my_robot:My-v0", ["'my_robot:My-v0'\ndid you mean --env-id my_robot:My-v0?"]),

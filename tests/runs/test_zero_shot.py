@@ -179,6 +179,6 @@ def test_nothing_is_decided_from_columns_that_never_differ_and_that_is_said(capl
     place = np.random.default_rng(0).uniform(size=(9, 3))
     place[:, 1:] = 0.5
     np.testing.assert_array_equal(places_seen((0, 1), place, place).given, [True, False])
-    assert "columns 1 never differ in 1 episodes" in caplog.text
-    with pytest.raises(UsageError, match=r"(?s)\[1, 2\], which never differ in 1 .*cure: train on"):
+    assert "RUN: columns 1 never differ in 1 episodes" in caplog.text
+    with pytest.raises(UsageError, match=r"(?s)^RUN: .*of which \[1, 2\] never differ in 1 .*cure"):
         places_seen((1, 2), place, place)
