@@ -19,7 +19,8 @@ _SHORT = 5
 """Steps of an episode that are too few to compare its last one with."""
 _OUTSIDE, _LEAP, _MOST = 1e-5, 3.0, 0.5
 """Share of a number by which rounding may leave its bounds; how much farther than all other steps
-the last one may change columns, and which share of them."""
+the last one may change columns, and which share of them,
+over episodes that start at different places."""
 
 
 def bounds(stage: "Rehearsal") -> Finding:
@@ -61,20 +62,21 @@ def units(stage: "Rehearsal") -> Finding:
 
 def last_step(stage: "Rehearsal") -> Finding:
     """Looks for last observations that belong to the next episode."""
+    leaps, moved = 0, 0
     for episode in _episodes(stage):
         changes = np.abs(np.diff(episode, axis=0))
-        if len(changes) <= _SHORT:
+        far = changes[-1] > _LEAP * changes[:-1].max(axis=0, initial=0.0)
+        if len(changes) <= _SHORT or not far.any():
             break
-        largest, last = changes[:-1].max(axis=0), changes[-1]
-        if (last > _LEAP * largest).sum() <= _MOST * changes.any(axis=0).sum():
-            break
+        leaps, moved = leaps + int(far.sum()), moved + int(changes.any(axis=0).sum())
     else:
-        return Finding(
-            f"the last step of an episode changes columns more than {_LEAP:g} times as far as all "
-            "others: does its observation belong to the next episode?",
-            'return the last observation of the episode, or put it into info["final_obs"]',
-            warning=True,
-        )
+        if leaps > _MOST * moved:
+            return Finding(
+                f"the last step of an episode changes columns more than {_LEAP:g} times as far as "
+                "all others: does its observation belong to the next episode?",
+                'return the last observation of the episode, or put it into info["final_obs"]',
+                warning=True,
+            )
     return Finding("the last step is no larger than others")
 
 

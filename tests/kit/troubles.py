@@ -44,9 +44,9 @@ class Troubled(gymnasium.Env[Any, Any]):
 
     def step(self, action):
         self.count += 1
-        self.hand = self.hand + 0.01 * np.asarray(action, float)
-        if self.trouble != "next":
-            self.hand = self.hand + 0.09 * np.asarray(action, float)
+        self.hand = self.hand + (0.06 if self.trouble == "next" else 0.1) * np.asarray(
+            action, float
+        )
         away = self.disc - self.hand
         if np.linalg.norm(away) < 0.1:
             self.disc = self.hand + away / max(np.linalg.norm(away), 1e-6) * 0.1
