@@ -254,7 +254,7 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     ),
     ([(np.zeros((6, 3)), *episodes()[0][1:])], r"observations: expected numbers of shape \[2\]"),
     ([(np.zeros((5, 2)), *episodes()[0][1:])], r"T \+ 1 observations.*got 5, 5 and \[5\]"),
-    ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], r"actions in \[-1, 1\]"),
+    ([(*episodes()[0][:1], np.full((5, 2), 2.0), np.zeros(5))], "actions within their bounds"),
     ([(*episodes()[0][:2], np.full(5, np.nan))], "finite rewards"),
     ([(*episodes()[0][:2], {})], r"rewards: expected numbers of shape \[T\], got {}"),
     ([(*episodes()[0][:2], np.full(5, 3e38))], "numbers as in training, these give no belief"),

@@ -304,7 +304,7 @@ def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_its_evaluations(t
         assert stored[judged]["ours"]
         assert [name for name in stored[judged]["ours"] if name not in shown] == []
     assert stored["coverage_episodes"] == 200
-    evaluate_run(load_run(tmp_path), 2)
+    evaluate_run(load_run(tmp_path), 2, beyond=Beyond(overwrite=True))
     after = json.loads(path.read_text())
     for name in ("control", "coverage", "coverage_episodes"):
         assert after[name] == stored[name]
