@@ -93,6 +93,7 @@ def test_one_ctrl_c_lets_a_save_finish_and_a_second_one_ends_at_once(  # F25
         assert (
             ended.err.count("music-tf: ended at once; to resume from the last checkpoint:\n") == 1
         )
-        assert ended.err.endswith(f"train --run-dir {path} --resume\n")
+        verb = "train ddpg_her" if how == "alone" else "train"
+        assert ended.err.endswith(f"{verb} --run-dir {path} --resume\n")
     assert state_of(path)[1]["counters"]["epoch"] == (3 if strokes == 1 else 2)
     continue_to_the_end_of(request.getfixturevalue(reference), path, how=how)
