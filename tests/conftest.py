@@ -1,9 +1,12 @@
 import collections
 import csv
 import os
+import signal
 
 import pytest
 from hypothesis import settings
+
+from music_tf.process import signals
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -18,6 +21,16 @@ _TOLD, _SPENT = pytest.StashKey(), pytest.StashKey()
 def runs_go_to_a_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("MUSIC_TF_ALLOW_IMPORT", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def signals_keep_their_handlers():
+    """Puts back what an entry point called within a test has set."""
+    before = {number: signal.getsignal(number) for number in signals._SIGNALS}
+    yield
+    signals._handlers.clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_addoption(parser):

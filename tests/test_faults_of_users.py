@@ -189,6 +189,7 @@ def test_ctrl_c_is_heard_again_after_a_library_took_it_over(handler, where, monk
     monkeypatch.setattr(signals, "_replaced", set())
     spec = gymnasium.envs.registration.EnvSpec("TakesOver-v0", TakesOver, max_episode_steps=9)
     monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    before = signal.getsignal(signal.SIGINT)
     with as_guest():
         envs = LockstepEnvs("TakesOver-v0", 1)
         if where != "make":
@@ -200,7 +201,7 @@ def test_ctrl_c_is_heard_again_after_a_library_took_it_over(handler, where, monk
             signal.raise_signal(signal.SIGINT)
         assert stop_requested()
         assert caplog.text.count("a library replaced the handler of SIGINT; ours is set") == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_signal_that_comes_when_all_is_saved_ends_at_once(tmp_path, monkeypatch):
