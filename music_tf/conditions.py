@@ -12,7 +12,9 @@ from music_tf.types import Array
 def continuous_conditions(
     config: ConditionConfig, generator: np.random.Generator, count: int
 ) -> Array:
-    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or [-1, 1]^K.
+    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or ball, or [-1, 1]^K.
+
+    Lengths in the ball are uniform.
 
     Raises:
         UsageError: The condition is a belief, which is inferred in a task.
@@ -26,8 +28,10 @@ def continuous_conditions(
     if config.kind == "box":
         return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
     drawn = generator.standard_normal(shape)
-    if config.kind == "sphere":
+    if config.kind in ("ball", "sphere"):
         drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
+    if config.kind == "ball":
+        drawn *= generator.random((count, 1))
     return drawn.astype(np.float32)
 
 

@@ -48,7 +48,13 @@ def test_a_pinned_skill_acts_in_every_episode_and_changes_no_other_draw():
     np.testing.assert_array_equal(free.seeds, pinned.seeds)
 
 
-@cases(("kind", "mean_square"), ("gaussian", 1.0), ("sphere", 0.25), ("box", 1.0 / 3.0))
+@cases(
+    ("kind", "mean_square"),
+    ("gaussian", 1.0),
+    ("sphere", 1.0 / 4.0),
+    ("ball", 1.0 / 12.0),
+    ("box", 1.0 / 3.0),
+)
 def test_continuous_conditions_come_from_their_prior(kind, mean_square):
     skills = drawn(Config(condition=ConditionConfig(kind=kind, size=4)), 20_000).skills
     assert (skills.shape, skills.dtype) == ((20_000, 4), np.float32)
@@ -56,6 +62,9 @@ def test_continuous_conditions_come_from_their_prior(kind, mean_square):
     np.testing.assert_allclose(np.cov(skills.T), mean_square * np.eye(4), atol=0.03)
     if kind == "sphere":
         np.testing.assert_allclose(np.linalg.norm(skills, axis=1), 1.0, rtol=1e-6)
+    if kind == "ball":
+        shares = np.histogram(np.linalg.norm(skills, axis=1), 5, (0.0, 1.0))[0] / len(skills)
+        np.testing.assert_allclose(shares, 0.2, atol=0.02)
     assert kind == "gaussian" or np.abs(skills).max() <= 1.0
 
 

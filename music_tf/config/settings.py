@@ -101,9 +101,10 @@ class ConditionConfig(Settings):
 
     name: ClassVar[str] = "condition"
 
-    kind: Literal["one_hot", "gaussian", "sphere", "box", "belief"] = "one_hot"
+    kind: Literal["one_hot", "gaussian", "sphere", "ball", "box", "belief"] = "one_hot"
     """One of `skills` as a one-hot vector; or a vector drawn from a standard Gaussian, the unit
-    sphere or the box [-1, 1]^K; or a latent drawn from the agent's belief over its task."""
+    sphere, the unit ball with uniform lengths, or the box [-1, 1]^K; or a latent drawn from the
+    agent's belief over its task."""
     size: Annotated[int | None, In(1, 4096)] = None
     """Numbers K in it; unset, for one_hot alone: `skills`."""
     relabel: Annotated[float, In(0, 1)] = 0.0

@@ -24,6 +24,7 @@ from music_tf.losses.distance import (
     inner_product_reward,
     slack,
     squared_controllability_distance,
+    velocity_reward,
 )
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Network, Scalar, Weights
@@ -139,7 +140,7 @@ class Distance(GatedTerm):
         ends = self._ends("seen", self._seen, batch)
         step = self._step(weights, ends["seen"], ends["seen_after"])
         towards = direction(batch.skill, self._one_hot)
-        return tf.stop_gradient(inner_product_reward(step, towards))
+        return tf.stop_gradient(velocity_reward(step, towards, self._config.speed))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns the loss of embedding, dual variable and density, [W]."""

@@ -50,6 +50,21 @@ def inner_product_reward(step: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(step * towards, axis=-1)
 
 
+def velocity_reward(step: tf.Tensor, towards: tf.Tensor, speed: float) -> tf.Tensor:
+    r"""Returns how well a step keeps to a velocity in the embedding, [...].
+
+    .. math:: r = \Delta\phi^T z - \frac{\lVert \Delta\phi \rVert^2}{2 v}
+        = \frac{v}{2} \lVert z \rVert^2 - \frac{1}{2 v} \lVert \Delta\phi - v z \rVert^2
+
+    Args:
+        step: phi(s') - phi(s), [..., D].
+        towards: z, [..., D].
+        speed: v, the length of the best step where z has length 1; inf: the first term alone.
+    """
+    squares = tf.reduce_sum(tf.square(step), axis=-1)
+    return inner_product_reward(step, towards) - squares / (2.0 * speed)
+
+
 def slack(step: tf.Tensor, squared_distance: tf.Tensor, mean: bool, most: float) -> tf.Tensor:
     r"""Returns the slack of the constraint on the length of a step, at most `most`, [...].
 

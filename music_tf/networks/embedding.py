@@ -13,6 +13,8 @@ PHI = "phi"
 """Name of the embedding among the networks of a run."""
 _HERE = 1e-9
 """Length of a displacement below which it has no direction."""
+_STEPS = 1.5
+"""Steps at full speed from a goal within which conditions of a ball get shorter."""
 
 
 class Embedding(NamedTuple):
@@ -25,7 +27,9 @@ class Embedding(NamedTuple):
     columns: tuple[int, ...]
     """Columns of the observation; empty if the descriptor is an extra."""
     condition: str
-    """Kind of the conditions: `one_hot`, `gaussian` or `sphere`."""
+    """Kind of the conditions: `one_hot`, `gaussian`, `sphere` or `ball`."""
+    near: float = 0.0
+    """With conditions in a ball, the distance below which they are shorter than 1."""
 
     @property
     def seen(self) -> int:
@@ -46,7 +50,8 @@ class Embedding(NamedTuple):
 
         .. math:: z = \frac{\phi(g) - \phi(s)}{\lVert \phi(g) - \phi(s) \rVert}
 
-        The equation is for the sphere. A Gaussian condition gets length sqrt(D), its typical norm.
+        The equation is for the sphere; in the ball z gets shorter near the goal. A Gaussian
+        condition gets length sqrt(D), its typical norm.
         With one-hot conditions the skill of the nearest direction is chosen (arXiv:2310.08887).
         """
         size = way.shape[-1]
@@ -56,6 +61,8 @@ class Embedding(NamedTuple):
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if self.condition == "gaussian" else 1.0
+        if self.condition == "ball":
+            long = np.minimum(1.0, length / self.near)
         found: Array = (long * unit).astype(np.float32)
         return found
 
@@ -82,7 +89,7 @@ def embedding_of(
     Args:
         arrays: Arrays of the checkpoint, `parameters/phi/...` and `scales/phi`.
         inputs: Its inputs by the checkpoint: `components`.
-        settings: Settings of its reward, of which `hidden_sizes` and `constraint` are used.
+        settings: Settings of its reward: `hidden_sizes`, `constraint` and `speed` are used.
         condition: Kind of the conditions.
         size: Size D of a condition.
         observation: Size O of an observation.
@@ -112,7 +119,8 @@ def embedding_of(
         scale is not None and scale.shape != (2, len(first))
     ):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
-    return Embedding(weights, scale, columns, condition)
+    near = _STEPS * settings.speed if condition == "ball" else 0.0
+    return Embedding(weights, scale, columns, condition, near)
 
 
 def _of_spectral_norm_one(weight: Array) -> Array:

@@ -100,6 +100,10 @@ class DistanceConfig(DiversityConfig):
     """Columns whose changes the density models; empty: the inputs of the embedding."""
     normalize_inputs: bool = False
     """Divides inputs of embedding and density by their deviations under random actions."""
+    speed: Annotated[float, In(0, math.inf, "(]")] = math.inf
+    """Length v of the best step in the embedding under a condition z of length 1; inf: the longer
+    the better. A step dphi is paid dphi . z - |dphi|^2 / 2v, most for v z: shorter conditions
+    (`condition.kind ball`) mean slower steps, 0 means to stay, and steps to the side cost."""
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
     """Reward of every step after the object is lost, under `lost_object absorb`."""
     dual_start: Annotated[float, In(0, 1e9, "(]")] = 30.0
@@ -182,8 +186,15 @@ class DistanceConfig(DiversityConfig):
         kind, size = run.condition.kind, run.condition_size
         if kind in ("box", "belief"):
             raise UsageError(
-                f"distance: pays a way along a direction, expected condition.kind gaussian, sphere "
-                f"or one_hot, got {kind}\nnearest: --condition.kind sphere --condition.size {size}"
+                f"distance: pays a way along a direction, expected condition.kind gaussian, "
+                f"sphere, ball or one_hot, got {kind}\nnearest: --condition.kind sphere "
+                f"--condition.size {size}"
+            )
+        if (kind == "ball") != (self.speed < math.inf):
+            raise UsageError(
+                f"distance.speed: {self.speed:g} with condition.kind {kind}; lengths of conditions "
+                "are speeds, so that one needs the other\nnearest: --condition.kind ball "
+                "--distance.speed 0.4, or --condition.kind sphere --distance.speed inf"
             )
         self.check_directions(len(self.columns), size)
         usual, dual = type(self)(), "--distance.constraint dual"

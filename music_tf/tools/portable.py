@@ -66,11 +66,11 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
 
 
 def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns the columns and the kind of conditions of an embedding; None without one."""
+    """Returns columns, kind of conditions and `near` of an embedding; None without one."""
     leads = saved.embedding
     if not isinstance(leads, Embedding):
         return None
-    return {"columns": list(leads.columns), "condition": leads.condition}
+    return {"columns": list(leads.columns), "condition": leads.condition, "near": leads.near}
 
 
 def _inference(saved: SavedPolicy) -> dict[str, Any] | None:

@@ -212,6 +212,8 @@ class Policy:
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if leads["condition"] == "gaussian" else 1.0
+        if leads["condition"] == "ball":
+            long = np.minimum(1.0, length / leads["near"])
         found: Array = (long * unit).astype(np.float32)
         return found
 

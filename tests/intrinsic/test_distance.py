@@ -353,7 +353,9 @@ def test_a_density_of_what_never_changes_is_refused():
 @cases(
     ("fields", "text"),
     ({"distance.density_early": True}, "early: True has no effect without a density, expected F"),
-    ({"condition.kind": "box"}, "expected condition.kind gaussian, sphere or one_hot, got box"),
+    ({"condition.kind": "box"}, "condition.kind gaussian, sphere, ball or one_hot, got box"),
+    ({"distance.speed": 0.4}, r"0.4 with condition.kind sphere(?s:.*)--condition.kind ball"),
+    ({"condition.kind": "ball"}, r"inf with condition.kind ball(?s:.*)--distance.speed 0.4"),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
     (

@@ -12,6 +12,7 @@ from music_tf.losses.distance import (
     inner_product_reward,
     slack,
     squared_controllability_distance,
+    velocity_reward,
 )
 from music_tf.training.adam import AdamState, adam_step
 from tests.kit.cases import cases
@@ -99,6 +100,18 @@ def test_what_a_step_is_worth_in_time(step, reward, mean, total):
     one = tf.constant(1.0)
     assert float(slack(step, one, mean=True, most=1e-3)) == pytest.approx(mean, abs=1e-6)
     assert float(slack(step, one, mean=False, most=1e-3)) == pytest.approx(total, abs=1e-6)
+
+
+@cases(("z", "best"), ((0.6, -0.8), 0.2), ((0.3, -0.4), 0.05), ((0.0, 0.0), 0.0))
+def test_a_step_at_the_speed_that_a_condition_asks_for_is_worth_most(z, best):
+    speed, towards = 0.4, tf.constant(z)
+    kept = velocity_reward(speed * towards, towards, speed)
+    assert float(kept) == pytest.approx(best, abs=1e-6)  # v |z|^2 / 2
+    for off in ((0.1, 0.0), (0.0, 0.1), (-0.1, 0.0), (0.0, -0.1)):
+        found = velocity_reward(speed * towards + tf.constant(off), towards, speed)
+        assert float(found) == pytest.approx(best - 0.01 / 0.8, abs=1e-6)
+    step = tf.constant([3.0, 4.0])
+    assert velocity_reward(step, towards, math.inf) == inner_product_reward(step, towards)
 
 
 def test_codes_of_skills_sum_to_zero_and_lie_apart_and_vectors_are_their_own():

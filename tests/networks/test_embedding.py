@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -43,9 +45,13 @@ def test_directions_are_those_of_the_term_that_learned_them(constraint):
     ("one_hot", (3.0, -4.0), (1.0, 0.0)),
     ("sphere", (0.0, 0.0), (1.0, 0.0)),
     ("sphere", (3e30, -4e30), (0.6, -0.8)),
+    ("ball", (3.0, -4.0), (0.6, -0.8)),
+    ("ball", (0.3, -0.4), (0.2, -0.8 / 3.0)),
+    ("ball", (0.0, 0.0), (0.0, 0.0)),
 )
 def test_a_direction_becomes_the_condition_that_leads_there(condition, way, towards):
     _, _, arrays, settings = saved()
+    settings = dataclasses.replace(settings, speed=1.0)
     found = embedding_of(arrays, {"components": [3, 4]}, settings, condition, 2, 6)
     np.testing.assert_allclose(found.towards(np.float32([way])), [towards], rtol=1e-6)
 
