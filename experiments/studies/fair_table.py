@@ -5,8 +5,10 @@ start from the run of `music` on the same seed, whose 160 thousand steps count a
 `disk` learns MUSIC as its first skill. On FetchPickAndPlace that is `disk_fetch`, which was stopped
 at 25 minutes. Methods of the distance family see the position of the block alone; the density of
 CSD also models that of the gripper. Their ablations, the position itself and a frozen random
-network, have about the reward per metre of METRA at its end on FetchPush. In their first 8 thousand
-steps nothing is learned. A goal is reached by a direction in the embedding, or by the skill that
+network, have about the reward per metre of METRA at its end on FetchPush. The embedding of METRA
+after MUSIC on FetchPickAndPlace never learned on seed 280, since conditions were followed to 0.43
+and no further: that row is skills along a rotated position. In their first 8 thousand steps nothing
+is learned. A goal is reached by a direction in the embedding, or by the skill that
 ends nearest; a method with a single behaviour cannot reach goals.
 
 No setting was chosen for this table: each method has its preset. Those of MUSIC were chosen on
