@@ -125,6 +125,11 @@ class TermConfig(Settings):
         del run
         return (KeyMetric(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
 
+    def shortfall(self, row: Mapping[str, float]) -> str:
+        """Returns what was not learned by an epoch with these metrics; by default nothing."""
+        del row
+        return ""
+
     @property
     def _paid(self) -> str:
         low, high = (end + self.shift for end in self.clip)

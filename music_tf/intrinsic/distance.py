@@ -179,9 +179,10 @@ class Distance(GatedTerm):
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         """Starts to train a resting embedding once the policy follows conditions well enough."""
-        followed = learned.get("distance/followed", -1.0)
-        if self._resting is not None and followed > self._config.rest_until:
-            self._resting.assign(0.0)
+        if self._resting is not None:
+            if learned.get("distance/followed", -1.0) > self._config.rest_until:
+                self._resting.assign(0.0)
+            learned["distance/resting"] = float(self._resting.numpy())
         return super().adapt(learned, updates, episodes)
 
     def shared(self) -> dict[str, np.ndarray]:

@@ -74,6 +74,7 @@ class DistanceConfig(DiversityConfig):
         "distance",
         "distance/followed": "cosine of replayed steps and their condition, weighted by length; "
         "with `rest_until`",
+        "distance/resting": "1 until the embedding learns, then 0; with `rest_until`",
         "distance/aligned": "cosine of the embedding's displacement in an evaluation episode and "
         "its condition, mean over episodes that move",
         "distance/moved": "share of evaluation episodes that change an input of the embedding by "
@@ -158,7 +159,7 @@ class DistanceConfig(DiversityConfig):
         columns = len(self.columns) or math.inf
         there = {f"distance/{name}": priced for name in ("dual", "slack", "violated")}
         there |= {"distance/weight_spread": priced and self.has_density}
-        there |= {"distance/followed": self.rests_at_first}
+        there |= dict.fromkeys(("distance/followed", "distance/resting"), self.rests_at_first)
         there |= {f"distance/units_{number}": number < columns for number in range(3)}
         return only(super().foreseen(run), there)
 
@@ -170,6 +171,16 @@ class DistanceConfig(DiversityConfig):
             learns = f"the same of replayed steps; once above {self.rest_until:g}, phi learns"
             metrics.append(KeyMetric("distance/followed", "followed", scale=learns))
         return (*metrics, *super().key_metrics(run))
+
+    def shortfall(self, row: Mapping[str, float]) -> str:
+        """Returns a line if the embedding rested up to the end of an epoch."""
+        if row.get("distance/resting") != 1.0:
+            return ""
+        followed = f"{row.get('distance/followed', math.nan):.2f}, not above distance.rest_until"
+        return (
+            f"the embedding has not learned: conditions are followed to {followed} "
+            f"{self.rest_until:g}; what acts is its initial copy of the place"
+        )
 
     def check_directions(self, columns: int, size: int) -> None:
         """Refuses a copy of its inputs that never learns and has fewer directions than inputs."""

@@ -30,7 +30,7 @@ from music_tf.runs.judging import (
     measure_skills,
     skill_rows,
 )
-from music_tf.runs.key_metrics import explanation, key_metrics, without_unpaid
+from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.loaded import LoadedRun
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import show_skills, skill_arrays
@@ -168,9 +168,10 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
     else:
         progress.policies(without_unpaid(policies, loaded.config), title)
     progress.banner(explanation(key_metrics(loaded.config, loaded.envs.info, policies["ours"])))
+    trained = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
+    progress.banner(shortfalls(loaded.config, trained))
     if result["success"]:
-        low, high = result["success"]["interval_95"]
-        rate = result["success"]["rate"]
+        rate, (low, high) = result["success"]["rate"], result["success"]["interval_95"]
         progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])
     for name in JUDGED:
         if name in result:

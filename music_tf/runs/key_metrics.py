@@ -38,25 +38,17 @@ def key_metrics(config: Config, info: EnvironmentInfo, columns: Collection[str])
 
 def _of_adaptation(config: Config) -> list[KeyMetric]:
     """Returns the metrics of adaptation, of the reward in the context if that is another."""
-    inference = config.agent.inference
-    last = config.tasks.evaluation_episodes - 1
-    prior, after = "prior", f"after {last}"
-    scale = "return by episodes of the task seen before"
-    paid = "reward/task_mean"
+    inference, last = config.agent.inference, config.tasks.evaluation_episodes - 1
+    after, paid, scale = f"after {last}", "reward/task_mean", "by episodes of the task seen before"
     if inference is not None and inference.reward:
         return [
-            KeyMetric("adapt/context_return_prior", prior, trained=paid),
-            KeyMetric(
-                "adapt/context_return_last",
-                after,
-                scale=f"{inference.reward} by episodes of the task seen before",
-            ),
+            KeyMetric("adapt/context_return_prior", "prior", trained=paid),
+            KeyMetric("adapt/context_return_last", after, scale=f"{inference.reward} {scale}"),
         ]
-    random = "adapt/random_return"
-    told = [KeyMetric("adapt/return_prior", prior, trained=paid)]
-    if last > _EARLY:
-        told.append(KeyMetric("adapt/return_2", f"after {_EARLY}"))
-    return [*told, KeyMetric("adapt/return_last", after, random=random, scale=scale)]
+    random, scale = "adapt/random_return", f"return {scale}"
+    prior = KeyMetric("adapt/return_prior", "prior", trained=paid)
+    early = [KeyMetric("adapt/return_2", f"after {_EARLY}")] if last > _EARLY else []
+    return [prior, *early, KeyMetric("adapt/return_last", after, random=random, scale=scale)]
 
 
 def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
@@ -68,6 +60,11 @@ def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
     beside = f"; {beside}" if beside and any(one.random for one in told) else ""
     lines = [f"  {one.label:{width}}  {one.explained}".rstrip() for one in told]
     return [f"the run learns if these rise{beside}:", *lines] if told else []
+
+
+def shortfalls(config: Config, row: Metrics) -> list[str]:
+    """Returns a line for each reward that an epoch with these metrics shows not to be learned."""
+    return [text for term in config.rewards.values() if (text := term.shortfall(row))]
 
 
 def without_unpaid(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:

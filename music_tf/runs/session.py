@@ -39,7 +39,7 @@ from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.first_lines import first_lines
 from music_tf.runs.judging import EPISODES, compare
-from music_tf.runs.key_metrics import explanation, key_metrics, without_unpaid
+from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.progress import Progress
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
@@ -534,7 +534,7 @@ class Session:
         )
         shown = without_unpaid(policies, self._config)
         progress.policies(shown, f"{self._config.env_id}, {count} {what}")
-        progress.banner(explanation(progress.key_metrics))
+        progress.banner([*explanation(progress.key_metrics), *shortfalls(self._config, row)])
         if self._config.updates and not counters.updates:
             first = self._config.collect.learns_after
             text = f"nothing was learned in {counters.env_steps} steps: no update was made"

@@ -23,7 +23,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, read_json, replace_file
 from music_tf.measures.behaviour import direction
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
-from music_tf.runs.key_metrics import without_unpaid
+from music_tf.runs.key_metrics import shortfalls, without_unpaid
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
@@ -100,7 +100,7 @@ class Recorded(NamedTuple):
     """Whether a job uses the directory."""
     has_checkpoint: bool
     notes: Sequence[str]
-    """Faults of unreadable files, for the reader of the page."""
+    """What was not learned, and faults of unreadable files, for the reader of the page."""
 
     @property
     def has_film(self) -> bool:
@@ -246,25 +246,23 @@ def read_recorded(path: Path) -> Recorded:
         columns = curves.columns_of(path, stored) if (path / CSV_NAME).exists() else {}
     except UsageError as error:
         notes.append(str(error))
-    try:
+    in_use = True
+    with contextlib.suppress(UsageError):
         refuse_if_in_use(path)
         in_use = False
-    except UsageError:
-        in_use = True
     files = (CONFIG_NAME, EVALUATION_NAME, SUMMARY_NAME)
     record, evaluation, summary = (_read_json(path / name, notes) for name in files)
     evaluated_at = rows_of(evaluation).get("checkpoint", {}).get("epoch", -1.0)
     trained_for = rows_of({"": summary})[""].get("epochs", -1.0)
-    counts = evaluation.get(EPISODES), summary.get(EPISODES)
     saved = path / "checkpoints"
     name = f"{stored.recipe} on {stored.config.env_id}, seed {stored.config.seed}"
-    return Recorded(
+    found = Recorded(
         path,
         stored,
         record,
         evaluation,
-        Measured(_policies(evaluation, "policies", stored), evaluated_at, counts[0]),
-        Measured(_policies(summary, "evaluation", stored), trained_for, counts[1]),
+        Measured(_policies(evaluation, "policies", stored), evaluated_at, evaluation.get(EPISODES)),
+        Measured(_policies(summary, "evaluation", stored), trained_for, summary.get(EPISODES)),
         rows_of(evaluation.get("control")),
         rows_of(evaluation.get("coverage")),
         rows_of(evaluation.get("zero_shot")),
@@ -279,6 +277,8 @@ def read_recorded(path: Path) -> Recorded:
         saved.is_dir() and bool(labels(os.listdir(saved))),
         notes,
     )
+    notes += shortfalls(stored.config, found.last())
+    return found
 
 
 def _policies(told: Mapping[str, Any], name: str, stored: StoredRun) -> Rows:

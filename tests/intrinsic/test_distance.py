@@ -197,11 +197,16 @@ def test_an_embedding_does_not_learn_until_conditions_are_followed(constraint):
     way = (step * feed["condition"]).numpy().sum(axis=-1)
     expected = way.sum() / np.linalg.norm(step, axis=-1).sum()  # conditions have length 1
     assert (size, followed) == (0.0, pytest.approx(expected, abs=1e-4))
-    term.adapt({"distance/followed": 0.5}, 3)
-    assert gradient()[0] == 0.0
+
+    def resting(term, followed):
+        term.adapt(learned := {"distance/followed": followed}, 3)
+        return learned.get("distance/resting")
+
+    assert (resting(term, 0.5), gradient()[0]) == (1.0, 0.0)
     other = distance(constraint=constraint, rest_until=0.5)
-    term.adapt({"distance/followed": 0.51}, 3)
+    assert resting(term, 0.51) == 0.0
     assert gradient()[0] > 0.0
+    assert (resting(term, 0.2), resting(distance(), 0.2)) == (0.0, None)
     assert float(other._resting) == 1.0
     other.load(term.shared())
     assert float(other._resting) == 0.0

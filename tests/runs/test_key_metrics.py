@@ -1,17 +1,24 @@
 """What a run is told by follows from what it is paid for, and from what its world knows."""
 
-import dataclasses
+from dataclasses import replace
 
 from music_tf import recipes
 from music_tf.config.fields import with_fields
 from music_tf.config.key_metrics import KeyMetric
+from music_tf.config.settings import ConditionConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import lookup
-from music_tf.runs.key_metrics import explanation, key_metrics, without_unpaid
+from music_tf.recipes.distance import DistanceConfig
+from music_tf.runs.inspection import evaluate_run
+from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
+from music_tf.runs.loaded import load_run
 from music_tf.storage.metrics import METRICS, foreseen
+from music_tf.tools.report import write_report
 from tests.kit.arm import ARM, DISC, TIP
 from tests.kit.cases import cases
+from tests.kit.sessions import command_of, run_session
+from tests.kit.small import SAC, paying
 
 PUSH = "FetchPush-v4"
 
@@ -52,6 +59,36 @@ def test_a_run_is_told_by_what_it_is_paid_for(recipe, env_id, goals, labels):
     assert {one.random for one in found.values()} - {""} <= set(METRICS)
 
 
+@cases(
+    ("row", "text"),
+    (
+        {"distance/resting": 1.0, "distance/followed": 0.4299},
+        "the embedding has not learned: conditions are followed to 0.43, not above "
+        "distance.rest_until 0.5; what acts is its initial copy of the place",
+    ),
+    ({"distance/resting": 0.975, "distance/followed": 0.4299}, ""),  # it began in this epoch
+    ({"distance/resting": 0.0, "distance/followed": 0.4299}, ""),  # followed less well since
+    ({"distance/followed": 0.4299}, ""),  # stored by an older version
+)
+def test_an_embedding_that_rested_to_the_end_is_named(row, text):
+    assert shortfalls(recipes.resolve("sac_metra"), row) == [text] * bool(text)
+
+
+@cases(("rest_until", "rests"), (0.99, True), (-0.99, False))
+def test_train_evaluate_and_report_say_that_an_embedding_has_not_learned(
+    rest_until, rests, tmp_path, capsys
+):
+    moving = DistanceConfig(columns=(3, 4), hidden_sizes=(), rest_until=rest_until)
+    sphere = ConditionConfig(kind="sphere", size=2)
+    config = paying(replace(SAC, epochs=1), moving, condition=sphere, goals="zero")
+    run_session(command_of(config, tmp_path, recipe="sac_metra", arguments=("sac_metra",)))
+    evaluate_run(load_run(tmp_path), 1)
+    write_report([tmp_path], tmp_path / "page.html")
+    text = f"not above distance.rest_until {rest_until:g}; what acts is its initial copy of the pl"
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert capsys.readouterr().out.count(text) + page.count(text) == 3 * rests
+
+
 def test_continuous_skills_are_told_by_a_likelihood_without_chance():
     box = {"condition.kind": "box", "condition.size": 2, "skills": 1}
     found = told("sac_diayn", "Hopper-v5", goals=False, **box)
@@ -65,7 +102,7 @@ def test_metres_are_named_and_control_has_a_number_where_they_are_known_alone():
     assert (known.unit, known.scale) == ("m", "0.2 m is control")
     toy = told("ddpg_music", "music_tf/PointPush-v0")["co-motion"]
     assert (toy.unit, toy.scale) == ("", "path of the object with the gripper")
-    own = dataclasses.replace(lookup(ARM), gripper=TIP, object=DISC)
+    own = replace(lookup(ARM), gripper=TIP, object=DISC)
     assert told("ddpg_music", ARM, goals=False, info=own)["co-motion"].unit == ""
 
 
