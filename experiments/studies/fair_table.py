@@ -22,6 +22,8 @@ from music_tf.tools.study import Condition, Study, Task
 
 PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
 ZERO_SHOT, ACTOR = "--zero-shot", "actor,normalizer"
+DIRECTIONS = "--condition.kind sphere --distance.speed inf --agent.discount 0.98"
+"""The preset at the commit of its run, which does not know `distance.speed`; now velocities."""
 
 
 def alone(name: str, label: str, recipe: str, measured: str = ZERO_SHOT) -> Condition:
@@ -76,7 +78,7 @@ STUDY = Study(
             "--distance.train False --distance.scale 125 --distance.rest-until -1 "
             "--distance.hidden-sizes 64 64 --distance.initializer glorot",
         ),
-        after_music("music_place", "the place itself", "sac_place"),
+        after_music("music_place", "the place itself, directions", "sac_place", DIRECTIONS),
     ),
     shown={
         "coverage/displacement_cells": "cells of kept ways",
