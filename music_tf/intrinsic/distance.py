@@ -16,6 +16,7 @@ from music_tf.intrinsic.base import (
     share_deviation,
 )
 from music_tf.intrinsic.gated import GatedTerm
+from music_tf.intrinsic.speed import AUTO, Speed
 from music_tf.losses.distance import (
     controllability_log_weights,
     direction,
@@ -32,7 +33,7 @@ from music_tf.randomness import stream
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Store
-from music_tf.types import Array, Episodes, Metrics, Transition
+from music_tf.types import Array, BoolArray, Episodes, Metrics, Transition
 
 _LARGEST_LOG_DEVIATION = math.log(1e6)
 _PROBE = 0.1
@@ -89,6 +90,10 @@ class Distance(GatedTerm):
                 f"robot's hand, {of_hand:.3g}"
             )
         self.scales = scale_variables("phi", scale if config.normalize_inputs else None)
+        self._speed = None if config.speed == math.inf else Speed(config.speed, context.total)
+        if config.speed == AUTO:
+            told = "distance.speed auto: read off the episodes before learning begins"
+            self.notice = "; ".join(filter(None, (self.notice, told)))
         self._deviation = scale[1]
         """Of each input under random actions, also where inputs are not scaled."""
         self.mixing = self.mixed_up_to(math.inf)._replace(lost=config.lost_pays)
@@ -140,7 +145,16 @@ class Distance(GatedTerm):
         ends = self._ends("seen", self._seen, batch)
         step = self._step(weights, ends["seen"], ends["seen_after"])
         towards = direction(batch.skill, self._one_hot)
-        return tf.stop_gradient(velocity_reward(step, towards, self._config.speed))
+        if self._speed is None:
+            return tf.stop_gradient(inner_product_reward(step, towards))
+        # The speed is one of the inputs; a learned embedding stretches them more and more.
+        before, after = (self.scaled("phi", tf.convert_to_tensor(end)) for end in ends.values())
+        moved, stretched = (
+            tf.reduce_sum(tf.norm(way, axis=-1), axis=-1, keepdims=True) + _NO_LENGTH
+            for way in (after - before, step)
+        )
+        speed = self._speed.value * stretched / moved
+        return tf.stop_gradient(velocity_reward(step, towards, speed))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns the loss of embedding, dual variable and density, [W]."""
@@ -183,14 +197,32 @@ class Distance(GatedTerm):
             if learned.get("distance/followed", -1.0) > self._config.rest_until:
                 self._resting.assign(0.0)
             learned["distance/resting"] = float(self._resting.numpy())
-        return super().adapt(learned, updates, episodes)
+        speed = {} if self._speed is None else {"distance/speed": self._speed.settle()}
+        return {**super().adapt(learned, updates, episodes), **speed}
+
+    def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
+        """Lets the speed see fresh episodes; a collective call."""
+        del cycle
+        if self._speed is None or self._speed.known:
+            return
+        lengths, moved = [], []
+        for played in episodes.values():
+            places = self._seen.along(played)
+            away = self._moved(places[:, :1], places) & played.state_mask
+            moved.append(away.any(axis=1))
+            steps = np.diff(self.scaled("phi", tf.constant(places)).numpy(), axis=1)
+            lengths.append(np.linalg.norm(steps, axis=-1)[played.step_mask])
+        self._speed.see(np.concatenate(lengths), np.concatenate(moved))
 
     def shared(self) -> dict[str, np.ndarray]:
         resting = {} if self._resting is None else {_RESTING: np.asarray(self._resting.numpy())}
-        return super().shared() | resting
+        speed = {} if self._speed is None else self._speed.shared()
+        return super().shared() | resting | speed
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         super().load(shared)
+        if self._speed is not None:
+            self._speed.load(shared)
         if self._resting is not None and _RESTING in shared:
             self._resting.assign(shared[_RESTING])
 
@@ -202,22 +234,30 @@ class Distance(GatedTerm):
         """
         places = self._seen.along(episodes)
         first, last = places[:, 0], places[np.arange(len(places)), episodes.length]
-        scaled = self.scales.get("phi")  # perhaps of the run that the embedding was taken from
-        deviation = self._deviation if scaled is None else scaled.numpy()[1]
-        moved = (np.abs(last - first) > deviation).any(axis=-1)
+        moved = self._moved(first, last)
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
         cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)
         found = {"distance/moved": float(moved.mean())}
-        if moved.any():
+        if moved.any() and self._speed is None:
             found["distance/aligned"] = float(cosines[moved].mean())
+        elif moved.any():  # the slower an object is to be, the less does its direction matter
+            asked = np.linalg.norm(towards[moved], axis=-1)
+            found["distance/aligned"] = float(np.average(cosines[moved], weights=asked))
         probes = _PROBE * np.eye(first.shape[-1], dtype=np.float32)
         for column, probe in enumerate(probes[:_SHOWN_COLUMNS]):
             step = self._step(weights, first[None], first[None] + probe).numpy()
             length = np.linalg.norm(step, axis=-1).mean() / _PROBE
             found[f"distance/units_{column}"] = float(length)
         return found
+
+    def _moved(self, before: Array, after: Array) -> BoolArray:
+        """Returns whether any input changed by more than its deviation, [...]."""
+        scaled = self.scales.get("phi")  # perhaps of the run that the embedding was taken from
+        deviation = self._deviation if scaled is None else scaled.numpy()[1]
+        moved: BoolArray = (np.abs(after - before) > deviation).any(axis=-1)
+        return moved
 
     def _allowed(
         self, weights: Weights, feed: Feed, like: tf.Tensor

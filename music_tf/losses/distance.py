@@ -50,7 +50,7 @@ def inner_product_reward(step: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(step * towards, axis=-1)
 
 
-def velocity_reward(step: tf.Tensor, towards: tf.Tensor, speed: float) -> tf.Tensor:
+def velocity_reward(step: tf.Tensor, towards: tf.Tensor, speed: tf.Tensor | float) -> tf.Tensor:
     r"""Returns how well a step keeps to a velocity in the embedding, [...].
 
     .. math:: r = \Delta\phi^T z - \frac{\lVert \Delta\phi \rVert^2}{2 v}
@@ -59,7 +59,8 @@ def velocity_reward(step: tf.Tensor, towards: tf.Tensor, speed: float) -> tf.Ten
     Args:
         step: phi(s') - phi(s), [..., D].
         towards: z, [..., D].
-        speed: v, the length of the best step where z has length 1; inf: the first term alone.
+        speed: v, the length of the best step where z has length 1, broadcast to [...]; inf: the
+            first term alone.
     """
     squares = tf.reduce_sum(tf.square(step), axis=-1)
     return inner_product_reward(step, towards) - squares / (2.0 * speed)

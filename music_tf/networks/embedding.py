@@ -11,6 +11,8 @@ from music_tf.types import Array
 
 PHI = "phi"
 """Name of the embedding among the networks of a run."""
+SPEED = "scales/phi/speed"
+"""Name in checkpoints of the length of the best step under a condition of length 1."""
 _HERE = 1e-9
 """Length of a displacement below which it has no direction."""
 _STEPS = 1.5
@@ -29,7 +31,7 @@ class Embedding(NamedTuple):
     condition: str
     """Kind of the conditions: `one_hot`, `gaussian`, `sphere` or `ball`."""
     near: float = 0.0
-    """With conditions in a ball, the distance below which they are shorter than 1."""
+    """With conditions in a ball, the distance of scaled inputs below which they are shorter."""
 
     @property
     def seen(self) -> int:
@@ -38,8 +40,10 @@ class Embedding(NamedTuple):
 
     def __call__(self, seen: Array) -> Array:
         """Returns points [..., D] in the embedding for inputs [..., n]."""
-        rows = seen if self.scale is None else (seen - self.scale[0]) / self.scale[1]
-        return mlp(self.weights, np.asarray(rows, np.float32))
+        return mlp(self.weights, np.asarray(self._scaled(seen), np.float32))
+
+    def _scaled(self, seen: Array) -> Array:
+        return seen if self.scale is None else (seen - self.scale[0]) / self.scale[1]
 
     def way(self, here: Array, there: Array) -> Array:
         """Returns phi(there) - phi(here), [..., D], for inputs [..., n]."""
@@ -50,8 +54,8 @@ class Embedding(NamedTuple):
 
         .. math:: z = \frac{\phi(g) - \phi(s)}{\lVert \phi(g) - \phi(s) \rVert}
 
-        The equation is for the sphere; in the ball z gets shorter near the goal. A Gaussian
-        condition gets length sqrt(D), its typical norm.
+        The equation is for the sphere and the surface of the ball. A Gaussian condition gets length
+        sqrt(D), its typical norm.
         With one-hot conditions the skill of the nearest direction is chosen (arXiv:2310.08887).
         """
         size = way.shape[-1]
@@ -61,14 +65,20 @@ class Embedding(NamedTuple):
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if self.condition == "gaussian" else 1.0
-        if self.condition == "ball":
-            long = np.minimum(1.0, length / self.near)
         found: Array = (long * unit).astype(np.float32)
         return found
 
     def leading(self, here: Array, there: Array) -> Array:
-        """Returns the condition that leads from one state to another, given inputs [..., n]."""
-        return self.towards(self.way(here, there))
+        """Returns the condition that leads from one state to another, given inputs [..., n].
+
+        A condition of the ball is a velocity, which falls near the goal.
+        """
+        towards = self.towards(self.way(here, there))
+        if self.condition != "ball":
+            return towards
+        left = np.linalg.norm(self._scaled(there) - self._scaled(here), axis=-1, keepdims=True)
+        slowed: Array = (towards * np.minimum(1.0, left / self.near)).astype(np.float32)
+        return slowed
 
     def distance(self, here: Array, there: Array) -> Array:
         """Returns the distance of two states in the embedding, [...]."""
@@ -87,9 +97,9 @@ def embedding_of(
     """Returns the embedding of a checkpoint; None if there is none.
 
     Args:
-        arrays: Arrays of the checkpoint, `parameters/phi/...` and `scales/phi`.
+        arrays: Arrays of the checkpoint, `parameters/phi/...`, `scales/phi` and `scales/phi/speed`.
         inputs: Its inputs by the checkpoint: `components`.
-        settings: Settings of its reward: `hidden_sizes`, `constraint` and `speed` are used.
+        settings: Settings of its reward, of which `hidden_sizes` and `constraint` are used.
         condition: Kind of the conditions.
         size: Size D of a condition.
         observation: Size O of an observation.
@@ -119,8 +129,10 @@ def embedding_of(
         scale is not None and scale.shape != (2, len(first))
     ):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
-    near = _STEPS * settings.speed if condition == "ball" else 0.0
-    return Embedding(weights, scale, columns, condition, near)
+    speed = arrays.get(SPEED, np.zeros([])) if condition == "ball" else np.ones([])
+    if speed.shape or not 0.0 < speed < np.inf:
+        raise ValueError(f"{SPEED}: expected a number above 0, found {speed}")
+    return Embedding(weights, scale, columns, condition, _STEPS * float(speed))
 
 
 def _of_spectral_norm_one(weight: Array) -> Array:

@@ -204,7 +204,11 @@ class Policy:
                 f"{list(there.shape)}"
             )
         here = given[..., leads["columns"]]
-        way = self._place(np.broadcast_to(there, here.shape)) - self._place(here)
+        here, there = (
+            self._scaled_place(here),
+            self._scaled_place(np.broadcast_to(there, here.shape)),
+        )
+        way = self._network("phi", there) - self._network("phi", here)
         size = way.shape[-1]
         if leads["condition"] == "one_hot":
             one_hot: Array = np.eye(size, dtype=np.float32)[way.argmax(axis=-1)]
@@ -212,16 +216,16 @@ class Policy:
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if leads["condition"] == "gaussian" else 1.0
-        if leads["condition"] == "ball":
-            long = np.minimum(1.0, length / leads["near"])
+        if leads["condition"] == "ball":  # a velocity, which falls near the goal
+            left = np.linalg.norm(there - here, axis=-1, keepdims=True)
+            long = np.minimum(1.0, left / leads["near"])
         found: Array = (long * unit).astype(np.float32)
         return found
 
-    def _place(self, seen: Array) -> Array:
-        """Returns points [..., D] of the embedding."""
+    def _scaled_place(self, seen: Array) -> Array:
+        """Returns inputs [..., n] of the embedding."""
         scale = self._arrays.get("phi/scale")
-        rows = seen if scale is None else (seen - scale[0]) / scale[1]
-        return self._network("phi", np.asarray(rows, np.float32))
+        return np.asarray(seen if scale is None else (seen - scale[0]) / scale[1], np.float32)
 
     def _one_hot(self, skill: npt.ArrayLike | None) -> Array:
         acting, size = self.about["acting"], self.about["condition_dim"]

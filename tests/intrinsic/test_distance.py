@@ -324,6 +324,74 @@ def test_an_evaluation_says_whether_episodes_follow_and_how_far_the_embedding_go
     assert "distance/aligned" not in made.heldout(weights, episodes)
 
 
+DOUBLING = {"phi": [tf.constant([[2.0, 0.0], [0.0, 2.0]]), tf.zeros([2])]}
+"""Weights of an embedding that doubles its inputs."""
+
+
+@cases(
+    ("deviation", "z", "paid"),
+    (1.0, 1.0, 1.5),  # dphi = (2, 0), and a speed of 2 is one of 4 in phi: 2 - 2^2 / 8
+    (1.0, 0.5, 0.5),
+    (1.0, 0.0, -0.5),
+    (0.5, 1.0, 2.0),  # dphi = (4, 0): 4 - 4^2 / 8
+)
+def test_a_speed_is_one_of_the_inputs_whatever_an_embedding_makes_of_them(deviation, z, paid):
+    measured = (np.zeros(2, np.float32), np.full(2, deviation, "f"))
+    term = distance("ball", scale=measured, hidden_sizes=(), speed=2.0)
+    steps = np.zeros([2, 1, 3, SPEC.observation_dim], np.float32)
+    steps[1, ..., 0] = 1.0
+    skill = tf.constant([[[z, 0.0]] * 3])
+    batch = made_transition(
+        observation=tf.constant(steps[0]), next_observation=tf.constant(steps[1]), skill=skill
+    )
+    np.testing.assert_allclose(term.reward(DOUBLING, batch, {}), [[paid] * 3], rtol=1e-5)
+
+
+def at_speeds(*speeds):
+    """Episodes that each go along column 0 at a speed."""
+    episodes = make_episodes(0, len(speeds))
+    episodes.observation[:] = 0.0
+    episodes.observation[..., 0] = np.arange(STEPS + 1) * np.array(speeds)[:, None]
+    return episodes
+
+
+def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
+    slow, fast = at_speeds(*np.arange(0.1, 0.55, 0.1)), at_speeds(0, 0, *np.arange(0.6, 1.05, 0.1))
+    together, apart = (distance("ball", speed="auto") for _ in range(2))
+    together.observe({0: slow, 1: fast}, 0)
+    apart.observe({1: fast}, 0)
+    resumed = distance("ball", speed="auto")
+    resumed.load(apart.shared())
+    resumed.observe({0: slow}, 1)
+    for term in (together, resumed):  # 0.7 of the ninth of ten lengths with motion
+        assert term.adapt({}, 1)["distance/speed"] == pytest.approx(0.7 * 0.9, rel=0.012)
+    assert together.adapt({}, 1) == resumed.adapt({}, 1)
+    before = together.shared()
+    together.observe({0: at_speeds(5.0)}, 2)
+    np.testing.assert_equal(together.shared(), before)
+    resumed = distance("ball", speed="auto")
+    resumed.load(before)
+    resumed.observe({0: at_speeds(5.0)}, 2)
+    np.testing.assert_equal(resumed.shared(), before)
+    typed = distance("ball", speed=3.0)
+    typed.load(before)
+    assert typed.adapt({}, 1) == {"distance/speed": 3.0}
+
+
+def test_a_speed_is_not_read_off_objects_at_rest():
+    term = distance("ball", speed="auto")
+    term.observe({0: at_speeds(0.4, 0.4, *3 * [0.9 / STEPS])}, 0)  # three move by less than 1
+    with pytest.raises(UsageError, match=r"only 2 of 5 episodes .*\n.* --distance.speed 0.4"):
+        term.adapt({}, 1)
+
+
+def test_short_velocities_weigh_less_in_how_well_conditions_are_followed():
+    episodes = at_speeds(1.0, 1.0)._replace(skill=np.float32([[1.0, 0.0], [-0.25, 0.0]]))
+    term = distance("ball", hidden_sizes=(), speed=1.0)
+    found = term.heldout(DOUBLING, episodes)
+    assert found["distance/aligned"] == pytest.approx(0.6)  # (1 - 0.25) / 1.25
+
+
 def test_an_embedding_that_does_not_learn_pays_all_the_same():
     term, episodes = distance(train=False), following(8)
     assert {network.learning_rate for network in term.networks} == {0.0}
@@ -360,7 +428,8 @@ def test_a_density_of_what_never_changes_is_refused():
     ({"distance.density_early": True}, "early: True has no effect without a density, expected F"),
     ({"condition.kind": "box"}, "condition.kind gaussian, sphere, ball or one_hot, got box"),
     ({"distance.speed": 0.4}, r"0.4 with condition.kind sphere(?s:.*)--condition.kind ball"),
-    ({"condition.kind": "ball"}, r"inf with condition.kind ball(?s:.*)--distance.speed 0.4"),
+    ({"distance.speed": "auto"}, r"auto with condition.kind sphere(?s:.*)--condition.kind ball"),
+    ({"condition.kind": "ball"}, r"inf with condition.kind ball(?s:.*)--distance.speed auto"),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
     (

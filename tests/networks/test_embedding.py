@@ -1,11 +1,9 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from music_tf.config.settings import ConditionConfig
 from music_tf.intrinsic.distance import Distance
-from music_tf.networks.embedding import embedding_of
+from music_tf.networks.embedding import SPEED, embedding_of
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig
 from tests.kit.cases import cases
@@ -46,14 +44,21 @@ def test_directions_are_those_of_the_term_that_learned_them(constraint):
     ("sphere", (0.0, 0.0), (1.0, 0.0)),
     ("sphere", (3e30, -4e30), (0.6, -0.8)),
     ("ball", (3.0, -4.0), (0.6, -0.8)),
-    ("ball", (0.3, -0.4), (0.2, -0.8 / 3.0)),
-    ("ball", (0.0, 0.0), (0.0, 0.0)),
 )
 def test_a_direction_becomes_the_condition_that_leads_there(condition, way, towards):
     _, _, arrays, settings = saved()
-    settings = dataclasses.replace(settings, speed=1.0)
+    arrays |= {SPEED: np.float32(1.0)}
     found = embedding_of(arrays, {"components": [3, 4]}, settings, condition, 2, 6)
     np.testing.assert_allclose(found.towards(np.float32([way])), [towards], rtol=1e-6)
+
+
+@cases(("there", "length"), ((6.0, 0.0), 1.0), ((0.0, 3.0), 0.5), ((0.375, 0.0), 0.5), ((0, 0), 0))
+def test_velocities_fall_within_a_step_and_a_half_of_a_goal(there, length):
+    _, _, arrays, settings = saved()  # inputs in units of 0.5 and 4
+    arrays |= {SPEED: np.float32(1.0)}
+    found = embedding_of(arrays, {"components": [3, 4]}, settings, "ball", 2, 6)
+    z = found.leading(np.zeros([1, 2], np.float32), np.float32([there]))
+    assert np.linalg.norm(z) == pytest.approx(length)
 
 
 def test_a_checkpoint_without_an_embedding_has_none():
@@ -67,11 +72,14 @@ def test_a_checkpoint_without_an_embedding_has_none():
     ({"parameters/phi/point/bias": np.zeros([3])}, r"point/bias: expected \(2,\), found \(3,\)"),
     ({"scales/phi": np.zeros([2, 5])}, "what it sees does not fit its 2 inputs"),
     ({"parameters/phi/hidden_0/kernel": np.float32(1.0)}, r"expected a matrix, found \(\)"),
+    ({}, "scales/phi/speed: expected a number above 0, found 0"),
+    ({SPEED: np.float32(np.inf)}, "scales/phi/speed: expected a number above 0, found inf"),
+    ({SPEED: np.ones(2)}, "scales/phi/speed: expected a number above 0"),
 )
 def test_what_does_not_fit_is_named(change, text):
     _, _, arrays, settings = saved()
     with pytest.raises(ValueError, match=text):
-        embedding_of(arrays | change, {"components": [3, 4]}, settings, "sphere", 2, 6)
+        embedding_of(arrays | change, {"components": [3, 4]}, settings, "ball", 2, 6)
 
 
 def test_columns_beyond_the_observation_are_refused():
