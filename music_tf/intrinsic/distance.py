@@ -49,6 +49,8 @@ thousandth then weighs 3e-4 of the largest."""
 _RESTING = "scales/distance_resting"
 """Name in checkpoints of the flag that the embedding does not learn yet."""
 
+_READ_LATER = "distance.speed auto: read off the episodes before learning begins"
+
 
 class Distance(GatedTerm):
     r"""Rewards the displacement of an embedding phi in the direction of the condition z.
@@ -92,8 +94,8 @@ class Distance(GatedTerm):
         self.scales = scale_variables("phi", scale if config.normalize_inputs else None)
         self._speed = None if config.speed == math.inf else Speed(config.speed, context.total)
         if config.speed == AUTO:
-            told = "distance.speed auto: read off the episodes before learning begins"
-            self.notice = "; ".join(filter(None, (self.notice, told)))
+            self.notice = "; ".join(filter(None, (self.notice, _READ_LATER)))
+        self._hand = list(context.info.gripper or ())
         self._deviation = scale[1]
         """Of each input under random actions, also where inputs are not scaled."""
         self.mixing = self.mixed_up_to(math.inf)._replace(lost=config.lost_pays)
@@ -210,8 +212,12 @@ class Distance(GatedTerm):
             places = self._seen.along(played)
             away = self._moved(places[:, :1], places) & played.state_mask
             moved.append(away.any(axis=1))
-            steps = np.diff(self.scaled("phi", tf.constant(places)).numpy(), axis=1)
-            lengths.append(np.linalg.norm(steps, axis=-1)[played.step_mask])
+            ways = [np.diff(self.scaled("phi", tf.constant(places)).numpy(), axis=1)]
+            if self._hand:  # an object can go as fast as the hand that moves it
+                unit = np.sqrt(np.mean(self._deviation**2)) if self.scales else 1.0
+                ways.append(np.diff(played.observation[..., self._hand], axis=1) / unit)
+            fastest = np.max([np.linalg.norm(way, axis=-1) for way in ways], axis=0)
+            lengths.append(fastest[played.step_mask])
         self._speed.see(np.concatenate(lengths), np.concatenate(moved))
 
     def shared(self) -> dict[str, np.ndarray]:

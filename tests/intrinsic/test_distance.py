@@ -20,11 +20,11 @@ from tests.kit.terms import context, gradient_of_reward, made_transition, train,
 SIZE = 2
 
 
-def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), same=(), **config):
+def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), facts=None, **config):
     config = {"hidden_sizes": (16,), "normalize_inputs": scale is not None} | config
     settings = DistanceConfig(columns=seen, **config)
     measured = scale or np.float32([[0.0], [1.0]]).repeat(len(seen or columns), axis=1)
-    made = context(columns=columns, skills=size, scale=measured, same=same)
+    made = context(columns=columns, skills=size, scale=measured, **(facts or {}))
     return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
 
 
@@ -363,8 +363,8 @@ def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
     resumed = distance("ball", speed="auto")
     resumed.load(apart.shared())
     resumed.observe({0: slow}, 1)
-    for term in (together, resumed):  # 0.7 of the ninth of ten lengths with motion
-        assert term.adapt({}, 1)["distance/speed"] == pytest.approx(0.7 * 0.9, rel=0.012)
+    for term in (together, resumed):
+        assert term.adapt({}, 1)["distance/speed"] == pytest.approx(0.7 * 1.0, rel=0.012)
     assert together.adapt({}, 1) == resumed.adapt({}, 1)
     before = together.shared()
     together.observe({0: at_speeds(5.0)}, 2)
@@ -376,6 +376,16 @@ def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
     typed = distance("ball", speed=3.0)
     typed.load(before)
     assert typed.adapt({}, 1) == {"distance/speed": 3.0}
+
+
+@cases(("unit", "hand", "speed"), (1.0, 3.0, 2.1), (0.5, 3.0, 4.2), (0.5, 0.5, 1.4))
+def test_an_object_goes_as_fast_as_the_hand_that_moves_it(unit, hand, speed):
+    measured = (np.zeros(2, np.float32), np.full(2, unit, "f"))
+    episodes = at_speeds(1.0)
+    episodes.observation[..., 1] = np.arange(STEPS + 1) * hand
+    term = distance("ball", scale=measured, facts={"gripper": (1,)}, speed="auto")
+    term.observe({0: episodes}, 0)
+    assert term.adapt({}, 1)["distance/speed"] == pytest.approx(speed, rel=0.012)
 
 
 def test_a_speed_is_not_read_off_objects_at_rest():
@@ -418,9 +428,10 @@ def test_a_copy_of_columns_that_nobody_named_needs_as_many_directions():
 
 
 def test_a_density_of_what_never_changes_is_refused():
+    still = {"same": (9, 10)}
     with pytest.raises(UsageError, match=r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1.*8 11"):
-        distance(distance="density", modelled=(9, 10), same=(9, 10))
-    distance(distance="density", modelled=(8, 9), same=(9, 10))
+        distance(distance="density", modelled=(9, 10), facts=still)
+    distance(distance="density", modelled=(8, 9), facts=still)
 
 
 @cases(

@@ -177,5 +177,8 @@ def test_the_place_itself_is_metra_with_an_embedding_that_turns_its_columns(env_
     task = ("--env-id", env_id, "--seed", "3")
     turned = ("--distance.hidden-sizes", "--distance.train", "False", "--distance.scale", "18")
     at_rest = ("--distance.initializer", "orthogonal", "--distance.rest-until", "-1")
-    spelled_out = ("sac_metra", *task, *turned, *at_rest)
+    horizon = ("--agent.discount", "0.95", "--epochs", "11")
+    speeds = ("--condition.kind", "ball", "--distance.speed", "auto", *horizon)
+    with_speeds = speeds if env_id.startswith("FetchP") else ()
+    spelled_out = ("sac_metra", *task, *turned, *at_rest, *with_speeds)
     assert parse_train(["sac_place", *task]).config == parse_train([*spelled_out]).config
