@@ -59,6 +59,11 @@ class Group(NamedTuple):
         return f"{self.condition.name}_{folder_name(self.task.env_id)}"
 
     @property
+    def seeds(self) -> Sequence[int]:
+        """Seeds that the study asks for."""
+        return self.condition.seeds or self.task.seeds
+
+    @property
     def place(self) -> str:
         """Short name of the task."""
         return re.sub(r"^.*[:/]|-v\d+$", "", self.task.env_id)
@@ -139,10 +144,8 @@ def _groups(name: str, study: Study, results: Path) -> Iterator[Group]:
         for condition in study.conditions:
             if task.env_id in (condition.tasks or [task.env_id]):
                 group = Group(name, condition, task, {}, {}, [])
-                paths = (
-                    (seed, results / name / f"{group.name}_seed{seed}.csv") for seed in task.seeds
-                )
-                files = {seed: path for seed, path in paths if path.exists()}
+                paths = {s: results / name / f"{group.name}_seed{s}.csv" for s in group.seeds}
+                files = {seed: path for seed, path in paths.items() if path.exists()}
                 runs = {seed: read_result(path) for seed, path in files.items()}
                 measured = [measures_of(run, task) for run in runs.values()]
                 yield group._replace(files=files, runs=runs, measured=measured)

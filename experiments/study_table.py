@@ -71,8 +71,8 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
     }
     for group in groups:
         seeds = f"{len(group.runs)}"
-        if len(group.runs) < len(group.task.seeds):
-            seeds += f" of {len(group.task.seeds)}"
+        if len(group.runs) < len(group.seeds):
+            seeds += f" of {len(group.seeds)}"
         cells = [cell(group, metric) for metric in metrics]
         cells = ["0" if m in never and one else one for m, one in zip(metrics, cells, strict=True)]
         yield [f"{group.label}, {group.place}", *cells, seeds]

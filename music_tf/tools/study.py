@@ -84,6 +84,8 @@ class Condition(_Declared):
     """Ids of the environments it is trained on; empty: all of the study."""
     epochs: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Budget in epochs by environment, instead of the task's."""
+    seeds: Sequence[int] = ()
+    """Those of its tasks that it is trained with, as of an ablation; empty: all."""
     start_from: str = ""
     """Condition whose run of the same seed this one starts from."""
     start_task: str = ""
@@ -355,7 +357,8 @@ def runs_of(name: str, study: Study) -> list[StudyRun]:
         for (env_id, seed), condition in itertools.product(
             zip(tasks, seeds, strict=True), study.conditions
         ):
-            if seed is not None and env_id in (condition.tasks or tasks):
+            asked = env_id in (condition.tasks or tasks) and seed in (condition.seeds or seeds)
+            if seed is not None and asked:
                 add(condition, env_id, seed)
     return list(runs.values())
 
@@ -372,6 +375,7 @@ def _refuse_misnamed(study: Study) -> None:
         check_env_id(task.env_id)
         if len(set(task.seeds)) != len(task.seeds) or not task.seeds:
             raise UsageError(f"{task.env_id}: expected seeds, each once, got {list(task.seeds)}")
+    seeds = {f"{seed}" for task in study.tasks for seed in task.seeds}
     starts = {one.name: [one.start_from] for one in study.conditions if one.start_from}
     for condition in study.conditions:
         name, at = condition.name, [condition.start_task] if condition.start_task else []
@@ -381,6 +385,7 @@ def _refuse_misnamed(study: Study) -> None:
             )
         for kind, named, known in (
             ("no task", [*condition.tasks, *condition.epochs, *at], tasks),
+            ("no seed", map(str, condition.seeds), seeds),
             ("start_from names no condition,", starts.get(name, []), conditions),
         ):
             for one in set(named).difference(known):

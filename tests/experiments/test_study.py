@@ -51,14 +51,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def keeps_handlers():  # a study in this very process leaves the handlers of signals behind
-    handlers = {number: signal.getsignal(number) for number in STOP}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A folder where the runs of TINY were trained, those of seed 13 in vain; to be read only."""
@@ -324,7 +316,6 @@ def run_here(folder):  # runs a study of stand-ins in this process
     return pools.train_missing(folder / "tiny.py", *everything)
 
 
-@pytest.mark.usefixtures("keeps_handlers")
 def test_what_another_runner_did_before_the_lock_is_not_done_again(folder, finished, monkeypatch):
     write(folder)
 
@@ -392,6 +383,7 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
     (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
     (('"Does it run?"', "3"), "Study: question: expected text, got 3"),
+    (('parts="actor"', "seeds=(5,)"), "her: no seed '5' in this study"),
     (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
     (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
     (("epochs=2", "epochs=2, level=0.9"), "level: expected least values by metric, as in"),
@@ -438,6 +430,13 @@ def test_a_picture_of_what_is_not_there_is_refused(words, expected):
             conditions=(Condition(name="music", recipe="ddpg_music"),),
             pictures=(Picture(**{"name": "p", "metrics": ["eval/success_rate"], **words}),),
         )
+
+
+def test_an_ablation_is_trained_with_some_of_the_seeds(folder):
+    path = write(folder, seeds="(3, 4)", change=('start_from="music"', "seeds=(4,)"))
+    path.write_text(path.read_text().replace('parts="actor"', ""))
+    runs = [(run.condition, run.seed) for run in runs_of("tiny", load_study(path))]
+    assert runs == [("music", 3), ("her", 4), ("music", 4)]
 
 
 @cases(("role", "seeds"), ("tuning", "(100, 119)"), ("reported", "(5, 99, 120, 200)"))
@@ -504,7 +503,8 @@ def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments/studies").glob("*.py")), ids=str)
 def test_a_study_of_ours_is_one_that_can_be_run(path):
     planned = load_study(path)
-    few = any(len(task.seeds) < 3 for task in planned.tasks)
+    listed = [*planned.tasks, *(one for one in planned.conditions if one.seeds)]
+    few = any(len(each.seeds) < 3 for each in listed)
     assert few == ("fewer than three seeds" in " ".join(path.read_text().split()))
     if planned.by_hand:
         with pytest.raises(UsageError, match="not made by `music-tf study`"):
@@ -521,7 +521,6 @@ def test_a_study_of_ours_is_one_that_can_be_run(path):
         assert read_result(run.result(ROOT / "experiments/results")).command == run.command
 
 
-@pytest.mark.usefixtures("keeps_handlers")
 def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypatch):
     small = "--workers 2 --cycles 2 --rollouts 1 --updates 2 --evaluation.episodes 2"
     text = TINY.format(seeds="(4,)").replace("epochs=2", "epochs=1")
