@@ -46,7 +46,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
     ("sac_diayn", PUSH, True, ["co-motion", "accuracy"]),
     ("sac_dads", "Ant-v5", False, ["skill reward"]),
     ("sac_metra", PUSH, True, ["co-motion", "aligned", "followed", "pay for distance"]),
-    ("sac_place", PUSH, True, ["co-motion", "aligned", "pay for distance"]),
+    ("sac_place", PUSH, True, ["co-motion", "aligned", "speed", "pay for distance"]),
     ("sac_lsd", "Hopper-v5", False, ["aligned", "pay for distance"]),
     ("sac_disk", "music_tf/Square-v0", False, ["apart"]),
     ("sac_pearl", "music_tf/PointRobot-v0", False, ["prior", "after 2", "after 6"]),
