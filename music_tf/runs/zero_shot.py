@@ -27,6 +27,8 @@ _SAME = 1e-5
 the range of that component, beside rounding."""
 _APART = 10**6
 """Index of the first of these episodes, beyond those of any evaluation."""
+_RAISED = 0.03
+"""Metres above the rest of an object at which a goal lies in the air."""
 _TOLD = {Embedding: "an embedding that sees", Ends: "skills that are distinguished by"}
 _COLUMNS = {Embedding: "--distance.columns", Ends: "--world.descriptor"}
 _STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
@@ -192,13 +194,23 @@ def measure_zero_shot(
 
 
 def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:
-    """Returns how many goals are reached at any state, and at the last one."""
+    """Returns how many goals are reached at any state, and at the last one.
+
+    Goals above a table and on it are also counted apart.
+    """
     reached = reached_states(evaluation, played)
     last = reached[np.arange(len(reached)), played.length]
-    return {
+    shares = {
         "zero_shot/ever": float(reached.any(axis=1).mean()),
         "zero_shot/end": float(last.mean()),
     }
+    support, goals = evaluation.envs.info.support, played.desired_goal
+    if support is not None and goals.shape[1] == len("xyz"):
+        raised = goals[:, 2] > support.rest_height + _RAISED
+        for name, chosen in (("air", raised), ("table", ~raised)):
+            if raised.any() and chosen.any():
+                shares[f"zero_shot/end_{name}"] = float(last[chosen].mean())
+    return shares
 
 
 def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:

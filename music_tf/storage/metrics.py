@@ -235,6 +235,8 @@ COVERAGE = {
 ZERO_SHOT = {
     "zero_shot/ever": "share of goals that are reached at any step",
     "zero_shot/end": "share of goals that are reached at the last step",
+    "zero_shot/end_air": "the same of goals more than 3 cm above where the object rests",
+    "zero_shot/end_table": "the same of all other goals, if some goals are in the air",
     "zero_shot/end_with_brake": "the same where the robot does nothing as long as it is within "
     "`zero_shot/stop` of the goal",
     "zero_shot/stop": "that distance, in the embedding or between places, chosen on 48 other goals",

@@ -27,7 +27,6 @@ from tests.experiments import stand_in
 from tests.kit.cases import cases
 
 ROOT = pathlib.Path(__file__).parents[2]
-STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 ENV = "music_tf/PointPush-v0"
 TINY = """
 from music_tf.tools.study import Condition, Study, Task

@@ -1,4 +1,5 @@
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -6,10 +7,12 @@ import pytest
 from music_tf.config.settings import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.envs.toys import STEP_LENGTH
 from music_tf.errors import UsageError
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
+from music_tf.runs import zero_shot
 from music_tf.runs.zero_shot import (
     Places,
     Reaching,
@@ -19,6 +22,7 @@ from music_tf.runs.zero_shot import (
     reaching,
 )
 from music_tf.training.evaluation import Evaluation
+from tests.kit.cases import cases
 from tests.kit.episodes import make_episodes
 from tests.kit.small import BASE
 
@@ -102,6 +106,24 @@ def test_states_after_an_early_end_reach_nothing_and_the_last_one_is_where_it_en
     monkeypatch.setattr(Evaluation, "play", lambda *of, **and_by: played)
     found = measure_zero_shot(evaluation, Follower(), PLANE, "RUN")
     assert found["nothing"] == {"zero_shot/ever": 2 / 3, "zero_shot/end": 1 / 3}
+
+
+TABLE = Support(low=(1.0, 0.4), high=(1.6, 1.1), rest_height=0.42)
+
+
+@cases(
+    ("heights", "shares"),
+    ((0.42, 0.60, 0.46), {"zero_shot/end_air": 0.5, "zero_shot/end_table": 1.0}),
+    ((0.42, 0.44, 0.44), {}),  # none is in the air
+)
+def test_goals_in_the_air_are_counted_apart(heights, shares, monkeypatch):
+    reached = np.bool_([[0, 1], [1, 0], [0, 1]])
+    monkeypatch.setattr(zero_shot, "reached_states", lambda *of: reached)
+    envs = types.SimpleNamespace(info=EnvironmentInfo(family="", support=TABLE))
+    goals = np.float32([[1.3, 0.7, height] for height in heights])
+    played = make_episodes(0, 3)._replace(desired_goal=goals, length=np.ones(3, int))
+    found = zero_shot._shares(types.SimpleNamespace(envs=envs), played)
+    assert found == {"zero_shot/ever": 1.0, "zero_shot/end": pytest.approx(2 / 3), **shares}
 
 
 def test_rewards_of_unknown_bounds_are_refused_with_what_to_train_with(evaluation):
