@@ -14,7 +14,8 @@ def continuous_conditions(
 ) -> Array:
     """Draws conditions [E, K] from a standard Gaussian, the unit sphere or ball, or [-1, 1]^K.
 
-    Lengths in the ball are uniform.
+    Lengths in the ball are uniform. Of several groups one at random lies in a ball of its own, and
+    the others are 0.
 
     Raises:
         UsageError: The condition is a belief, which is inferred in a task.
@@ -24,7 +25,7 @@ def continuous_conditions(
             "condition.kind: a belief is inferred from episodes of a task and cannot be drawn\n"
             "music-tf evaluate RUN measures such a run, and load_policy(RUN) lets it act"
         )
-    shape = (count, config.size or 1)
+    shape = (count, (config.size or 1) // config.groups)
     if config.kind == "box":
         return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
     drawn = generator.standard_normal(shape)
@@ -32,6 +33,9 @@ def continuous_conditions(
         drawn /= np.linalg.norm(drawn, axis=-1, keepdims=True)
     if config.kind == "ball":
         drawn *= generator.random((count, 1))
+    if config.groups > 1:
+        chosen = np.eye(config.groups)[generator.integers(config.groups, size=count)]
+        drawn = (chosen[:, :, None] * drawn[:, None]).reshape(count, -1)
     return drawn.astype(np.float32)
 
 

@@ -243,6 +243,19 @@ def bounds_of(declared: Mapping[str, Any]) -> Bounds:
     return np.array(sides[0], kind), np.array(sides[1], kind)
 
 
+def moved_first(way: np.ndarray, groups: int, near: float) -> np.ndarray:
+    """Whether components of a way [..., D] are of the object to move first, of several, [..., D].
+
+    It is the one nearest to its goal, but not within `near`, and stays the nearest on its way. If
+    all are within `near`, it is the farthest one.
+    """
+    length = np.linalg.norm(way.reshape(*way.shape[:-1], groups, -1), axis=-1)
+    away = length > near
+    order = np.where(away.any(axis=-1, keepdims=True), np.where(away, length, np.inf), -length)
+    mine: np.ndarray = np.arange(groups) == order.argmin(axis=-1)[..., None]
+    return mine.repeat(way.shape[-1] // groups, axis=-1)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declared:
     """Spaces of an environment and length of its episodes, as JSON values."""

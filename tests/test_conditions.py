@@ -68,6 +68,35 @@ def test_continuous_conditions_come_from_their_prior(kind, mean_square):
     assert kind == "gaussian" or np.abs(skills).max() <= 1.0
 
 
+def test_conditions_of_two_objects_move_one_of_them():
+    of_two = ConditionConfig(kind="ball", size=6, groups=2)
+    skills = drawn(Config(condition=of_two), 20_000).skills
+    lengths = np.linalg.norm(skills.reshape(-1, 2, 3), axis=-1)
+    moved = lengths > 0.0
+    np.testing.assert_array_equal(moved.sum(axis=1), 1)
+    np.testing.assert_allclose(moved.mean(axis=0), 0.5, atol=0.02)
+    # uniform lengths U in three dimensions: E[U^2] / 3 = 1/9 a coordinate, half of the time
+    np.testing.assert_allclose(np.cov(skills.T), np.eye(6) / 18.0, atol=0.01)
+    plain = ConditionConfig(kind="ball", size=6)
+    np.testing.assert_array_equal(
+        *(
+            drawn(Config(condition=each), 9).skills
+            for each in (plain, dataclasses.replace(plain, groups=1))
+        )
+    )
+
+
+@cases(
+    ("kind", "size", "nearest"),
+    ("sphere", 4, "sphere of size 4\nnearest: --condition.size 4"),
+    ("ball", 5, "ball of size 5\nnearest"),
+    ("ball", None, "ball of size None\nnearest"),
+)
+def test_groups_that_a_condition_cannot_have_are_refused(kind, size, nearest):
+    with pytest.raises(UsageError, match=f"a size that 2 divides, got {nearest}"):
+        ConditionConfig(kind=kind, size=size, groups=2)
+
+
 def over_workers(config, cycle):
     """Skills [workers, rollouts] of a cycle, as one rank would find them that has them all."""
     sampler = ConditionSampler(config, 3)

@@ -114,8 +114,8 @@ DISCRETE = (
     *("Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"),
 )
 """Tasks of gymnasium with discrete actions, which are refused with that reason."""
-CONVEYOR = "music_tf/FetchPushConveyor-v0"
-ROBOTICS = (*FETCH, CONVEYOR, *HAND, *POINT_MAZE, *ANT_MAZE)
+CONVEYOR, TWO_BLOCKS = "music_tf/FetchPushConveyor-v0", "music_tf/FetchPushTwo-v0"
+ROBOTICS = (*FETCH, CONVEYOR, TWO_BLOCKS, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
 
@@ -126,7 +126,7 @@ _STEPS: Mapping[str, int] = {
     "music_tf/Square-v0": 10,
     **dict.fromkeys((POINT_ROBOT, HALF_CIRCLE), 20),
     **dict.fromkeys(TOYS, 30),
-    **dict.fromkeys((*FETCH, CONVEYOR, *PANDA, "music_tf/UnitBox-v0"), 50),
+    **dict.fromkeys((*FETCH, CONVEYOR, TWO_BLOCKS, *PANDA, "music_tf/UnitBox-v0"), 50),
     **dict.fromkeys(HAND, 100),
     **dict.fromkeys(("Pusher-v5", "Pusher-v4"), 100),
     **{stack: 100 for stack in PANDA if "Stack" in stack},

@@ -107,6 +107,9 @@ class ConditionConfig(Settings):
     agent's belief over its task."""
     size: Annotated[int | None, In(1, 4096)] = None
     """Numbers K in it; unset, for one_hot alone: `skills`."""
+    groups: Annotated[int, In(1, 4096)] = 1
+    """Groups of K / groups numbers of a `ball`, the velocities of as many objects. In an episode,
+    one group at random is drawn, and the others are 0: those objects are to stay in place."""
     relabel: Annotated[float, In(0, 1)] = 0.0
     """Share of replayed steps that actor and critics see under a fresh condition, for which rewards
     are computed anew; networks of rewards learn under the condition that acted."""
@@ -117,6 +120,15 @@ class ConditionConfig(Settings):
     every: Annotated[int | None, In(1, 10**6)] = None
     """Steps after which the condition changes within an episode; unset: one for the whole episode.
     Needs `collect.steps`, since an episode that replay keeps whole has one condition."""
+
+    def __post_init__(self) -> None:
+        """Rejects values outside their range, and groups that a condition cannot have."""
+        super().__post_init__()
+        if self.groups > 1 and (self.kind != "ball" or (self.size or 1) % self.groups):
+            raise UsageError(
+                f"condition.groups: expected a ball and a size that {self.groups} divides, got "
+                f"{self.kind} of size {self.size}\nnearest: --condition.size {2 * self.groups}"
+            )
 
 
 _OF_CONTEXTS = {

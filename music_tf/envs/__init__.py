@@ -11,6 +11,7 @@ from music_tf.envs.toys import register_toys
 register_toys()
 for _id, _entry, _steps in (
     (names.CONVEYOR, "conveyor:FetchPushConveyor", 50),
+    (names.TWO_BLOCKS, "two_blocks:FetchPushTwo", 50),
     (names.POINT_ROBOT, "point_robot:PointRobot", 20),
     (names.HALF_CIRCLE, "point_robot:half_circle", 20),
     ("music_tf/AntGoals-v0", "robots:ant_goals", 200),

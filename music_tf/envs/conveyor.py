@@ -26,7 +26,29 @@ _NEAR = 0.06
 """Initial distance in metres of the first block from the gripper if `near`; they do not touch."""
 
 
-class FetchPushConveyor(MujocoFetchPushEnv):
+class WithSecondBlock(MujocoFetchPushEnv):
+    """FetchPush with another block in its model."""
+
+    initial_qpos: Any
+
+    def _add_block(self, spec: Any) -> None:
+        """Adds the body `object1` with a joint `object1:joint`."""
+        raise NotImplementedError
+
+    def _initialize_simulation(self) -> None:
+        """Adds the second block to the model of FetchPush, then initialises as FetchPush does."""
+        spec = mujoco.MjSpec.from_file(self.fullpath)
+        self._add_block(spec)
+        self.model = spec.compile()
+        self.data = mujoco.MjData(self.model)
+        self._model_names = self._utils.MujocoModelNames(self.model)
+        self.model.vis.global_.offwidth, self.model.vis.global_.offheight = self.width, self.height
+        self._env_setup(initial_qpos=self.initial_qpos)
+        self.initial_time = self.data.time
+        self.initial_qpos, self.initial_qvel = self.data.qpos.copy(), self.data.qvel.copy()
+
+
+class FetchPushConveyor(WithSecondBlock):
     """FetchPush with a second block that a conveyor carries to and fro along the far edge.
 
     Observation: the 25 columns of FetchPush; x, y and z of the second block; metres that it moves
@@ -38,7 +60,6 @@ class FetchPushConveyor(MujocoFetchPushEnv):
     gripper, so that random actions often move it.
     """
 
-    initial_qpos: Any
     _middle = 0.0
     _angle = 0.0
 
@@ -46,21 +67,15 @@ class FetchPushConveyor(MujocoFetchPushEnv):
         self._shakes, self._near = shakes, near
         super().__init__(**options)
 
-    def _initialize_simulation(self) -> None:
-        """Adds the second block to the model of FetchPush, then initialises as FetchPush does."""
-        spec = mujoco.MjSpec.from_file(self.fullpath)
+    def _add_block(self, spec: Any) -> None:
         block = spec.worldbody.add_body(name="object1", pos=_PLACE)
         block.add_joint(name="object1:joint", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=(0, 1, 0))
         block.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=_HALF_SIZES, mass=2.0)
-        self.model = spec.compile()
-        self.data = mujoco.MjData(self.model)
-        self._model_names = self._utils.MujocoModelNames(self.model)
-        self.model.vis.global_.offwidth, self.model.vis.global_.offheight = self.width, self.height
+
+    def _initialize_simulation(self) -> None:
+        super()._initialize_simulation()
         joint = self.model.joint("object1:joint")
         self._way, self._speed = int(joint.qposadr[0]), int(joint.dofadr[0])
-        self._env_setup(initial_qpos=self.initial_qpos)
-        self.initial_time = self.data.time
-        self.initial_qpos, self.initial_qvel = self.data.qpos.copy(), self.data.qvel.copy()
 
     def _reset_sim(self) -> bool:
         """Places the first block as FetchPush does, then the second one at a random phase."""

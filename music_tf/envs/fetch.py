@@ -154,7 +154,7 @@ class FetchMember(PlainMember):
             object_speed = self._site_speed(self._object_site, self._angular, self._speeds[1])
             observation[3:6] = self._object
             np.subtract(self._object, grip, out=observation[6:9])
-            observation[11:14] = _euler(self._object_turn)
+            observation[11:14] = euler(self._object_turn)
             np.subtract(object_speed, speed, out=observation[14:17])
             turning = self._angular.dot(self._qvel, self._speeds[2])
             np.multiply(turning, self._seconds, out=observation[17:20])
@@ -202,7 +202,7 @@ def _welded_bodies(model: Any) -> tuple[int, int] | None:
     return int(model.body_mocapid[second]), first
 
 
-def _euler(matrix: Floats) -> Floats:
+def euler(matrix: Floats) -> Floats:
     """Returns Euler angles [3] of a rotation matrix [9], by the formulas of gymnasium-robotics."""
     m00, m01, m02, m10, m11, m12, _, _, m22 = matrix.tolist()
     cosine = math.sqrt(m22 * m22 + m12 * m12)

@@ -92,6 +92,7 @@ _CONVEYOR = dataclasses.replace(
     split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 25, 26, 27)),
     music_gain=None,
 )
+_TWO = dataclasses.replace(_CONVEYOR, family="Fetch with two blocks", music_gain=5000.0)
 _SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
 
 # Observations of the hand: 24 joint angles, 24 joint velocities, 6 velocities of the object, then
@@ -177,6 +178,7 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "PandaSlide": _PANDA_SLIDE,
     "PandaReach": _without_split("Panda, no object", "There is no object"),
     "music_tf/FetchPushConveyor": _CONVEYOR,
+    "music_tf/FetchPushTwo": _TWO,
     "music_tf/FetchPush": _FETCH,
     "music_tf/FetchPickAndPlace": _FETCH,
     "music_tf/FetchSlide": _SLIDE,

@@ -103,7 +103,9 @@ class Distance(GatedTerm):
 
         def network(name: str, inputs: int, outputs: int) -> Network:
             seed = stream(context.seed, f"initial weights/{name}")
-            model = plain(inputs, outputs, "point", config.hidden_sizes, seed, config.initializer)
+            # Of several objects no turn mixes the places.
+            turn = config.initializer if context.condition.groups == 1 else "identity"
+            model = plain(inputs, outputs, "point", config.hidden_sizes, seed, turn)
             return Network(name, model, rate)
 
         self._phi = network("phi", width, context.skills)

@@ -7,7 +7,7 @@ import numpy as np
 
 from music_tf.networks.acting import mlp
 from music_tf.networks.discriminator import columns_of, refuse_own, weights_of
-from music_tf.types import Array
+from music_tf.types import Array, moved_first
 
 PHI = "phi"
 """Name of the embedding among the networks of a run."""
@@ -32,6 +32,9 @@ class Embedding(NamedTuple):
     """Kind of the conditions: `one_hot`, `gaussian`, `sphere` or `ball`."""
     near: float = 0.0
     """With conditions in a ball, the distance of scaled inputs below which they are shorter."""
+    groups: int = 1
+    """Objects among its inputs, of which a condition moves one. One is at its goal within half of
+    `near`."""
 
     @property
     def seen(self) -> int:
@@ -73,6 +76,9 @@ class Embedding(NamedTuple):
 
         A condition of the ball is a velocity, which falls near the goal.
         """
+        if self.groups > 1:
+            way = self._scaled(there) - self._scaled(here)
+            there = np.where(moved_first(way, self.groups, self.near / 2), there, here)
         towards = self.towards(self.way(here, there))
         if self.condition != "ball":
             return towards

@@ -28,6 +28,8 @@ def _dense(
         kernel = keras.initializers.VarianceScaling(**_LECUN, seed=number)
     elif initializer == "orthogonal":
         kernel = keras.initializers.Orthogonal(seed=number)
+    elif initializer == "identity":
+        kernel = keras.initializers.Identity()
     elif initializer == "he_normal" and activation == "relu":
         kernel = keras.initializers.VarianceScaling(**_HE, seed=number)
     return keras.layers.Dense(units, activation=activation, name=name, kernel_initializer=kernel)

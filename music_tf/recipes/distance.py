@@ -222,6 +222,11 @@ class DistanceConfig(DiversityConfig):
                 "are speeds, so that one needs the other\nnearest: --condition.kind ball "
                 "--distance.speed auto, or --condition.kind sphere --distance.speed inf"
             )
+        if run.condition.groups > 1 and (self.train or self.hidden_sizes):
+            raise UsageError(
+                "condition.groups: an embedding that learns, or has hidden layers, mixes objects\n"
+                "nearest: sac_place, whose embedding does not"
+            )
         self.check_directions(len(self.columns), size)
         usual, dual = type(self)(), "--distance.constraint dual"
         for there, what, needed, names in (

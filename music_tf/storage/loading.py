@@ -182,7 +182,8 @@ def _embedding_in(
     for term in config.rewards.values():
         if PHI in term.networks:
             try:
-                return embedding_of(found.arrays, seen, term, kind, size, observation_dim)
+                phi = embedding_of(found.arrays, seen, term, kind, size, observation_dim)
+                return phi and phi._replace(groups=config.condition.groups)
             except ValueError as error:  # the policy acts without it
                 return str(error)
     return None

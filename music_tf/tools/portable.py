@@ -20,7 +20,7 @@ from music_tf.process.children import check_extra
 from music_tf.storage.policy import SavedPolicy
 from music_tf.tools import robot_policy
 from music_tf.tools.drawing import appearing
-from music_tf.types import Array, bounds_of, to_bounds, to_unit
+from music_tf.types import Array, bounds_of, moved_first, to_bounds, to_unit
 
 _OPSET, _IR_VERSION = 17, 8
 """Versions of ONNX, old enough for runtimes of 2022."""
@@ -31,7 +31,7 @@ def write_robot(saved: SavedPolicy, folder: Path) -> None:
     with appearing(folder / "policy.npz") as draft, open(draft, "wb") as file:
         np.savez(file, allow_pickle=False, about=json.dumps(about(saved)), **arrays(saved))
     text = Path(robot_policy.__file__).read_text(encoding="utf-8")
-    shared = "\n\n".join(getsource(each) for each in (to_bounds, to_unit, bounds_of))
+    shared = "\n\n".join(getsource(each) for each in (to_bounds, to_unit, bounds_of, moved_first))
     text = re.sub(r"from music_tf\.types import .*\n", lambda _: shared, text)
     with appearing(folder / "policy.py") as draft:
         draft.write_text(text, encoding="utf-8")
@@ -66,11 +66,12 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
 
 
 def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns columns, kind of conditions and `near` of an embedding; None without one."""
+    """Returns columns, kind of conditions, `near` and groups of an embedding; None without one."""
     leads = saved.embedding
     if not isinstance(leads, Embedding):
         return None
-    return {"columns": list(leads.columns), "condition": leads.condition, "near": leads.near}
+    said = {name: getattr(leads, name) for name in ("condition", "near", "groups")}
+    return {"columns": list(leads.columns), **said}
 
 
 def _inference(saved: SavedPolicy) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.types import bounds_of, to_bounds, to_unit
+from music_tf.types import bounds_of, moved_first, to_bounds, to_unit
 
 Array = npt.NDArray[np.float32]
 Episode = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
@@ -208,6 +208,9 @@ class Policy:
             self._scaled_place(here),
             self._scaled_place(np.broadcast_to(there, here.shape)),
         )
+        if leads["groups"] > 1:
+            first = moved_first(there - here, leads["groups"], leads["near"] / 2)
+            there = np.where(first, there, here)
         way = self._network("phi", there) - self._network("phi", here)
         size = way.shape[-1]
         if leads["condition"] == "one_hot":

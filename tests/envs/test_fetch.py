@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium_robotics.utils import rotations
 
-from music_tf.envs.fetch import FetchMember, HiddenFetchMember, _euler, fetch_member
+from music_tf.envs.fetch import FetchMember, HiddenFetchMember, euler, fetch_member
 from music_tf.envs.making import GOAL_KEYS, make_environment
 from music_tf.envs.member import Row
 from tests.kit.cases import cases
@@ -56,12 +56,12 @@ def test_all_numbers_equal_those_of_gymnasium_make_to_the_last_bit(env_id):
 @pytest.mark.parametrize("tilt", [0.3, np.pi / 2, -np.pi / 2])
 def test_euler_angles_equal_those_of_gymnasium_robotics_upright_or_not(tilt):
     matrix = rotations.euler2mat(np.array([0.4, tilt, -1.1]))
-    np.testing.assert_array_equal(_euler(matrix.reshape(9)), rotations.mat2euler(matrix))
+    np.testing.assert_array_equal(euler(matrix.reshape(9)), rotations.mat2euler(matrix))
 
 
 def test_an_exactly_degenerate_turn_takes_the_other_formula():
     matrix = np.array([[0.0, 0.0, 1.0], [0.6, 0.8, 0.0], [-0.8, 0.6, 0.0]])
-    angles = _euler(matrix.reshape(9))
+    angles = euler(matrix.reshape(9))
     np.testing.assert_array_equal(angles, rotations.mat2euler(matrix))
     np.testing.assert_allclose(angles, [0.0, np.pi / 2, np.arctan2(0.6, 0.8)], atol=1e-12)
 

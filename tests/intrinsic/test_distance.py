@@ -21,11 +21,12 @@ SIZE = 2
 
 
 def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), facts=None, **config):
+    condition = ConditionConfig(kind=kind, size=size, groups=config.pop("groups", 1))
     config = {"hidden_sizes": (16,), "normalize_inputs": scale is not None} | config
     settings = DistanceConfig(columns=seen, **config)
     measured = scale or np.float32([[0.0], [1.0]]).repeat(len(seen or columns), axis=1)
     made = context(columns=columns, skills=size, scale=measured, **(facts or {}))
-    return Distance(settings, made._replace(condition=ConditionConfig(kind=kind, size=size)))
+    return Distance(settings, made._replace(condition=condition))
 
 
 def following(count, seed=0):
@@ -237,6 +238,9 @@ def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
     ends = tf.constant(following(8).observation[:, :2][..., [0, 2]])
     way = turned._step(weights_of(turned), ends[:, 0], ends[:, 1])
     np.testing.assert_allclose(np.linalg.norm(way, axis=-1), 1.0, rtol=1e-5)
+    as_it_is = {"train": False, "initializer": "orthogonal", "hidden_sizes": ()}
+    apart = distance("ball", groups=2, **as_it_is)  # of two objects, which no turn may mix
+    np.testing.assert_array_equal(weights_of(apart)["phi"][0], np.eye(2))
 
 
 @cases(
@@ -441,6 +445,15 @@ def test_a_density_of_what_never_changes_is_refused():
     ({"distance.speed": 0.4}, r"0.4 with condition.kind sphere(?s:.*)--condition.kind ball"),
     ({"distance.speed": "auto"}, r"auto with condition.kind sphere(?s:.*)--condition.kind ball"),
     ({"condition.kind": "ball"}, r"inf with condition.kind ball(?s:.*)--distance.speed auto"),
+    (
+        {
+            "condition.kind": "ball",
+            "condition.size": 4,
+            "condition.groups": 2,
+            "distance.speed": 0.4,
+        },
+        "condition.groups: an embedding that learns(?s:.*)nearest: sac_place",
+    ),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
     (

@@ -3,7 +3,7 @@ import pytest
 
 from music_tf.config.settings import ConditionConfig
 from music_tf.intrinsic.distance import Distance
-from music_tf.networks.embedding import SPEED, embedding_of
+from music_tf.networks.embedding import SPEED, Embedding, embedding_of
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig
 from tests.kit.cases import cases
@@ -59,6 +59,22 @@ def test_velocities_fall_within_a_step_and_a_half_of_a_goal(there, length):
     found = embedding_of(arrays, {"components": [3, 4]}, settings, "ball", 2, 6)
     z = found.leading(np.zeros([1, 2], np.float32), np.float32([there]))
     assert np.linalg.norm(z) == pytest.approx(length)
+
+
+@cases(
+    ("way", "towards"),  # of two objects, which are at their goals within 0.75
+    ((3.0, 0.0, 0.0, 2.0), (0.0, 0.0, 0.0, 1.0)),  # the nearer one first
+    ((0.9, 0.0, 0.0, 2.0), (0.6, 0.0, 0.0, 0.0)),
+    ((0.7, 0.0, 0.0, 2.0), (0.0, 0.0, 0.0, 1.0)),  # and then the other one
+    ((0.3, 0.0, 0.0, -0.6), (0.0, 0.0, 0.0, -0.4)),
+    ((0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)),
+)
+def test_of_two_objects_one_is_led(way, towards):
+    weights = [np.eye(4, dtype=np.float32), np.zeros(4, np.float32)]
+    leads = Embedding(weights, None, (0, 1, 2, 3), "ball", 1.5, 2)
+    there = np.float32([way, [0.0, 0.0, 9.0, 0.0]])
+    led = leads.leading(np.zeros_like(there), there)
+    np.testing.assert_allclose(led, [towards, (0, 0, 1, 0)], rtol=1e-6)
 
 
 def test_a_checkpoint_without_an_embedding_has_none():

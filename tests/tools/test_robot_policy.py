@@ -14,6 +14,7 @@ from music_tf.config.settings import ConditionConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import SkillSnapshots
 from music_tf.process import children
+from music_tf.recipes.distance import DistanceConfig
 from music_tf.tools.portable import write_onnx, write_robot
 from music_tf.types import bounds_of, to_bounds
 from tests.kit.cases import cases
@@ -51,6 +52,9 @@ def runs(tmp_path_factory):
     save_run(folder / "metra", "sac_metra")
     few = {"condition": ConditionConfig(kind="one_hot"), "skills": 3}
     save_run(folder / "metra_skills", "sac_metra", **few)
+    place = DistanceConfig(columns=(3, 4), speed=2.0, train=False, hidden_sizes=())
+    of_two = {"condition": ConditionConfig(kind="ball", size=2, groups=2)}
+    save_run(folder / "of_two", "sac_place", rewards={"distance": place}, **of_two)
     return folder
 
 
@@ -102,7 +106,7 @@ def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path,
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("run", ["metra", "metra_skills"])
+@pytest.mark.parametrize("run", ["metra", "metra_skills", "of_two"])
 def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
     policy = music_tf.load_policy(runs / run)
     write_robot(policy, tmp_path / "robot")
