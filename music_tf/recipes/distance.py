@@ -114,7 +114,7 @@ class DistanceConfig(DiversityConfig):
     """Length v of the best step under a condition z of length 1, in units of the embedding's
     inputs; inf: the longer the better. A step dphi is paid dphi . z - |dphi|^2 / 2v, with v in the
     embedding's unit: most for v z. Shorter conditions (`condition.kind ball`) mean slower steps, 0
-    means to stay, and steps to the side cost. auto: 0.7 times the length that 99 % of the
+    means to stay, and steps to the side cost. auto: 0.8 times the length that 99 % of the
     steps of object or hand stay below before learning begins, best with an actor of MUSIC."""
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
     """Reward of every step after the object is lost, under `lost_object absorb`."""
