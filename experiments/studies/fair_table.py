@@ -24,11 +24,15 @@ PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
 ZERO_SHOT, ACTOR = "--zero-shot", "actor,normalizer"
 DIRECTIONS = "--condition.kind sphere --distance.speed inf --agent.discount 0.98"
 """The preset at the commit of its run, which does not know `distance.speed`; now velocities."""
+RANDOM = "--init-from none"
+"""Else the preset starts from an actor of MUSIC; earlier commits do not know this option."""
 
 
-def alone(name: str, label: str, recipe: str, measured: str = ZERO_SHOT) -> Condition:
+def alone(
+    name: str, label: str, recipe: str, arguments: str = "", measured: str = ZERO_SHOT
+) -> Condition:
     """Returns a method that starts from random weights."""
-    return Condition(name=name, label=label, recipe=recipe, measured=measured)
+    return Condition(name=name, label=label, recipe=recipe, arguments=arguments, measured=measured)
 
 
 def after_music(
@@ -64,9 +68,9 @@ STUDY = Study(
             epochs={PUSH: 40},
             measured=ZERO_SHOT,
         ),
-        alone("lsd", "LSD", "sac_lsd"),
-        alone("csd", "CSD", "sac_csd"),
-        alone("metra", "METRA", "sac_metra"),
+        alone("lsd", "LSD", "sac_lsd", RANDOM),
+        alone("csd", "CSD", "sac_csd", RANDOM),
+        alone("metra", "METRA", "sac_metra", RANDOM),
         after_music("music_metra", "METRA", "sac_metra"),
         after_music(
             "music_plain", "METRA without relabelling", "sac_metra", "--condition.relabel 0"

@@ -41,6 +41,8 @@ class Source(NamedTuple):
     """Episodes of each of its skills, after which the best in the task is pinned."""
     same_skills: bool = False
     """Takes as many skills as the source has, unless the user types another number."""
+    agent: str = ""
+    """Agent of the package that is taken unless the user names another source, or `none`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -284,6 +284,15 @@ class Gaussian(NamedTuple):
         low, high = LOG_DEVIATION_RANGE
         return np.exp(low + 0.5 * (high - low) * (np.tanh(outputs) + 1.0))
 
+    def output_of(self, log_deviation: float) -> float:
+        """Returns the network's output w for which the logarithm of `_scale` is this."""
+        if self.deviation == "softplus":
+            return math.log(math.expm1(math.exp(log_deviation) - LEAST_DEVIATION))
+        if self.deviation == "clip":
+            return log_deviation
+        low, high = LOG_DEVIATION_RANGE
+        return math.atanh(2.0 * (log_deviation - low) / (high - low) - 1.0)
+
     def heads(self, width: int, actions: int) -> dict[str, tuple[int, int]]:
         """Returns `Actor.heads`."""
         before = {"features": (width, width)} if self.features else {}

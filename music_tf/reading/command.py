@@ -26,6 +26,7 @@ from music_tf.reading.options import (
     Flag,
     Options,
     Terms,
+    Typed,
     explain,
     is_option,
     read_value,
@@ -68,7 +69,8 @@ class TrainCommand(Options):
     """With --resume: import the modules of your own recipe, environment and functions that the run
     names; without it no file can import a module."""
     init_from: str | None = None
-    """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours."""
+    """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours;
+    none: from random weights, where a recipe has a default."""
     parts: str | None = None
     """What to load from it, as in actor,critic; some recipes have defaults."""
     best_of: Annotated[int | None, In(1, 10**5)] = None
@@ -103,6 +105,11 @@ class TrainCommand(Options):
                 f"--learners: ranks that only act have no TensorFlow, which {own[0]} needs\n"
                 "leave --learners out, or take --agent.encoder mlp or gru"
             )
+
+    @property
+    def starts_by_default(self) -> bool:
+        """Whether the recipe chose the warm start, not the user."""
+        return self.start is not None and self.init_from is None
 
     @property
     def may_use_gpu(self) -> bool:
@@ -293,9 +300,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
     if not stored:
         check_read_back(recipe, preset, config)
-        start = _start(
-            command, parts_of([type(config.agent), *terms.values()]), "skills" not in typed
-        )
+        start = _start(command, parts_of([type(config.agent), *terms.values()]), typed)
         if start is None or start.best_of is None:  # else the best one is pinned
             config = _with_all_skills_evaluated(config, changes)
         return dataclasses.replace(command, start=start, config=config)
@@ -453,18 +458,18 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
     return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))}
 
 
-def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> WarmStart | None:
-    """Returns the warm start of a new run.
-
-    `known` are the existing parts. `follows` permits the number of skills to be the source's.
-    """
+def _start(command: TrainCommand, known: Sequence[str], typed: Typed) -> WarmStart | None:
+    """Returns the warm start of a new run; `known` are the existing parts."""
     source, env_id = command.config.start, command.config.env_id
-    if command.init_from is None:
+    path, agent = command.init_from, source.agent if source else ""
+    if agent and "init_from" not in typed:
+        path = agent
+    if path is None:
         if command.parts is not None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
         if command.best_of is not None:
             raise UsageError("--best-of: needs --init-from RUN, the run whose skills are tried")
-        if source is None:
+        if source is None or agent:
             return None
         default = ("", recipes.DEFAULT_PRESET)
         preset = "" if command.preset in default else f" --preset {command.preset}"
@@ -487,12 +492,13 @@ def _start(command: TrainCommand, known: Sequence[str], follows: bool) -> WarmSt
         raise UsageError(f"--best-of: pinned_skill is {pinned}; leave one of the two out")
     if source is None:
         parts = parse_parts(command.parts or "", known)
-        return WarmStart(command.init_from, parts, best_of=best_of)
+        return WarmStart(path, parts, best_of=best_of)
     parts = source.parts if command.parts is None else parse_parts(command.parts, known)
     tried = (best_of or source.best_of) if pinned is None else None
-    trained_on, same = source.env_id or env_id, source.same_skills and follows
+    trained_on = "" if agent else source.env_id or env_id
+    same = source.same_skills and "skills" not in typed
     return WarmStart(
-        command.init_from,
+        path,
         parts,
         epochs=source.epochs,
         env_id=trained_on,

@@ -66,8 +66,10 @@ def overview_of(recipe: str, own: Settings, config: Config) -> str:
     """Returns the help of a recipe: options and groups, with its own defaults."""
     head = [textwrap.fill(f"{recipe}: {recipes.describe(recipe)}", _WIDTH)]
     if config.start is not None:
-        parts = ", ".join(config.start.parts)
-        head.append(f"needs --init-from, a run of {config.start.recipe}; takes over {parts}")
+        parts, agent = ", ".join(config.start.parts), config.start.agent
+        begins = f"needs --init-from, a run of {config.start.recipe}"
+        begins = f"starts from {agent} unless --init-from none" if agent else begins
+        head.append(f"{begins}; takes over {parts}")
     groups = [
         f"  {_typed(group.name):{_OPTION}} {_first_sentence(inspect.getdoc(type(group)) or '')}"
         for group in groups_of(config)

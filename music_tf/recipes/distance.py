@@ -26,6 +26,7 @@ from music_tf.config.settings import (
     EnvConfig,
     EvaluationConfig,
     ReplayConfig,
+    Source,
 )
 from music_tf.config.values import OwnLayers, Rate
 from music_tf.config.world import Columns, World
@@ -40,6 +41,8 @@ _PLACES: Mapping[str, tuple[int, ...]] = {
     FETCH_PICK: (3, 4, 5),
 }
 """Columns of the object's position: on a table, or also in the air."""
+_STARTS: Mapping[str, str] = {FETCH_PUSH: "push_sac", FETCH_PICK: "pick"}
+"""Agents of the package that learned to move the object by MUSIC, also for dense rewards."""
 _OF_LEARNING = ("density_early", "rest_until")
 _OF_THE_DUAL = ("distance", "dual_learning_rate", "dual_start", "lambda_floor", "norm", "slack")
 _OF_THE_DENSITY = ("density_early", "density_loss", "modelled", "sigma_floor")
@@ -250,8 +253,8 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
     skills are paid for displacement in the embedding along their condition. With an object, the
     embedding's input is the object's position alone.
 
-    `laptop`: on Fetch the agent of `sac_music`, best with a warm start from its weights
-    (`--init-from push_sac --parts actor,normalizer`). Half of the replayed steps are relabelled
+    `laptop`: on Fetch the agent of `sac_music`. On FetchPush and FetchPickAndPlace it starts from a
+    packaged actor of MUSIC, unless `--init-from none`. Half of the replayed steps are relabelled
     with fresh conditions. The embedding of an object's position is linear, and rests until the
     policy follows conditions.
     `metra_release`: sizes, rates and order of the authors' code, on Ant-v5 and HalfCheetah-v5.
@@ -318,9 +321,11 @@ def _on_objects(env_id: str) -> Config:
     before = sac_music("laptop", env_id)
     columns: tuple[int, ...] = of_family(env_id, _PLACES, ())
     reward = DistanceConfig(columns=columns, normalize_inputs=True, scale=5.0)
+    start = of_family(env_id.replace("Dense", ""), _STARTS, "")
     return dataclasses.replace(
         before,
         epochs=7,
+        start=Source("", ("actor", "normalizer"), agent=start) if start else None,
         agent=dataclasses.replace(before.agent, action_l2=0.05, return_clip="off"),
         condition=ConditionConfig(kind="sphere", size=len(columns) or 2, relabel=0.5),
         collect=CollectConfig(update_after=8000),

@@ -24,12 +24,13 @@ def first_lines(
     ratio = config.collect.updates_per_step
     learned = config.updates * (config.tasks.visits or 1)
     updates = f"{learned} updates" if ratio is None else f"{ratio:g} updates per step"
+    otherwise = " (or --init-from none)" if command.starts_by_default else ""
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
         f"workers {config.workers} on {describe_ranks(ranks, config)}; "
         f"global batch {config.workers * config.replay.batch_size}",
         f"an epoch is {config.cycles} cycles of {played} and {updates}",
-        *([start_line(origin)] if origin is not None else []),
+        *([start_line(origin) + otherwise] if origin is not None else []),
         f"run directory: {path}",
     ]
 

@@ -217,7 +217,7 @@ def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
     raise UsageError(
         f"{asked}: {run}: expected a run without goals that has an embedding, or skills whose ends "
         f"are known; {text}\n"
-        "for example: music-tf train sac_place --init-from push_sac --parts actor,normalizer"
+        "for example: music-tf train sac_place"
     )
 
 

@@ -31,7 +31,7 @@ from music_tf.reading.command import TrainCommand, resume_line
 from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed
 from music_tf.runs.tracking import tracking
-from music_tf.storage.places import find_source
+from music_tf.storage.places import AGENTS, find_source
 from music_tf.storage.run_directory import (
     ended_at_once,
     missing_folders,
@@ -173,7 +173,8 @@ def _prepared(
 
                 claim()  # before networks are made
                 begins, parts = command.start.path, command.start.parts
-                source = find_source(begins)
+                chosen = command.starts_by_default  # a folder of that name is not meant
+                source = AGENTS / begins if chosen else find_source(begins)
                 if command.start.same_skills:
                     config = with_skills_of(config, begins)
                 if command.start.best_of is not None:
@@ -181,7 +182,8 @@ def _prepared(
                     shown = "  ".join(f"{value:.3g}" for value in returns)
                     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
                     config = dataclasses.replace(config, pinned_skill=best)
-                warm_start = try_warm_start(config, source, parts)
+                otherwise = "; from random weights: --init-from none" if chosen else ""
+                warm_start = try_warm_start(config, source, parts, otherwise)
             follows: dict[str, object] = {
                 "skills": config.skills,
                 "pinned_skill": config.pinned_skill,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from music_tf.config.agents import DdpgConfig
 from music_tf.config.fields import show_option, show_value
 from music_tf.config.settings import Config, NormalizerConfig
 from music_tf.config.warm_start import AGENT_PARTS
@@ -34,8 +35,13 @@ _OF_OUTPUTS = ("agent.deviation",)
 """Settings that determine what networks compute, whatever their shapes."""
 
 
-def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
-    """Returns the warm start of a run of this configuration, tried on a few environments."""
+def try_warm_start(
+    config: Config, source: Path, parts: Sequence[str], otherwise: str = ""
+) -> LoadedWarmStart:
+    """Returns the warm start of a run of this configuration, tried on a few environments.
+
+    `otherwise` ends the refusal of a source that does not fit.
+    """
     tried = config
     if config.agent.inference is None:  # else the check depends on all workers and episodes
         replay = dataclasses.replace(config.replay, capacity=1)
@@ -52,6 +58,7 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
             config.seen_condition,
             config.condition.kind,
             config.pinned_skill,
+            config.agent.actor,
         )
         warm_start = load_warm_start(target, source, parts)
         _check_meaning(config, source, parts)
@@ -59,6 +66,8 @@ def try_warm_start(config: Config, source: Path, parts: Sequence[str]) -> Loaded
             trainer.start_from(warm_start.arrays)
         except ValueError as error:
             raise UsageError(f"--init-from: {source}: {error}") from error
+    except UsageError as error:
+        raise UsageError(f"{error}{otherwise}") from error
     finally:
         trainer.envs.close()
     return warm_start
@@ -82,7 +91,9 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     here = flatten(config_to_json(config))
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
-    settings += _OF_OUTPUTS if "actor" in parts else ()
+    deterministic = flatten(config_to_json({"agent": DdpgConfig()}))  # it has no deviation
+    samples = any(name[:6] == "agent." and name not in deterministic for name in flatten(stored))
+    settings += _OF_OUTPUTS if samples and "actor" in parts else ()
     other = [name for name in settings if before.get(name) != here.get(name)]
     if other:
         there = {name: printable(show_value(before.get(name))) for name in other}

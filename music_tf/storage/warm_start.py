@@ -26,7 +26,7 @@ from music_tf.gate import (
     expected_of,
     is_count,
 )
-from music_tf.networks.acting import SKILLS
+from music_tf.networks.acting import GAUSSIANS, SKILLS
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, run_to_json
 from music_tf.storage.checkpoint import (
     MANIFEST,
@@ -53,6 +53,10 @@ _READ_CONDITIONS = tuple(prefix for part in AGENT_PARTS for prefix in _PREFIXES[
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
 _OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
+_ACTION, _MEAN = "parameters/actor/action/", "parameters/actor/mean/"
+"""Prefixes of the last layer of a deterministic actor, and of its place in a Gaussian one."""
+_FIRST_LOG_DEVIATION = -2.0
+"""Of a Gaussian actor that was deterministic before."""
 ROBOT = "robot"
 """Folder beside exported weights with the two files that a robot needs."""
 _EXPORTED = {MANIFEST, STATE, META, CONFIG_NAME, ROBOT}
@@ -83,6 +87,8 @@ class WarmStartTarget(NamedTuple):
     """Kind of that condition."""
     skill: int | None = None
     """Its pinned skill."""
+    actor: str = ""
+    """Kind of its actor, one of `networks.acting.ACTORS`."""
 
     @property
     def observed(self) -> int:
@@ -120,7 +126,7 @@ def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str])
         if _has_skills(stored.names) and not _has_skills(target.arrays):
             stored = of_one_skill(stored, source, target.skill, (target.observed, target.condition))
             facts, where = {"skill": target.skill}, f"skill {target.skill} of {source}"
-    taken = _without_skills(stored.arrays)
+    taken = _as_gaussian(stored, target, parts)
     paid = {network: term for term in target.terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
@@ -216,6 +222,30 @@ def _prefixes(part: str) -> tuple[str, ...]:
 def _part(part: str, arrays: Arrays) -> Arrays:
     prefixes = _prefixes(part)
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(prefixes)}
+
+
+def _as_gaussian(stored: StoredWeights, target: WarmStartTarget, parts: Sequence[str]) -> Arrays:
+    """Returns arrays of a source, a deterministic actor as a Gaussian one with the same mode.
+
+    Its linear layer before the heads is the identity, so that not a bit of the mode changes.
+    """
+    kind, arrays = GAUSSIANS.get(target.actor), _without_skills(stored.arrays)
+    if kind is None or f"{_ACTION}kernel" not in stored.names:
+        return arrays
+    if {*AGENT_PARTS[1:]} & {*parts}:
+        raise UsageError(
+            f"--parts {','.join(parts)}: sac takes no critics of ddpg, expected an actor alone\n"
+            "for example: --parts actor,normalizer"
+        )
+    fitted = {name.replace(_ACTION, _MEAN): array for name, array in arrays.items()}
+    features, deviation = (_MEAN.replace("mean", head) for head in ("features", "log_deviation"))
+    for name, array in target.arrays.items():
+        if name.startswith((features, deviation)):
+            fitted[name] = np.zeros_like(array)
+    fitted[f"{deviation}bias"] += kind.output_of(_FIRST_LOG_DEVIATION)
+    if kind.features:
+        np.fill_diagonal(fitted[f"{features}kernel"], 1.0)
+    return fitted
 
 
 def _with_conditions(

@@ -11,7 +11,8 @@ from tests.kit.cases import cases
 
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
-NEEDY = [name for name in recipes.names() if recipes.resolve(name).start]
+NEEDY = [name for name in recipes.names() if getattr(recipes.resolve(name).start, "recipe", "")]
+POLICY = ("actor", "normalizer")
 TRANSFER = WarmStart("run", ("statistics",), None, "FetchPickAndPlace-v4")
 
 
@@ -71,9 +72,25 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     ),
     ("sac_diayn_finetune --init-from run", WarmStart("run", WITH_STATISTICS, None, PICK)),
     ("ddpg_her", None),
+    ("ddpg_her --init-from none", None),
+    ("sac_metra", WarmStart("push_sac", POLICY)),
+    ("sac_csd --env-id FetchPushDense-v4", WarmStart("push_sac", POLICY)),
+    ("sac_place --env-id FetchPickAndPlace-v4", WarmStart("pick", POLICY)),
+    ("sac_lsd --env-id gymnasium_robotics:FetchPickAndPlaceDense-v4", WarmStart("pick", POLICY)),
+    ("sac_metra --parts actor", WarmStart("push_sac", ("actor",))),
+    ("sac_metra --init-from a/run", WarmStart("a/run", POLICY)),
+    ("sac_metra --init-from none", None),
+    ("sac_metra --init-from None", None),
+    ("sac_metra --env-id FetchSlide-v4", None),
+    ("sac_metra --env-id music_tf/FetchPushConveyor-v0 --distance.columns 3 4", None),
+    ("sac_metra --env-id Ant-v5", None),
+    ("sac_metra --env-id Ant-v5 --preset metra_release", None),
+    ("sac_csd --preset csd_release", None),
 )
 def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
-    assert parse_train(words.split()).start == start
+    command = parse_train(words.split())
+    assert command.start == start
+    assert command.starts_by_default == (start is not None and "--init-from" not in words)
 
 
 @cases(
@@ -101,6 +118,7 @@ def test_a_source_that_is_not_what_the_recipe_wants_is_told_of(start, found, tol
     ("options", "part"),
     (("--init-from", "run"), "say which parts"),
     (("--parts", "actor"), "--init-from RUN"),
+    (("--parts", "actor", "--init-from", "none"), "--init-from RUN"),
     (("--init-from", "run", "--parts", "acto"), "did you mean actor"),
     (("--init-from", "run", "--parts", "actor,"), "got ''"),
     (("--init-from", "run", "--parts", ""), "got ''"),
@@ -124,6 +142,20 @@ def test_a_resumed_run_needs_no_source_and_takes_no_other(tmp_path):
         assert (command.start, command.config) == (None, config)
     for other in (["--init-from", "latest"], ["--parts", "actor"]):
         assert "leave out --init-from" in refusal(*words, *other)
+
+
+def test_random_weights_are_no_source_that_a_recipe_needs():
+    assert "--init-from RUN is missing" in refusal("ddpg_music_finetune", "--init-from", "none")
+    assert "--init-from RUN" in refusal("sac_metra", "--init-from", "none", "--parts", "actor")
+
+
+@pytest.mark.parametrize("more", [(), ("--init-from", "none")])
+def test_a_resumed_run_takes_nothing_by_default(tmp_path, more):
+    run = StoredRun("sac_metra", "laptop", ("sac_metra", *more), recipes.resolve("sac_metra"))
+    (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
+    words = ["--run-dir", str(tmp_path), "--resume"]
+    assert parse_train(words).start is parse_train([*words, *more]).start is None
+    assert "leave out --init-from" in refusal(*words, "--init-from", "push_sac")
 
 
 @pytest.mark.parametrize("value", ['"text"', "3", "[]"])

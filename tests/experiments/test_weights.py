@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import music_tf
@@ -12,9 +13,12 @@ from music_tf.config.warm_start import other_source
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.runs.warm_start import try_warm_start
+from music_tf.storage.loading import load_policy
 from music_tf.storage.places import find_source
 from music_tf.storage.warm_start import start_line
 from tests.kit.cases import cases
+from tests.kit.saved_run import save_checkpoint, write_config
+from tests.kit.small import trainer_of
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
@@ -23,8 +27,10 @@ ORIGINS = {
     "pick": ("ddpg_music", "FetchPickAndPlace-v4", 200),
     "push_sac": ("sac_music", "FetchPush-v4", 200),
 }
+PICK = "FetchPickAndPlace-v4"
+FEW = ("--workers", "1", "--rollouts", "1", "--replay.capacity", "100")
 WHOLE = ["actor", "critic", "targets", "normalizer"]
-STARTED = [name for name in recipes.names() if recipes.resolve(name).start]
+STARTED = [name for name in recipes.names() if getattr(recipes.resolve(name).start, "recipe", "")]
 OF_STATISTICS = [name for name in STARTED if "_prioritized" in name or "_reward" in name]
 
 
@@ -41,6 +47,7 @@ def inherited(recipe, env_id, folder):
     *((name, folder, ["statistics"]) for name in OF_STATISTICS for folder in TASKS),
     ("sac_music_finetune", "push_sac", WHOLE),
     ("sac_music_finetune_her", "push_sac", ["actor", "normalizer"]),
+    ("sac_music_finetune_her", "pick", ["actor", "normalizer"]),  # made Gaussian
     ("sac_music_prioritized", "push_sac", ["statistics"]),
 )
 def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
@@ -48,11 +55,17 @@ def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
 
 
 @pytest.mark.parametrize(
-    "recipe", [name for name in STARTED if name[:4] == "sac_" and name not in OF_STATISTICS]
+    "recipe",
+    [n for n in STARTED if n[:4] == "sac_" and "critic" in recipes.resolve(n).start.parts],
 )
-def test_networks_of_sac_cannot_start_from_those_of_ddpg(recipe):
-    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
+def test_critics_of_sac_cannot_start_from_those_of_ddpg(recipe):
+    with pytest.raises(UsageError, match=r"sac takes no critics of ddpg.*\n.*actor,normalizer\Z"):
         inherited(recipe, "FetchPush-v4", "push")
+
+
+def test_an_actor_of_ddpg_cannot_start_from_one_of_sac():
+    with pytest.raises(UsageError, match=r"--parts actor: (?s:.*)both runs need the same learner"):
+        inherited("ddpg_music_finetune", "FetchPush-v4", "push_sac")
 
 
 @cases(
@@ -103,3 +116,39 @@ def test_what_they_took_is_counted(folder):
     assert start_line(record).startswith(f"starts from {WEIGHTS / folder}, epoch 20: actor, ")
     assert record["before"]["time/env_steps"] == 160_000
     assert record["before"]["time/elapsed_s"] > 300.0
+
+
+def started_from_pick(folder, words):
+    """Returns the policy of a saved run whose actor was that of `pick`, before it has learned."""
+    command = parse_train([*words.split(), "--env-id", PICK, *FEW])
+    trainer = trainer_of(command.config)
+    parts = ("actor", "normalizer")
+    trainer.start_from(try_warm_start(command.config, find_source("pick"), parts).arrays)
+    write_config(folder, command.config, command.recipe)
+    save_checkpoint(folder, trainer)
+    return load_policy(folder)
+
+
+def test_pick_acts_as_before_to_the_last_bit_in_an_agent_of_sac(tmp_path):
+    before = load_policy("pick")
+    drawn = np.random.default_rng(0)
+    observation = drawn.normal(size=(500, 25)).astype(np.float32)
+    expected = before.act(observation)
+    after = started_from_pick(tmp_path / "alike", "sac_music")
+    assert after.snapshot.actor == "gaussian"
+    np.testing.assert_array_equal(after.act(observation), expected)
+    # The constant input of a run without conditions becomes a part of the bias, in one rounding
+    # that does not depend on the learner: the heads are exact.
+    condition = drawn.normal(size=(500, 3)).astype(np.float32)
+    zero = np.zeros([500, 3], np.float32)
+    of_ddpg = "ddpg --goals zero --condition.kind sphere --condition.size 3"
+    ways = ["sac_place", "sac_metra", of_ddpg]
+    *found, deterministic = (
+        started_from_pick(tmp_path / str(number), way).snapshot.act(
+            observation, zero, condition, None
+        )
+        for number, way in enumerate(ways)
+    )
+    np.testing.assert_allclose(deterministic, expected, atol=5e-5)
+    for actions in found:
+        np.testing.assert_array_equal(actions, deterministic)

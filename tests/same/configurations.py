@@ -131,6 +131,11 @@ CONFIGURATIONS = {
         *("--condition.kind", "one_hot", "--condition.size", "None", "--skills", "3"),
     ),
     "sac_lsd": _point("sac_lsd", *_DISTANCE, "--agent.update-order", "sequential"),
+    "sac_place": _point(
+        *("sac_place", "--collect.update-after", "0", "--agent.discount", "0.98"),
+        *("--condition.kind", "sphere", "--condition.size", "3"),
+        seed=_LOSES_AN_OBJECT,
+    ),
     "sac_diayn_finetune": _point("sac_diayn_finetune", source="sac_diayn"),
     "sac_music_skills": _point("sac_music_skills", *_MUSIC),
     "sac_music_diayn": _point("sac_music_diayn", *_MUSIC, *_SKILL, source="sac_music_skills"),

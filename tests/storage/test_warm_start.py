@@ -175,9 +175,9 @@ def test_a_network_that_learns_goes_on_from_the_one_taken_over(music_run):
     ),
     (
         {"agent": SacConfig(**NETWORK)},
-        ("actor",),
-        r"--parts actor: actor/\S+ does not fit\n"
-        r"expected .*, found no such weight .*\nboth runs need the same learner \(ddpg or",
+        ("actor", "targets"),
+        r"--parts actor,targets: sac takes no critics of ddpg, expected an actor alone\n"
+        r"for example: --parts actor,normalizer\Z",
     ),
     (
         {"env_id": "music_tf/PointReach-v0"},
@@ -572,3 +572,32 @@ def test_a_run_whose_environments_share_out_its_skills_starts_from_another(tmp_p
     tiled = with_fields(config, {"condition.sampler": "tiled"})
     save_checkpoint(tmp_path, trainer_of(tiled))
     assert try_warm_start(tiled, tmp_path / "checkpoints", ("actor",)).arrays
+
+
+@cases(
+    ("deviation", "features", "output"),
+    # log sigma = -2 = -5 + 3.5 (tanh w + 1): tanh w = -1/7; sigma = 0.135335 = log(1 + e^w) + 0.001
+    ("tanh", True, -0.143841),
+    ("softplus", False, -1.939497),
+    ("clip", True, -2.0),
+)
+def test_a_deterministic_actor_becomes_a_gaussian_one_of_the_same_mode(
+    music_run, tmp_path, deviation, features, output
+):
+    source, before = music_run
+    agent = SacConfig(**NETWORK, deviation=deviation, linear_features=features)
+    config = with_fields(MUSIC, {"agent": agent})
+    write_config(tmp_path, MUSIC)  # has no deviation that could differ
+    export_weights(source, tmp_path / "checkpoints/weights", ("actor", "normalizer"))
+    after = started(config, tmp_path / "checkpoints/weights", ("actor", "normalizer"))
+    bias = after.shared()["parameters/actor/log_deviation/bias"]
+    np.testing.assert_allclose(bias, np.full(3, output), rtol=1e-5)
+    drawn, spec = np.random.default_rng(0), before.envs.spec
+    observation = drawn.normal(size=(50, spec.observation_dim)).astype(np.float32)
+    given = (observation, np.zeros([50, spec.goal_dim], np.float32), np.ones([50, 1], np.float32))
+    mode = after.snapshot().act(*given, None)
+    np.testing.assert_array_equal(mode, before.snapshot().act(*given, None))
+    sampled = after.snapshot().act(*given, np.ones([50, 3], np.float32))
+    exact = np.abs(sampled) < 0.9  # where arctanh magnifies no rounding
+    drawn = np.arctanh(sampled[exact]) - np.arctanh(mode[exact])
+    np.testing.assert_allclose(drawn, np.exp(-2.0), rtol=1e-3)

@@ -23,7 +23,7 @@ OF_TERMS = {
     "music": ("--music.hidden-size", "16", "--music.trajectories", "8"),
     "skill": ("--skill.hidden-sizes", "8"),
 }
-STARTED = [name for name in recipes.names() if recipes.resolve(name).start]
+STARTED = [name for name in recipes.names() if getattr(recipes.resolve(name).start, "recipe", "")]
 CONTROLS = {
     "ddpg_music_frozen": "music",
     "ddpg_joint_motion": "joint_motion",
