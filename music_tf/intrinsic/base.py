@@ -215,6 +215,8 @@ class RewardTerm(abc.ABC):
     inputs: Mapping[str, Any] = MappingProxyType({})
     """Inputs of each network as JSON values. Weights can be shared between terms only if these are
     equal."""
+    fulfilled: Callable[[Weights, Transition], Array] | None = None
+    """Maps last steps of episodes to the conditions they met, for `condition.relabel`, [..., K]."""
     scales: Mapping[str, tf.Variable] = MappingProxyType({})
     """Mean and deviation that normalise a network's inputs, [2, inputs]; fixed before training,
     and stored with the weights."""

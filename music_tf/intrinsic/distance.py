@@ -18,6 +18,7 @@ from music_tf.intrinsic.base import (
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.speed import AUTO, Speed
 from music_tf.losses.distance import (
+    approach_reward,
     controllability_log_weights,
     direction,
     embedding_loss,
@@ -77,7 +78,6 @@ class Distance(GatedTerm):
         super().__init__(config, context)
         self._config = config
         self._one_hot = context.condition.kind == "one_hot"
-        self._priced = config.priced
         seen = self._seen = _columns(config, "columns", context) or context.descriptor()
         width = context.width(seen)
         config.check_directions(width, context.skills)
@@ -110,7 +110,7 @@ class Distance(GatedTerm):
 
         self._phi = network("phi", width, context.skills)
         networks: list[Network | Scalar] = [self._phi]
-        if self._priced:
+        if self._config.priced:
             dual = math.log(max(config.dual_start, config.lambda_floor))
             dual_rate = config.dual_learning_rate if config.train else 0.0
             networks.append(Scalar("dual", dual, dual_rate))
@@ -132,6 +132,7 @@ class Distance(GatedTerm):
             self._resting = tf.Variable(1.0, trainable=False)
         self.steps_first = config.update_order == "first"
         self.early = ("change_mean", "change_deviation") if config.density_early else ()
+        self.fulfilled = self._fulfilled if config.reach < math.inf else None
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         return {"picks": self.picked(replay, updates, cycle)} if self._config.train else {}
@@ -147,6 +148,10 @@ class Distance(GatedTerm):
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         ends = self._ends("seen", self._seen, batch)
+        if self.fulfilled is not None:
+            before, after = (self._from_mean(weights, end) for end in ends.values())
+            place = self._config.reach * batch.skill
+            return tf.stop_gradient(approach_reward(before, after, place))
         step = self._step(weights, ends["seen"], ends["seen_after"])
         towards = direction(batch.skill, self._one_hot)
         if self._speed is None:
@@ -160,6 +165,14 @@ class Distance(GatedTerm):
         speed = self._speed.value * stretched / moved
         return tf.stop_gradient(velocity_reward(step, towards, speed))
 
+    def _from_mean(self, weights: Weights, seen: Any) -> tf.Tensor:
+        """Returns phi(s) - phi(mean under random actions), [..., D], for inputs [..., n]."""
+        return self._step(weights, tf.zeros_like(seen) + self.scales["phi"][0], seen)
+
+    def _fulfilled(self, weights: Weights, ends: Transition) -> Array:
+        places: Array = self._from_mean(weights, self._seen.of(ends, after=True)).numpy()
+        return places / np.float32(self._config.reach)
+
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns the loss of embedding, dual variable and density, [W]."""
         if not self._config.train:
@@ -167,7 +180,7 @@ class Distance(GatedTerm):
         step = self._step(weights, feed["seen"], feed["seen_after"])
         towards = direction(feed["condition"], self._one_hot)
         reward = inner_product_reward(step, towards)
-        if not self._priced:
+        if not self._config.priced:
             losses, metrics = self._once_followed(-reward, reward, step, towards)
             return tf.reduce_mean(losses, axis=-1), metrics
         squared_distance, model_loss, metrics = self._allowed(weights, feed, reward)
@@ -245,6 +258,8 @@ class Distance(GatedTerm):
         moved = self._moved(first, last)
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
+        if self.fulfilled is not None:
+            towards = self._config.reach * towards - self._from_mean(weights, first[None])[0]
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
         cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)
         found = {"distance/moved": float(moved.mean())}
@@ -300,7 +315,7 @@ class Distance(GatedTerm):
     def _step(self, weights: Weights, before: Any, after: Any) -> tf.Tensor:
         """Returns phi(s') - phi(s), [..., D], for inputs [..., n]."""
         kernels = weights["phi"]
-        if not self._priced:
+        if not self._config.priced:
             kernels = [_of_spectral_norm_one(each) for each in kernels]
         ends = [
             self._phi.rows(kernels, self.scaled("phi", tf.convert_to_tensor(seen)))

@@ -18,7 +18,7 @@ episodes that move the object, and all."""
 _EDGES = np.geomspace(1e-3, 1e3, 1201)
 """Bounds of the lengths, in units of the inputs; shorter steps are rest. Counts are the same
 however episodes are spread over ranks, which a mean of lengths is not."""
-_FAST, _SHARE = 0.99, 0.8
+_FAST, _SHARE = 0.99, 0.7
 """Quantile of the lengths, and the share of it that becomes the speed."""
 _LOGGER = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _LOGGER = logging.getLogger(__name__)
 class Speed:
     """Length v of the best step under a condition of length 1, in units of the embedding's inputs.
 
-    With the setting `auto` it is 0.8 times the length that 99 % of the steps with motion stay
+    With the setting `auto` it is 0.7 times the length that 99 % of the steps with motion stay
     below, over all episodes before learning begins: steps of the object, or of the hand if that is
     faster.
     """

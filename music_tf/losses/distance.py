@@ -66,6 +66,17 @@ def velocity_reward(step: tf.Tensor, towards: tf.Tensor, speed: tf.Tensor | floa
     return inner_product_reward(step, towards) - squares / (2.0 * speed)
 
 
+def approach_reward(before: tf.Tensor, after: tf.Tensor, place: tf.Tensor) -> tf.Tensor:
+    r"""Returns how much nearer a step comes to a place in the embedding, [...].
+
+    .. math:: r = \lVert g - \phi(s) \rVert - \lVert g - \phi(s') \rVert
+
+    The rewards of an episode sum to the distance at its start less that at its end. The states phi
+    before and after the step, and the place g, are [..., D].
+    """
+    return tf.norm(place - before, axis=-1) - tf.norm(place - after, axis=-1)
+
+
 def slack(step: tf.Tensor, squared_distance: tf.Tensor, mean: bool, most: float) -> tf.Tensor:
     r"""Returns the slack of the constraint on the length of a step, at most `most`, [...].
 

@@ -35,6 +35,8 @@ class Embedding(NamedTuple):
     groups: int = 1
     """Objects among its inputs, of which a condition moves one. One is at its goal within half of
     `near`."""
+    places: bool = False
+    """Whether conditions are places, seen from the mean of the inputs, in units of `near`."""
 
     @property
     def seen(self) -> int:
@@ -74,16 +76,20 @@ class Embedding(NamedTuple):
     def leading(self, here: Array, there: Array) -> Array:
         """Returns the condition that leads from one state to another, given inputs [..., n].
 
-        A condition of the ball is a velocity, which falls near the goal.
+        A condition of the ball is a velocity, which falls near the goal, or a place.
         """
         if self.groups > 1:
             way = self._scaled(there) - self._scaled(here)
             there = np.where(moved_first(way, self.groups, self.near / 2), there, here)
-        towards = self.towards(self.way(here, there))
+        if self.places and self.scale is not None:
+            here = self.scale[0]
+        way = self.way(here, there)
+        towards = self.towards(way)
         if self.condition != "ball":
             return towards
-        left = np.linalg.norm(self._scaled(there) - self._scaled(here), axis=-1, keepdims=True)
-        slowed: Array = (towards * np.minimum(1.0, left / self.near)).astype(np.float32)
+        left = way if self.places else self._scaled(there) - self._scaled(here)
+        long = np.minimum(1.0, np.linalg.norm(left, axis=-1, keepdims=True) / self.near)
+        slowed: Array = (towards * long).astype(np.float32)
         return slowed
 
     def distance(self, here: Array, there: Array) -> Array:
@@ -105,7 +111,7 @@ def embedding_of(
     Args:
         arrays: Arrays of the checkpoint, `parameters/phi/...`, `scales/phi` and `scales/phi/speed`.
         inputs: Its inputs by the checkpoint: `components`.
-        settings: Settings of its reward, of which `hidden_sizes` and `constraint` are used.
+        settings: Settings of its reward: `hidden_sizes`, `constraint` and `reach` are used.
         condition: Kind of the conditions.
         size: Size D of a condition.
         observation: Size O of an observation.
@@ -135,6 +141,8 @@ def embedding_of(
         scale is not None and scale.shape != (2, len(first))
     ):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
+    if settings.reach < np.inf:
+        return Embedding(weights, scale, columns, condition, settings.reach, places=True)
     speed = arrays.get(SPEED, np.zeros([])) if condition == "ball" else np.ones([])
     if speed.shape or not 0.0 < speed < np.inf:
         raise ValueError(f"{SPEED}: expected a number above 0, found {speed}")

@@ -117,8 +117,12 @@ class DistanceConfig(DiversityConfig):
     """Length v of the best step under a condition z of length 1, in units of the embedding's
     inputs; inf: the longer the better. A step dphi is paid dphi . z - |dphi|^2 / 2v, with v in the
     embedding's unit: most for v z. Shorter conditions (`condition.kind ball`) mean slower steps, 0
-    means to stay, and steps to the side cost. auto: 0.8 times the length that 99 % of the
+    means to stay, and steps to the side cost. auto: 0.7 times the length that 99 % of the
     steps of object or hand stay below before learning begins, best with an actor of MUSIC."""
+    reach: Annotated[float, In(0, math.inf, "(]")] = math.inf
+    """With a finite length L in the embedding, conditions of a `ball` name where the object is to
+    come to rest, L z from its mean under random actions. A step is paid for how much nearer it
+    brings the object, and `condition.relabel` takes the places where episodes ended."""
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
     """Reward of every step after the object is lost, under `lost_object absorb`."""
     dual_start: Annotated[float, In(0, 1e9, "(]")] = 30.0
@@ -219,7 +223,15 @@ class DistanceConfig(DiversityConfig):
                 f"sphere, ball or one_hot, got {kind}\nnearest: --condition.kind sphere "
                 f"--condition.size {size}"
             )
-        if (kind == "ball") != (self.speed != math.inf):
+        places, learns = self.reach < math.inf, self.train or not self.normalize_inputs
+        whole = kind == "ball" and run.condition.groups == 1 and self.speed == math.inf
+        if places and (learns or not whole):
+            raise UsageError(
+                "distance.reach: expected condition.kind ball, no groups or distance.speed, and an "
+                "embedding of normalised inputs that never learns\nnearest: music-tf train "
+                "sac_place --condition.kind ball --distance.speed inf --distance.reach 7"
+            )
+        if (kind == "ball") != (places or self.speed != math.inf):
             raise UsageError(
                 f"distance.speed: {self.speed} with condition.kind {kind}; lengths of conditions "
                 "are speeds, so that one needs the other\nnearest: --condition.kind ball "

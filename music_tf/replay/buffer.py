@@ -477,6 +477,7 @@ def empty_store(
         "replay.overwrite random": replay.overwrite == "random",
         "replay.relabel_k": relabelled,
         "replay.priority": replay.ranked,
+        "distance.reach": getattr(config.rewards.get("distance"), "reach", np.inf) < np.inf,
     }
     cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
     for name, asked in whole.items():

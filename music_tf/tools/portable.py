@@ -66,12 +66,12 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
 
 
 def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns columns, kind of conditions, `near` and groups of an embedding; None without one."""
+    """Returns what a place needs of an embedding to become a condition; None without one."""
     leads = saved.embedding
     if not isinstance(leads, Embedding):
         return None
-    said = {name: getattr(leads, name) for name in ("condition", "near", "groups")}
-    return {"columns": list(leads.columns), **said}
+    told = {name: getattr(leads, name) for name in ("condition", "near", "groups", "places")}
+    return {"columns": list(leads.columns), **told}
 
 
 def _inference(saved: SavedPolicy) -> dict[str, Any] | None:

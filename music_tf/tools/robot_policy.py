@@ -211,6 +211,8 @@ class Policy:
         if leads["groups"] > 1:
             first = moved_first(there - here, leads["groups"], leads["near"] / 2)
             there = np.where(first, there, here)
+        if leads["places"]:  # seen from the mean of the inputs
+            here = np.zeros_like(here)
         way = self._network("phi", there) - self._network("phi", here)
         size = way.shape[-1]
         if leads["condition"] == "one_hot":
@@ -220,8 +222,8 @@ class Policy:
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if leads["condition"] == "gaussian" else 1.0
         if leads["condition"] == "ball":  # a velocity, which falls near the goal
-            left = np.linalg.norm(there - here, axis=-1, keepdims=True)
-            long = np.minimum(1.0, left / leads["near"])
+            left, unit = way if leads["places"] else there - here, unit.astype(np.float32)
+            long = np.minimum(1.0, np.linalg.norm(left, axis=-1, keepdims=True) / leads["near"])
         found: Array = (long * unit).astype(np.float32)
         return found
 

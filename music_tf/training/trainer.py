@@ -336,7 +336,8 @@ class Trainer:
             config.replay.batch_size,
         )
         noise |= self.update.learner.feed(replay, inputs, config.updates, cycle)
-        noise |= self._fresh_conditions(cycle)
+        picks = replay.pick(config.updates, cycle)
+        noise |= self._fresh_conditions(cycle, picks)
         if self.device is not None:
             self.device.refresh()
             drawn = {}
@@ -347,9 +348,8 @@ class Trainer:
                 Moments(*(np.broadcast_to(each, (config.updates, len(each))) for each in moment))
                 for moment in (inputs.observation, inputs.goal)
             ]
-            yield Draws(replay.pick(config.updates, cycle), moments, drawn, noise)
+            yield Draws(picks, moments, drawn, noise)
             return
-        picks = replay.pick(config.updates, cycle)
         terms = {
             term.name: term.feed(replay, config.updates * term.times, cycle)
             for term in self.active_terms()
@@ -367,7 +367,7 @@ class Trainer:
                 beside,
             )
 
-    def _fresh_conditions(self, cycle: int) -> dict[str, Array]:
+    def _fresh_conditions(self, cycle: int, picks: Picks) -> dict[str, Array]:
         """Draws fresh conditions and the steps that get one; empty without such relabelling."""
         config = self.config
         if not config.condition.relabel:
@@ -379,8 +379,13 @@ class Trainer:
             chosen.append(generator.random(shape) < config.condition.relabel)
             size = config.condition_size
             fresh.append(fresh_conditions(config.condition, size, generator, shape, chances))
-        relabelled = np.stack(chosen, axis=1).astype(np.float32)
-        return {FRESH: np.stack(fresh, axis=1), RELABELLED: relabelled}
+        conditions, relabelled = np.stack(fresh, axis=1), np.stack(chosen, axis=1)
+        for term in self.active_terms():
+            if term.fulfilled is not None:
+                last = np.full_like(picks.time, self.replay.longest - 1)  # ends are repeated
+                ends = self.replay.transitions(picks._replace(time=last), paid=False)
+                conditions = term.fulfilled(self.update.weights(), ends)
+        return {FRESH: conditions, RELABELLED: relabelled.astype(np.float32)}
 
     def copy_replay(self) -> str:
         """Copies replay to the GPU, where updates look it up; returns a message for the user."""

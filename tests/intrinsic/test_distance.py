@@ -78,6 +78,23 @@ def test_the_reward_is_the_way_of_the_embedding_along_the_condition():
     assert gradient_of_reward(term, batch_of(episodes), {}) is None
 
 
+def test_under_a_place_steps_are_paid_for_the_way_that_they_come_nearer():
+    scale = (np.float32([1.0, 2.0]), np.float32([0.5, 4.0]))
+    term = distance(kind="ball", scale=scale, reach=2.0, train=False, hidden_sizes=())
+    weights = {"phi": [tf.eye(2), tf.constant([9.0, 9.0])]}  # a bias does not count
+    seen = np.zeros([3, SPEC.observation_dim], np.float32)
+    seen[:, 0], seen[:, 2] = [1.0, 2.5, 2.5], [2.0, 2.0, 18.0]  # phi: (0, 0), (3, 0), (3, 4)
+    batch = made_transition(
+        observation=tf.constant(seen[None, :-1]),
+        next_observation=tf.constant(seen[None, 1:]),
+        skill=tf.constant([[[0.0, 2.0]] * 2]),  # the place is (0, 4)
+    )
+    # from 4 to 5 away, then to 3
+    np.testing.assert_allclose(term.reward(weights, batch, {}), [[-1.0, 2.0]], rtol=1e-5)
+    np.testing.assert_allclose(term.fulfilled(weights, batch), [[[1.5, 0.0], [1.5, 2.0]]])
+    assert distance().fulfilled is None
+
+
 def test_a_constant_added_to_the_embedding_changes_nothing():
     term, episodes = distance(), following(8)
     weights = weights_of(term, seed=3)
@@ -368,7 +385,7 @@ def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
     resumed.load(apart.shared())
     resumed.observe({0: slow}, 1)
     for term in (together, resumed):
-        assert term.adapt({}, 1)["distance/speed"] == pytest.approx(0.8 * 1.0, rel=0.012)
+        assert term.adapt({}, 1)["distance/speed"] == pytest.approx(0.7 * 1.0, rel=0.012)
     assert together.adapt({}, 1) == resumed.adapt({}, 1)
     before = together.shared()
     together.observe({0: at_speeds(5.0)}, 2)
@@ -382,7 +399,7 @@ def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
     assert typed.adapt({}, 1) == {"distance/speed": 3.0}
 
 
-@cases(("unit", "hand", "speed"), (1.0, 3.0, 2.4), (0.5, 3.0, 4.8), (0.5, 0.5, 1.6))
+@cases(("unit", "hand", "speed"), (1.0, 3.0, 2.1), (0.5, 3.0, 4.2), (0.5, 0.5, 1.4))
 def test_an_object_goes_as_fast_as_the_hand_that_moves_it(unit, hand, speed):
     measured = (np.zeros(2, np.float32), np.full(2, unit, "f"))
     episodes = at_speeds(1.0)
@@ -453,6 +470,11 @@ def test_a_density_of_what_never_changes_is_refused():
             "distance.speed": 0.4,
         },
         "condition.groups: an embedding that learns(?s:.*)nearest: sac_place",
+    ),
+    ({"distance.reach": 7.0}, r"reach: expected condition.kind ball(?s:.*)--distance.reach 7"),
+    (
+        {"distance.reach": 7.0, "condition.kind": "ball", "distance.speed": 0.4},
+        "no groups or distance.speed, and an embedding of normalised inputs that never learns",
     ),
     ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
     ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),

@@ -77,6 +77,17 @@ def test_of_two_objects_one_is_led(way, towards):
     np.testing.assert_allclose(led, [towards, (0, 0, 1, 0)], rtol=1e-6)
 
 
+def test_a_condition_that_is_a_place_depends_on_the_goal_alone():
+    arrays = {"parameters/phi/point/kernel": 2.0 * np.eye(2, dtype=np.float32)}
+    arrays |= {"parameters/phi/point/bias": np.ones(2, np.float32), "scales/phi": np.stack(SCALE)}
+    settings = DistanceConfig(hidden_sizes=(), columns=(3, 4), reach=4.0)
+    found = embedding_of(arrays, {"components": [3, 4]}, settings, "ball", 2, 6)
+    here, there = np.random.default_rng(0).normal(size=(9, 2)), np.float32([1.4, -4.4])
+    place = [0.4 / 0.5 * 2.0 / 4.0, -2.4 / 4.0 * 2.0 / 4.0]  # from the mean of the inputs
+    np.testing.assert_allclose(found.leading(here, np.tile(there, (9, 1))), [place] * 9, rtol=1e-5)
+    np.testing.assert_allclose(found.leading(here[0], np.float32([1e3, -2.0])), [1.0, 0.0])
+
+
 def test_a_checkpoint_without_an_embedding_has_none():
     _, _, _, settings = saved()
     assert embedding_of({}, {}, settings, "sphere", 2, 6) is None

@@ -55,6 +55,11 @@ def runs(tmp_path_factory):
     place = DistanceConfig(columns=(3, 4), speed=2.0, train=False, hidden_sizes=())
     of_two = {"condition": ConditionConfig(kind="ball", size=2, groups=2)}
     save_run(folder / "of_two", "sac_place", rewards={"distance": place}, **of_two)
+    places = DistanceConfig(
+        columns=(3, 4), normalize_inputs=True, hidden_sizes=(), train=False, reach=4.0
+    )
+    ball = ConditionConfig(kind="ball", size=2)
+    save_run(folder / "places", "sac_place", condition=ball, rewards={"distance": places})
     return folder
 
 
@@ -106,7 +111,7 @@ def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path,
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("run", ["metra", "metra_skills", "of_two"])
+@pytest.mark.parametrize("run", ["metra", "metra_skills", "of_two", "places"])
 def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
     policy = music_tf.load_policy(runs / run)
     write_robot(policy, tmp_path / "robot")

@@ -10,11 +10,17 @@ import pytest
 
 from music_tf import load_policy, recipes
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
+from music_tf.config.settings import (
+    CollectConfig,
+    ConditionConfig,
+    EvaluationConfig,
+    ReplayConfig,
+)
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
 from music_tf.randomness import stream
 from music_tf.reading.command import parse_train
+from music_tf.recipes.distance import DistanceConfig
 from music_tf.rollout import perturbation
 from music_tf.training.build import build_trainer
 from tests.kit.cases import cases
@@ -34,6 +40,10 @@ CONFIG = replace(
     evaluation=EvaluationConfig(episodes=2),
 )
 """Epochs of 15 steps in one environment, whose episodes have 8."""
+
+PLACES = DistanceConfig(
+    columns=(0, 1), normalize_inputs=True, hidden_sizes=(), train=False, reach=1.0
+)
 
 BESIDE_SKILLS = """
 sac_diayn --env-id music_tf/UnitBox-v0 --skills 2 --rewards skill music
@@ -214,6 +224,13 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
     ({"replay": ReplayConfig(draw="episodes")}, "collect.steps: replay.draw episodes needs whole"),
     ({"env_id": "music_tf/PointReach-v0", "replay": ReplayConfig(relabel_k=4.0)}, "collect.steps"),
     ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
+    (
+        {
+            "rewards": {"distance": PLACES},
+            "condition": ConditionConfig(kind="ball", size=2),
+        },
+        "collect.steps: distance.reach needs whole episodes",
+    ),
     (
         {
             "env_id": "music_tf/PointPush-v0",

@@ -1,0 +1,34 @@
+"""Does a robot that was trained without goals send a puck to rest at a place out of its reach?
+
+FetchSlide, one seed; fewer than three seeds, for want of time. MUSIC as in `zero_shot_slide`, then
+SAC under conditions that are places where the puck comes to rest (`distance.reach`). Settings of
+the second part were chosen on seed 100. About 13 and 10 minutes on one core.
+"""
+
+from music_tf.tools.study import Condition, Study, Task
+
+SLIDE = "FetchSlide-v4"
+PLACES = "--condition.kind ball --condition.relabel 0.8 --distance.reach 7 --agent.discount 0.99"
+
+STUDY = Study(
+    question="Does a puck come to rest where it is told, after one hit and without a task?",
+    role="reported",
+    tasks=(Task(env_id=SLIDE, seeds=(320,), epochs=20),),
+    conditions=(
+        Condition(name="music", label="MUSIC alone", recipe="sac_music"),
+        Condition(
+            name="places",
+            label="MUSIC, then places of rest",
+            recipe="sac_place",
+            arguments=f"{PLACES} --distance.lost-pays -0.3",
+            start_from="music",
+            parts="actor,normalizer",
+            measured="--zero-shot",
+        ),
+    ),
+    shown={
+        "zero_shot/ever": "goals reached at any step",
+        "zero_shot/end": "at the end",
+        "zero_shot/end_with_brake": "at the end, with a brake",
+    },
+)
