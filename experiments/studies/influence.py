@@ -4,7 +4,8 @@
 thousand steps. MUSIC sees both blocks, as in `moving_block`. CAI measures which actions influence
 the robot's own block; `cai_both` measures it for both blocks, so that the user need not name one.
 The embedding of METRA sees x and y of the own block: METRA runs from the start, or for 56 thousand
-steps after MUSIC. The noise of CAI's model was introduced after a run of seed 280 without it had
+steps after MUSIC, where it never learned on seed 280, since conditions were followed to 0.06 and no
+further. The noise of CAI's model was introduced after a run of seed 280 without it had
 failed, and confirmed on seeds 100 and 101 of FetchPush, so seed 280 of CAI is not independent. No
 other setting was chosen here.
 """
