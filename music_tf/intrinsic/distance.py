@@ -247,6 +247,13 @@ class Distance(GatedTerm):
         if self._resting is not None and _RESTING in shared:
             self._resting.assign(shared[_RESTING])
 
+    def meta(self) -> dict[str, Any]:
+        return {} if self._speed is None else self._speed.meta()
+
+    def load_meta(self, meta: Mapping[str, Any]) -> None:
+        if self._speed is not None:
+            self._speed.load_meta(meta)
+
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         """Returns how well episodes follow their condition, and how far columns move phi.
 

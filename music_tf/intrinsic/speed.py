@@ -2,19 +2,17 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.errors import UsageError
+from music_tf.gate import is_count
 from music_tf.networks.embedding import SPEED
 
 AUTO = "auto"
-_SEEN = "scales/phi/seen"
-"""Name in checkpoints of what was counted, until learning begins: steps by their length, then
-episodes that move the object, and all."""
 _EDGES = np.geomspace(1e-3, 1e3, 1201)
 """Bounds of the lengths, in units of the inputs; shorter steps are rest. Counts are the same
 however episodes are spread over ranks, which a mean of lengths is not."""
@@ -38,6 +36,8 @@ class Speed:
         self.value = tf.Variable(1.0 if setting == AUTO else setting, trainable=False)
         self._total, self._auto = total, setting == AUTO
         self._seen: npt.NDArray[np.int64] | None = None
+        """Counts of steps by their length, then of episodes that move the object, and of all; None
+        once learning begins."""
         if self._auto:
             self._seen = np.zeros(len(_EDGES) + 3, np.int64)
 
@@ -77,12 +77,28 @@ class Speed:
         return speed
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns its state by name."""
-        seen = {} if self._seen is None else {_SEEN: self._seen}
-        return {SPEED: np.asarray(self.value.numpy()), **seen}
+        """Returns it by its name in checkpoints."""
+        return {SPEED: np.asarray(self.value.numpy())}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         """Restores what `shared` of an earlier run returned; a number that was set stays."""
         if self._auto and SPEED in shared:
             self.value.assign(shared[SPEED])
-            self._seen = np.array(shared[_SEEN]) if _SEEN in shared else None
+
+    def meta(self) -> dict[str, Any]:
+        """Returns what was counted until learning begins, as JSON values."""
+        return {} if self._seen is None else {"seen": self._seen.tolist()}
+
+    def load_meta(self, meta: Mapping[str, Any]) -> None:
+        """Restores what `meta` of an earlier run returned."""
+        seen = meta.get("seen")
+        size = len(_EDGES) + 3
+        counts = isinstance(seen, list) and len(seen) == size and all(map(_is_counted, seen))
+        if seen is not None and not counts:
+            raise ValueError(f"seen: expected {size} counts, found {seen!r:.80}")
+        if self._auto:
+            self._seen = None if seen is None else np.array(seen, np.int64)
+
+
+def _is_counted(value: Any) -> bool:
+    return is_count(value) and value <= np.iinfo(np.int64).max

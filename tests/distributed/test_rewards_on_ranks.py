@@ -17,7 +17,12 @@ ddpg_cai --exploration.random-hold 1 --influence.candidates 4 --influence.sample
 EMBEDDED = """
 {name} --distance.hidden-sizes 8 --condition.relabel 0.5 --collect.update-after 0
 """
+AT_SPEEDS = """
+sac_place --condition.kind ball --distance.speed auto --distance.columns 0 1
+--collect.update-after 100
+"""
 MADE = {
+    "a speed that is read off": AT_SPEEDS,
     "active exploration": EXPLORING,
     "an embedding and a density": EMBEDDED.format(name="sac_csd"),
     "an embedding of time": EMBEDDED.format(name="sac_metra"),
@@ -35,5 +40,6 @@ def test_actors_change_no_bit_of(made, tmp_path):
     assert_actors_change_no_bit(trained_by(made), tmp_path)
 
 
-def test_active_exploration_on_two_ranks_that_was_stopped_ends_with_the_same_bits(tmp_path):
-    assert_a_stop_changes_no_bit(trained_by("active exploration"), tmp_path)
+@pytest.mark.parametrize("made", ["a speed that is read off", "active exploration"])
+def test_two_ranks_that_were_stopped_end_with_the_same_bits(made, tmp_path):
+    assert_a_stop_changes_no_bit(trained_by(made), tmp_path)

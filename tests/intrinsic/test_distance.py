@@ -1,3 +1,4 @@
+import json
 import math
 import types
 
@@ -382,7 +383,7 @@ def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
     together.observe({0: slow, 1: fast}, 0)
     apart.observe({1: fast}, 0)
     resumed = distance("ball", speed="auto")
-    resumed.load(apart.shared())
+    resumed.load_meta(json.loads(json.dumps(apart.meta())))
     resumed.observe({0: slow}, 1)
     for term in (together, resumed):
         assert term.adapt({}, 1)["distance/speed"] == pytest.approx(0.7 * 1.0, rel=0.012)
@@ -392,11 +393,15 @@ def test_a_speed_is_read_off_the_episodes_before_learning_begins_on_any_ranks():
     np.testing.assert_equal(together.shared(), before)
     resumed = distance("ball", speed="auto")
     resumed.load(before)
+    resumed.load_meta(together.meta())
     resumed.observe({0: at_speeds(5.0)}, 2)
     np.testing.assert_equal(resumed.shared(), before)
     typed = distance("ball", speed=3.0)
     typed.load(before)
     assert typed.adapt({}, 1) == {"distance/speed": 3.0}
+    for seen in (3, [1, 2], [0.5] * 1204, {}):
+        with pytest.raises(ValueError, match=r"seen: expected 1204 counts, found"):
+            resumed.load_meta({"seen": seen})
 
 
 @cases(("unit", "hand", "speed"), (1.0, 3.0, 2.1), (0.5, 3.0, 4.2), (0.5, 0.5, 1.4))
