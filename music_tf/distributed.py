@@ -39,12 +39,7 @@ class Communicator:
     """
 
     def __init__(self, alone: bool = False) -> None:
-        """Joins all ranks that the launcher started, or with `alone` is a group of one rank.
-
-        Raises:
-            EnvironmentFault: MPI cannot be loaded, or has another number of ranks than the
-                launcher, because mpirun and mpi4py belong to different MPI libraries.
-        """
+        """Joins all ranks that the launcher started, or with `alone` is a group of one rank."""
         self._mpi: Any = None
         self._comm: Any = None
         self._seconds, self._calls, self._longest = 0.0, 0, 0.0
@@ -79,11 +74,7 @@ class Communicator:
         return self.hosts[learners:].count(self.hosts[self.rank]) if learners else 0
 
     def group(self, role: int) -> "Communicator":
-        """Splits the ranks by role, an index from 0; a collective call.
-
-        Returns:
-            The communicator of the ranks with this rank's role, in their order.
-        """
+        """Returns the ranks of this rank's role, an index from 0, in order; a collective call."""
         group = Communicator(alone=True)
         if self._comm is not None:
             group._mpi, group._comm = self._mpi, self._comm.Split(role, self.rank)
@@ -125,11 +116,7 @@ class Communicator:
         return codes.tolist()
 
     def local_workers(self, workers: int) -> range:
-        """Returns the workers of this rank, an even share of all workers.
-
-        Raises:
-            UsageError: The number of workers is no multiple of the number of ranks.
-        """
+        """Returns the workers of this rank; refuses workers that ranks cannot share evenly."""
         share = workers_per_rank(workers, self.size)
         return range(self.rank * share, (self.rank + 1) * share)
 
@@ -170,10 +157,8 @@ class Communicator:
     def together(self, action: Callable[[], Result]) -> Result:
         """Runs an action on every rank, and returns this rank's result; if any fails, all raise.
 
-        Otherwise the ranks that succeed would wait for ever in the next collective call.
-
-        Raises:
-            NumbersFault: On every rank, if the action raised it on any rank.
+        Otherwise the ranks that succeed would wait for ever in the next collective call. A
+        `NumbersFault` of any rank is raised on every rank.
         """
         fault: NumbersFault | None = None
         try:

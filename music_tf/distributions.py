@@ -22,7 +22,7 @@ class SquashedSample(NamedTuple):
 def sample_tanh_gaussian(
     mean: tf.Tensor, log_deviation: tf.Tensor, noise: tf.Tensor, epsilon: bool = False
 ) -> SquashedSample:
-    r"""Squashes reparameterised Gaussian samples by tanh.
+    r"""Squashes reparameterised Gaussian samples by tanh; differentiable in mu and sigma.
 
     .. math:: a = \tanh(x), \; x = \mu + \sigma \epsilon, \quad
         \log \pi(a) = \sum_i \log N(x_i; \mu_i, \sigma_i) - \log(1 - \tanh^2 x_i)
@@ -30,16 +30,8 @@ def sample_tanh_gaussian(
     The change of variables of SAC (arXiv:1801.01290, appendix C), with log(1 - tanh^2 x) written
     as 2 (log 2 - x - softplus(-2 x)), which is finite for any x. With `epsilon` it is
     log(1 - a^2 + 1e-6), as in the authors' code of SAC and the MUSIC release, which is bounded near
-    saturation; 1 - a^2 is computed as 4 u / (1 + u)^2 with u = exp(-2 |x|).
-
-    Args:
-        mean: mu, shape [..., A].
-        log_deviation: log sigma, shape [..., A].
-        noise: Standard normal, shape [..., A].
-        epsilon: Whether to add 1e-6 inside the logarithm of the slope.
-
-    Returns:
-        Actions and their log-densities, differentiable in mu and sigma, and what they come from.
+    saturation; 1 - a^2 is computed as 4 u / (1 + u)^2 with u = exp(-2 |x|). Mean, log-deviation and
+    standard normal noise have the shape [..., A].
     """
     raw = mean + tf.exp(log_deviation) * noise
     log_normal = -0.5 * (tf.square(noise) + 2.0 * log_deviation + math.log(2.0 * math.pi))
@@ -62,18 +54,11 @@ def gaussian_log_density(value: tf.Tensor, mean: tf.Tensor, log_deviation: tf.Te
 def mixture_log_density(
     value: tf.Tensor, logits: tf.Tensor, means: tf.Tensor, log_deviations: tf.Tensor
 ) -> tf.Tensor:
-    r"""Log-density of a mixture of Gaussians with independent components.
+    r"""Log-density in nats, [...], of a mixture of Gaussians with independent components.
 
     .. math:: \log p(x) = \log \sum_m \operatorname{softmax}(l)_m N(x; \mu_m, \sigma_m)
 
-    Args:
-        value: x, shape [..., D].
-        logits: l, shape [..., M].
-        means: Shape [..., M, D].
-        log_deviations: Shape [..., M, D].
-
-    Returns:
-        Nats, shape [...].
+    x is [..., D], the logits l [..., M], means and log-deviations [..., M, D].
     """
     each = gaussian_log_density(value[..., None, :], means, log_deviations)
     return tf.reduce_logsumexp(tf.nn.log_softmax(logits) + each, axis=-1)
@@ -82,18 +67,12 @@ def mixture_log_density(
 def von_mises_fisher_log_density(
     value: tf.Tensor, direction: tf.Tensor, concentration: tf.Tensor
 ) -> tf.Tensor:
-    r"""Log-density on the unit sphere of R^K around a mean direction.
+    r"""Log-density in nats, [...], on the unit sphere of R^K around a mean direction mu.
 
     .. math:: \log C_K(\kappa) + \kappa \mu^T x, \quad
         C_K(\kappa) = \frac{\kappa^{K/2-1}}{(2 \pi)^{K/2} I_{K/2-1}(\kappa)}
 
-    Args:
-        value: x, of norm 1, shape [..., K].
-        direction: mu, of norm 1, shape [..., K].
-        concentration: kappa, above 0, shape [...]; at least 0.001 is used.
-
-    Returns:
-        Nats, shape [...].
+    x and mu are of norm 1, [..., K]. kappa is above 0, [...]; at least 0.001 is used.
     """
     size = int(value.shape[-1])
     order, kappa = 0.5 * size - 1.0, tf.maximum(concentration, 1e-3)

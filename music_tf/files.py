@@ -22,11 +22,7 @@ _MOST_VALUES = 2**20
 
 @contextlib.contextmanager
 def open_regular(path: Path) -> Iterator[io.BufferedReader]:
-    """Opens a file for reading; refuses a pipe, a device or a folder without waiting for it.
-
-    Raises:
-        OSError: It cannot be opened, or is no regular file.
-    """
+    """Opens a regular file for reading; for a pipe, device or folder an OSError, no waiting."""
     with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -34,11 +30,7 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def read_at_most(path: Path, limit: int) -> bytes:
-    """Reads a regular file of at most `limit` bytes, which bounds the memory.
-
-    Raises:
-        OSError: It cannot be read, is no regular file, or is larger.
-    """
+    """Reads a regular file; an OSError if it has over `limit` bytes, which bounds the memory."""
     with open_regular(path) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
@@ -47,21 +39,12 @@ def read_at_most(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int) -> Any:
-    """Reads an untrusted JSON document of at most `limit` bytes.
-
-    Raises:
-        OSError: As of `read_at_most`.
-        ValueError: As of `parse_json`.
-    """
+    """Reads an untrusted JSON document; raises as `read_at_most` and `parse_json`."""
     return parse_json(read_at_most(path, limit))
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Parses untrusted JSON; all its numbers are finite.
-
-    Raises:
-        ValueError: It is no JSON, is nested too deeply, or has too many values.
-    """
+    """Parses untrusted JSON; a ValueError if it is too deep or too large, or has inf or nan."""
     text = content if isinstance(content, str) else content.decode()
     if sum(map(text.count, "[{,")) > _MOST_VALUES:
         raise ValueError(f"more than {_MOST_VALUES} values")
@@ -79,11 +62,7 @@ def _finite(text: str) -> float:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replaces the content of a file atomically: a crash leaves the old or the new content.
-
-    Raises:
-        OSError: The file cannot be written; the old content is unchanged.
-    """
+    """Replaces a file atomically: a crash leaves old or new content, an OSError the old one."""
     draft = path.with_name(f"{path.name}{DRAFT}{os.getpid()}")
     try:
         with open(draft, "wb") as file:
@@ -99,11 +78,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def remove_drafts(directory: Path, name: str = "*") -> None:
-    """Removes unfinished files and folders that a killed process left in a directory.
-
-    Raises:
-        OSError: One of them cannot be removed.
-    """
+    """Removes unfinished files and folders that a killed process left in a directory."""
     for draft in directory.glob(f"{name}{DRAFT}*"):
         if draft.is_dir() and not draft.is_symlink():
             shutil.rmtree(draft)

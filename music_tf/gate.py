@@ -118,11 +118,7 @@ def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> d
 
 
 def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
-    """Compares stored arrays with the expected ones; with `rows`, they may have fewer rows.
-
-    Raises:
-        MisfitError: An array is missing, unknown, or of another type or shape.
-    """
+    """A MisfitError if stored arrays do not fit; with `rows`, they may have fewer rows."""
     for name, (dtype, shape) in expected.items():
         if name not in found:
             raise MisfitError(name, f"{dtype} {shape}", None)
@@ -139,13 +135,10 @@ def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
 
 
 def take_over(template: Own, data: Any, name: str) -> Own:
-    """Makes a copy of a dataclass with values from JSON, checked by the types of its fields.
+    """Makes a copy of a dataclass with values from JSON, checked by its hints; else a ValueError.
 
     Numbers must not be negative: they are counts, durations or shares. The `__post_init__` of the
     dataclass may check more.
-
-    Raises:
-        ValueError: A value is missing, unknown, or impossible.
     """
     hints = hints_of(type(template))
     if not isinstance(data, dict) or set(data) != set(hints):
@@ -159,11 +152,7 @@ def take_over(template: Own, data: Any, name: str) -> Own:
 
 
 def success_rate(value: Any) -> float | None:
-    """Returns the best success rate in a checkpoint, or None.
-
-    Raises:
-        ValueError: It is no number in [0, 1].
-    """
+    """Returns a checkpoint's best success rate, or None; a ValueError if it is not in [0, 1]."""
     if value is None:
         return None
     if not fits(value, float) or not 0.0 <= value <= 1.0:
@@ -172,11 +161,7 @@ def success_rate(value: Any) -> float | None:
 
 
 def declared_in(meta: Mapping[str, Any]) -> Declared | None:
-    """Returns the spaces of a checkpoint's environment; None in checkpoints of earlier versions.
-
-    Raises:
-        ValueError: They are damaged.
-    """
+    """Returns the spaces of a checkpoint's environment, or a ValueError; earlier ones have None."""
     found = meta.get(ENVIRONMENT)
     if isinstance(found, dict):  # checkpoints of earlier versions name no type of actions
         found = {"type": Declared.type, **found}
@@ -189,11 +174,7 @@ def is_count(value: Any) -> bool:
 
 
 def check_path(path: str) -> None:
-    """Checks that a name is a plain relative path, which cannot leave its directory.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """A ValueError unless a name is a plain relative path, which cannot leave its directory."""
     if not _NAME.fullmatch(path):
         raise ValueError(f"expected a name of letters, digits and _ . - /, got {path!r}")
 
@@ -202,12 +183,7 @@ def check_path(path: str) -> None:
 
 
 def write_file(base: Path, path: str, content: bytes | Mapping[str, npt.NDArray[Any]]) -> Entry:
-    """Writes and syncs a new file of bytes, or of arrays of numbers as an uncompressed `.npz`.
-
-    Raises:
-        OSError: The file exists, or cannot be written.
-        ValueError: A name is no plain path, or an array has other values than numbers.
-    """
+    """Writes and syncs a new file of bytes, or of arrays of numbers as an uncompressed `.npz`."""
     if not isinstance(content, bytes):
         for name, array in content.items():
             check_path(name)
@@ -226,11 +202,7 @@ def write_file(base: Path, path: str, content: bytes | Mapping[str, npt.NDArray[
 
 
 def read_object(base: Path, entry: Entry) -> dict[str, Any]:
-    """Reads a JSON object.
-
-    Raises:
-        DamagedError: The file is not what was saved.
-    """
+    """Reads a JSON object; a DamagedError if the file is not what was saved."""
     with _verified(base, entry, _LARGEST_DOCUMENT) as file:
         content = file.read(entry.size)
     try:
@@ -251,9 +223,8 @@ def read_arrays(
 ) -> tuple[Arrays, tuple[str, ...]]:
     """Returns the arrays of a file whose names have a wanted prefix, and the names of all arrays.
 
-    Raises:
-        DamagedError: The file is not what was saved, or far larger than expected.
-        ValueError: An array is not finite; or, as `MisfitError`, does not fit.
+    A DamagedError: the file is not what was saved, or far larger than expected. A ValueError: an
+    array is not finite or, as a MisfitError, does not fit.
     """
     arrays: Arrays = {}
     with _verified(base, entry, _largest(expected)) as file:

@@ -113,13 +113,10 @@ def _is_union(kind: Any) -> bool:
 
 
 def read(value: Any, hint: Any, texts: Mapping[str, float] = _NO_TEXTS) -> Any:
-    """Converts a value from JSON or from a user's Python to the type of a hint.
+    """Converts a value from JSON or from a user's Python to the type of a hint, or a ValueError.
 
     Any sequence can become a tuple or list, and a whole number a float. Neither True nor a number
-    that is not finite is a number; `texts` maps words to such numbers.
-
-    Raises:
-        ValueError: The value does not fit. Ranges are not checked.
+    that is not finite is a number; `texts` maps words to such numbers. Ranges are not checked.
     """
     if value is None and is_optional(hint):
         return None

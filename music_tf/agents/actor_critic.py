@@ -20,20 +20,12 @@ class ActorCritic(Learner):
     def __init__(
         self,
         config: AgentConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
+        input_dim: int,  # I: observation, condition and goal
+        action_dim: int,  # A
+        return_bounds: tuple[float, float],  # of the TD target
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks.
-
-        Args:
-            config: Settings of the agent.
-            input_dim: Size I of the inputs: observation, condition and goal.
-            action_dim: Size A of an action.
-            return_bounds: Lower and upper bound of the TD target.
-            seed: Draws the initial weights.
-        """
+        """Builds the networks; `seed` draws their initial weights."""
         self._config = config
         self._bounds = return_bounds
         actor = self.make_actor(input_dim, action_dim, seed)

@@ -223,9 +223,8 @@ def _check_train(
 ) -> tuple[list[str], list[Path], Path | None, str]:
     """Refuses a command line that the ranks would refuse; `own` are the options of launch.
 
-    Returns:
-        The command line with a run directory, the new folders, the file for the exit code of the
-        first rank, and the command that resumes the run.
+    Returns it with a run directory, the new folders, the file for the exit code of the first rank,
+    and the command that resumes the run.
     """
     train = parse_train(command[1:])
     check_topology(train.config.workers, ranks, train.learners, train.device, train.resume)

@@ -77,14 +77,8 @@ def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
 def chosen_stage(
     word: str, stages: Sequence[Stage], now: int, learned: tuple[int, ...] = ()
 ) -> int | tuple[int, ...]:
-    """Returns the stage that a user asks for by `NOW`, `LEARNED` or its number.
-
-    Args:
-        word: What the user typed.
-        stages: Of the run.
-        now: Its present stage.
-        learned: The stage in which each skill was learned, if skills are frozen after that.
-    """
+    """Returns the stage that a user asks for by `NOW`, `LEARNED` or its number."""
+    # `now` is the present stage, `learned` that of each skill, if skills are frozen after it.
     if word in (NOW, LEARNED):
         return learned if word == LEARNED and learned and stages else now
     if not stages:

@@ -17,12 +17,9 @@ class Epoch(NamedTuple):
 
 
 def whole_epoch(steps: int, wanted: int, length: int) -> Epoch:
-    """Returns an epoch of whole episodes, with nearly as many steps of an environment as wanted.
+    """Returns an epoch of episodes of `length` steps, with about `wanted` steps of an environment.
 
-    Args:
-        steps: Of a cycle; lowered if whole episodes would otherwise take over twice `wanted`.
-        wanted: Steps of the epoch.
-        length: Steps of an episode.
+    Cycles of `steps` become shorter if whole episodes would otherwise take over twice `wanted`.
     """
     unit = math.lcm(steps, length)
     if unit > 2 * max(wanted, length):
@@ -42,12 +39,7 @@ def with_whole_episodes(config: Config) -> Config:
 
 
 def cut_by_epochs(config: Config, length: int) -> str:
-    """Describes which episodes of full length the end of an epoch cuts off; empty if none.
-
-    Args:
-        config: Of a run.
-        length: Most steps of an episode in its environment; choices, where skills are chosen.
-    """
+    """Says which episodes of `length` steps or choices of skills an epoch's end cuts; else ""."""
     steps = config.collect.steps
     if steps is None or not (steps * config.cycles) % length:
         return ""

@@ -238,22 +238,14 @@ def not_allowed(setting: str, what: str, word: str, more: str = "") -> ModuleNot
 
 
 def load_function(word: str, option: str) -> Callable[..., Any]:
-    """Returns the function `module:function` of a world; messages name `option`.
-
-    Raises:
-        UsageError: Only a file names it, or it does not exist.
-    """
+    """Returns the function `module:function` of a world; messages name `option`."""
     if word not in _TRUSTED and not allowed_in_shell(word):
         raise not_allowed(option, "function", word, ", in Python allow_import=True")
     return named_in_module(word, option)
 
 
 def named_in_module(word: str, option: str) -> Callable[..., Any]:
-    """Returns the function or class `module:name` of a setting; messages name `option`.
-
-    Raises:
-        UsageError: It does not exist, or is defined in the program that was started.
-    """
+    """Returns the function or class `module:name` of a setting; messages name `option`."""
     module, _, names = word.partition(":")
     found: Any = import_own(module, option)
     for name in names.split("."):
@@ -273,9 +265,6 @@ def import_own(module: str, option: str) -> ModuleType:
     """Imports a user's module, if necessary from the current folder; messages name `option`.
 
     The folder stays on the path, since the module may import its neighbours later.
-
-    Raises:
-        UsageError: The module cannot be imported.
     """
     if module == MAIN:
         raise UsageError(

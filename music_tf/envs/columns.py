@@ -95,12 +95,7 @@ class Match(NamedTuple):
 
 
 def look(envs: LockstepEnvs, first: int = 0) -> Found:
-    """Plays some thousand steps and says what the columns are.
-
-    Args:
-        envs: One environment; it is reset with other seeds.
-        first: The first of these seeds.
-    """
+    """Plays one environment some thousand steps, seeds from `first` on; says what columns are."""
     begun, player = time.monotonic(), Player(envs, first)
     for number in range(SEEDS):
         player.part(number)

@@ -80,12 +80,7 @@ class ColumnFacts(NamedTuple):
 
 
 def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
-    """Compares branches with their twins, and columns with each other.
-
-    Args:
-        branches: Episodes and their twins.
-        noise: Differences of columns between repetitions of an episode, [O].
-    """
+    """Compares branches with twins, and columns with each other; repeats differ by `noise` [O]."""
     states = np.concatenate([one.rows for one in branches])
     scale = deviations(states)
     tolerance = np.max([ANSWER * scale, 3.0 * noise, rounding(states)], axis=0)
@@ -122,11 +117,8 @@ def rounding(states: Rows) -> Rows:
 def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Rows) -> list[Kind]:
     """Returns the kinds of columns, from differences between twins and motion without actions.
 
-    Args:
-        branches: Episodes and their twins.
-        scale: Standard deviations of the columns, [O].
-        tolerance: Largest differences without a cause, [O].
-        rough: Changes of a step, in standard deviations, [O].
+    For each column [O], `scale` is its standard deviation, `tolerance` the largest difference
+    without a cause, and `rough` the change of a step in standard deviations.
     """
     parted = [(one.at_random, np.abs(one.apart())) for one in branches if len(one.apart())]
     first = [gaps[:_SOON].max(axis=0) > tolerance for by_chance, gaps in parted if by_chance]

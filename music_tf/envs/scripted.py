@@ -29,15 +29,10 @@ class StraightShove:
         self,
         gripper: Sequence[int] = (0, 1, 2),
         place: Sequence[int] = (3, 4, 5),
-        angles: Array | None = None,
-        arm: Sequence[int] = (0, 1, 2),
+        angles: Array | None = None,  # [E] from the x axis; None: away from the gripper
+        arm: Sequence[int] = (0, 1, 2),  # of an action, by x, y, z; others are -1, which closes it
     ) -> None:
-        """Takes the columns of gripper and object, the direction, and the components of actions.
-
-        It shoves away from the gripper by default, else at angles [E] from the x axis. `arm` are
-        the components of an action that move the gripper by x, y and z; the others are -1, which
-        closes it.
-        """
+        """Takes the columns of gripper and object, the direction, and the components of actions."""
         self._gripper, self._place, self._arm = list(gripper), list(place), list(arm)
         self._direction: Array | None = None
         if angles is not None:

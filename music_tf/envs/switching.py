@@ -31,11 +31,7 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
     def __init__(
         self, make: Make, draw: Draw, draw_test: Draw | None = None, render_mode: str | None = None
     ) -> None:
-        """Makes the environment of some task; all others must have the same spaces.
-
-        Raises:
-            UsageError: `make` returns no environment.
-        """
+        """Makes the environment of some task; all others must have the same spaces."""
         self._make, self._draw = make, draw
         if draw_test is not None:
             self.sample_test_tasks = draw_test
@@ -53,11 +49,7 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
         return self._draw(count, generator)
 
     def set_task(self, task: Floats) -> None:
-        """Switches to the environment of a task, [D].
-
-        Raises:
-            UsageError: Its spaces differ from those of the first one, or it is no environment.
-        """
+        """Switches to the environment of a task, [D]; refuses other spaces than the first has."""
         found, beginning = self._kept_for(task)
         for name in ("observation_space", "action_space"):
             here, first = getattr(found, name), getattr(self, name)

@@ -120,14 +120,8 @@ class Player:
     def drive(
         self, robot: Columns, target: Columns, places: Sequence[int], numbers: range
     ) -> list[Branch]:
-        """Plays episodes that take some columns to where others are, and keeps them.
-
-        Args:
-            robot: Columns that are to move, as many as of the target.
-            target: Columns that say where to.
-            places: Columns that the effect of an action may depend on.
-            numbers: Which seeds.
-        """
+        """Plays episodes that take columns `robot` to where as many, `target`, are; keeps them."""
+        # `places` are columns that the effect of an action may depend on, and `numbers` the seeds.
         act = driving(self.branches, robot, target, places)
         for number in numbers:
             still = self.play(number, lambda _: np.zeros(self.size), self.length).rows
