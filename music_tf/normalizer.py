@@ -30,10 +30,8 @@ class Normalizer:
     def update(self, rows: Array, workers: int) -> None:
         """Adds rows [W, rows, D] of this rank's workers, and recomputes the moments.
 
-        A collective call; `workers` is the number of workers of all ranks.
-
-        Raises:
-            NumbersFault: On every rank, if a row of any rank has NaN. Infinities are clipped.
+        A collective call; `workers` counts those of all ranks. Infinities are clipped; NaN in a
+        row of any rank is a NumbersFault on every rank.
         """
         clipped = bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
@@ -109,11 +107,7 @@ class InputMoments:
         return {name: normalizer.state for name, normalizer in self._owners.items()}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what `shared` of an earlier run returned.
-
-        Raises:
-            ValueError: A name is missing or does not fit; the text names it.
-        """
+        """Restores what an earlier run's `shared` gave; a ValueError names what does not fit."""
         for name, normalizer in self._owners.items():
             if name not in shared:
                 raise ValueError(f"{name}: missing")

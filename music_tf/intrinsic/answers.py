@@ -52,11 +52,7 @@ def loss_of(
 def priorities_of(
     term: RewardTerm, weights: Weights, episodes: Episodes, worker: int, cycle: int
 ) -> Array:
-    """Returns the priorities of a worker's fresh episodes, [E].
-
-    Raises:
-        UsageError: The term does not return one finite number an episode.
-    """
+    """Returns a worker's priorities of its fresh episodes, [E], or refuses the term's answer."""
     found = np.asarray(term.priorities(weights, episodes, worker, cycle))
     count = len(episodes.length)
     if came := instead_of_numbers(found, (count,)):
@@ -65,11 +61,7 @@ def priorities_of(
 
 
 def prior_of(term: RewardTerm, size: int) -> Array | None:
-    """Returns the probability of each one-hot condition, [K] for `size` K; None: uniform.
-
-    Raises:
-        UsageError: The term does not return probabilities that sum to 1.
-    """
+    """Returns the probabilities of `size` one-hot conditions, [K], with sum 1; None: uniform."""
     found = term.prior()
     if found is None:
         return None
@@ -85,11 +77,7 @@ def prior_of(term: RewardTerm, size: int) -> Array | None:
 
 
 def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metrics:
-    """Returns `RewardTerm.heldout`.
-
-    Raises:
-        UsageError: The term does not return numbers by name.
-    """
+    """Returns `RewardTerm.heldout`; refuses what is not numbers by name."""
     found: Any = term.heldout(weights, episodes)
     try:
         return dict(zip(found, map(float, found.values()), strict=True))
@@ -100,11 +88,7 @@ def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metric
 
 
 def check_feed(name: str, feed: Mapping[str, Any], rows: int) -> None:
-    """Checks that each array in a term's feed has `rows` rows.
-
-    Raises:
-        UsageError: An array has more or fewer rows, or is no array.
-    """
+    """Refuses a term's feed in which an array does not have `rows` rows."""
     for key, value in feed.items():
         for part in tf.nest.flatten(value):
             came = np.shape(part) if part is not None else None
@@ -116,16 +100,8 @@ def check_feed(name: str, feed: Mapping[str, Any], rows: int) -> None:
 
 
 def float32(what: str, value: Any, *shapes: Sequence[int]) -> Any:
-    """Returns `value`, if it is float32 of one of the given shapes.
-
-    Args:
-        what: Name for the message, such as `reward height`.
-        value: A tensor or an array; if the shape is unknown while tracing, the graph checks it.
-        shapes: Allowed shapes.
-
-    Raises:
-        UsageError: It is something else.
-    """
+    """Returns a tensor or an array of float32 and one of `shapes`; messages call it `what`."""
+    # If the shape is unknown while tracing, the graph checks it.
     kind, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     wanted = " or ".join(str(list(each)) for each in shapes)
     if kind is None or shape is None:

@@ -57,11 +57,7 @@ class Dads(GatedTerm):
     """
 
     def __init__(self, config: DadsConfig, context: TermContext) -> None:
-        """Builds the skill dynamics.
-
-        Raises:
-            UsageError: `omit` is larger than the descriptor.
-        """
+        """Builds the skill dynamics; refuses an `omit` that is larger than the descriptor."""
         super().__init__(config, context)
         self._config, self._skills, self._total = config, context.skills, context.total
         self._seed, self._condition = context.seed, context.condition

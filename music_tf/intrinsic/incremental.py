@@ -55,11 +55,7 @@ class Incremental(RewardTerm):
     """
 
     def __init__(self, config: DiskConfig, context: TermContext) -> None:
-        """Takes the settings and the descriptor.
-
-        Raises:
-            UsageError: With equal timesteps the table of rows is too large.
-        """
+        """Takes settings and descriptor; refuses too large a table of rows for equal timesteps."""
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
         self._longest = context.spec.max_episode_steps
@@ -235,11 +231,7 @@ class Incremental(RewardTerm):
         }
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what `shared` of an earlier run returned.
-
-        Raises:
-            ValueError: A count is larger than the stored array.
-        """
+        """Restores what an earlier run's `shared` gave; a ValueError if a count is too large."""
         super().load(shared)
         if "disk/skill" not in shared:
             return

@@ -40,11 +40,7 @@ class Influence(ScaledTerm):
     """
 
     def __init__(self, config: InfluenceConfig, context: TermContext) -> None:
-        """Builds the model.
-
-        Raises:
-            UsageError: The columns y are unknown, or the observation does not have them.
-        """
+        """Builds the model; refuses columns y that are unknown or not in the observation."""
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
         self._actions = context.spec.action_dim

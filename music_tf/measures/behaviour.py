@@ -211,11 +211,7 @@ def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -
 
 
 def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    """Returns the position of the object at the end of each episode, [E, D].
-
-    Raises:
-        ValueError: The environment has no object.
-    """
+    """Returns where the object is at the end of each episode, [E, D]; there must be an object."""
     if info.object is None:
         raise ValueError("expected an environment with an object")
     return _places(observation, info.object)[np.arange(len(length)), length]

@@ -44,7 +44,7 @@ class Information(NamedTuple):
 
 
 def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> float:
-    r"""Estimates I(x; y) from the distances of samples to their nearest neighbours.
+    r"""Estimates I(x; y) in nats from the distances of N samples to their k nearest neighbours.
 
     .. math:: I = \psi(k) + \psi(N) - \langle \psi(n_x + 1) + \psi(n_y + 1) \rangle
 
@@ -53,18 +53,8 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
     arXiv:cond-mat/0305641, first estimator). If that neighbour is at distance zero, such as for a
     robot and an object at rest, k and both counts are the numbers of samples at distance zero, the
     sample itself included, as in Gao et al. (2017, arXiv:1709.06212), who have a logarithm in place
-    of some digamma functions.
-
-    Args:
-        x: Samples, [N, X].
-        y: Samples, [N, Y].
-        neighbours: k.
-
-    Returns:
-        Nats; the estimate may be negative where x and y are independent.
-
-    Raises:
-        ValueError: The numbers of samples differ, or are no more than k.
+    of some digamma functions. Samples are [N, X] and [N, Y], with N above k. The estimate may be
+    negative where x and y are independent.
     """
     samples = len(x)
     if len(y) != samples or not 1 <= neighbours < samples:
@@ -87,28 +77,17 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
 
 
 def paired_information(
-    x: Array,
-    y: Array,
-    length: IntArray,
+    x: Array,  # [E, T, X]
+    y: Array,  # [E, T, Y]
+    length: IntArray,  # [E], E at least 2
     generator: np.random.Generator,
-    shuffles: int = SHUFFLES,
-    samples: int = MOST_SAMPLES,
+    shuffles: int = SHUFFLES,  # pairings; those with at most NEIGHBOURS common steps are left out
+    samples: int = MOST_SAMPLES,  # most steps in an estimate
 ) -> Information:
     """Estimates the mutual information of two motions in the same steps, and its null distribution.
 
     The null pairs x with y of another episode at the same time step, so that it keeps dependence
     through time alone. An estimate uses steps that both episodes of a pair have.
-
-    Args:
-        x: Motion, [E, T, X].
-        y: Motion, [E, T, Y].
-        length: Steps of each episode, [E].
-        generator: Draws steps and pairings.
-        shuffles: Number of pairings; those with at most `NEIGHBOURS` common steps are left out.
-        samples: Maximum number of steps in an estimate.
-
-    Raises:
-        ValueError: There are fewer than two episodes.
     """
     if len(length) < 2:  # noqa: PLR2004
         raise ValueError(f"expected at least two episodes, got {len(length)}")
@@ -139,12 +118,8 @@ def information_of_moves(
     generator: np.random.Generator,
     shuffles: int = SHUFFLES,
     samples: int = MOST_SAMPLES,
-) -> Information | None:
-    """Estimates the information between moves of robot and surroundings, as `paired_information`.
-
-    Returns:
-        None without surroundings, and with too few episodes or common steps for a pairing.
-    """
+) -> Information | None:  # None: no surroundings, too few episodes or common steps
+    """Estimates information between moves of robot and surroundings, as `paired_information`."""
     if split is None or len(played.length) < 2:  # noqa: PLR2004
         return None
     moved = np.diff(played.observation, axis=1)  # [E, T, O]

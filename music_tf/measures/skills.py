@@ -78,12 +78,7 @@ def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) 
     .. math:: \sum_{t < T_e} \log q(z_e | s_{et}) + \log K
 
     The prior is subtracted and nothing is clipped, whatever the reward of the run. Chance level is
-    0, and a step is worth at most log K.
-
-    Args:
-        log_likelihood: log q of every skill, [E, T, K].
-        skill: Index of the active skill, [E].
-        length: Steps of each episode, [E].
+    0, and a step is worth at most log K. log q is that of every skill, [E, T, K].
     """
     steps, skills = log_likelihood.shape[1:]
     own = np.take_along_axis(log_likelihood, skill[:, None, None], axis=-1)[..., 0]
@@ -110,15 +105,12 @@ def end_distances(ends: Array) -> Floats:
 
 
 def hausdorff_distances(paths: Sequence[Array]) -> Floats:
-    r"""Returns Hausdorff distances between the places of skills, [K, K].
+    r"""Returns Hausdorff distances [K, K] between places of skills in all episodes, [N, D] each.
 
     .. math:: H(A, B) = \max(\max_a \min_b \lVert a - b \rVert, \max_b \min_a \lVert a - b \rVert)
 
     A skill whose episodes differ from each other is far from other skills, too; `end_spreads` tells
     the two cases apart.
-
-    Args:
-        paths: Places of each skill in all its episodes, [N, D] each.
     """
     found = np.zeros([len(paths), len(paths)])
     for first, one in enumerate(paths):

@@ -201,14 +201,11 @@ class SnapshotPolicy:
 def policy_of(
     snapshot: Snapshot | SkillSnapshots, sample: bool = False, rows: int | None = None
 ) -> SnapshotPolicy:
-    """Makes a policy for `rollout.play` from a snapshot.
+    """Makes a policy for `rollout.play` from a snapshot; `sample` draws actions instead of means.
 
-    Args:
-        snapshot: Weights and normalisation.
-        sample: Whether to sample from a stochastic policy, instead of taking its mean.
-        rows: Batch size of each matrix product. The last bit of a product depends on its number of
-            rows, and contacts amplify the difference. With a fixed number the actions of a worker
-            do not depend on the number of ranks.
+    `rows` is the batch size of each matrix product. The last bit of a product depends on its number
+    of rows, and contacts amplify the difference. With a fixed number the actions of a worker do not
+    depend on the number of ranks.
     """
     return SnapshotPolicy(snapshot, sample, rows)
 

@@ -23,11 +23,7 @@ _ROUNDING = 1e-3
 
 
 def check_actor(agent: AgentConfig, actor: Any, input_dim: int, action_dim: int) -> None:
-    """Compares an actor with `networks.acting` at random weights, of fixed seed.
-
-    Raises:
-        UsageError: Its weights or its actions differ.
-    """
+    """Refuses an actor that differs from `networks.acting` at random weights, of fixed seed."""
     option = f"learner of agent: its policy acts by networks.acting.ACTORS[{agent.actor!r}]"
     wanted = actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
     made = zip(actor.weight_names, actor.shapes, strict=True)

@@ -35,12 +35,8 @@ class Discriminator(NamedTuple):
         return len(self.weights[0]) - self.actions
 
     def log_likelihood(self, seen: Array, action: Array | None = None) -> Array:
-        """Returns log q(z | s) in nats for each skill, [..., K].
-
-        Args:
-            seen: Inputs from the state, [..., D]; of any size if the discriminator is blind.
-            action: [..., A]; ignored if actions are no inputs.
-        """
+        """Returns log q(z | s) in nats, [..., K], of inputs [..., D] and actions [..., A]."""
+        # A blind discriminator takes inputs of any size; actions that are no inputs are ignored.
         rows = np.zeros((*seen.shape[:-1], self.size), np.float32) if self.blind else seen
         if self.actions and action is not None:
             rows = np.concatenate([rows, action], axis=-1)
@@ -54,16 +50,10 @@ class Discriminator(NamedTuple):
 def discriminator_of(
     arrays: Mapping[str, Array], inputs: Any, hidden: Sequence[int], skills: int
 ) -> Discriminator | None:
-    """Returns the discriminator of a checkpoint; None if there is none.
+    """Returns the discriminator of a checkpoint, or None; a ValueError names what does not fit.
 
-    Args:
-        arrays: Arrays of the checkpoint, `parameters/discriminator/...`, `scales/discriminator`.
-        inputs: Its inputs by the checkpoint: `components`, `state`, optional `actions`, `blind`.
-        hidden: Units of its hidden layers.
-        skills: Number K of skills.
-
-    Raises:
-        ValueError: It does not fit the run; the text names what differs.
+    `arrays` are `parameters/discriminator/...` and `scales/discriminator`. `inputs` are those of
+    the checkpoint: `components`, `state`, optional `actions`, `blind`.
     """
     prefix = "parameters/discriminator"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
@@ -84,11 +74,7 @@ def discriminator_of(
 
 
 def refuse_own(prefix: str, inputs: Any) -> None:
-    """Refuses a network that is marked by `copies.inputs_with_own`.
-
-    Raises:
-        ValueError: It is.
-    """
+    """Raises a ValueError for a network that is marked by `copies.inputs_with_own`."""
     if isinstance(inputs, dict) and inputs.get(OWN):
         raise ValueError(f"{prefix}: expected ReLU layers and a linear one, found a model of yours")
 
@@ -96,17 +82,8 @@ def refuse_own(prefix: str, inputs: Any) -> None:
 def weights_of(
     arrays: Mapping[str, Array], prefix: str, head: str, sizes: Sequence[int]
 ) -> list[Array]:
-    """Returns kernel and bias of each layer of a network in a checkpoint, in order.
-
-    Args:
-        arrays: Arrays of the checkpoint.
-        prefix: Prefix of the network's names.
-        head: Name of the output layer.
-        sizes: Numbers of inputs, of units in each hidden layer, and of outputs.
-
-    Raises:
-        ValueError: An array is missing or of another shape; the text names it.
-    """
+    """Returns kernel and bias of each layer of a network in a checkpoint, or a ValueError."""
+    # `head` is the output layer, `sizes` are of inputs, each hidden layer, and outputs.
     names = [*(f"hidden_{index}" for index in range(len(sizes) - 2)), head]
     kernels = dict(zip(names, itertools.pairwise(sizes), strict=True))
     shapes = weight_shapes(f"{prefix}/", kernels)

@@ -15,13 +15,10 @@ INFLUENCE_MODEL = "influence_model"
 def influences(
     arrays: Mapping[str, Array], states: Array, actions: Array, floor: float = 0.0
 ) -> Array:
-    """Returns `losses.influence.influence_of_actions` of a model, in nats, [B, N].
+    """Returns `losses.influence.influence_of_actions` in nats, [B, N], of N actions, [B, N, A].
 
-    Args:
-        arrays: Weights by name in the order of the Keras model, and the scale of its states.
-        states: Observations, [B, O].
-        actions: N candidates in each state, [B, N, A].
-        floor: Added to variances, as in `losses.influence.variance_of`.
+    `arrays` are weights in the order of the Keras model, and the scale of its states, [B, O].
+    `floor` is added to variances, as in `losses.influence.variance_of`.
     """
     weights = [array for name, array in arrays.items() if name.startswith(INFLUENCE_MODEL)]
     scale = arrays.get(f"scales/{INFLUENCE_MODEL}")

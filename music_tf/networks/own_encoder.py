@@ -40,9 +40,6 @@ def own_encoder(
 
     The model maps contexts [B, N, row_dim] to M factors of the posterior, [B, M, outputs]. The user
     chooses M: N for a factor from each row, 1 for one from a final state.
-
-    Raises:
-        UsageError: The function fails, or its model does not fit.
     """
     make = load_function(inference.encoder, _OPTION)
     expected = (
@@ -75,13 +72,8 @@ def own_encoder(
 
 
 def own_outputs(weights: Mapping[str, Array], inference: Inference, context: Array) -> Array:
-    """Returns the outputs [M, outputs] of the user's model for a context [N, C].
-
-    It is the only part of acting that needs TensorFlow.
-
-    Raises:
-        UsageError: The weights do not fit the model.
-    """
+    """Returns the outputs [M, outputs] of the user's model for a context [N, C]."""
+    # It is the only part of acting that needs TensorFlow.
     network = _remembered(inference, context.shape[-1])
     _check_weights(weights, network, inference.encoder)
     factors = network([weights[name] for name in network.weight_names], context[None])

@@ -40,11 +40,7 @@ class Network:
     """Adam step size; 0 keeps the weights as they are."""
 
     def __post_init__(self) -> None:
-        """Refuses a model with weights that the flat vector would not hold.
-
-        Raises:
-            UsageError: Not all weights are trainable, or there are none.
-        """
+        """Refuses a model with weights that are not trainable, which the flat vector would lack."""
         fixed = [each.path for each in self.model.non_trainable_variables if each.name != SEED]
         if fixed:
             more = ", ..." if len(fixed) > _SHOWN else ""
@@ -148,11 +144,7 @@ class Layout:
     """The places of the weights of several networks in the flat vector."""
 
     def __init__(self, networks: Iterable[Network | Scalar]) -> None:
-        """Places the networks one after the other.
-
-        Raises:
-            UsageError: Two weights have the same name.
-        """
+        """Places the networks one after the other; refuses two weights of the same name."""
         self.networks = tuple(networks)
         self.names = [name for network in self.networks for name in network.weight_names]
         self._shapes = [shape for network in self.networks for shape in network.shapes]
@@ -181,11 +173,7 @@ class Layout:
         )
 
     def span(self, names: Sequence[str]) -> slice:
-        """Returns the part of the flat vector that holds these networks.
-
-        Raises:
-            ValueError: They are not adjacent, or one of them is unknown.
-        """
+        """Returns the part of the flat vector with these networks, which must be adjacent."""
         wanted = [network for network in self.networks if network.name in names]
         first = self.networks.index(wanted[0]) if wanted else 0
         if len(wanted) != len(names) or list(self.networks[first:][: len(wanted)]) != wanted:

@@ -19,14 +19,8 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 
 def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> None:
-    """Refuses an option or a verb if a package that it needs is not installed.
-
-    Args:
-        asked: The option or verb.
-        package: As it is imported.
-        extra: The extra of music_tf that installs it.
-        otherwise: Further advice.
-    """
+    """Refuses an option or a verb if a package that it needs is not installed."""
+    # `package` is the name at its import; `extra` of music_tf installs it.
     if importlib.util.find_spec(package) is None:
         raise EnvironmentFault(
             f"{asked}: expected the package {package}, which is not installed\n"

@@ -58,13 +58,10 @@ def needed(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Gives one mpirun a temporary folder of its own, unless `given` names one.
+    """Yields the variable that gives one mpirun a folder of its own, unless `given` names one.
 
     Open MPI 5 names the files of a job by the process id of mpirun. Files of a killed job make a
     later one with the same id fail ("listener thread failed to start", code 213).
-
-    Yields:
-        The environment variable to add.
     """
     if _SESSIONS_VARIABLE in given:
         yield {}

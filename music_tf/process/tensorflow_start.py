@@ -121,16 +121,13 @@ def load_tensorflow() -> None:
 
 
 def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
-    """Claims the first GPU that TensorFlow sees, with memory that grows as needed.
+    """Claims the first GPU that TensorFlow sees, with memory that grows; returns its name, or None.
 
     If no GPU is `allowed`, TensorFlow uses none, not even those in the user's CUDA_VISIBLE_DEVICES.
     Call it before TensorFlow computes anything; a second call is harmless.
 
     TensorFloat-32 is switched off for the whole process: it would round factors of matrix products
     to 10 bits, so that learning differs from that on a CPU.
-
-    Returns:
-        The name of the GPU; None without one.
     """
     config = importlib.import_module("tensorflow").config
     gpus = config.list_physical_devices("GPU")

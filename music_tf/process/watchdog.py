@@ -62,12 +62,8 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     therefore watches itself. Ranks run in lockstep, so all notice within a moment; each prints its
     stacks, and a second later the first one ends the job. A thread that never releases Python's
     interpreter lock goes unnoticed. In the caller's own process (`as_guest`) only the thread is
-    interrupted, once it returns to Python.
-
-    Args:
-        seconds: Longest time between two heartbeats; infinity watches nothing.
-        speaker: Start of the message, such as `music-tf: rank 1`.
-        log: File for the stacks, beside standard error.
+    interrupted, once it returns to Python. `seconds` is the longest time between two heartbeats;
+    infinity watches nothing. The message starts with `speaker`; stacks go to `log`, too.
     """
     if math.isinf(seconds):
         yield

@@ -89,13 +89,8 @@ def overview_of(recipe: str, own: Settings, config: Config) -> str:
 
 
 def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]) -> str:
-    """Returns every setting of a group with its meaning, range and default.
-
-    Args:
-        name: The prefix of its options, before the dot.
-        config: Has the defaults.
-        terms: Reward terms, also those that this configuration does not pay.
-    """
+    """Returns every setting of a group with its meaning, range and default, which `config` has."""
+    # `terms` are also those that this configuration does not pay.
     groups: dict[str, Settings] = {term: kind() for term, kind in terms.items()}
     groups |= {group.name: group for group in groups_of(config)}
     chosen = name.replace("-", "_")

@@ -232,22 +232,12 @@ def config_to_json(value: Any) -> Any:
 
 
 def config_from_json(
-    data: Mapping[str, Any],
-    recipe: str,
-    typed_env_id: str | None = None,
-    preset: str = recipes.DEFAULT_PRESET,
-) -> tuple[Config, tuple[str, ...]]:
-    """Reads the configuration that `config_to_json` wrote for a run of `recipe`.
-
-    Args:
-        data: Parsed JSON; a missing setting has the default of its class.
-        recipe: Determines the classes of the agent's settings and of the user's rewards.
-        typed_env_id: The id that the user typed, if any; `module:Id` is accepted from no file.
-        preset: Of the recipe; another preset may have another agent.
-
-    Returns:
-        The configuration, and the names of the settings that were missing.
-    """
+    data: Mapping[str, Any],  # parsed; a missing setting has the default of its class
+    recipe: str,  # has the classes of the agent's settings and of the user's rewards
+    typed_env_id: str | None = None,  # what the user typed; no file may say `module:Id`
+    preset: str = recipes.DEFAULT_PRESET,  # another one may have another agent
+) -> tuple[Config, tuple[str, ...]]:  # and the names of missing settings
+    """Reads the configuration that `config_to_json` wrote for a run of `recipe`."""
     if not recipes.is_trusted(recipe):
         raise not_allowed("recipe", "recipe", recipe, ", in Python allow_import=True")
     env_id = data.get("env_id")
