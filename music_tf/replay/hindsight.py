@@ -22,16 +22,10 @@ def relabel_probability(config: ReplayConfig) -> float:
 def choose_goals(
     time: IntArray, length: IntArray, config: ReplayConfig, generator: np.random.Generator
 ) -> tuple[BoolArray, IntArray]:
-    """Draws which transitions are relabelled, and the states whose achieved goals they get.
+    """Draws which transitions are relabelled, [B], and states whose achieved goals they get, [B].
 
-    Args:
-        time: Step t in its episode, [B].
-        length: Steps T of the episode, [B].
-        config: `future` draws states uniformly from t + 1..T, `final` takes T.
-        generator: Makes the same draws for every strategy.
-
-    Returns:
-        A mask [B] of relabelled transitions, and indices of states [B].
+    `time` is the step t of each in its episode, `length` the steps T of that, [B] each. `future`
+    draws states uniformly from t + 1..T, `final` takes T. Draws are the same for every strategy.
     """
     relabelled = generator.random(time.shape) < relabel_probability(config)
     offset = (generator.random(time.shape) * (length - time)).astype(np.int64)

@@ -23,22 +23,13 @@ class StepRing:
     def __init__(
         self,
         spec: EnvSpec,
-        skills: int,
+        skills: int,  # size K of a condition
         config: ReplayConfig,
-        columns: Sequence[int] = (),
-        longest: int = 1,
-        of_visits: bool = False,
+        columns: Sequence[int] = (),  # of the observation, for `trajectories`
+        longest: int = 1,  # most steps of a part
+        of_visits: bool = False,  # parts have the number of their visit, and if they are context
     ) -> None:
-        """Makes an empty ring.
-
-        Args:
-            spec: Sizes of the environment.
-            skills: Size K of a condition.
-            config: Settings of replay.
-            columns: Columns of the observation for `trajectories`.
-            longest: Maximum number of steps of a part.
-            of_visits: Whether parts have the number of their visit, and whether they are context.
-        """
+        """Makes an empty ring."""
         self.capacity = max(config.capacity, longest + 1)
         self.columns = np.array(columns, dtype=np.int64)
         self.longest = longest
@@ -189,11 +180,7 @@ class StepRing:
         return {**cells, **parts, "parts": np.array(0)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks saved rows, in the order of their saves, before they are restored.
-
-        Raises:
-            ValueError: Parts and cells do not match, or parts are missing.
-        """
+        """Checks saved rows, in the order of saves; a ValueError if parts are missing or misfit."""
         parts = 0
         for rows in saved:
             length, parts = rows["length"], int(rows["parts"])

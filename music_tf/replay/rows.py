@@ -43,13 +43,8 @@ def explained_by_rounding(
 ) -> BoolArray:
     """Returns which rewards [N] lie within the range that rounding of goals can cause.
 
-    Such rewards are near a threshold, or depend steeply on the goal.
-
-    Args:
-        reward_of: Maps achieved goals [N, G] to rewards [N] under the goals of these steps.
-        places: Achieved and desired goals, [N, G] each.
-        paid: Rewards of the steps, [N].
-        computed: Rewards that replay computes, [N].
+    Such rewards are near a threshold, or depend steeply on the goal. `reward_of` maps achieved
+    goals [N, G] to rewards under the goals of these steps; `places` are achieved and desired goals.
     """
     achieved, goal = places
     step = _ULPS * np.spacing(np.maximum(np.abs(achieved), np.abs(goal)))
@@ -125,12 +120,8 @@ def transition(
     """Makes a minibatch from drawn steps, with the task reward under the goal of each.
 
     The reward compares the desired goal with the goal achieved after the action, not before it.
-
-    Args:
-        drawn: The steps.
-        discount: Gamma per environment step; an extra `DISCOUNT` multiplies it.
-        goal_reward: As in `ReplayBuffer`.
-        goal_end: As in `ReplayBuffer`, for relabelled steps.
+    `goal_reward` and, for relabelled steps, `goal_end` are those of `ReplayBuffer`. An extra
+    `DISCOUNT` multiplies `discount`, which is gamma per environment step.
     """
     after, goal, own = drawn.after, drawn.goal, drawn.own
     next_extras = extras_of(after)

@@ -140,11 +140,7 @@ class TaskStore:
         return {**rows, "task": task, "parts": np.zeros(count, np.int64)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks saved rows, in the order of their saves, before they are restored.
-
-        Raises:
-            ValueError: Rows are of other tasks, or do not match.
-        """
+        """Checks saved rows, in the order of saves; a ValueError if of other tasks or misfit."""
         for rows in saved:
             task, length = rows["task"], rows["length"]
             if len(task) != len(length) or len(rows["parts"]) != len(self._rings):

@@ -13,13 +13,7 @@ from music_tf.training.acting_rank import ActingRank
 
 
 def act(command: TrainCommand, comm: Communicator, begun: Begun) -> None:
-    """Collects episodes for the learner, which runs `runs.session.learn` meanwhile.
-
-    Args:
-        command: What the user asked for.
-        comm: All ranks.
-        begun: The run directory and the warm start.
-    """
+    """Collects episodes for the learner, which runs `runs.session.learn` meanwhile."""
     path, warm_start = begun.path, begun.warm_start
     speaker = f"music-tf: rank {comm.rank}"
     with watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)):

@@ -40,16 +40,8 @@ _LOGGER = logging.getLogger(__name__)
 def agreed(
     command: "TrainCommand", start: Mapping[str, Any] | None, comm: Communicator
 ) -> "tuple[TrainCommand, dict[str, Any]]":
-    """Checks that all ranks were started alike; every rank must call it together.
-
-    Args:
-        command: The command of this rank.
-        start: The record of a warm start, for a new run.
-        comm: The ranks.
-
-    Returns:
-        The command with the registered facts of its environment, and the run's `config.json`.
-    """
+    """Checks that all ranks were started alike; every rank must call it together."""
+    # Returns the command with registered facts of the environment, and the run's `config.json`.
     if not command.resume:
         command = dataclasses.replace(command, config=with_registered_world(command.config))
     run = StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
@@ -62,11 +54,8 @@ def agreed(
 
 @longer_timeout()
 def rehearsed(config: Config, comm: Communicator) -> Config:
-    """Plays an episode on the root and replays it; every rank must call it together.
-
-    Returns:
-        The configuration with the bounds of rewards and the precision of goals that were found.
-    """
+    """Plays an episode on the root and replays it; every rank must call it together."""
+    # Returns `config` with the bounds of rewards and the precision of goals that were found.
     found = fail_together(lambda: rehearse(config) if comm.is_root else None, comm)
     for text in found.warnings if found else ():
         _LOGGER.warning("%s", text)
@@ -93,14 +82,8 @@ def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | 
 def check_alike(
     record: Mapping[str, Any], resume: bool, comm: Communicator, learners: int = 0
 ) -> None:
-    """Compares configuration and software of ranks; every rank must call it together.
-
-    Args:
-        record: The run's `config.json`.
-        resume: Whether the run is resumed.
-        comm: The ranks.
-        learners: How many of them learn while the others act.
-    """
+    """Compares configuration and software of ranks; every rank must call it together."""
+    # `record` is `config.json`; `learners` is how many of the ranks learn while the others act.
     settings = {"--resume": resume, "recipe": record.get("recipe"), "preset": record.get("preset")}
     settings |= {"--learners": learners} | flatten(record.get("config") or {})
     code = hashlib.sha256()

@@ -67,12 +67,7 @@ class Listeners:
 
 
 def checked(callbacks: object) -> Sequence[object]:
-    """Returns callbacks that have any of `HOOKS`.
-
-    Raises:
-        UsageError: They are no collection, or one of them has none of `HOOKS` or a method whose
-            name is nearly that of a hook.
-    """
+    """Returns callbacks; refuses one without any of `HOOKS`, or with nearly the name of a hook."""
     expected = f"callbacks: expected objects with any of {', '.join(HOOKS)}"
     if not isinstance(callbacks, Iterable) or isinstance(callbacks, str):
         raise UsageError(f"{expected}, in a list, got {callbacks!r:.80}")

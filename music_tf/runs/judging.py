@@ -78,9 +78,8 @@ class Trace(NamedTuple):
 def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
     """Evaluates three policies on the same episodes; every rank must call it together.
 
-    Returns:
-        Metrics by policy: `ours`, `random`, and `scripted shove` where an arm can (`world.arm`).
-        With several skills, the metrics of `separate` as well, for our and for random actions.
+    Returns metrics of `ours`, `random`, and `scripted shove` where an arm can (`world.arm`). With
+    several skills, the metrics of `separate` as well, for our and for random actions.
     """
     played = _beside_baselines(evaluation, policy, episodes, (SHOVE,))
     found = {name: evaluation.judged(one) for name, one in played}
@@ -98,13 +97,11 @@ def separate(
     episodes: int,
     added: Callable[[int], Added | None] = lambda skill: None,
 ) -> Metrics:
-    """Measures how far skills lie apart, each on the same episodes.
+    """Measures how far skills lie apart, each on the same episodes, by the metrics of `separation`.
 
     Every rank must call it together. `episodes` are divided among skills, at least one and at most
-    `SEPARATED` of each; `added` returns what is added to the actions of a skill.
-
-    Returns:
-        The metrics of `separation`; empty if fewer than two skills act.
+    `SEPARATED` of each; `added` returns what is added to the actions of a skill. Empty if fewer
+    than two skills act.
     """
     skills = evaluation.config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
@@ -117,11 +114,8 @@ def separate(
 def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
     """Measures where policies bring the object and keep it, on `COVERED` episodes of each.
 
-    Every rank must call it together.
-
-    Returns:
-        Metrics named in `COVERAGE` by policy: those of `compare`, and `shove in random directions`.
-        Empty without an object.
+    Every rank must call it together. Returns metrics named in `COVERAGE` by policy: those of
+    `compare`, and `shove in random directions`. Empty without an object.
     """
     info = evaluation.envs.info
     if info.object is None:

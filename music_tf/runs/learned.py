@@ -32,12 +32,7 @@ class Learned:
     """The reward terms of a run at the weights of one checkpoint."""
 
     def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
-        """Builds terms and loads their weights.
-
-        Args:
-            evaluation: Knows configuration and environment.
-            arrays: Of the checkpoint: `parameters/NETWORK/...` and `scales/NETWORK` of the terms.
-        """
+        """Builds terms, and loads `parameters/NETWORK/...` and `scales/NETWORK` of a checkpoint."""
         self._evaluation = evaluation
         self._terms = build_terms(evaluation.config, evaluation.envs)
         layout = Layout(network for term in self._terms for network in term.networks)

@@ -94,21 +94,12 @@ class LoadedRun:
 
 def load_run(
     run: Path,
-    typed_env_id: str | None = None,
-    environments: int | None = None,
-    elsewhere: str = "",
-    stage: str = NOW,
+    typed_env_id: str | None = None,  # what the user typed; a module is imported only of such an id
+    environments: int | None = None,  # by default workers times rollouts, at most 32
+    elsewhere: str = "",  # JSON, further arguments of the environment's constructor
+    stage: str = NOW,  # of its world: `NOW`, `LEARNED`, or a number
 ) -> LoadedRun:
-    """Builds a run's environments and networks and loads its newest intact checkpoint.
-
-    Args:
-        run: The run directory.
-        typed_env_id: The environment that the user typed, if any; a module is imported only for a
-            `module:Id` that was typed.
-        environments: How many to make; by default workers times rollouts, but at most 32.
-        elsewhere: Arguments of the environment's constructor beside the run's own, as JSON.
-        stage: Stage of its world: `NOW`, `LEARNED`, or a number.
-    """
+    """Builds a run's environments and networks and loads its newest intact checkpoint."""
     here = Path.cwd()  # the user's environment may leave this folder
     stored = read_run(run, typed_env_id)
     config = stored.config

@@ -51,14 +51,10 @@ class Progress:
     """Shows how far a run has come; silent on all ranks but the root."""
 
     def __init__(self, *, shown: bool = True, file: TextIO | None = None) -> None:
-        """Decides between a bar and lines.
+        """Decides between a bar and lines on `file`, by default standard output, if `shown`.
 
         A bar needs a terminal that can move its cursor, or a notebook with ipywidgets. Under mpirun
         the output of a rank always looks like a terminal.
-
-        Args:
-            shown: Whether this rank shows anything.
-            file: Where to write; standard output by default.
         """
         file = file or sys.stdout
         self.key_metrics: Sequence[KeyMetric] = ()

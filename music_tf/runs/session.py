@@ -72,21 +72,12 @@ Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Evaluatio
 def learn(
     command: TrainCommand,
     comm: Communicator,
-    begun: Begun,
-    draw: Draw | None = None,
-    callbacks: Iterable[object] = (),
+    begun: Begun,  # run directory, warm start, claim of threads and GPU
+    draw: Draw | None = None,  # draws evaluations; None: no drawing
+    callbacks: Iterable[object] = (),  # called on the root, see `runs.callbacks.Callback`
 ) -> None:
-    """Trains as a command says, in its run directory; all learning ranks must call it together.
-
-    A new run that is refused leaves nothing behind.
-
-    Args:
-        command: What the user asked for.
-        comm: All ranks.
-        begun: The run directory, the warm start, and the claim of threads and GPU.
-        draw: Draws evaluations; None draws nothing.
-        callbacks: Called on the root, see `runs.callbacks.Callback`.
-    """
+    """Trains as a command says, in its run directory; all learning ranks must call it together."""
+    # A new run that is refused leaves nothing behind.
     root = runs_root().absolute()  # before the user's code may change the working directory
     path, warm_start = begun.path, begun.warm_start
     speaker = f"music-tf: rank {comm.rank}"

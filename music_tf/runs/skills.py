@@ -198,22 +198,13 @@ def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
 
 def show_skills(
     loaded: LoadedRun,
-    title: str,
-    path: Path,
-    episodes: int,
-    only: Sequence[int] = (),
-    reward: tuple[str, StepRewards] | None = None,
+    title: str,  # of the table
+    path: Path,  # relative to `loaded.here`
+    episodes: int,  # of each skill
+    only: Sequence[int] = (),  # empty: all
+    reward: tuple[str, StepRewards] | None = None,  # name and function, in place of the task's own
 ) -> list[Followed]:
-    """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`.
-
-    Args:
-        loaded: The run.
-        title: Of the table.
-        path: Of the file, relative to `loaded.here`.
-        episodes: Of each skill.
-        only: Some skills; empty for all.
-        reward: Name and function of another reward than the task's own.
-    """
+    """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`."""
     name, rewards = reward or ("the task's own reward", None)
     followed = list(follow_each(loaded, episodes, only, rewards))
     found, progress = summarize_skills(followed), Progress()

@@ -52,19 +52,11 @@ _Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, object]]"
 def start(
     command: TrainCommand,
     comm: "Communicator",
-    drawing: "Callable[[], Draw] | None" = None,
-    callbacks: Iterable[object] = (),
+    drawing: "Callable[[], Draw] | None" = None,  # makes what draws evaluations; None: no drawing
+    callbacks: Iterable[object] = (),  # called on the root, see `runs.callbacks.Callback`
 ) -> Path:
-    """Trains as a command says and returns the run directory; a refused run leaves none.
-
-    All ranks must call it together, after signal handlers and TensorFlow's variables are set.
-
-    Args:
-        command: What the user asked for.
-        comm: The ranks.
-        drawing: Returns the function that draws evaluations; None draws nothing.
-        callbacks: Called on the root, see `runs.callbacks.Callback`.
-    """
+    """Trains as a command says and returns the run directory; a refused run leaves none."""
+    # All ranks call it together, after signal handlers and TensorFlow's variables are set.
     folders = missing_folders(command) if comm.is_root else []
     path = command.run_dir
     try:

@@ -103,14 +103,8 @@ def acting_now(config: Config, policy: Policy, stage: int) -> list[Acting]:
 
 def measure_worlds(
     evaluation: Evaluation, acting: Sequence[Acting], worlds: Iterable[int]
-) -> list[Metrics]:
-    """Plays each skill in each of these stages of the world, on the same episodes.
-
-    Every rank must call it together.
-
-    Returns:
-        A row for each, with the columns from `world` to `hausdorff` of `storage.worlds.COLUMNS`.
-    """
+) -> list[Metrics]:  # with columns from `world` to `hausdorff` of `storage.worlds.COLUMNS`
+    """Plays each skill in these stages of the world, on the same episodes; a collective call."""
     rows, episodes = [], evaluation.config.evaluation.world_episodes
     for world in worlds:
         there = evaluation._replace(world=world)

@@ -225,25 +225,17 @@ class Checkpoints:
 
     def save(
         self,
-        epoch: int,
-        arrays: Mapping[str, npt.NDArray[Any]],
+        epoch: int,  # epochs done, from 0
+        arrays: Mapping[str, npt.NDArray[Any]],  # of all ranks, by name; the root's are written
         shards: Mapping[str, Mapping[str, npt.NDArray[Any]]],
-        meta: Mapping[str, Any],
-        compact: bool = False,
+        meta: Mapping[str, Any],  # JSON values; the root's are written
+        compact: bool = False,  # `shards` hold all rows, so older files are removed
     ) -> bool:
-        """Saves a checkpoint, then removes those that are no longer kept.
+        """Saves a checkpoint, then removes those no longer kept; tells all ranks if it is complete.
 
-        Args:
-            epoch: Epochs done, from 0.
-            arrays: State that all ranks share, by name; the root's is written.
-            shards: Replay rows added since the last save that returned True, by worker of this
-                rank (`worker_0003`) and name. A worker without new rows has an empty mapping.
-            meta: JSON values; the root's are written.
-            compact: `shards` hold all rows, not only new ones, so older files are removed.
-
-        Returns:
-            On every rank, whether the checkpoint is complete. If it is not, a warning was
-            logged, older checkpoints are as they were, and the rows must be passed again.
+        If it is not, a warning was logged, older checkpoints are as they were, and the rows must be
+        passed again. `shards` are replay rows since the last save that returned True, by worker of
+        this rank (`worker_0003`) and name; a worker without new rows has an empty mapping.
         """
         root = self._comm.is_root
         label, problem = self._comm.broadcast_object(
@@ -276,18 +268,11 @@ class Checkpoints:
     def restore(
         self, workers: Sequence[str], expected: ExpectedState | None = None, replay: bool = True
     ) -> Restored | None:
-        """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`.
+        """Returns the newest checkpoint intact on all ranks, with the rows of `workers`, or None.
 
         A damaged checkpoint is skipped with a warning; whatever came after the restored one
-        is removed once the next save is complete.
-
-        Args:
-            workers: This rank's workers; all ranks together must name each worker once.
-            expected: Arrays that the run can hold; nothing else is read into memory.
-            replay: Whether rows are read; without, their files may be gone.
-
-        Returns:
-            The state, or None if there is no checkpoint at all.
+        is removed once the next save is complete. All ranks together must name each worker once.
+        Nothing beside `expected` is read into memory. Without `replay`, files of rows may be gone.
         """
         listed = _tried(self._existing) if self._comm.is_root else None
         existing, problem = self._comm.broadcast_object(listed)
@@ -447,11 +432,7 @@ def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
 def save_weights(
     directory: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
 ) -> bool:
-    """Writes a copy that holds weights only, replacing an older one; for one rank.
-
-    Returns:
-        Whether it worked; if not, a warning was logged and the older copy is still there.
-    """
+    """Replaces a copy that holds weights only, on one rank; False after a warning if it is kept."""
     temporary = directory.with_name(f"{directory.name}{DRAFT}new")
     replaced = directory.with_name(f"{directory.name}{REPLACED}")
     try:
@@ -479,17 +460,11 @@ def weights_of(run: Path) -> Path:
 
 
 def newest_weights(
-    directory: Path,
-    expected: Expected | ExpectedFrom | None = None,
-    wanted: tuple[str, ...] = ("",),
+    directory: Path,  # all checkpoints of a run, one checkpoint, or a copy of weights
+    expected: Expected | ExpectedFrom | None = None,  # nothing else is read into memory
+    wanted: tuple[str, ...] = ("",),  # prefixes of the names of arrays to read
 ) -> StoredWeights:
-    """Returns the newest intact checkpoint, without its replay.
-
-    Args:
-        directory: All checkpoints of a run, or one checkpoint, or a copy of weights.
-        expected: Arrays that the run can hold; nothing else is read into memory.
-        wanted: Prefixes of the names of arrays to read.
-    """
+    """Returns the newest intact checkpoint, without its replay."""
     try:
         candidates = list(_candidates(directory))
     except OSError as error:

@@ -23,12 +23,7 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
     """Returns the ends of a run's skills, a text that says why they are unknown, or None.
 
     None: the run has fewer than two skills. The file about an agent of the package lies in the root
-    folder of runs.
-
-    Args:
-        run: The run directory, as its user typed it.
-        config: Its configuration, with the number of skills.
-        counters: `epoch` and `env_steps` of the checkpoint that must have been measured.
+    folder of runs. The checkpoint that must have been measured has these `epoch` and `env_steps`.
     """
     skills = config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004

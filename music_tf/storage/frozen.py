@@ -28,17 +28,11 @@ def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
 def of_one_skill(
     stored: StoredWeights, source: Path, skill: int | None, before_condition: tuple[int, int]
 ) -> StoredWeights:
-    """Returns one frozen skill as if a run had learned it alone.
+    """Returns one frozen skill, counted from 0, as if a run had learned it alone; None is refused.
 
     It has the frozen weights and normaliser moments of the skill and no critics. Its actor never
     read a condition, so kernels get zeros in those rows. The moments have the count of all
-    observations of the source.
-
-    Args:
-        stored: Of a run that learned skills one after the other.
-        source: As the user knows it.
-        skill: Counted from 0; None is refused.
-        before_condition: Sizes of the observation, which precedes the condition, and of that.
+    observations of the source. `before_condition` has the sizes of observation and condition.
     """
     learned = len(worlds_of(stored.meta) or ())
     every = {name: array for name, array in stored.arrays.items() if name.startswith(SKILLS)}

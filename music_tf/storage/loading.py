@@ -98,15 +98,8 @@ def saved_policy(
 ) -> tuple[SavedPolicy, StoredWeights]:
     """Returns the policy of a run's newest intact checkpoint, and what was read of that.
 
-    Args:
-        run: The run directory.
-        stored: What its `config.json` says.
-        wanted: Prefixes of the arrays to read: actor, normalisers, and others that the caller
-            needs. Arrays that are not read may be damaged.
-
-    Raises:
-        UsageError: No checkpoint yet, or one that does not fit `config.json`.
-        EnvironmentFault: Every checkpoint is damaged.
+    `wanted` are prefixes of the arrays to read: actor, normalisers, and others that the caller
+    needs. Arrays that are not read may be damaged. Raises as `load_policy`.
     """
     config = stored.config
     expected = functools.partial(_expected, config)

@@ -264,19 +264,11 @@ class MetricsWriter:
         self,
         directory: Path,
         *,
-        resume_after: int | None,
-        warn: RateLimitedWarning | None = None,
-        metrics: Mapping[str, str] = METRICS,
+        resume_after: int | None,  # last epoch whose rows and events are kept; None: a new run
+        warn: RateLimitedWarning | None = None,  # of a failing disk
+        metrics: Mapping[str, str] = METRICS,  # name: meaning, in the order of columns
     ) -> None:
-        """Starts metrics files, or continues those of a resumed run.
-
-        Args:
-            directory: The run directory.
-            resume_after: Last epoch to keep: rows and events of later ones are dropped. None
-                for a new run.
-            warn: Warns of a failing disk.
-            metrics: Metrics that rows may have, with their meaning, in the order of columns.
-        """
+        """Starts metrics files, or continues those of a resumed run."""
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
@@ -302,12 +294,8 @@ class MetricsWriter:
                     picture.unlink()
 
     def write(self, row: Mapping[str, float | None]) -> None:
-        """Adds the metrics of an epoch.
-
-        Args:
-            row: Values by name, `time/epoch` and `time/env_steps` among them; None and nan
-                are left blank. The CSV gets a column for each name that it lacks, at its end.
-        """
+        """Adds the metrics of an epoch, `time/epoch` and `time/env_steps` among them."""
+        # None and nan are left blank. The CSV gets columns for names that it lacks, at its end.
         unknown = sorted(set(row) - set(self._metrics))
         if unknown:
             raise ValueError(f"metrics without a documented name: {', '.join(unknown)}")
@@ -349,14 +337,8 @@ class MetricsWriter:
     def write_image(
         self, name: str, image: npt.NDArray[np.uint8], step: int = 0, file: str = ""
     ) -> None:
-        """Shows an image in TensorBoard.
-
-        Args:
-            name: Its tag.
-            image: Pixels [height, width, 3].
-            step: Environment steps.
-            file: If given, the image is also written to `videos/FILE` of the run.
-        """
+        """Shows an image, [height, width, 3], in TensorBoard; with `file` also in `videos/FILE`."""
+        # `step` counts environment steps.
         from PIL import Image  # noqa: PLC0415 - heavy
         from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
 

@@ -226,18 +226,12 @@ class RunDirectory:
 def open_run(
     path: Path, record: Mapping[str, Any], resume: bool, comm: "Communicator"
 ) -> RunDirectory:
-    """Creates the directory of a new run, or opens that of a run to resume.
+    """Creates the directory of a new run, or opens that of a run to resume; locked until `close`.
 
-    Args:
-        path: The run directory, the same on every rank and visible to all of them.
-        record: For `config.json`: `recipe`, `preset`, `arguments` and the resolved `config`, all
-            JSON values. Versions, ranks, host and commit are added. `keep_record` writes that of
-            a resumed run.
-        resume: Whether to resume the run in the directory.
-        comm: All ranks; the root does the work, and every rank raises its faults.
-
-    Returns:
-        The directory, locked until `close`.
+    `path` is the same on every rank and visible to all of them. The root does the work, and every
+    rank raises its faults. `record` is for `config.json`: `recipe`, `preset`, `arguments` and the
+    resolved `config`, all JSON values. Versions, ranks, host and commit are added. `keep_record`
+    writes that of a resumed run.
     """
     lock: RunLock | None = None
     resumed: Mapping[str, Any] | None = None
@@ -259,11 +253,8 @@ def open_run(
 
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock, Mapping[str, Any]]:
-    """Checks everything before writing anything, then again once the lock is held.
-
-    Returns:
-        The lock, and the record of the run. That of a new run is written.
-    """
+    """Checks everything before writing anything, then again once the lock is held."""
+    # Returns lock and record of the run; the record of a new run is written.
 
     def checked() -> dict[str, Any]:
         if resume:
@@ -367,11 +358,7 @@ def _with_null(value: Any) -> Any:
 
 
 def refuse_too_many(tasks: Mapping[str, Sequence[Any]]) -> None:
-    """Refuses tasks for which `config.json` has no room.
-
-    Args:
-        tasks: For `RunDirectory.keep_tasks`, the same on all ranks.
-    """
+    """Refuses tasks (see `keep_tasks`; equal on all ranks) for which `config.json` has no room."""
     size, count = len(_encode({"tasks": tasks})), sum(map(len, tasks.values()))
     if size > _ROOM_FOR_TASKS:
         raise UsageError(
