@@ -68,15 +68,8 @@ class Played(NamedTuple):
 
 
 def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Finding]:
-    """Creates an environment, plays a few short episodes, and checks what training needs.
-
-    Args:
-        env_id: Gymnasium id; `module:Id` imports the module first.
-        settings: How the environment is made.
-
-    Returns:
-        All checks in a fixed order; after a fault, later checks can be missing.
-    """
+    """Creates an environment, plays a few short episodes, and checks what training needs."""
+    # `module:Id` imports the module first. Checks have a fixed order; a fault may end them early.
     settings = settings or EnvConfig()
     environment: Any = make_environment(env_id, settings)
     space, spec = environment.action_space, environment.spec

@@ -26,15 +26,8 @@ def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 def line(
     text: str, width: int, size: int, colour: str = INK, left: int | None = None
 ) -> Image.Image:
-    """Returns a strip with a line of text, in smaller letters if it is too long for the strip.
-
-    Args:
-        text: The line.
-        width: In pixels; the height follows from `size`.
-        size: Of the letters, in pixels.
-        colour: Of the letters.
-        left: Left end of the text in pixels; it is centred by default.
-    """
+    """Returns a strip with a line of text, in smaller letters if it is too long for the strip."""
+    # Sizes are in pixels; the height follows from `size`. Without `left` the text is centred.
     strip = Image.new("RGB", (width, size + 8), PAPER)
     draw = ImageDraw.Draw(strip)
     room = width - (left or 0) - GAP
@@ -59,14 +52,8 @@ def stacked(parts: Sequence[Image.Image]) -> Image.Image:
 def grid(
     tiles: Sequence[Image.Image], columns: int, shape: tuple[int, int] | None = None, gap: int = GAP
 ) -> Image.Image:
-    """Returns tiles of one size in rows, with even width and height for video formats.
-
-    Args:
-        tiles: Row by row.
-        columns: Tiles in a row.
-        shape: Columns and rows of the grid, at least those of the tiles; others are blank.
-        gap: Pixels between tiles.
-    """
+    """Returns tiles of one size in rows, with even width and height for video formats."""
+    # `shape` has columns and rows of the grid, blank beyond the tiles; `gap` is in pixels.
     width, height = tiles[0].size
     across, down = shape or (columns, math.ceil(len(tiles) / columns))
     whole, high = across * (width + gap) - gap, down * (height + gap) - gap

@@ -49,19 +49,12 @@ def pace_of(steps_per_second: float) -> Pace:
 
 
 def reported(
-    pictures: Iterable[Item],
-    most: int,
+    pictures: Iterable[Item],  # each is drawn after the one before has been written
+    most: int,  # upper bound of their number
     say: Callable[[str], None],
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] = time.monotonic,  # in seconds
 ) -> Iterator[Item]:
-    """Yields pictures, and estimates the time left after a few and then every ten seconds.
-
-    Args:
-        pictures: Each is drawn after the one before has been written.
-        most: Upper bound of their number.
-        say: Prints a line.
-        clock: Returns seconds.
-    """
+    """Yields pictures, and estimates the time left after a few and then every ten seconds."""
     first = spoken = math.nan
     for done, picture in enumerate(pictures):
         now = clock()

@@ -48,11 +48,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     Without an object it shows the first two components of the descriptor of skills; None without
     these. Each skill has a panel of its own; all panels show the same part of the plane. The
     support is an outline. A path begins at an open circle and ends at a filled one. For an object
-    on a line, y is the time in its episode.
-
-    Args:
-        episodes: At least one; of many the first 100 are drawn.
-        info: Columns of the object, its support, and the descriptor of skills.
+    on a line, y is the time in its episode. Of many episodes the first 100 are drawn.
     """
     place = _places(episodes, info)
     if place is None:

@@ -300,11 +300,8 @@ class Pool:
 
 @contextlib.contextmanager
 def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
-    """Shows the state of a pool: a table on a terminal, else a line for each change.
-
-    Yields:
-        The function that prints the changes since its last call.
-    """
+    """Shows the state of a pool: a table on a terminal, else a line for each change."""
+    # Yields the function that prints the changes since its last call.
     if console.is_terminal:
         with Live(get_renderable=lambda: table(pool), console=console, refresh_per_second=1):
             yield lambda: None
@@ -361,15 +358,8 @@ def _progress(run: StudyRun, state: str) -> str:
 def train_missing(
     file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = TRAINER
 ) -> int:
-    """Trains the missing runs of a study, and returns the exit code.
-
-    Args:
-        file: Defines the study.
-        out: Folder of the stored results.
-        jobs: Runs in parallel.
-        minutes: Time after which the runs save and stop.
-        trainer: The command that takes a verb and its arguments.
-    """
+    """Trains the missing runs of a study, `jobs` in parallel, and returns the exit code."""
+    # After `minutes` the runs save and stop. `trainer` takes a verb and its arguments.
     study = load_study(file)
     runs = runs_of(file.stem, study)
     console = Console(file=sys.stdout)

@@ -137,13 +137,8 @@ def _line(
 
 
 def first_look(recipe: str, task: CheckedEnv, rate: float) -> tuple[int | None, float]:
-    """Returns epochs of at most `_MINUTES`, None for all of them, and the minutes that they take.
-
-    Args:
-        recipe: One of those that are proposed, with its default preset.
-        task: What it is to learn.
-        rate: Steps a second that one environment plays.
-    """
+    """Returns epochs of at most `_MINUTES`, None for all of them, and the minutes they take."""
+    # `rate` is in steps a second of one environment; `recipe` has its default preset.
     config = recipes.resolve(recipe, env_id=task.env_id)
     environments, collect = config.workers * config.rollouts, config.collect
     steps = config.cycles * environments * config.rounds() * (collect.steps or task.length)

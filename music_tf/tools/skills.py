@@ -29,16 +29,11 @@ _ACROSS = {"time/episodes": "episodes", "time/env_steps": "environment steps"}
 
 
 def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
-    """Writes a PNG of several panels.
+    """Writes a .png file of several panels, when it is complete.
 
     They show traces of the first two components of the descriptor (or of one over time), the
     confusion matrix of skills by steps, returns by skill, and log q during training over episodes
     and steps.
-
-    Args:
-        run: The run directory, for its metrics.
-        followed: What each skill did.
-        out: A .png file, written when it is complete.
     """
     from matplotlib.patheffects import withStroke  # noqa: PLC0415 - a second to load
 

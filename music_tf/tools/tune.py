@@ -148,15 +148,8 @@ class Search:
 def search_of(
     env_id: str, recipe: str, preset: str, method: Method, options: Mapping[str, Any]
 ) -> Search:
-    """Returns a search whose settings and values `train` accepts.
-
-    Args:
-        env_id: The environment.
-        recipe: A method that can be tuned.
-        preset: Where settings that are not searched come from.
-        method: Its space and its metrics.
-        options: `epochs`, `settings` and `seeds` of `Search`; unset epochs are those of the preset.
-    """
+    """Returns a search whose settings and values `train` accepts."""
+    # `options` are `epochs`, `settings` and `seeds` of `Search`; unset epochs are the preset's.
     config = recipes.resolve(recipe, preset, env_id)
     search = Search(
         env_id,
@@ -388,17 +381,10 @@ class Tuner:
         self,
         values: Mapping[str, Any],
         seed: int,
-        folder: Path,
-        heard: Callable[[int, float], bool],
+        folder: Path,  # one that was trained to its end is read again, another replaced
+        heard: Callable[[int, float], bool],  # takes each epoch with its value; says whether to end
     ) -> float | None:
-        """Trains a run and returns its score; None where it was ended before its last epoch.
-
-        Args:
-            values: Of the settings.
-            seed: Of the run.
-            folder: Its directory. One that was trained to its end is read again, another replaced.
-            heard: Takes each epoch with its value, and says whether to end the run.
-        """
+        """Trains a run and returns its score; None where it was ended before its last epoch."""
         if not (folder / SUMMARY_NAME).exists():
             shutil.rmtree(folder, ignore_errors=True)
             if self._process(self._search.words(values, seed, folder), folder, heard):

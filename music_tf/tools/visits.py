@@ -105,13 +105,9 @@ def paths_of_visits(
 ) -> npt.NDArray[np.uint8]:
     """Returns a picture with a row a task and a column an episode of the visit to it.
 
-    A path begins at an open circle and ends at a filled one; the goal is a green cross.
-
-    Args:
-        paths: Points of N visits, [N, E, T + 1, 2], x to the right and y up.
-        goals: [N, 2].
-        returns: [N, E].
-        seen: How many episodes came before each of the E ones.
+    A path begins at an open circle and ends at a filled one; the goal is a green cross. Of N visits
+    `paths` are [N, E, T + 1, 2], x to the right and y up, `goals` [N, 2] and `returns` [N, E];
+    `seen` says how many episodes came before each of the E ones.
     """
     every = np.concatenate([paths.reshape(-1, 2), goals])
     middle = (every.min(axis=0) + every.max(axis=0)) / 2.0

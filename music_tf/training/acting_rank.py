@@ -51,11 +51,7 @@ class ActingRank:
         self._parts = team.format(self._envs.spec, config.collect.steps)
 
     def serve(self, keep: Callable[[Mapping[str, Any]], None]) -> None:
-        """Plays until the learner ends the run.
-
-        Args:
-            keep: Callback that stores the arrays in which a number was not finite.
-        """
+        """Plays until the learner ends the run; `keep` stores arrays that are not finite."""
         comm, config = self._team.comm, self._config
         with longer_timeout():
             greeting = json.loads(comm.receive(0).tobytes())

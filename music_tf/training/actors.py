@@ -163,13 +163,8 @@ class Actors:
         return self.learning.together(answered)
 
     def evaluate(self, snapshot: Snapshot, episodes: int, world: int) -> dict[str, np.ndarray]:
-        """Lets the actors play this learner's share of evaluation episodes in a stage of the world.
-
-        Raises as `collect`.
-
-        Returns:
-            Arrays by name with a row for every episode; rows of other learners are zeros.
-        """
+        """Lets actors play this learner's share of evaluation episodes in a stage of the world."""
+        # Rows are episodes; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # the watchdog of each actor checks every step
             played = Episodes.joined(own.played for own in self._answers(self._whole))
@@ -184,13 +179,8 @@ class Actors:
         return result
 
     def adapt(self, snapshot: Snapshot, part: str, visits: int) -> Adaptation:
-        """Lets the actors play this learner's share of `visits` visits to each evaluation task.
-
-        Raises as `collect`.
-
-        Returns:
-            Arrays with a row for every visit; rows of other learners are zeros.
-        """
+        """Lets the actors play this learner's share of `visits` visits to each evaluation task."""
+        # Rows are visits; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(ADAPT, episodes=visits, part=TaskSets._fields.index(part)), snapshot)
         count = getattr(self._config.tasks, part) * visits
         mine = [self._team.visited(rank, count) for rank in self._team.actors]

@@ -23,12 +23,12 @@ class AdamState(NamedTuple):
 
 
 def adam_step(
-    parameters: tf.Variable,
-    gradient: tf.Tensor,
-    state: AdamState,
-    step: tf.Tensor,
-    learning_rate: tf.Tensor,
-    own: slice | None = None,
+    parameters: tf.Variable,  # theta, [P]
+    gradient: tf.Tensor,  # [Q]
+    state: AdamState,  # m and v, [Q] each
+    step: tf.Tensor,  # t, counted from 1, float32 scalar
+    learning_rate: tf.Tensor,  # eta, [P]
+    own: slice | None = None,  # the part that is updated, of size Q; None: the whole vector
 ) -> None:
     r"""Takes one step of Adam (Kingma and Ba, 2015, arXiv:1412.6980) on a part of a vector.
 
@@ -38,14 +38,6 @@ def adam_step(
     The "epsilon hat" form of the paper's section 2, as in Keras and OpenAI Baselines, with
     epsilon 1e-8. A parameter that never got a gradient stays bit-identical. TensorFlow's fused
     operation takes one scalar learning rate, so we call it with 1 and scale its step.
-
-    Args:
-        parameters: theta, shape [P].
-        gradient: Shape [Q].
-        state: m and v, each [Q].
-        step: t, counted from 1, float32 scalar.
-        learning_rate: eta, shape [P].
-        own: The part that is updated, of size Q; None for the whole vector.
     """
     state.change.assign(tf.zeros_like(gradient))
     tf.raw_ops.ResourceApplyAdam(

@@ -117,11 +117,7 @@ class MetaEvaluation(NamedTuple):
         """Returns the conditions of all episodes of the first visit to each evaluation task.
 
         Also returns the root mean square deviation of the belief from which each episode's latent
-        was drawn; it is 1 for the prior.
-
-        Args:
-            snapshot: The agent.
-            tasks: Indices of evaluation tasks, at most as many as there are environments.
+        was drawn; it is 1 for the prior. `tasks` are at most as many as there are environments.
         """
         found, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
         starts = [start for start, _ in episodes]
@@ -133,11 +129,8 @@ class MetaEvaluation(NamedTuple):
         return Conditions(seeds, None, skills, places), unsure.ravel()
 
     def first_visits(self, snapshot: Snapshot, count: int) -> Episodes:
-        """Plays the first visit of `play` to the first `count` evaluation tasks, on this rank.
-
-        Returns:
-            Episodes task after task, all episodes of a visit in order.
-        """
+        """Plays the first visit of `play` to the first `count` evaluation tasks, on this rank."""
+        # Returns episodes task after task, all episodes of a visit in order.
         visits: list[Episodes] = []
         for start in range(0, count, len(self.envs)):
             rows = np.arange(start, start + len(self.envs)) % len(self.tasks.test)

@@ -42,13 +42,8 @@ class DeviceReplay:
     def __init__(
         self, replay: ReplayBuffer, near: DistanceReward | None, inputs: NetworkInputs
     ) -> None:
-        """Allocates the tables, and registers a callback for rows that replay writes.
-
-        Args:
-            replay: The replay to copy, of whole episodes.
-            near: The environment's reward under any goal; None without a task reward.
-            inputs: Clipping bounds of normalised inputs.
-        """
+        """Allocates the tables, and registers a callback for rows that replay writes."""
+        # `near` is the environment's reward under any goal; None without a task reward.
         shards = [shard for shard in replay.shards.values() if isinstance(shard, Shard)]
         self._shards, self._near = shards, near if replay.goal_reward is not None else None
         self._ends = replay.goal_end is not None

@@ -78,14 +78,8 @@ class SkillSequence:
     def __init__(
         self, config: Config, term: Incremental, like: Snapshot, initial: Callable[[int], Array]
     ) -> None:
-        """Starts without any learned skill.
-
-        Args:
-            config: Configuration of the run.
-            term: Reward term of the current skill.
-            like: A snapshot with the names and shapes of the policy.
-            initial: Returns the initial weights of all the learner's networks for a skill, flat.
-        """
+        """Starts without any learned skill, with policies of names and shapes `like` a snapshot."""
+        # `initial` returns the initial weights of all the learner's networks for a skill, flat.
         self._config, self._term, self._like, self._initial = config, term, like, initial
         ends = itertools.accumulate(config.incremental.of_each(config.skills))
         self._ends = list(ends)
@@ -114,13 +108,8 @@ class SkillSequence:
         return epoch in (0, *self._ends[:-1])
 
     def advance(self, epoch: int, share: float, rate: float) -> None:
-        """Sets the reward term's progress in the current skill, a number in [0, 1].
-
-        Args:
-            epoch: The current epoch.
-            share: Share of this epoch that is done.
-            rate: Updates per step of this skill so far.
-        """
+        """Sets the reward term's progress in the current skill, a number in [0, 1]."""
+        # `share` of this epoch is done; `rate` is updates per step of this skill so far.
         skill = self.skill_of(epoch)
         first, end = [0, *self._ends][skill], self._ends[skill]
         self._term.progress = (epoch - first + share) / (end - first)
@@ -159,11 +148,8 @@ class SkillSequence:
             trainer.lagged = trainer.snapshot()
 
     def leave(self, trainer: Learning) -> Metrics:
-        """Freezes the skill if the current epoch is its last; a collective call.
-
-        Returns:
-            Metrics of the separation of all skills in the current world; empty in other epochs.
-        """
+        """Freezes the skill if the current epoch is its last; a collective call."""
+        # Returns metrics of how far skills lie apart in the current world; empty in other epochs.
         if trainer.counters.epoch + 1 not in self._ends:
             return {}
         snapshot = trainer.snapshot()

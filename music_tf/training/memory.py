@@ -31,14 +31,7 @@ def refuse_too_large(
 
     The estimate is a lower bound, so that no run is refused that would work. It counts neither
     networks and minibatches, nor the replay of a run with a time limit. Ranks on one host share its
-    memory, and all ranks refuse together.
-
-    Args:
-        config: Configuration of the run.
-        comm: All ranks.
-        share: What this rank will hold.
-        spec: Sizes of the environment.
-        each: Bytes that one environment takes at least.
+    memory, and all ranks refuse together. `each` is the least that one environment takes, in bytes.
     """
     environments = share.environments * each
     replay = 0

@@ -84,11 +84,7 @@ def header_size(kind: type[OrderHeader] | type[AnswerHeader]) -> int:
 
 
 def body_of(data: Data, kind: type[OrderHeader] | type[AnswerHeader]) -> Data:
-    """Returns what follows the header.
-
-    Raises:
-        NumbersFault: The checksum differs.
-    """
+    """Returns what follows the header; a NumbersFault if the checksum differs."""
     _, checked = np.frombuffer(data[: 2 * _INTEGER].tobytes(), "<i8")
     body = data[header_size(kind) :]
     if zlib.crc32(body.data) != checked:
@@ -105,11 +101,7 @@ def answer_in(data: Data) -> AnswerHeader:
 
 
 def _numbers(data: Data, count: int) -> Sequence[int]:
-    """Returns the numbers of a header.
-
-    Raises:
-        NumbersFault: The message is too short, or of another format.
-    """
+    """Returns the numbers of a header; a NumbersFault if it is too short or of another format."""
     size = _INTEGER * (2 + count)
     if len(data) < size:
         raise NumbersFault(f"a message of {len(data)} bytes, expected at least {size}")
@@ -168,12 +160,7 @@ class EpisodeFormat:
         return b"".join(found)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Collected:
-        """Inverts `pack`.
-
-        Raises:
-            NumbersFault: The message has another length than its header says, or a number is not
-                finite.
-        """
+        """Inverts `pack`; a NumbersFault for another length or a number that is not finite."""
         rest = data.tobytes()
 
         def take(count: int, kind: np.dtype) -> np.ndarray:
@@ -227,11 +214,7 @@ class VisitFormat(NamedTuple):
         return b"".join(values.astype("<f4").tobytes() for values in found)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Adaptation:
-        """Inverts `pack` for `ends` visits.
-
-        Raises:
-            NumbersFault: The message has another length, or a number is not finite.
-        """
+        """Inverts `pack` of `ends` visits; raises as `EpisodeFormat.unpack`."""
         del workers
         shapes = [values.shape for values in no_visits(max(0, ends), self.episodes, self.latent)]
         sizes = [math.prod(shape) for shape in shapes]

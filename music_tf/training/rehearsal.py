@@ -513,13 +513,9 @@ class Rehearsal:
         )
 
     def steps(self, actions: Array, seed: int, goal: Any = None) -> Iterator[RawStep]:
-        """Plays actions in the environment itself; yields what reset and each step returned.
-
-        Args:
-            actions: [T, A] in [-1, 1]; the episode may end earlier.
-            seed: Seed of the reset.
-            goal: Replaces the environment's goal, if its attribute `goal` can be set.
-        """
+        """Plays actions in the environment itself; yields what reset and each step returned."""
+        # Actions [T, A] are in [-1, 1]; the episode may end earlier. `seed` is that of the reset.
+        # `goal` replaces the environment's goal, if its attribute `goal` can be set.
         environment: Any = self.envs.environment
         observation, info = self.envs.begin(seed)
         yield RawStep(_copied(observation), 0.0, False, dict(info))

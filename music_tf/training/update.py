@@ -39,22 +39,13 @@ class Update:
     def __init__(
         self,
         learner: Learner,
-        terms: Sequence[RewardTerm],
+        terms: Sequence[RewardTerm],  # in the order in which they are summed
         config: AgentConfig,
-        discount: float,
-        comm: Communicator,
-        workers: int,
+        discount: float,  # gamma, for the return after the object is lost
+        comm: Communicator,  # the ranks that learn
+        workers: int,  # of all ranks
     ) -> None:
-        """Lays out all networks in one vector and makes it equal on all ranks.
-
-        Args:
-            learner: Actor and critics.
-            terms: Rewards, in the order in which they are summed.
-            config: Polyak averaging and the reduction of gradients.
-            discount: Gamma, for the return after the object is lost.
-            comm: The ranks that learn.
-            workers: Number of workers over all ranks.
-        """
+        """Lays out all networks in one vector and makes it equal on all ranks."""
         self.learner = learner
         self.terms = list(terms)
         self._config = config
@@ -122,18 +113,12 @@ class Update:
         """Takes all updates of a cycle, part after part; a collective call.
 
         Only the reward terms in `Batches.terms` are computed and learn. The results do not depend
-        on the number of parts.
+        on the number of parts. With `early`, only phases learn that do so before the learner's
+        first update; such steps do not count as updates.
 
-        Args:
-            feeds: The parts.
-            schedules: Weights of terms and entropy.
-            early: Whether only phases learn that do so before the learner's first update. Such
-                steps do not count as updates.
-
-        Returns:
-            Metrics by name: means over updates, divided by the number of all workers, so that the
-            sum over ranks is the mean over workers. Names ending in `_min` and `_max` are extremes
-            on this rank. Metrics of a phase that was never due are left out.
+        Returns metrics by name: means over updates, divided by the number of all workers, so that
+        the sum over ranks is the mean over workers. Names ending in `_min` and `_max` are extremes
+        on this rank. Metrics of a phase that was never due are left out.
         """
         before, parts = self._taken(early), []
         fed: frozenset[str] = frozenset()
@@ -268,12 +253,9 @@ class Update:
     def begin_anew(self, initial: Array) -> None:
         """Resets the learner in place, so that no loop is compiled again; a collective call.
 
-        Weights, targets, moments and step counts of the learner are reset; `step` is not. Networks
-        of terms keep weights and moments; in a phase that they share with the learner, their step
-        count is reset with it.
-
-        Args:
-            initial: Weights of all networks of the learner, flat; the root's are broadcast.
+        Weights (to the root's `initial`, flat), targets, moments and step counts of the learner are
+        reset; `step` is not. Networks of terms keep weights and moments; in a phase that they share
+        with the learner, their step count is reset with it.
         """
         own = self.layout.span([network.name for network in self.learner.networks])
         parameters = self.parameters.numpy()
@@ -420,16 +402,14 @@ class Update:
     def _gradient(
         self, phase: LaidPhase, now: Batches, schedules: Schedules
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor], Mapping[str, tf.Tensor]]:
-        r"""Returns gradient, metrics, rewards and carried tensors of a phase.
+        r"""Returns gradient, metrics [W], rewards [W, B] and carried tensors of a phase, by name.
 
         A term pays w * (pay(c * r) + shift). After the object is lost, each term pays its lowest
         reward for ever, which adds to the reward of that step
 
         .. math:: \frac{\gamma}{1 - \gamma} \sum_i w_i (lo_i + shift_i)
 
-        Returns:
-            The flat gradient of the phase's networks; its metrics by name, [W]; all paid rewards by
-            name, [W, B]; tensors that the learner passes to later phases.
+        The gradient is that of the phase's networks, flat; later phases get the carried tensors.
         """
         flat = tf.convert_to_tensor(self.parameters)
         targets = self.targets_layout.split(tf.convert_to_tensor(self.targets))
@@ -526,13 +506,8 @@ class Update:
 
 
 def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Communicator) -> None:
-    """Compares arrays of all ranks bit by bit, by checksums; a collective call.
-
-    Args:
-        arrays: Arrays by name that should be equal on all ranks.
-        updates: Number of updates so far, for the message.
-        comm: The ranks to compare.
-    """
+    """Compares arrays of all ranks bit by bit, by checksums; a collective call."""
+    # `updates` is how many there were so far, for the message.
     if comm.size == 1:
         return
     digests = {
