@@ -111,6 +111,7 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     # of skills one after the other alone; without these, others have no effect; of a density alone
     apart |= {"evaluation.length", "distance.train", "distance.constraint", "distance.modelled"}
     apart |= {f"distance.{name}" for name in ("density_early", "density_loss", "sigma_floor")}
+    apart |= {"distance.speed", "distance.reach"}  # of a ball alone
     apart |= {f"{term.name}.batch" for term in every if getattr(term, "batch", "") == "own"}
     of_default = (field for field in fields_of(default) if field.name not in apart)
     groups = ("condition.", "incremental.", "disk.", "tasks.")
@@ -126,6 +127,10 @@ def test_every_field_is_an_option_with_either_spelling(spelling):
     assert pinned.pinned_skill == 2
     floor = ["sac_csd", spelling("distance.sigma_floor"), "0.5"]
     assert parse_train(floor).config.rewards["distance"].sigma_floor == 0.5
+    fast = ["sac_metra", "--condition.kind", "ball", spelling("distance.speed"), "0.5"]
+    assert parse_train(fast).config.rewards["distance"].speed == 0.5
+    far = ["sac_place", "--distance.speed", "inf", spelling("distance.reach"), "7"]
+    assert parse_train(far).config.rewards["distance"].reach == 7.0
     held = parse_train(["sac", spelling("exploration.random_hold"), "4"]).config
     assert held.exploration.random_hold == 4.0
 
