@@ -36,7 +36,8 @@ KWARGS, SKILLS = "--env.kwargs", "--env.skills"
 _GROUPS = (FINAL, "coverage", ADAPTATION, "zero_shot", "control")
 """Groups of measurements of several policies at the end of a run."""
 _SHARES = re.compile(
-    r".*(_rate|/accuracy_heldout)|level/share|adapt/success_\w+|zero_shot/(ever|end(_with_brake)?)|"
+    r".*(_rate|/accuracy_heldout)|level/share|adapt/success_\w+|zero_shot/(ever|end(_with_\w+)?)|"
+    r"zero_shot/follow\w*_lost|"
     r"control/(rollout_)?coverage|control/skill_variance"
 )
 

@@ -31,6 +31,11 @@ class Conditions(NamedTuple):
     goals: Array | None  # [E, G]; None: the environments' own
     skills: Array  # [E, K], the condition of the policy: one-hot or continuous
     tasks: npt.NDArray[np.float64] | None = None  # [E, D], of a family; None: unchanged
+    moving: Array | None = None  # [T + 1, G], a goal that policies see at each step instead
+
+    def along(self, moving: Array) -> "Conditions":
+        """Returns conditions under which every goal is one that moves."""
+        return self._replace(goals=np.repeat(moving[:1], len(self.seeds), axis=0), moving=moving)
 
 
 class ConditionSampler:
@@ -385,7 +390,10 @@ def _attempt(
     no_noise = np.zeros_like(played.action[:, 0])
     for step in range(played.action.shape[1]):
         noise = no_noise if explore is None else explore.policy[step]
-        action = policy(played.observation[:, step], played.desired_goal, conditions.skills, noise)
+        goal = played.desired_goal
+        if conditions.moving is not None:
+            goal = np.broadcast_to(conditions.moving[step], goal.shape)
+        action = policy(played.observation[:, step], goal, conditions.skills, noise)
         if explore is not None:
             action = explore(action, step, played.observation[:, step])
         taken = envs.step(action[active], active)

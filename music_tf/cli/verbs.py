@@ -96,27 +96,25 @@ class EnvOverrides(Settings):
     kwargs: JsonObject = "{}"
     """Arguments of the environment's constructor beside those of the run, as in
     {"broken_joint": 3}; the file that is written has them in its name."""
+    max_episode_steps: Annotated[int | None, In(1, 10**6)] = None
+    """Steps of an episode; unset: as in the run, with play --path 150."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StageVerb(RunVerb):
-    """A verb that plays in one stage of a run's world."""
+class PlayingVerb(RunVerb):
+    """A verb that plays a run, in its own environment or under other conditions."""
 
     stage: str = NOW
     """Which stage of a changing world (env.changes) to play in: a number from 0, `now` for the one
     that training has reached, or `learned` for the one in which each skill was learned."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MeasuringVerb(StageVerb):
-    """A verb that measures a run, in its own environment or under other conditions."""
-
     env: EnvOverrides = dataclasses.field(default_factory=EnvOverrides)
 
     @property
     def elsewhere(self) -> str:
         """Returns other arguments of the environment as JSON; empty without any."""
-        return "" if json.loads(self.env.kwargs) == {} else self.env.kwargs
+        steps = self.env.max_episode_steps or (150 if getattr(self, "path", "") else None)
+        changed = json.loads(self.env.kwargs) | ({"max_episode_steps": steps} if steps else {})
+        return json.dumps(changed) if changed else ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -154,7 +152,7 @@ class RunsVerb(Verb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluate(MeasuringVerb):
+class Evaluate(PlayingVerb):
     """Plays the latest policy of a run without exploration.
 
     Writes a table of its success rate and behaviour, and RUN/evaluation.json; under --env.kwargs a
@@ -269,7 +267,7 @@ class Evaluate(MeasuringVerb):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Play(StageVerb):
+class Play(PlayingVerb):
     """Films the latest policy of a run without exploration."""
 
     example: ClassVar[str] = "play latest --out push.gif"
@@ -284,6 +282,10 @@ class Play(StageVerb):
     zero_shot: Flag = False
     """Go to the environment's own goals, none seen in training, and stop at the distance that
     evaluate --zero-shot has measured."""
+    path: str = ""
+    """Follow a goal that moves at half the speed v of an agent whose conditions are a ball: on a
+    circle, a square or an eight, or along the points of a .csv file, with rows as for --reach; if
+    the last point equals the first, again and again."""
     stage: str = LEARNED
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent runs/NAME.mp4."""
@@ -307,37 +309,38 @@ class Play(StageVerb):
             raise UsageError("--strip: replaces the film; leave out --out")
         if self.reach == ():
             raise UsageError("--reach: expected where to go, as in 1.3 0.8; got no number")
-        if self.reach and self.zero_shot:
-            raise UsageError("--reach: sets the goal, as --zero-shot does; leave one out")
-        if (self.reach or self.zero_shot) and self.skill != "all":
+        aims = sum(map(bool, (self.reach, self.zero_shot, self.path)))
+        if aims > 1:
+            raise UsageError("--reach: sets the goal, as --zero-shot and --path do; leave one out")
+        if aims and self.skill != "all":
             raise UsageError("--skill: the goal decides which skill acts; leave it out")
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
         prepare_tensorflow()
-        skills = self._skills()
+        skills, where = self._skills(), {"stage": self.stage, "elsewhere": self.elsewhere}
         if picture is not None:
             from music_tf.tools.film import ShownMoments, strip  # noqa: PLC0415 - numpy, MuJoCo
 
             moments = ShownMoments(self.episode or 1, self.frames or 6)
-            strip(run, picture, moments, skills, env_id, stage=self.stage)
+            strip(run, picture, moments, skills, env_id, **where)
             sys.stdout.write(f"{picture}\n")
         else:
             from music_tf.tools.film import play  # noqa: PLC0415 - the same
 
-            play(run, self.episodes, skills, out, env_id, stage=self.stage)
+            play(run, self.episodes, skills, out, env_id, **where)
         return EXIT_DONE
 
     def _skills(self) -> "Sequence[int] | Aim":
         """Returns the skills to film, none for all, or a goal instead."""
-        if self.reach or self.zero_shot:
+        if self.reach or self.zero_shot or self.path:
             from music_tf.tools.film import Aim  # noqa: PLC0415 - numpy, MuJoCo
 
-            return Aim(self.reach or ())
+            return Aim(self.reach or (), self.path)
         return [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Skills(MeasuringVerb):
+class Skills(PlayingVerb):
     """Plays each skill of a run on the same episodes, and compares the skills.
 
     Shows the effective number of skills (exp of the entropy of the prior that prefers recognised

@@ -378,10 +378,10 @@ class LockstepEnvs:
             )
         return tasks
 
-    def render(self, index: int) -> npt.NDArray[np.uint8]:
-        """Returns an image [height, width, 3] of an environment's state, without changing it."""
+    def render(self, index: int, *shown: Array) -> npt.NDArray[np.uint8]:
+        """Returns an image [height, width, 3] of an environment; `shown` as of `Viewer.render`."""
         member = self._members[index] or self._some_member()
-        return self._viewer.render(member.environment)
+        return self._viewer.render(member.environment, *shown)
 
     @property
     def steps_per_second(self) -> float:

@@ -45,7 +45,7 @@ def make_environment(
     if settings is not None:
         options |= json.loads(settings.kwargs)
         if settings.max_episode_steps is not None:
-            options["max_episode_steps"] = settings.max_episode_steps
+            options.setdefault("max_episode_steps", settings.max_episode_steps)
     spec = find_spec(env_id)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

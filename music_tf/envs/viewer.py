@@ -1,6 +1,7 @@
 """Images of environments, rendered without an effect on training."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -12,6 +13,7 @@ from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
 from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError, error_line
+from music_tf.types import Array
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
@@ -22,6 +24,8 @@ _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
 _SHADOW = 1024
 """Pixels per side of the shadow map. Without a graphics card, MuJoCo's 4096 and its multisampling
 take three quarters of the time of a picture."""
+_TRAILS, _DOT, _MOST_DOTS = ((0.1, 0.4, 0.2, 1.0), (1.0, 0.5, 0.0, 1.0)), 0.005, 300
+"""Colours of a path and of a way on it, radius of their dots in metres, and most dots of each."""
 
 
 def can_render(environment: gymnasium.Env[Any, Any]) -> bool:
@@ -42,9 +46,16 @@ class Viewer:
         self._settings = settings
         self._twin: Any = None
 
-    def render(self, environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.uint8]:
-        """Returns an image [height, width, 3] of the environment's present state."""
+    def render(
+        self, environment: gymnasium.Env[Any, Any], goal: Array | None = None, *trails: Array
+    ) -> npt.NDArray[np.uint8]:
+        """Returns an image [height, width, 3] of the environment's present state.
+
+        A goal [G] replaces its own; MuJoCo also draws the places [N, G] of a path, and of a way.
+        """
         source: Any = environment.unwrapped
+        if goal is not None:
+            show_goal(source, goal.astype(np.float64))
         cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
         if not _is_mujoco(source):
             cure = 'let render() run with render_mode="rgb_array"'
@@ -52,7 +63,7 @@ class Viewer:
             place = f"define it in a module, and train module:{self._env_id}"
             raise self._fault("OpenGL may crash beside TensorFlow in one process", place)
         try:
-            image = self._draw(source)
+            image = self._draw(source, trails)
         except FROM_USERS as error:
             raise self._fault(error_line(error), cure) from error
         if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
@@ -68,7 +79,7 @@ class Viewer:
             self._twin.close()
             self._twin = None
 
-    def _draw(self, source: Any) -> Any:
+    def _draw(self, source: Any, trails: Sequence[Array]) -> Any:
         if not _is_mujoco(source):
             source.render_mode = "rgb_array"
             return source.render()
@@ -92,6 +103,10 @@ class Viewer:
         window = getattr(getattr(twin, "mujoco_renderer", None), "viewer", None)
         if window is not None:  # no context is current after another one was freed
             window.make_context_current()
+        for colour, trail in zip(_TRAILS, trails, strict=False):
+            for place in trail[:: 1 + len(trail) // _MOST_DOTS]:
+                window, at = twin.mujoco_renderer._get_viewer("rgb_array"), np.append(place, [0, 0])
+                window.add_marker(pos=at[:3], size=np.full(3, _DOT), rgba=np.array(colour))
         return twin.render()
 
     def _fault(self, reason: str, cure: str) -> EnvironmentFault:

@@ -43,6 +43,11 @@ class Embedding(NamedTuple):
         """Number n of inputs."""
         return len(self.weights[0])
 
+    @property
+    def speed(self) -> float:
+        """Length of a step under a velocity of length 1, as `near` is measured; else 0."""
+        return 0.0 if self.places else self.near / _STEPS
+
     def __call__(self, seen: Array) -> Array:
         """Returns points [..., D] in the embedding for inputs [..., n]."""
         return mlp(self.weights, np.asarray(self._scaled(seen), np.float32))

@@ -195,7 +195,7 @@ def _practise_skills(loaded: LoadedRun) -> None:
 def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
     """Returns the embedding, or the ends of skills, by which a run reaches goals."""
     leads, run = loaded.saved.leads, loaded.path
-    if asked == "--zero-shot" and not loaded.envs.spec.goal_dim:
+    if asked != "--reach" and not loaded.envs.spec.goal_dim:
         loaded.envs.close()
         raise UsageError(
             f"{asked}: {run}: expected an environment with goals, {loaded.config.env_id} has none\n"

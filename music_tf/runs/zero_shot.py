@@ -2,16 +2,20 @@
 
 import dataclasses
 import logging
-from typing import NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from music_tf.config.names import few
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
 from music_tf.rollout import Policy
+from music_tf.storage.metrics import FOLLOWED
+from music_tf.training.collect import cut_where_lost
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
 
@@ -34,6 +38,12 @@ _COLUMNS = {Embedding: "--distance.columns", Ends: "--world.descriptor"}
 _STOPS = (0.0, 0.1, 0.2, 0.3, 0.45)
 """Stopping distances to try, as shares of the median distance at the start of an episode. The
 first never stops."""
+_X, _Y = 0.08 * np.stack([trace(np.linspace(0.0, 2.0 * np.pi, 73)) for trace in (np.cos, np.sin)])
+_SIDE = np.maximum(np.abs(_X), np.abs(_Y)) / 0.08
+_SHAPES = {"circle": (_X, _Y), "square": (_X / _SIDE, _Y / _SIDE), "eight": (_X, _X * _Y / 0.08)}
+"""Paths of a radius of 8 cm around 0."""
+_FOLLOWING, _STEPS, _FROM = 100, 150, 40
+"""Episodes with a goal that moves, their steps, and the first of these that counts."""
 Leads: TypeAlias = Embedding | Ends
 """What chooses the condition that leads to a place: an embedding, or the ends of skills."""
 
@@ -51,9 +61,9 @@ class Places(NamedTuple):
         return here, np.where(self.given, goal[:, self.numbers], here)
 
     def goal_at(self, place: Array, achieved: Array) -> Array:
-        """Returns goals [E, G] at a place [n]; their other components are those of `achieved`."""
+        """Returns goals [E, G] at places [n] or [E, n]; other components are those `achieved`."""
         goals = achieved.copy()
-        goals[:, self.numbers[self.given]] = place[self.given]
+        goals[:, self.numbers[self.given]] = place[..., self.given]
         return goals
 
 
@@ -118,6 +128,8 @@ class Reaching:
     places: Places
     stop: float = 0.0
     """Distance to the goal, in the embedding if there is one, below which actions are zero."""
+    hold: bool = False
+    """Actions there are the mean of those under opposite conditions, which a grasp survives."""
     place: Array | None = None
     """Where to go instead of the goal, [n]."""
 
@@ -132,7 +144,11 @@ class Reaching:
         condition = self.leads.leading(here, there)
         action = self.snapshot.act(observation, np.zeros_like(goal), condition, None)
         near = self.leads.distance(here, there) < self.stop
-        return np.where(near[:, None], np.float32(0.0), action)
+        rest = np.zeros_like(action)
+        if self.hold:
+            opposite = self.snapshot.act(observation, np.zeros_like(goal), -condition, None)
+            rest = np.float32(0.5) * (action + opposite)
+        return np.where(near[:, None], rest, action)
 
 
 def reaching(
@@ -165,7 +181,8 @@ def measure_zero_shot(
 
     Returns:
         By policy, the share of goals that are reached at any state and at the last one. For the
-        run also the share with a stopping distance (`stop`), which is chosen on other goals.
+        run also the share with a stopping distance (`stop`), which is chosen on other goals; with
+        `hold`, if conditions have opposites; and, with speeds, how it follows goals that move.
         The other policies are random conditions, random actions, and no actions.
     """
     spec = evaluation.envs.spec
@@ -179,18 +196,96 @@ def measure_zero_shot(
     starts = practised(plain)
     first = plain.places.of(starts.observation[:, 0], starts.desired_goal)
     usual = float(np.median(leads.distance(*first)))
-    braked = [dataclasses.replace(plain, stop=share * usual) for share in _STOPS]
-    tried = (starts, *map(practised, braked[1:]))  # the first has no brake
-    best = braked[int(np.argmax([_shares(shown, played)["zero_shot/end"] for played in tried]))]
     ours = _shares(shown, shown.play(plain, goals))
-    stopped = ours if best is braked[0] else _shares(shown, shown.play(best, goals))
-    ours |= {"zero_shot/end_with_brake": stopped["zero_shot/end"], "zero_shot/stop": best.stop}
+    kind = getattr(leads, "condition", "")
+    for hold in (False, True) if kind in {"sphere", "gaussian"} else (False,):
+        braked = [dataclasses.replace(plain, stop=share * usual, hold=hold) for share in _STOPS]
+        tried = (starts, *map(practised, braked[1:]))  # the first has no brake
+        best = braked[int(np.argmax([_shares(shown, played)["zero_shot/end"] for played in tried]))]
+        stopped = ours if best is braked[0] else _shares(shown, shown.play(best, goals))
+        ours[f"zero_shot/end_with_{'hold' if hold else 'brake'}"] = stopped["zero_shot/end"]
+        ours[f"zero_shot/{'hold' if hold else 'stop'}"] = best.stop
+    if getattr(leads, "speed", 0.0) and len(leads.columns) <= len("xyz"):
+        ours |= _follow(shown, plain)
     beside = {
         "random conditions": shown.play(aimless, goals),
         "random": shown.play(zero_policy, goals, added=random_actions(spec)),
         "nothing": shown.play(zero_policy, goals),
     }
     return {"ours": ours} | {name: _shares(shown, played) for name, played in beside.items()}
+
+
+def points_of(path: str, leads: Leads) -> Array:
+    """Returns the points of a shape around 0, [N, 2], or those of a CSV file, [N, n]."""
+    if not getattr(leads, "speed", 0.0):
+        raise UsageError(
+            "--path: expected an agent with speeds, trained with --distance.speed auto, got one "
+            "without\nit goes to a place that rests: --reach X Y"
+        )
+    if path in _SHAPES:
+        return np.stack(_SHAPES[path], axis=-1)
+    try:
+        rows = Path(path).read_text(encoding="utf-8").splitlines()
+        points = np.loadtxt(rows, np.float32, delimiter=",", ndmin=2)
+        far = np.ptp(points, axis=0).max()
+        if points.shape[-1] != len(leads.columns) or not 0.0 < far < np.inf:
+            raise ValueError(f"it has rows such as {points[:2].tolist()!s:.80}")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--path: expected {', '.join(_SHAPES)}, or a .csv file without a header: points, as "
+            f"rows of the numbers of --reach, for columns {list(leads.columns)}; got {path!r:.80}\n"
+            f"{error!s:.160}"
+        ) from error
+    return points
+
+
+def moving_goals(evaluation: Evaluation, policy: Reaching, path: str, share: float = 0.5) -> Array:
+    """Returns a goal that moves along a path at a share of the policy's speed, [T + 1, G].
+
+    A shape lies in the middle of the environment's own goals, upright if these differ in height. A
+    closed path is repeated; an open one ends in its last point.
+    """
+    leads: Any = policy.leads
+    places, envs, points = policy.places, evaluation.envs, points_of(path, leads)
+    own = np.concatenate([envs.reset([0], [seed]).desired_goal for seed in range(GOALS)])
+    low, high = own.min(axis=0).astype(float), own.max(axis=0).astype(float)
+    goals = np.repeat(0.5 * (low + high)[None], len(points), axis=0)
+    numbers = places.numbers[places.given]
+    if path in _SHAPES:
+        of_first = sorted(numbers)[: len(numbers) // leads.groups]  # of several objects
+        differ = [number for number in of_first if high[number] > low[number]] or numbers
+        goals[:, [differ[0], differ[-1]]] += points
+    else:
+        goals = places.goal_at(points, goals)
+    scale = 1.0 if leads.scale is None else leads.scale[1][places.given]
+    ways = np.linalg.norm(np.diff(goals[:, numbers], axis=0) / scale, axis=-1)
+    at = np.concatenate([[0.0], np.cumsum(ways)])
+    far = share * leads.speed * np.arange(envs.spec.max_episode_steps + 1)
+    far = far % at[-1] if np.allclose(goals[0], goals[-1]) else far
+    moving = np.stack([np.interp(far, at, column) for column in goals.T], 1).astype(np.float32)
+    if beyond := int(((moving < low) | (moving > high)).any(axis=1).sum()):
+        _LOGGER.warning(
+            "--path: %d of its %d goals lie outside %s to %s, where %d goals of the environment "
+            "lie, so the robot may not get there",
+            *(beyond, len(moving), low.round(2).tolist(), high.round(2).tolist(), GOALS),
+        )
+    return moving
+
+
+def _follow(evaluation: Evaluation, policy: Reaching) -> Metrics:
+    """Returns how well a policy follows a goal on a circle, at each of the speeds `FOLLOWED`."""
+    config, numbers = evaluation.config, policy.places.numbers[policy.places.given]
+    env = dataclasses.replace(config.evaluated_env, max_episode_steps=_STEPS)
+    envs = LockstepEnvs(config.env_id, len(evaluation.envs), env, world=config.world)
+    longer, metrics = evaluation._replace(envs=envs), Metrics()
+    for name, share in FOLLOWED.items():
+        moving = moving_goals(longer, policy, "circle", share)
+        played = longer.play_some(policy, np.arange(_FOLLOWING), len(envs), moving)
+        apart = (played.achieved_goal - moving)[:, _FROM:, numbers]
+        metrics[f"zero_shot/{name}_m"] = float(np.linalg.norm(apart, axis=-1).mean())
+        metrics[f"zero_shot/{name}_lost"] = float(cut_where_lost(played, envs.info).lost.mean())
+    envs.close()
+    return metrics
 
 
 def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:

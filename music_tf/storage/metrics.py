@@ -240,6 +240,19 @@ ZERO_SHOT = {
     "zero_shot/end_with_brake": "the same where the robot does nothing as long as it is within "
     "`zero_shot/stop` of the goal",
     "zero_shot/stop": "that distance, in the embedding or between places, chosen on 48 other goals",
+    "zero_shot/end_with_hold": "with conditions that have opposites, share at the last step if the "
+    "robot acts within `zero_shot/hold` of the goal as the mean of both does",
+    "zero_shot/hold": "that distance, chosen in the same way",
+}
+FOLLOWED = {"follow_slow": 0.25, "follow": 0.5, "follow_fast": 1.0}
+"""Speeds of a goal that moves, in shares of a policy's own v."""
+ZERO_SHOT |= {
+    f"zero_shot/{name}{end}": f"{text} at {share:g} v on a circle"
+    for name, share in FOLLOWED.items()
+    for end, text in (
+        ("_m", "with speeds, mean distance to a goal that moves from step 40 to 150"),
+        ("_lost", "share of 100 such episodes that lose the object,"),
+    )
 }
 """Metrics of `evaluate --zero-shot`."""
 

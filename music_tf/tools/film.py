@@ -36,7 +36,7 @@ from music_tf.runs.inspection import describe, leading_to_goals, measured_stop
 from music_tf.runs.judging import Trace
 from music_tf.runs.loaded import LoadedRun, load_run
 from music_tf.runs.progress import Progress, cursor_moves
-from music_tf.runs.zero_shot import Leads, Places, Reaching, reaching
+from music_tf.runs.zero_shot import Leads, Places, Reaching, moving_goals, points_of, reaching
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.pace import Pace, Steps, pace_of, reported
@@ -97,11 +97,13 @@ class Aim:
     place: tuple[float, ...] = ()
     """Values of the columns that its embedding sees, or that distinguish its skills; empty: the
     environment's own goals, another one in each episode."""
+    path: str = ""
+    """Path of a goal that moves instead: the name of a shape, or a CSV file."""
 
     @property
     def option(self) -> str:
         """The option of `play` that asks for it."""
-        return "--reach" if self.place else "--zero-shot"
+        return "--path" if self.path else "--reach" if self.place else "--zero-shot"
 
 
 class View(NamedTuple):
@@ -137,7 +139,7 @@ def play(
     skills: Sequence[int] | Aim,
     out: Path,
     typed_env_id: str | None = None,
-    stage: str = LEARNED,
+    **where: str,
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
@@ -152,7 +154,8 @@ def play(
             `evaluate --zero-shot` found best, if that was measured.
         out: A file ending in .mp4 or .gif, written when it is complete.
         typed_env_id: The environment that the user typed, if any.
-        stage: Of a changing world: its number, `NOW`, or that in which a skill was `LEARNED`.
+        where: `stage` and `elsewhere`, as of `load_run`; by default each skill is filmed in the
+            stage in which it was `LEARNED`.
     """
     config = read_run(run, typed_env_id).config
     asked = _skills(config, skills)  # refuses before loading
@@ -166,7 +169,7 @@ def play(
 
     with appearing(out) as draft:
         os.environ.update(drawing_variables(config.env_id))
-        loaded = load_run(run, typed_env_id, most, stage=stage)
+        loaded = load_run(run, typed_env_id, most, **{"stage": LEARNED, **where})
         with contextlib.closing(loaded.envs) as envs:
             config = loaded.config  # without skills that are not learned yet
             sheets = sheets_of(config, episodes, _skills(config, skills))
@@ -201,7 +204,7 @@ def strip(
     shown: ShownMoments = SIX,
     skills: Sequence[int] | Aim = (),
     typed_env_id: str | None = None,
-    stage: str = LEARNED,
+    **where: str,
 ) -> None:
     """Writes a PNG with states of an evaluation episode, for a page that shows no films.
 
@@ -225,7 +228,7 @@ def strip(
         )
     os.environ.update(drawing_variables(config.env_id))
     with appearing(out) as draft:
-        loaded = load_run(run, typed_env_id, len(shots), stage=stage)
+        loaded = load_run(run, typed_env_id, len(shots), **{"stage": LEARNED, **where})
         with contextlib.closing(loaded.envs) as envs:
             if loaded.adaptation is None:  # without skills that are not learned yet
                 learned = _skills(loaded.config, skills)
@@ -354,7 +357,7 @@ def frames_of(
             for shot, view in zip(shots, views, strict=True):
                 named = _named(loaded, shot)
                 text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}{view.note}"
-                good = view.success and (aim is not None or not hidden)
+                good = view.success and (not hidden if aim is None else not aim.path)
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
             title = line(describe(loaded), sheet.width, _TITLE)
@@ -414,7 +417,9 @@ def film(
             continue
         now = np.minimum(step, played.length)
         for index in np.flatnonzero(now > drawn):
-            images[index] = envs.render(int(index))
+            path, way = conditions.moving, played.achieved_goal[index, : step + 1]
+            drawing = [] if path is None else [path[step], path, way]
+            images[index] = envs.render(int(index), *drawing)
         drawn = now
         sizes = {image.shape for image in images}
         if len(sizes) > 1:
@@ -456,6 +461,8 @@ def _leading(loaded: LoadedRun, aim: Aim) -> Leads:
             f"--reach: {loaded.path}: expected {len(leads.columns)} numbers, for columns "
             f"{list(leads.columns)} of the observation, got {len(aim.place)}"
         )
+    if aim.path:
+        points_of(aim.path, leads)
     return leads
 
 
@@ -474,6 +481,9 @@ def _aimed(
         policy = Reaching(snapshot, leads, places, place=place)
     else:
         policy = reaching(loaded.evaluation, snapshot, leads, run)[1]
+        if aim.path:
+            moving = moving_goals(loaded.evaluation, policy, aim.path)
+            return conditions.along(moving), policy, ["   at v/2"] * len(shots)
         policy = dataclasses.replace(policy, stop=measured_stop(loaded))
         if aim.place:
             policy = dataclasses.replace(policy, place=place)

@@ -111,10 +111,13 @@ class Evaluation(NamedTuple):
             whole[name] = comm.sum_in_place(summable).astype(kind, copy=False)
         return Episodes.from_named(whole).read_only()
 
-    def play_some(self, policy: Policy, indices: IntArray, together: int) -> Episodes:
+    def play_some(
+        self, policy: Policy, indices: IntArray, together: int, moving: Array | None = None
+    ) -> Episodes:
         """Plays the episodes `indices` bit-equal to a process that plays batches of `together`.
 
-        The last bits of an action depend on the batch size and on the row in the batch.
+        The last bits of an action depend on the batch size and on the row in the batch. The goal
+        moves if `moving` [T + 1, G] is given.
         """
         spec, config = self.envs.spec, self.config
         skills = np.zeros([0, config.condition_size], np.float32)
@@ -130,6 +133,7 @@ class Evaluation(NamedTuple):
                 return policy(*padded)[places]
 
             conditions = evaluation_conditions(mine.tolist(), config, spec.goal_dim)
+            conditions = conditions if moving is None else conditions.along(moving)
             self.set_world(conditions.skills)
             parts.append(play(self.envs, act, conditions, None))
         return Episodes.joined(parts)

@@ -221,19 +221,27 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
     words = ["--episodes", "2", "--skill", "3", "--out", "a.gif", "--env-id", "mine:Task-v0"]
     assert run_verb(["play", str(stored_run)]) == 0
     assert run_verb(["play", str(stored_run), *words, "--stage", "1"]) == 0
-    sys.modules["music_tf.tools.film"].Aim = lambda place: ("to", place)
+    sys.modules["music_tf.tools.film"].Aim = lambda *aim: ("to", *aim)
     with pytest.raises(UsageError, match=r"--reach: expected numbers in .* got \(nan, 1.0\)"):
         run_verb(["play", str(stored_run), "--reach", "nan", "1"])
     with pytest.raises(UsageError, match=r"--reach: expected where to go, .* got no number"):
         run_verb(["play", str(stored_run), "--reach"])
-    for where in (["--reach", "-1.5", "2"], ["--zero-shot"]):
+    for where in (["--reach", "-1.5", "2"], ["--zero-shot"], ["--path", "a.csv"]):
         assert run_verb(["play", str(stored_run), *where]) == 0
-    default = stored_run / "videos" / "policy.mp4"
+    others = ["--env.max-episode-steps", "7", "--env.kwargs", '{"mass": 2}']
+    assert run_verb(["play", str(stored_run), "--path", "circle", *others]) == 0
+    default, plain = stored_run / "videos" / "policy.mp4", {"stage": "learned", "elsewhere": ""}
+    longer = [
+        plain | {"elsewhere": f'{{{of}"max_episode_steps": {steps}}}'}
+        for of, steps in (("", 150), ('"mass": 2, ', 7))
+    ]
     assert calls == [
-        ((stored_run, 4, [], default, None), {"stage": "learned"}),
-        ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), {"stage": "1"}),
-        ((stored_run, 4, ("to", (-1.5, 2.0)), default, None), {"stage": "learned"}),
-        ((stored_run, 4, ("to", ()), default, None), {"stage": "learned"}),
+        ((stored_run, 4, [], default, None), plain),
+        ((stored_run, 2, [3], pathlib.Path("a.gif"), "mine:Task-v0"), plain | {"stage": "1"}),
+        ((stored_run, 4, ("to", (-1.5, 2.0), ""), default, None), plain),
+        ((stored_run, 4, ("to", (), ""), default, None), plain),
+        ((stored_run, 4, ("to", (), "a.csv"), default, None), longer[0]),
+        ((stored_run, 4, ("to", (), "circle"), default, None), longer[1]),
     ]
 
 

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,22 @@ def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatc
     np.testing.assert_array_equal(twin.unwrapped.goal, source.goal)
     np.testing.assert_array_equal(source.data.qpos, before[0])
     np.testing.assert_array_equal(source.data.qacc_warmstart, before[1])
+
+
+def test_a_path_and_a_way_are_drawn_as_dots_and_another_goal_than_its_own(monkeypatch):
+    twin, dots = make_environment("FetchPush-v4"), []
+    monkeypatch.setattr(viewer, "make_environment", lambda *_args, **_options: twin)
+    monkeypatch.setattr(twin.unwrapped, "render", lambda: np.zeros((4, 4, 3), np.uint8))
+    window = SimpleNamespace(add_marker=lambda **dot: dots.append(dot))
+    monkeypatch.setattr(twin.unwrapped.mujoco_renderer, "_get_viewer", lambda mode: window)
+    source = make_environment("FetchPush-v4").unwrapped
+    source.reset(seed=3)
+    path, way = np.full([1000, 3], 0.25, np.float32), np.float32([[1.0, 2.0]])
+    viewer.Viewer("FetchPush-v4", EnvConfig()).render(source, path[0], path, way)
+    np.testing.assert_array_equal(twin.unwrapped.goal, [0.25] * 3)
+    places = [dot["pos"].tolist() for dot in dots]
+    assert places == [[0.25] * 3] * 250 + [[1.0, 2.0, 0.0]]  # a few hundred, in any plane
+    assert not np.array_equal(dots[0]["rgba"], dots[-1]["rgba"])
 
 
 def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from music_tf import recipes
+from music_tf.config.settings import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.storage.checkpoint import Checkpoints, newest_weights
@@ -23,6 +24,13 @@ def small_config(recipe="ddpg", env_id=ENV_ID, **changes):
     agent = dataclasses.replace(config.agent, hidden_sizes=(8, 8))
     small = {"env_id": env_id, "workers": 1, "rollouts": 4, "agent": agent}
     return dataclasses.replace(config, **{**small, **changes})
+
+
+def in_a_ball(size):
+    """Changes of a recipe for METRA under which conditions are velocities."""
+    distance = recipes.resolve("sac_metra").rewards["distance"]
+    paid = {"distance": dataclasses.replace(distance, speed=0.4)}
+    return {"condition": ConditionConfig(kind="ball", size=size), "rewards": paid}
 
 
 def write_config(path, config, recipe="ddpg"):

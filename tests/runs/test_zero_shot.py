@@ -1,5 +1,5 @@
 import dataclasses
-import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +17,9 @@ from music_tf.runs.zero_shot import (
     Places,
     Reaching,
     measure_zero_shot,
+    moving_goals,
     places_of,
+    points_of,
     reached_states,
     reaching,
 )
@@ -65,8 +67,12 @@ def evaluation():
 
 
 def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation, monkeypatch):
-    follower, tried, play = Follower(), [], Evaluation.play_some
-    monkeypatch.setattr(Evaluation, "play_some", lambda *of: tried.extend(of[2]) or play(*of))
+    follower, tried, practised, play = Follower(), [], [], Evaluation.play_some
+    monkeypatch.setattr(
+        Evaluation,
+        "play_some",
+        lambda *of: tried.extend(of[2]) or practised.append(of[1]) or play(*of),
+    )
     shown, whole = [], Evaluation.play
     monkeypatch.setattr(
         Evaluation, "play", lambda *of, **more: shown.append(whole(*of, **more)) or shown[-1]
@@ -77,6 +83,12 @@ def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation,
     assert found["ours"]["zero_shot/ever"] == 1.0
     assert found["ours"]["zero_shot/end_with_brake"] == 1.0
     assert found["ours"]["zero_shot/stop"] == 0.0  # it rests at goals by itself
+    assert found["ours"]["zero_shot/end_with_hold"] == 1.0
+    assert found["ours"]["zero_shot/hold"] == 0.0
+    braked = [policy for policy in practised if getattr(policy, "stop", 0.0)]
+    assert [policy.hold for policy in braked] == [False] * 4 + [True] * 4  # at the same distances
+    assert [policy.stop for policy in braked[:4]] == [policy.stop for policy in braked[4:]]
+    assert not any("follow" in name for name in found["ours"])  # it has no speeds
     assert found["nothing"]["zero_shot/ever"] < 0.3
     assert found["random conditions"]["zero_shot/ever"] < 0.5
     assert not np.any(np.concatenate(follower.goals))
@@ -91,6 +103,110 @@ def test_it_stops_within_its_distance_and_goes_on_beyond():
     here = np.float32([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     goals = np.float32([[0.09, 0.0, 0.0], [0.11, 0.0, 0.0]])
     np.testing.assert_allclose(policy(here, goals, None, None), [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
+
+
+class Drifter:  # acts along its condition, and beside this always by a quarter of x
+    def act(self, observation, goal, condition, noise):
+        del observation, goal, noise
+        return condition @ TURNED.T / 30.0 + np.float32([0.25, 0.0])
+
+
+def test_to_hold_is_to_act_as_under_opposite_conditions_in_the_mean():
+    places = Places(np.array([0, 1]), np.array([True, True]), np.array([0, 1]))
+    policy = Reaching(Drifter(), PLANE, places, stop=3.0, hold=True)
+    here, goals = np.zeros([2, 3], np.float32), np.float32([[0.09, 0.0, 0.0], [0.0, 0.11, 0.0]])
+    acts = policy(here, goals, None, None)
+    np.testing.assert_allclose(acts, [[0.25, 0.0], [0.25, 1.0]], atol=1e-6)
+
+
+SPEEDY = PLANE._replace(
+    weights=[*PLANE.weights[:2], PLANE.weights[2] / 30.0, PLANE.weights[3]],
+    condition="ball",
+    near=1.5 * STEP_LENGTH,  # v is a step of the point
+)
+UNITS = PLANE._replace(condition="ball", near=0.3, scale=np.float32([[5.0, 5.0], [1.0, 2.0]]))
+"""v is 0.2 deviations; an x of 1 is one of these, and so is a y of 2."""
+
+
+def goals_at(path, low, high, leads=UNITS, steps=8, share=0.5):
+    """The goal that moves, where the environment's own goals lie between two corners."""
+    corners = np.float32([low, high])
+    reset = lambda _, seeds: SimpleNamespace(desired_goal=corners[[seeds[0] % 2]])  # noqa: E731
+    envs = SimpleNamespace(reset=reset, spec=SimpleNamespace(max_episode_steps=steps))
+    count = len(leads.columns)
+    places = Places(np.arange(count), np.ones(count, np.bool_), np.arange(count))
+    policy = Reaching(Follower(), leads, places)
+    return moving_goals(SimpleNamespace(envs=envs), policy, str(path), share)
+
+
+def test_a_goal_walks_from_point_to_point_at_a_share_of_the_speed_in_deviations(tmp_path):
+    path = tmp_path / "path.csv"
+    path.write_text("0,0\n0.3,0\n0.3,0.8\n")
+    found = goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.4])  # 0.1 of x a step, then 0.2 of y
+    y = [0.0, 0.0, 0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 0.8]  # and it ends in the last point
+    walked = np.stack([[0.0, 0.1, 0.2, *[0.3] * 6], y, [0.2] * 9], axis=-1)
+    np.testing.assert_allclose(found, walked, atol=1e-6)
+    path.write_text("0,0\n0.15,0\n0,0\n")  # closed: again and again
+    found = goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.0])
+    np.testing.assert_allclose(found[:, 0], [0, 0.1, 0.1, 0, 0.1, 0.1, 0, 0.1, 0.1], atol=1e-6)
+
+
+def test_shapes_lie_amid_the_goals_and_stand_upright_where_these_differ_in_height(caplog):
+    air = PLANE._replace(columns=(0, 1, 2), condition="ball", near=1.5 * 0.16 * np.pi / 8)
+    ends = ([-0.3, 0.5, 0.2], [0.3, 0.7, 0.6])
+    circle = goals_at("circle", *ends, air, steps=4, share=1.0)[:3]  # an eighth of it a step
+    half = 0.08 * np.sqrt(0.5)
+    quarter = [[0.08, 0.6, 0.4], [half, 0.6, 0.4 + half], [0.0, 0.6, 0.48]]
+    np.testing.assert_allclose(circle, quarter, atol=1e-3)
+    flat = goals_at("circle", [-0.3, 0.5, 0.4], [0.3, 0.7, 0.4], air, steps=4, share=1.0)
+    np.testing.assert_allclose(flat[2], [0.0, 0.68, 0.4], atol=1e-3)
+    square, eight = (goals_at(path, *ends, air, 999, 0.02) for path in ("square", "eight"))
+    np.testing.assert_allclose(np.ptp(square, axis=0), [0.16, 0.0, 0.16], atol=1e-3)
+    np.testing.assert_allclose(np.abs(square - [0.0, 0.6, 0.4]).max(axis=1), 0.08, atol=1e-3)
+    np.testing.assert_allclose(np.ptp(eight, axis=0), [0.16, 0.0, 0.08], atol=1e-3)
+    assert not caplog.records
+    goals_at("circle", [-0.3, 0.5, 0.35], [0.3, 0.7, 0.45], air, steps=4, share=1.0)
+    told = "--path: 3 of its 5 goals lie outside [-0.3, 0.5, 0.35] to [0.3, 0.7, 0.45]"
+    assert told in caplog.text
+
+
+@cases(
+    ("text", "why"),
+    ("1,2,3\n2,3,4\n", r"rows such as \[\[1.0, 2.0, 3.0\], "),
+    ("x,y\n1,2\n2,3\n", "could not convert string 'x'"),
+    ("1,2\n", r"rows such as \[\[1.0, 2.0\]\]"),
+    ("1,2\nnan,2\n", r"rows such as .*nan"),
+    ("", "zero-size"),
+    (None, "No such file"),
+)
+@pytest.mark.filterwarnings("ignore:.*no data")
+def test_a_path_that_is_none_is_refused_with_what_was_expected(tmp_path, text, why):
+    path = tmp_path / "path.csv"
+    if text is not None:
+        path.write_text(text)
+    told = rf"--path: expected circle, square, eight, or a .csv .* \[0, 1\]; got .*\n.*{why}"
+    with pytest.raises(UsageError, match=told):
+        points_of(str(path), SPEEDY)
+
+
+def test_one_with_speeds_follows_a_circle_at_the_distance_that_its_speed_allows(
+    evaluation, monkeypatch
+):
+    def lost(played, info):  # one of four
+        assert info is evaluation.envs.info or info == evaluation.envs.info
+        return SimpleNamespace(lost=np.arange(len(played.length)) % 4 == 0)
+
+    monkeypatch.setattr(zero_shot, "cut_where_lost", lost)
+    ours = measure_zero_shot(evaluation, Follower(), SPEEDY, "RUN", goals=4)["ours"]
+    assert ours["zero_shot/end"] == 1.0
+    assert "zero_shot/hold" not in ours  # speeds have no opposite at a goal
+    for name, share in (("follow_slow", 0.25), ("follow", 0.5), ("follow_fast", 1.0)):
+        # each step removes 2 / 3 of the way and the goal goes on by an angle of the circle:
+        # e' = e / 3 + chord, and both turn, so |e| = chord / |exp(i angle) - 1 / 3|
+        angle = share * STEP_LENGTH / 0.08
+        behind = 0.16 * np.sin(angle / 2) / abs(np.exp(1j * angle) - 1 / 3)
+        assert ours[f"zero_shot/{name}_m"] == pytest.approx(behind, rel=0.02)
+        assert ours[f"zero_shot/{name}_lost"] == 0.25
 
 
 def test_states_after_an_early_end_reach_nothing_and_the_last_one_is_where_it_ends(
@@ -119,10 +235,10 @@ TABLE = Support(low=(1.0, 0.4), high=(1.6, 1.1), rest_height=0.42)
 def test_goals_in_the_air_are_counted_apart(heights, shares, monkeypatch):
     reached = np.bool_([[0, 1], [1, 0], [0, 1]])
     monkeypatch.setattr(zero_shot, "reached_states", lambda *of: reached)
-    envs = types.SimpleNamespace(info=EnvironmentInfo(family="", support=TABLE))
+    envs = SimpleNamespace(info=EnvironmentInfo(family="", support=TABLE))
     goals = np.float32([[1.3, 0.7, height] for height in heights])
     played = make_episodes(0, 3)._replace(desired_goal=goals, length=np.ones(3, int))
-    found = zero_shot._shares(types.SimpleNamespace(envs=envs), played)
+    found = zero_shot._shares(SimpleNamespace(envs=envs), played)
     assert found == {"zero_shot/ever": 1.0, "zero_shot/end": pytest.approx(2 / 3), **shares}
 
 

@@ -40,7 +40,7 @@ from music_tf.tools.film import (
 from music_tf.tools.pace import pace_of
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of
-from tests.kit.saved_run import save_checkpoint, save_run, write_config
+from tests.kit.saved_run import in_a_ball, save_checkpoint, save_run, write_config
 from tests.kit.small import go_on
 from tests.test_rollout import Faulty
 
@@ -366,6 +366,7 @@ def aimed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("aimed")
     changes = {"condition": ConditionConfig(kind="sphere", size=2)}
     save_run(folder / "embedded", "sac_metra", **changes)
+    save_run(folder / "speedy", "sac_metra", **in_a_ball(2))
     save_run(folder / "skilled", "sac_diayn", skills=3)
     ends = [[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
     each = [{"skill": skill, "end": end} for skill, end in enumerate(ends)]
@@ -431,8 +432,29 @@ def test_a_film_stops_at_the_goal_as_was_measured_of_the_same_checkpoint(aimed, 
     path.unlink()
 
 
+def test_a_goal_that_moves_is_drawn_where_it_is_and_its_path_is_drawn_too(aimed, monkeypatch):
+    loaded = load_run(aimed / "speedy", environments=2)
+    drawn, render = [], LockstepEnvs.render
+    monkeypatch.setattr(LockstepEnvs, "render", lambda *of: drawn.append(of[1:]) or render(*of))
+    shown = list(film.film(loaded, [Shot(0, None), Shot(1, None)], every_step, Aim(path="circle")))
+    assert [index for index, *_ in drawn] == [0, 1] * 31
+    for step, views in enumerate(shown):
+        for index, goal, path, way in drawn[2 * step : 2 * step + 2]:
+            np.testing.assert_array_equal(goal, path[step])
+            assert is_drawn_at(views[index].image, *goal[:2])
+            assert len(way) == step + 1
+    assert np.linalg.norm(path[1] - path[0]) > 0.0 == path[0][2]
+    loaded.envs.close()
+
+
 @cases(
     ("aim", "text"),
+    (
+        ("embedded", Aim(path="circle")),
+        "--path: expected an agent with speeds, .* --distance.speed",
+    ),
+    (("skilled", Aim(path="circle")), "--path: expected an agent with speeds, .*\n.*--reach X Y"),
+    (("speedy", Aim(path="a.csv")), r"--path: .* columns .3, 4.; got 'a.csv'\n.*No such file"),
     (("embedded", Aim((1.0,))), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
     (("plain", Aim((1.0, 2.0))), r"--reach: .* expected a run without goals that has an embedding"),
     (("plain", Aim()), r"--zero-shot: .* expected a run without goals that has an embedding"),
@@ -451,6 +473,11 @@ def test_where_to_go_is_typed_once_and_takes_the_place_of_a_skill(aimed):
     run = str(aimed / "embedded")
     for words, text in (
         (["--reach", "1", "2", "--zero-shot"], "--reach: sets the goal"),
+        (
+            ["--path", "circle", "--zero-shot"],
+            "--reach: sets the goal, as --zero-shot and --path do",
+        ),
+        (["--path", "circle", "--skill", "0"], "--skill: the goal decides which skill acts"),
         (["--reach", "1", "2", "--skill", "0"], "--skill: the goal decides which skill acts"),
     ):
         with pytest.raises(UsageError, match=text):

@@ -19,7 +19,7 @@ from music_tf.tools.portable import write_onnx, write_robot
 from music_tf.types import bounds_of, to_bounds
 from tests.kit.cases import cases
 from tests.kit.pearl import small
-from tests.kit.saved_run import save_run
+from tests.kit.saved_run import in_a_ball, save_run
 from tests.kit.sessions import command_of, run_session
 from tests.kit.started import ended
 
@@ -50,6 +50,7 @@ def runs(tmp_path_factory):
     save_run(folder / "pinned", "sac_diayn_finetune", skills=3, pinned_skill=2)
     save_run(folder / "continuous", condition=ConditionConfig(kind="gaussian", size=3))
     save_run(folder / "metra", "sac_metra")
+    save_run(folder / "speedy", "sac_metra", **in_a_ball(2))
     few = {"condition": ConditionConfig(kind="one_hot"), "skills": 3}
     save_run(folder / "metra_skills", "sac_metra", **few)
     place = DistanceConfig(columns=(3, 4), speed=2.0, train=False, hidden_sizes=())
@@ -111,7 +112,7 @@ def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path,
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("run", ["metra", "metra_skills", "of_two", "places"])
+@pytest.mark.parametrize("run", ["metra", "metra_skills", "of_two", "places", "speedy"])
 def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
     policy = music_tf.load_policy(runs / run)
     write_robot(policy, tmp_path / "robot")
@@ -120,7 +121,8 @@ def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, t
         "observation": draw.standard_normal([7, policy.observation_dim]),
         "reach": draw.standard_normal([7, policy.embedding.seen]),
     }
-    given["reach"][0] = given["observation"][0, list(policy.embedding.columns)]  # it is there
+    given["reach"][:2] = given["observation"][:2, list(policy.embedding.columns)]  # it is there
+    given["reach"][1] += 0.01  # or nearly so
     expected = policy.act(**given)
     assert len(np.unique(expected, axis=0)) == 7
     np.testing.assert_array_equal(acted_alone(tmp_path / "robot", given, tmp_path), expected)
@@ -250,7 +252,7 @@ def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, ca
 # ONNX.
 
 
-@pytest.mark.parametrize("run", ["goals", "zero", "gaussian", "skills", "continuous"])
+@pytest.mark.parametrize("run", ["goals", "zero", "gaussian", "skills", "continuous", "speedy"])
 def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
@@ -258,6 +260,9 @@ def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     write_onnx(policy, tmp_path / "policy.onnx")
     session = runtime.InferenceSession(tmp_path / "policy.onnx")
     given = arguments(policy)
+    if policy.condition == "ball":  # the condition that leads to a goal is the program's
+        here = np.float32(given["observation"][:, policy.embedding.columns])
+        given["skill"] = policy.embedding.leading(here, here + np.float32([0.0, 0.3]))
     fed = {"observation": given["observation"]}
     if policy.goal_dim:
         fed["goal"] = given.get("goal", np.zeros([7, policy.goal_dim]))
