@@ -45,8 +45,8 @@ class Embedding(NamedTuple):
 
     @property
     def speed(self) -> float:
-        """Length of a step under a velocity of length 1, as `near` is measured; else 0."""
-        return 0.0 if self.places else self.near / _STEPS
+        """Length of a step under a velocity of length 1, as `near` is measured; 0 without them."""
+        return self.near / _STEPS if self.condition == "ball" and not self.places else 0.0
 
     def __call__(self, seen: Array) -> Array:
         """Returns points [..., D] in the embedding for inputs [..., n]."""
