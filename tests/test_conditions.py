@@ -88,7 +88,7 @@ def test_conditions_of_two_objects_move_one_of_them():
 
 @cases(
     ("kind", "size", "nearest"),
-    ("sphere", 4, "sphere of size 4\nnearest: --condition.size 4"),
+    ("sphere", 4, "sphere of size 4\nnearest: --condition.kind ball --condition.size 4"),
     ("ball", 5, "ball of size 5\nnearest"),
     ("ball", None, "ball of size None\nnearest"),
 )

@@ -129,7 +129,8 @@ class ConditionConfig(Settings):
         if self.groups > 1 and (self.kind != "ball" or (self.size or 1) % self.groups):
             raise UsageError(
                 f"condition.groups: expected a ball and a size that {self.groups} divides, got "
-                f"{self.kind} of size {self.size}\nnearest: --condition.size {2 * self.groups}"
+                f"{self.kind} of size {self.size}\n"
+                f"nearest: --condition.kind ball --condition.size {2 * self.groups}"
             )
 
 
