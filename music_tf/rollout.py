@@ -31,7 +31,7 @@ class Conditions(NamedTuple):
     goals: Array | None  # [E, G]; None: the environments' own
     skills: Array  # [E, K], the condition of the policy: one-hot or continuous
     tasks: npt.NDArray[np.float64] | None = None  # [E, D], of a family; None: unchanged
-    moving: Array | None = None  # [T + 1, G], a goal that policies see at each step instead
+    moving: Array | None = None  # [T + 1, G], a goal seen instead, where it is after the step
 
     def along(self, moving: Array) -> "Conditions":
         """Returns conditions under which every goal is one that moves."""
@@ -392,7 +392,7 @@ def _attempt(
         noise = no_noise if explore is None else explore.policy[step]
         goal = played.desired_goal
         if conditions.moving is not None:
-            goal = np.broadcast_to(conditions.moving[step], goal.shape)
+            goal = np.broadcast_to(conditions.moving[step + 1], goal.shape)
         action = policy(played.observation[:, step], goal, conditions.skills, noise)
         if explore is not None:
             action = explore(action, step, played.observation[:, step])

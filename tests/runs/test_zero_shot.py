@@ -201,10 +201,10 @@ def test_one_with_speeds_follows_a_circle_at_the_distance_that_its_speed_allows(
     assert ours["zero_shot/end"] == 1.0
     assert "zero_shot/hold" not in ours  # speeds have no opposite at a goal
     for name, share in (("follow_slow", 0.25), ("follow", 0.5), ("follow_fast", 1.0)):
-        # each step removes 2 / 3 of the way and the goal goes on by an angle of the circle:
-        # e' = e / 3 + chord, and both turn, so |e| = chord / |exp(i angle) - 1 / 3|
+        # the goal goes on by an angle of the circle, and each step removes 2 / 3 of the way to its
+        # next place: e' = (e + chord) / 3, and both turn: |e| = chord / 3 / |exp(i angle) - 1 / 3|
         angle = share * STEP_LENGTH / 0.08
-        behind = 0.16 * np.sin(angle / 2) / abs(np.exp(1j * angle) - 1 / 3)
+        behind = 0.16 / 3 * np.sin(angle / 2) / abs(np.exp(1j * angle) - 1 / 3)
         assert ours[f"zero_shot/{name}_m"] == pytest.approx(behind, rel=0.02)
         assert ours[f"zero_shot/{name}_lost"] == 0.25
 
