@@ -212,11 +212,11 @@ class SavedPolicy:
                     f"skill: expected one condition, or one for each observation "
                     f"{list(given.shape)}, got {list(vectors.shape)}"
                 )
-            if (
-                self.condition == "sphere"
-                and np.ptp([1.0, *np.linalg.norm(np.atleast_2d(vectors), axis=-1)]) > _ROUNDING
-            ):
-                raise ValueError(f"skill: expected vectors of length 1, got {skill!r}"[:200])
+            beyond = np.linalg.norm(vectors, axis=-1) - 1.0
+            far = {"ball": beyond, "sphere": np.abs(beyond)}.get(self.condition, np.zeros([]))
+            if (far > _ROUNDING).any():
+                length = "at most 1" if self.condition == "ball" else "1"
+                raise ValueError(f"skill: expected vectors of length {length}, got {skill!r}"[:200])
             return vectors
         if skill is None and len(self._acting) > 1:
             raise ValueError(f"skill: this run has {self.skills}, give one of 0..{self.skills - 1}")

@@ -181,10 +181,11 @@ class Policy:
         if skill is not None:
             raise ValueError("skill: this agent has no skills to count; give latent= in its place")
         numbers = _numbers(named, latent, self.about["condition_dim"])
-        if self.about["condition"] == "sphere":
-            lengths = np.linalg.norm(numbers, axis=-1)
-            if (np.abs(lengths - 1.0) > _ROUNDING).any():
-                raise ValueError(f"latent: expected vectors of length 1, got {latent!r}"[:200])
+        beyond, kind = np.linalg.norm(numbers, axis=-1) - 1.0, self.about["condition"]
+        far = {"ball": beyond, "sphere": np.abs(beyond)}.get(kind, np.zeros([]))
+        if (far > _ROUNDING).any():
+            length = "at most 1" if kind == "ball" else "1"
+            raise ValueError(f"latent: expected vectors of length {length}, got {latent!r}"[:200])
         return named, numbers
 
     def _towards(self, reach: npt.ArrayLike, given: Array) -> Array:

@@ -221,6 +221,7 @@ def test_beliefs_follow_from_actions_in_the_units_of_act(adapting, tmp_path):
     ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),
     ("metra", {"reach": [0.0, 0.0], "latent": [1.0, 0.0]}, "reach: .*; leave latent= out"),
     ("metra", {"latent": [1.0, 1.0]}, r"latent: expected vectors of length 1, got \[1.0, 1.0\]"),
+    ("of_two", {"latent": [1.0, 1.0]}, r"latent: .* of length at most 1, got \[1.0, 1.0\]"),
     ("metra_skills", {"reach": [0.0, 0.0], "skill": 1}, "reach: .*; leave skill= out"),
 )
 def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
@@ -231,6 +232,9 @@ def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text
         whole["observation"] = np.resize(whole["observation"], policy.observation_dim)
     with pytest.raises(ValueError, match=text):
         own(tmp_path).act(**whole)
+    if set(given) == {"latent"} and policy.condition != "one_hot":  # there it is called skill
+        with pytest.raises(ValueError, match=text.replace("latent", "skill", 1)):
+            policy.act(whole["observation"], skill=given["latent"])
 
 
 def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, capsys):
