@@ -66,10 +66,16 @@ STUDY = Study(
         after("music_pick", "metra_pick", "speeds of METRA", SPEEDS, "sac_metra", (320, 321, 322)),
         ablation("discount_98", "speeds, discount 0.98", "--agent.discount 0.98"),
         ablation("discount_90", "speeds, discount 0.9", "--agent.discount 0.9"),
-        ablation("speed_half", "half the speed", "--distance.speed 0.25"),
-        ablation("speed_twice", "twice the speed", "--distance.speed 1.0"),
+        ablation("speed_half", "half the speed", "--distance.speed 0.23"),
+        ablation("speed_twice", "twice the speed", "--distance.speed 0.92"),
         ablation(
             "directions", "directions of the place", "--condition.kind sphere --distance.speed inf"
+        ),
+        ablation(
+            "relabelled",
+            "relabelled with the velocity of the step",
+            "",
+            "experiments.relabelled:step_velocities",
         ),
         ablation(
             "random_network",
@@ -82,7 +88,7 @@ STUDY = Study(
             name="from_random",
             label="speeds of the place, from random weights",
             recipe="sac_place",
-            arguments="--init-from none --distance.speed 0.5",
+            arguments="--init-from none --distance.speed 0.46",
             tasks=(PICK,),
             epochs={PICK: 31},
             seeds=(320,),

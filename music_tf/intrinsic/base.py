@@ -16,7 +16,7 @@ from music_tf.envs.registry import EnvironmentInfo, descriptor_of, no_split
 from music_tf.errors import UsageError
 from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.replay.rows import Store
+from music_tf.replay.rows import Picks, Store
 from music_tf.types import Array, BoolArray, EnvSpec, Episodes, Metrics, SplitSpec, Transition
 
 Pay: TypeAlias = Literal["clip", "log"]
@@ -215,8 +215,8 @@ class RewardTerm(abc.ABC):
     inputs: Mapping[str, Any] = MappingProxyType({})
     """Inputs of each network as JSON values. Weights can be shared between terms only if these are
     equal."""
-    fulfilled: Callable[[Weights, Transition], Array] | None = None
-    """Maps last steps of episodes to the conditions they met, for `condition.relabel`, [..., K]."""
+    fulfilled: Callable[[Weights, ReplayBuffer, Picks], Array] | None = None
+    """Maps picks of replay to conditions that were met there, for `condition.relabel`, [..., K]."""
     scales: Mapping[str, tf.Variable] = MappingProxyType({})
     """Mean and deviation that normalise a network's inputs, [2, inputs]; fixed before training,
     and stored with the weights."""

@@ -33,7 +33,7 @@ from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.randomness import stream
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.replay.rows import Store
+from music_tf.replay.rows import Picks, Store
 from music_tf.types import Array, BoolArray, Episodes, Metrics, Transition
 
 _LARGEST_LOG_DEVIATION = math.log(1e6)
@@ -148,7 +148,7 @@ class Distance(GatedTerm):
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         ends = self._ends("seen", self._seen, batch)
-        if self.fulfilled is not None:
+        if self._config.reach < math.inf:
             before, after = (self._from_mean(weights, end) for end in ends.values())
             place = self._config.reach * batch.skill
             return tf.stop_gradient(approach_reward(before, after, place))
@@ -169,7 +169,10 @@ class Distance(GatedTerm):
         """Returns phi(s) - phi(mean under random actions), [..., D], for inputs [..., n]."""
         return self._step(weights, tf.zeros_like(seen) + self.scales["phi"][0], seen)
 
-    def _fulfilled(self, weights: Weights, ends: Transition) -> Array:
+    def _fulfilled(self, weights: Weights, replay: ReplayBuffer, picks: Picks) -> Array:
+        """Returns the conditions that name the places where the picked episodes ended."""
+        last = np.full_like(picks.time, replay.longest - 1)  # ends are repeated
+        ends = replay.transitions(picks._replace(time=last), paid=False)
         places: Array = self._from_mean(weights, self._seen.of(ends, after=True)).numpy()
         return places / np.float32(self._config.reach)
 
@@ -265,7 +268,7 @@ class Distance(GatedTerm):
         moved = self._moved(first, last)
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
-        if self.fulfilled is not None:
+        if self._config.reach < math.inf:
             towards = self._config.reach * towards - self._from_mean(weights, first[None])[0]
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
         cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)

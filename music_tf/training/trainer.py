@@ -382,9 +382,7 @@ class Trainer:
         conditions, relabelled = np.stack(fresh, axis=1), np.stack(chosen, axis=1)
         for term in self.active_terms():
             if term.fulfilled is not None:
-                last = np.full_like(picks.time, self.replay.longest - 1)  # ends are repeated
-                ends = self.replay.transitions(picks._replace(time=last), paid=False)
-                conditions = term.fulfilled(self.update.weights(), ends)
+                conditions = term.fulfilled(self.update.weights(), self.replay, picks)
         return {FRESH: conditions, RELABELLED: relabelled.astype(np.float32)}
 
     def copy_replay(self) -> str:

@@ -92,7 +92,6 @@ def test_under_a_place_steps_are_paid_for_the_way_that_they_come_nearer():
     )
     # from 4 to 5 away, then to 3
     np.testing.assert_allclose(term.reward(weights, batch, {}), [[-1.0, 2.0]], rtol=1e-5)
-    np.testing.assert_allclose(term.fulfilled(weights, batch), [[[1.5, 0.0], [1.5, 2.0]]])
     assert distance().fulfilled is None
 
 
