@@ -113,7 +113,7 @@ class DistanceConfig(DiversityConfig):
     """Columns whose changes the density models; empty: the inputs of the embedding."""
     normalize_inputs: bool = False
     """Divides inputs of embedding and density by their deviations under random actions."""
-    speed: Annotated[float | Literal["auto"], In(0, math.inf, "(]")] = math.inf
+    speed: float | Literal["auto"] = math.inf
     """Length v of the best step under a condition z of length 1, in units of the embedding's
     inputs; inf: the longer the better. A step dphi is paid dphi . z - |dphi|^2 / 2v, with v in the
     embedding's unit: most for v z. Shorter conditions (`condition.kind ball`) mean slower steps, 0
@@ -223,6 +223,11 @@ class DistanceConfig(DiversityConfig):
                 f"sphere, ball or one_hot, got {kind}\nnearest: --condition.kind sphere "
                 f"--condition.size {size}"
             )
+        if self.speed != "auto" and not self.speed > 0.0:
+            raise UsageError(
+                f"distance.speed: expected a number above 0, inf or auto, got {self.speed}\n"
+                "nearest: --distance.speed auto, of MUSIC's motion; for example 0.4"
+            )
         places, learns = self.reach < math.inf, self.train or not self.normalize_inputs
         whole = kind == "ball" and run.condition.groups == 1 and self.speed == math.inf
         if places and (learns or not whole):
@@ -241,6 +246,11 @@ class DistanceConfig(DiversityConfig):
             raise UsageError(
                 "condition.groups: an embedding that learns, or has hidden layers, mixes objects\n"
                 "nearest: sac_place, whose embedding does not"
+            )
+        if run.condition.groups > 1 and len(self.columns) not in (0, size):
+            raise UsageError(
+                f"condition.groups: expected a velocity for each of {len(self.columns)} columns, "
+                f"got condition.size {size}\nnearest: --condition.size {len(self.columns)}"
             )
         self.check_directions(len(self.columns), size)
         usual, dual = type(self)(), "--distance.constraint dual"
@@ -309,7 +319,7 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) 
 
 
 def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
-    """Skills that bring an object far, each in a direction of its own, without an embedding.
+    """Skills that bring an object where they are told, without an embedding that learns.
 
     `sac_metra` with the place of the object itself where that learns an embedding. The embedding is
     a turned copy of its columns (`distance.columns`) in units of their deviations under random

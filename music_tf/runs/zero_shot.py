@@ -1,6 +1,7 @@
 """Zero-shot goals: a run trained without goals reaches them by its embedding or its skills."""
 
 import dataclasses
+import json
 import logging
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -44,6 +45,8 @@ _SHAPES = {"circle": (_X, _Y), "square": (_X / _SIDE, _Y / _SIDE), "eight": (_X,
 """Paths of a radius of 8 cm around 0."""
 _FOLLOWING, _STEPS, _FROM = 100, 150, 40
 """Episodes with a goal that moves, their steps, and the first of these that counts."""
+_FARTHEST = 1e9
+"""Largest number of a point on a path, as of `--reach`."""
 Leads: TypeAlias = Embedding | Ends
 """What chooses the condition that leads to a place: an embedding, or the ends of skills."""
 
@@ -225,9 +228,9 @@ def points_of(path: str, leads: Leads) -> Array:
     if path in _SHAPES:
         return np.stack(_SHAPES[path], axis=-1)
     try:
-        rows = Path(path).read_text(encoding="utf-8").splitlines()
+        rows = Path(path).read_text(encoding="utf-8-sig").splitlines()
         points = np.loadtxt(rows, np.float32, delimiter=",", ndmin=2)
-        far = np.ptp(points, axis=0).max()
+        far = min(np.ptp(points, axis=0).max(), _FARTHEST - np.abs(points).max())
         if points.shape[-1] != len(leads.columns) or not 0.0 < far < np.inf:
             raise ValueError(f"it has rows such as {points[:2].tolist()!s:.80}")
     except (OSError, ValueError) as error:
@@ -260,6 +263,8 @@ def moving_goals(evaluation: Evaluation, policy: Reaching, path: str, share: flo
     scale = 1.0 if leads.scale is None else leads.scale[1][places.given]
     ways = np.linalg.norm(np.diff(goals[:, numbers], axis=0) / scale, axis=-1)
     at = np.concatenate([[0.0], np.cumsum(ways)])
+    if not at[-1]:
+        raise UsageError(f"--path: {path}: expected points that differ for the environment's goals")
     far = share * leads.speed * np.arange(envs.spec.max_episode_steps + 1)
     far = far % at[-1] if np.allclose(goals[0], goals[-1]) else far
     moving = np.stack([np.interp(far, at, column) for column in goals.T], 1).astype(np.float32)
@@ -275,7 +280,8 @@ def moving_goals(evaluation: Evaluation, policy: Reaching, path: str, share: flo
 def _follow(evaluation: Evaluation, policy: Reaching) -> Metrics:
     """Returns how well a policy follows a goal on a circle, at each of the speeds `FOLLOWED`."""
     config, numbers = evaluation.config, policy.places.numbers[policy.places.given]
-    env = dataclasses.replace(config.evaluated_env, max_episode_steps=_STEPS)
+    longer_ones = json.loads(config.evaluated_env.kwargs) | {"max_episode_steps": _STEPS}
+    env = dataclasses.replace(config.evaluated_env, kwargs=json.dumps(longer_ones))
     envs = LockstepEnvs(config.env_id, len(evaluation.envs), env, world=config.world)
     longer, metrics = evaluation._replace(envs=envs), Metrics()
     for name, share in FOLLOWED.items():

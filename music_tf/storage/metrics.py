@@ -251,7 +251,7 @@ ZERO_SHOT |= {
     for name, share in FOLLOWED.items()
     for end, text in (
         ("_m", "with speeds, mean distance to a goal that moves from step 40 to 150"),
-        ("_lost", "share of 100 such episodes that lose the object,"),
+        ("_lost", "share of 100 such episodes in which the object leaves its support,"),
     )
 }
 """Metrics of `evaluate --zero-shot`."""

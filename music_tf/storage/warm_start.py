@@ -27,6 +27,7 @@ from music_tf.gate import (
     is_count,
 )
 from music_tf.networks.acting import GAUSSIANS, SKILLS
+from music_tf.networks.embedding import SPEED
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, run_to_json
 from music_tf.storage.checkpoint import (
     MANIFEST,
@@ -130,7 +131,10 @@ def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str])
     paid = {network: term for term in target.terms for network in term.networks}
     arrays = dict(own)
     for part in parts:
-        wanted, found = _part(part, own), _part(part, taken)
+        wanted, found = (
+            {name: array for name, array in _part(part, arrays_of).items() if name != SPEED}
+            for arrays_of in (own, taken)  # a run sets its own speed, or reads it off its start
+        )
         if stored.meta.get("goals") != "environment":
             wanted.pop(_GOAL_STATISTICS, None)
             found.pop(_GOAL_STATISTICS, None)

@@ -466,6 +466,9 @@ def test_a_density_of_what_never_changes_is_refused():
     ({"distance.speed": 0.4}, r"0.4 with condition.kind sphere(?s:.*)--condition.kind ball"),
     ({"distance.speed": "auto"}, r"auto with condition.kind sphere(?s:.*)--condition.kind ball"),
     ({"condition.kind": "ball"}, r"inf with condition.kind ball(?s:.*)--distance.speed auto"),
+    ({"distance.speed": 0.0}, r"above 0, inf or auto, got 0.0(?s:.*)--distance.speed auto"),
+    ({"distance.speed": -1.0}, "a number above 0, inf or auto, got -1.0"),
+    ({"distance.speed": math.nan}, "a number above 0, inf or auto, got nan"),
     (
         {
             "condition.kind": "ball",
@@ -474,6 +477,13 @@ def test_a_density_of_what_never_changes_is_refused():
             "distance.speed": 0.4,
         },
         "condition.groups: an embedding that learns(?s:.*)nearest: sac_place",
+    ),
+    (
+        {
+            **{"condition.kind": "ball", "condition.size": 4, "condition.groups": 2},
+            **{"distance.speed": 0.4, "distance.train": False, "distance.rest_until": -1.0},
+        },
+        "condition.groups: .*each of 2 columns, got condition.size 4(?s:.*)--condition.size 2",
     ),
     ({"distance.reach": 7.0}, r"reach: expected condition.kind ball(?s:.*)--distance.reach 7"),
     (

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
@@ -128,13 +129,17 @@ UNITS = PLANE._replace(condition="ball", near=0.3, scale=np.float32([[5.0, 5.0],
 """v is 0.2 deviations; an x of 1 is one of these, and so is a y of 2."""
 
 
+SAID = [True, True, True]
+"""Which columns of a place goals specify."""
+
+
 def goals_at(path, low, high, leads=UNITS, steps=8, share=0.5):
     """The goal that moves, where the environment's own goals lie between two corners."""
     corners = np.float32([low, high])
     reset = lambda _, seeds: SimpleNamespace(desired_goal=corners[[seeds[0] % 2]])  # noqa: E731
     envs = SimpleNamespace(reset=reset, spec=SimpleNamespace(max_episode_steps=steps))
     count = len(leads.columns)
-    places = Places(np.arange(count), np.ones(count, np.bool_), np.arange(count))
+    places = Places(np.arange(count), np.array(SAID[:count]), np.arange(count))
     policy = Reaching(Follower(), leads, places)
     return moving_goals(SimpleNamespace(envs=envs), policy, str(path), share)
 
@@ -149,6 +154,14 @@ def test_a_goal_walks_from_point_to_point_at_a_share_of_the_speed_in_deviations(
     path.write_text("0,0\n0.15,0\n0,0\n")  # closed: again and again
     found = goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.0])
     np.testing.assert_allclose(found[:, 0], [0, 0.1, 0.1, 0, 0.1, 0.1, 0, 0.1, 0.1], atol=1e-6)
+
+
+def test_a_path_whose_points_differ_in_no_goal_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "path.csv"
+    path.write_text("\ufeff0,0\n0,0.3\n", encoding="utf-8")  # as spreadsheets begin a file
+    monkeypatch.setitem(globals(), "SAID", [True, False])
+    with pytest.raises(UsageError, match="expected points that differ for the environment's goals"):
+        goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.4])
 
 
 def test_shapes_lie_amid_the_goals_and_stand_upright_where_these_differ_in_height(caplog):
@@ -176,6 +189,7 @@ def test_shapes_lie_amid_the_goals_and_stand_upright_where_these_differ_in_heigh
     ("x,y\n1,2\n2,3\n", "could not convert string 'x'"),
     ("1,2\n", r"rows such as \[\[1.0, 2.0\]\]"),
     ("1,2\nnan,2\n", r"rows such as .*nan"),
+    ("1,2\n1e38,2\n", r"rows such as .*e\+37"),
     ("", "zero-size"),
     (None, "No such file"),
 )
@@ -197,6 +211,8 @@ def test_one_with_speeds_follows_a_circle_at_the_distance_that_its_speed_allows(
         return SimpleNamespace(lost=np.arange(len(played.length)) % 4 == 0)
 
     monkeypatch.setattr(zero_shot, "cut_where_lost", lost)
+    short = with_fields(REACH, {"env.kwargs": '{"max_episode_steps": 30}'})  # the circle has 150
+    evaluation = evaluation._replace(config=short)
     ours = measure_zero_shot(evaluation, Follower(), SPEEDY, "RUN", goals=4)["ours"]
     assert ours["zero_shot/end"] == 1.0
     assert "zero_shot/hold" not in ours  # speeds have no opposite at a goal

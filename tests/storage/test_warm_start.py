@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -464,6 +465,19 @@ def test_an_embedding_of_free_kernels_is_none_of_bounded_ones(tmp_path):
     for config, name, texts in ((lsd, "metra", "spectral.*dual"), (METRA, "lsd", "dual.*spectral")):
         with pytest.raises(UsageError, match=rf"(?s)phi: has other inputs than here.*{texts}"):
             try_warm_start(config, tmp_path / name / "checkpoints", ("phi",))
+
+
+@cases(("source", "speed"), ("inf", 0.5), (2.0, "auto"), (2.0, 0.5), (2.0, "inf"))
+def test_an_embedding_comes_without_the_speed_of_its_run(tmp_path, source, speed):
+    def at(value):
+        value = value if value == "auto" else float(value)
+        kind = "sphere" if value == math.inf else "ball"
+        vectors = {"condition.kind": kind, "condition.size": 2, "skills": 1}
+        return with_fields(METRA, {**vectors, "distance.speed": value})
+
+    save_checkpoint(tmp_path, trainer_of(at(source)))
+    arrays = try_warm_start(at(speed), tmp_path / "checkpoints", ("phi",)).arrays
+    assert arrays.get("scales/phi/speed") == {"inf": None, "auto": 1.0}.get(speed, speed)
 
 
 @pytest.mark.parametrize("part", ["change_mean", "change_deviation"])
