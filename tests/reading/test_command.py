@@ -142,7 +142,7 @@ def test_tasks_and_conditions_are_typed_like_all_else():
     line = "sac --collect.steps 9 --condition.kind box --condition.size=4 --condition.every 7"
     condition = parse_train([*line.split(), "--condition.sampler", "random"]).config.condition
     typed = {"kind": "box", "size": 4, "sampler": "random", "every": 7}
-    assert vars(condition) == {**typed, "relabel": 0.0}
+    assert vars(condition) == {**typed, "relabel": 0.0, "groups": 1}
 
 
 def test_typed_values_arrive_the_last_of_several_wins_and_the_command_keeps_them():
