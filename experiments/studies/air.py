@@ -50,6 +50,22 @@ def ablation(name: str, label: str, arguments: str, recipe: str = "sac_place") -
     return after("music_pick", name, label, arguments, recipe, seeds=(320,))
 
 
+def beside(
+    name: str, label: str, recipe: str, epochs: int, arguments: str = "", measured: str = ""
+) -> Condition:
+    """Returns a method that starts from no run of the study, on the seed of the ablations."""
+    return Condition(
+        name=name,
+        label=label,
+        recipe=recipe,
+        arguments=arguments,
+        tasks=(PICK,),
+        epochs={PICK: epochs},
+        seeds=(320,),
+        measured=measured,
+    )
+
+
 STUDY = Study(
     question="Does the block come to goals that no run was trained on, and stay there?",
     role="reported",
@@ -84,38 +100,22 @@ STUDY = Study(
             "--distance.hidden-sizes 64 64 --distance.initializer glorot",
             "sac_metra",
         ),
-        Condition(
-            name="from_random",
-            label="speeds of the place, from random weights",
-            recipe="sac_place",
-            arguments="--init-from none --distance.speed 0.46",
-            tasks=(PICK,),
-            epochs={PICK: 31},
-            seeds=(320,),
+        beside(
+            "from_random",
+            "speeds of the place, from random weights",
+            "sac_place",
+            31,
+            "--init-from none --distance.speed 0.46",
             measured="--zero-shot",
         ),
-        Condition(
-            name="music_pick_40",
-            label="MUSIC, 40 thousand steps",
-            recipe="ddpg_music",
-            tasks=(PICK,),
-            epochs={PICK: 5},
-            seeds=(320,),
-        ),
+        beside("music_pick_40", "MUSIC, 40 thousand steps", "ddpg_music", 5),
         after(
             "music_pick_40",
             "place_after_40",
             "speeds of the place, after 40 thousand steps",
             seeds=(320,),
         ),
-        Condition(
-            name="her",
-            label="hindsight with the task's reward",
-            recipe="ddpg_her",
-            tasks=(PICK,),
-            epochs={PICK: 31},
-            seeds=(320,),
-        ),
+        beside("her", "hindsight with the task's reward", "ddpg_her", 31),
         after("music_push", "metra_push", "speeds of METRA", SPEEDS, "sac_metra", (320, 321, 322)),
         music("music_panda", PANDA, "ddpg_music"),
         after("music_panda", "place_panda", "speeds of the place", SPEEDS),

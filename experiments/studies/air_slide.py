@@ -2,8 +2,8 @@
 
 FetchSlide, one seed; fewer than three seeds, for want of time. MUSIC as in `zero_shot_slide`, then
 SAC under conditions that are places where the puck comes to rest (`distance.reach`). On tuning seed
-100 rewards by distance led to hits in the right direction sooner than by its square, and too short
-a run of MUSIC to hits in a third of the episodes. About 13 minutes on one core for each part.
+100, after 24 thousand steps, `distance/aligned` was 0.54 under rewards by distance and 0.24 by its
+square, one run each. Relabelling and budget were not tried there.
 """
 
 from music_tf.tools.study import Condition, Study, Task
