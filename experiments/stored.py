@@ -13,7 +13,6 @@ import numpy as np
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
-from music_tf.storage.places import folder_name
 from music_tf.storage.results import (
     ADAPTATION,
     BEFORE,
@@ -22,6 +21,7 @@ from music_tf.storage.results import (
     StoredResult,
     read_result,
 )
+from music_tf.storage.run_paths import folder_name
 from music_tf.tools.study import Condition, Study, Task, load_study
 from music_tf.types import Floats
 

@@ -19,7 +19,7 @@ from experiments.stored import (
 )
 from experiments.study_table import cell, made_by, markdown, rows_beside, waiting
 from music_tf.measures.behaviour import direction
-from music_tf.runs.judging import RANDOM_SHOVE, SHOVE
+from music_tf.runs.comparison import RANDOM_SHOVE, SHOVE
 from music_tf.storage.results import WORLDS
 from music_tf.storage.worlds import ENDS
 

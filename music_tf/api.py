@@ -28,7 +28,7 @@ from music_tf.reading.command import as_typed, parse_train
 from music_tf.reading.stored import allow_modules, check_same_env, read_run, stored_env_id
 from music_tf.runs.callbacks import checked
 from music_tf.runs.start import start
-from music_tf.storage.places import film_path, find_run
+from music_tf.storage.run_paths import film_path, find_run
 from music_tf.tools import new_drawing
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ class Run:
         if isinstance(episodes, bool) or (count is not None and not 1 <= count <= 10**6):
             raise UsageError(f"episodes: expected a whole number in [1, 1000000], got {episodes!r}")
         _prepare()
-        from music_tf.runs.inspection import Beyond, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
-        from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import ExtraMeasures, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.loaded_run import load_run  # noqa: PLC0415 - numpy, MuJoCo
 
         loaded = load_run(self.path, self.env_id, stage=str(stage))
-        beyond = Beyond(full, overwrite=overwrite)
-        return evaluate_run(loaded, count, beyond=beyond, shown=False)
+        extras = ExtraMeasures(full, overwrite=overwrite)
+        return evaluate_run(loaded, count, extras=extras, shown=False)
 
     def policy(self) -> "SavedPolicy":
         """Returns the latest policy, ready to act.

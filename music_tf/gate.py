@@ -84,7 +84,7 @@ class ExpectedState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class UpTo:
+class ExpectedAtMost:
     """An `ExpectedFrom` of a run that knows how large its arrays can be."""
 
     most: Expected
@@ -134,7 +134,7 @@ def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
         raise MisfitError(name, None, "{} {}".format(*found[name]))
 
 
-def take_over(template: Own, data: Any, name: str) -> Own:
+def restore_fields(template: Own, data: Any, name: str) -> Own:
     """Makes a copy of a dataclass with values from JSON, checked by its hints; else a ValueError.
 
     Numbers must not be negative: they are counts, durations or shares. The `__post_init__` of the
@@ -165,7 +165,7 @@ def declared_in(meta: Mapping[str, Any]) -> Declared | None:
     found = meta.get(ENVIRONMENT)
     if isinstance(found, dict):  # checkpoints of earlier versions name no type of actions
         found = {"type": Declared.type, **found}
-    return None if found is None else take_over(Declared(), found, ENVIRONMENT)
+    return None if found is None else restore_fields(Declared(), found, ENVIRONMENT)
 
 
 def is_count(value: Any) -> bool:
@@ -252,7 +252,7 @@ def read_arrays(
 
 def _largest(expected: Expected | ExpectedFrom | None) -> int:
     """Returns the maximum size in bytes of a file of arrays."""
-    most = expected.most if isinstance(expected, UpTo) else expected
+    most = expected.most if isinstance(expected, ExpectedAtMost) else expected
     if not most or callable(most):
         return _LARGEST_STATE
     known = [(dtype, shape) for dtype, shape in most.values() if FREE not in shape]

@@ -12,7 +12,7 @@ from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.runs.warm_start import best_skill, try_warm_start
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.loading import load_policy

@@ -6,18 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.gate import MisfitError, check_fit, expected_of, success_rate, take_over
+from music_tf.gate import MisfitError, check_fit, expected_of, restore_fields, success_rate
 from music_tf.training.counters import Counters, EpochLog
-from music_tf.training.trainer import _Taken
+from music_tf.training.trainer import UpdateCounts
 from tests.kit.cases import cases
 
 
 def test_counters_and_logs_come_back():
     counters = Counters(epoch=3, cycle=10**9 + 6, env_steps=360, updates=12, elapsed_s=1.5)
-    assert take_over(Counters(), dataclasses.asdict(counters), "counters") == counters
+    assert restore_fields(Counters(), dataclasses.asdict(counters), "counters") == counters
     log = EpochLog(1, [{"train/mean_q": -1.5}, {}], [(1, -2)], 1, 2, 60, 40, 0.5)
     data = dataclasses.asdict(log) | {"cells": [[1, -2]]}
-    assert take_over(EpochLog(), data, "log").totals == log.totals
+    assert restore_fields(EpochLog(), data, "log").totals == log.totals
 
 
 @cases(
@@ -36,19 +36,21 @@ def test_counters_and_logs_come_back():
 def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
     data = dataclasses.asdict(Counters()) | {key: value}
     with pytest.raises(ValueError, match="counters"):
-        take_over(Counters(), data, "counters")
+        restore_fields(Counters(), data, "counters")
     for other in (None, [], {"epoch": 1}):
         with pytest.raises(ValueError, match="counters: expected epoch, cycle"):
-            take_over(Counters(), other, "counters")
+            restore_fields(Counters(), other, "counters")
 
 
 @pytest.mark.parametrize("scale", [0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1"])
 def test_steps_are_never_scaled_up_or_to_nothing(scale):
-    assert take_over(
-        _Taken(), {"updates": 4, "step_scale": 0.25, "unevaluated": {}}, "meta"
-    ) == _Taken(4, 0.25)
+    assert restore_fields(
+        UpdateCounts(), {"updates": 4, "step_scale": 0.25, "unevaluated": {}}, "meta"
+    ) == UpdateCounts(4, 0.25)
     with pytest.raises(ValueError, match="step_scale"):
-        take_over(_Taken(), {"updates": 4, "step_scale": scale, "unevaluated": {}}, "meta")
+        restore_fields(
+            UpdateCounts(), {"updates": 4, "step_scale": scale, "unevaluated": {}}, "meta"
+        )
 
 
 @cases(
@@ -63,7 +65,7 @@ def test_steps_are_never_scaled_up_or_to_nothing(scale):
 )
 def test_logs_that_no_run_writes_are_refused(change):
     with pytest.raises(ValueError, match="log"):
-        take_over(EpochLog(), dataclasses.asdict(EpochLog()) | change, "log")
+        restore_fields(EpochLog(), dataclasses.asdict(EpochLog()) | change, "log")
 
 
 def test_a_success_rate_is_a_share_or_unknown():

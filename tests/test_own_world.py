@@ -15,7 +15,7 @@ from music_tf.measures.behaviour import summarize
 from music_tf.reading.command import parse_train
 from music_tf.rollout import Conditions, play
 from music_tf.runs.inspection import measure
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from tests.kit.arm import ARM
 from tests.kit.cases import cases
 from tests.kit.drawn import sample_transitions

@@ -38,7 +38,7 @@ from music_tf.reading.stored import (
     runs_root,
     stored_env_id,
 )
-from music_tf.storage.places import agents, film_path, find_agent, find_run, place_of
+from music_tf.storage.run_paths import agents, film_path, find_agent, find_run, place_of
 
 if TYPE_CHECKING:  # numpy
     from music_tf.storage.policy import SavedPolicy
@@ -110,7 +110,7 @@ class PlayingVerb(RunVerb):
     env: EnvOverrides = dataclasses.field(default_factory=EnvOverrides)
 
     @property
-    def elsewhere(self) -> str:
+    def env_overrides(self) -> str:
         """Returns other arguments of the environment as JSON; empty without any."""
         steps = self.env.max_episode_steps or (150 if getattr(self, "path", "") else None)
         changed = json.loads(self.env.kwargs) | ({"max_episode_steps": steps} if steps else {})
@@ -215,8 +215,8 @@ class Evaluate(PlayingVerb):
                 f"tasks: expected --tasks {BOTH}, got {self.tasks}"
             )
         prepare_tensorflow()
-        from music_tf.runs.inspection import Beyond, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
-        from music_tf.runs.loaded import load_run, visiting  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.inspection import ExtraMeasures, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.loaded_run import load_run, visiting  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
         from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
 
@@ -231,11 +231,11 @@ class Evaluate(PlayingVerb):
         if (onnx or self.export) and not any(measured):
             return EXIT_DONE
         export = exporter(self.out, self.minari)
-        loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
+        loaded = load_run(run, env_id, env_overrides=self.env_overrides, stage=self.stage)
         evaluate_run(
             visiting(loaded, self.tasks, self.explore),
             self.episodes,
-            beyond=Beyond(self.full, self.zero_shot, self.overwrite),
+            extras=ExtraMeasures(self.full, self.zero_shot, self.overwrite),
             export=export,
             draw=draw_visits,
         )
@@ -317,7 +317,7 @@ class Play(PlayingVerb):
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
         prepare_tensorflow()
-        skills, where = self._skills(), {"stage": self.stage, "elsewhere": self.elsewhere}
+        skills, where = self._skills(), {"stage": self.stage, "env_overrides": self.env_overrides}
         if picture is not None:
             from music_tf.tools.film import ShownMoments, strip  # noqa: PLC0415 - numpy, MuJoCo
 
@@ -373,12 +373,12 @@ class Skills(PlayingVerb):
             trust([self.reward])  # since the user typed it
             reward = (self.reward, load_function(self.reward, "--reward"))
         from music_tf.runs.inspection import describe, written_to  # noqa: PLC0415 - numpy, MuJoCo
-        from music_tf.runs.loaded import load_run  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.runs.loaded_run import load_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.skills import show_skills  # noqa: PLC0415 - the same
-        from music_tf.storage.ends import SKILLS_NAME  # noqa: PLC0415 - the same
+        from music_tf.storage.skill_ends import SKILLS_NAME  # noqa: PLC0415 - the same
         from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
 
-        loaded = load_run(run, env_id, elsewhere=self.elsewhere, stage=self.stage)
+        loaded = load_run(run, env_id, env_overrides=self.env_overrides, stage=self.stage)
         part = " ".join(("only", *map(str, self.only))) if self.only else ""
         path = written_to(loaded, SKILLS_NAME, f"{part} {self.reward or ''}")
         title = describe(loaded)

@@ -21,7 +21,7 @@ from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
 from music_tf.reading.stored import runs_root
 from music_tf.runs.adapting import measure_adaptation, show_adaptation
-from music_tf.runs.judging import (
+from music_tf.runs.comparison import (
     COVERED,
     EPISODES,
     compare,
@@ -31,16 +31,16 @@ from music_tf.runs.judging import (
     skill_rows,
 )
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
-from music_tf.runs.loaded import LoadedRun
+from music_tf.runs.loaded_run import LoadedRun
 from music_tf.runs.progress import Progress
 from music_tf.runs.skills import show_skills, skill_arrays
-from music_tf.runs.zero_shot import GOALS, Leads, measure_zero_shot
-from music_tf.storage.ends import SKILLS_NAME
+from music_tf.runs.zero_shot import GOALS, GoalGuide, measure_zero_shot
 from music_tf.storage.metrics import JUDGED
-from music_tf.storage.places import agents, comes_with_package
 from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metrics
 from music_tf.storage.run_directory import EVALUATION_NAME, write_json
+from music_tf.storage.run_paths import agents, comes_with_package
+from music_tf.storage.skill_ends import SKILLS_NAME
 from music_tf.training.adaptation import VISITS
 from music_tf.training.evaluation import evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
@@ -58,7 +58,7 @@ _PRACTISED = 20
 """Episodes of each skill from which its end is measured."""
 
 
-class Beyond(NamedTuple):
+class ExtraMeasures(NamedTuple):
     """What is asked of an evaluation beyond the metrics of every epoch."""
 
     full: bool = False
@@ -69,14 +69,14 @@ class Beyond(NamedTuple):
     """Replace a file that holds more episodes, too."""
 
 
-NOTHING_BEYOND = Beyond()
+NO_EXTRAS = ExtraMeasures()
 
 
 def evaluate_run(
     loaded: LoadedRun,
     episodes: int | None = None,
     *,
-    beyond: Beyond = NOTHING_BEYOND,
+    extras: ExtraMeasures = NO_EXTRAS,
     export: Export | None = None,
     draw: Draw | None = None,
     shown: bool = True,
@@ -92,7 +92,7 @@ def evaluate_run(
         loaded: The run; its environments are closed at the end.
         episodes: Episodes of each policy and each skill, 100 by default; for a run that adapts to
             tasks, visits to each task, 20 by default.
-        beyond: What to measure beyond the metrics of every epoch; earlier results of the same
+        extras: What to measure beyond the metrics of every epoch; earlier results of the same
             checkpoint are kept in the file.
         export: Called with the episodes of our policy, their origin, `skill_arrays` and the
             settings of the environment.
@@ -106,9 +106,9 @@ def evaluate_run(
     adapts = loaded.adaptation is not None
     episodes = episodes or (VISITS if adapts else EPISODES)
     _refuse_export(loaded, export is not None)
-    if beyond.zero_shot:
+    if extras.zero_shot:
         _practise_skills(loaded)
-    leads = leading_to_goals(loaded) if beyond.zero_shot else None
+    leads = guide_to_goals(loaded) if extras.zero_shot else None
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     progress.banner([f"{describe(loaded)}: {counted}"])
     try:
@@ -117,14 +117,14 @@ def evaluate_run(
             run, acting = f"--zero-shot: {loaded.path}", loaded.saved.snapshot
             found = measure_zero_shot(loaded.evaluation, acting, leads, run)
             reached = {"zero_shot": found, "zero_shot_episodes": GOALS}
-        result = measure(loaded, episodes, beyond.full) | reached
-        if beyond.full and not adapts:
+        result = measure(loaded, episodes, extras.full) | reached
+        if extras.full and not adapts:
             result |= _judged(loaded, episodes)
         _show(loaded, result, counted, progress)
         place = loaded.here / path
         earlier = _earlier(place, result["checkpoint"], result["env_kwargs"])
         result = {name: earlier[name] for name in _BESIDE if name in earlier} | result
-        kept = result if beyond.overwrite else _fuller(earlier, result)
+        kept = result if extras.overwrite else _fuller(earlier, result)
         if kept["episodes"] > episodes:
             _LOGGER.warning(
                 "not stored: %s holds more of this checkpoint, %d %s\n"
@@ -192,7 +192,7 @@ def _practise_skills(loaded: LoadedRun) -> None:
         saved.ends = Ends(np.stack([one.ends.mean(axis=0) for one in followed]))
 
 
-def leading_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> Leads:
+def guide_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> GoalGuide:
     """Returns the embedding, or the ends of skills, by which a run reaches goals."""
     leads, run = loaded.saved.leads, loaded.path
     if asked != "--reach" and not loaded.envs.spec.goal_dim:
@@ -260,9 +260,9 @@ def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, A
         found, policies = measure_adaptation(loaded.adaptation, loaded.agent, episodes, full)
         adapted["adaptation"] = found
     skills = measure_skills(loaded.evaluation, loaded.policy, episodes, heldout)
-    elsewhere = loaded.evaluation._replace(world=saved.worlds)
+    where_learned = loaded.evaluation._replace(world=saved.worlds)
     both = loaded.stage == NOW and any(world != loaded.evaluation.world for world in saved.worlds)
-    others = measure_skills(elsewhere, loaded.policy, episodes, heldout) if both else []
+    others = measure_skills(where_learned, loaded.policy, episodes, heldout) if both else []
     protocol: dict[str, Any] = {"policy": "deterministic, main networks", "goals": config.goals}
     if adapted:
         protocol |= {
@@ -302,7 +302,7 @@ def measure(loaded: LoadedRun, episodes: int, full: bool = False) -> dict[str, A
 def describe(loaded: LoadedRun) -> str:
     """Returns a line with recipe, environment, seed, epoch and steps of a run."""
     stored, saved = loaded.stored, loaded.saved
-    other = f" with {stored.config.env.kwargs}" if loaded.elsewhere else ""
+    other = f" with {stored.config.env.kwargs}" if loaded.env_overrides else ""
     if stored.config.env.stages:
         world = loaded.evaluation.world
         each = "where each skill was learned"
@@ -320,7 +320,7 @@ def written_to(loaded: LoadedRun, name: str, more: str = "") -> Path:
     about an agent of the package lies in the root folder of runs and starts with the agent's name.
     """
     stage = "" if loaded.stage == NOW else f"stage {loaded.stage}"
-    words = "_".join(re.findall(r"[\w.-]+", f"{loaded.elsewhere} {stage} {more}"))
+    words = "_".join(re.findall(r"[\w.-]+", f"{loaded.env_overrides} {stage} {more}"))
     if len(words) > _LONGEST_WORDS:
         digest = hashlib.sha256(words.encode()).hexdigest()[:8]
         words = f"{words[: _LONGEST_WORDS - len(digest) - 1]}_{digest}"
@@ -337,7 +337,7 @@ def written_to(loaded: LoadedRun, name: str, more: str = "") -> Path:
     return root / f"{path.name}_{own}"
 
 
-def measured_stop(loaded: LoadedRun) -> float:
+def brake_distance(loaded: LoadedRun) -> float:
     """Returns the distance to a goal below which it is best to do nothing; 0 if not measured.
 
     `evaluate --zero-shot` measures it, for one checkpoint. Agents of the package come with it.

@@ -35,12 +35,12 @@ from music_tf.process.watchdog import longer_timeout, watchdog
 from music_tf.reading.command import TrainCommand, allowing, resume_line
 from music_tf.reading.stored import runs_root, stored_start, stored_tasks
 from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
-from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed, Listeners
+from music_tf.runs.comparison import EPISODES, compare
 from music_tf.runs.first_lines import first_lines
-from music_tf.runs.judging import EPISODES, compare
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.progress import Progress
+from music_tf.runs.start_decisions import StartDecisions
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.logs import log_path
@@ -72,20 +72,20 @@ Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[Evaluatio
 def learn(
     command: TrainCommand,
     comm: Communicator,
-    begun: Begun,  # run directory, warm start, claim of threads and GPU
+    decisions: StartDecisions,  # run directory, warm start, claim of threads and GPU
     draw: Draw | None = None,  # draws evaluations; None: no drawing
     callbacks: Iterable[object] = (),  # called on the root, see `runs.callbacks.Callback`
 ) -> None:
     """Trains as a command says, in its run directory; all learning ranks must call it together."""
     # A new run that is refused leaves nothing behind.
     root = runs_root().absolute()  # before the user's code may change the working directory
-    path, warm_start = begun.path, begun.warm_start
+    path, warm_start = decisions.path, decisions.warm_start
     speaker = f"music-tf: rank {comm.rank}"
     with contextlib.ExitStack() as stack:
         stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
         if command.learners:
             comm.patient_barrier()
-        gpu = fail_together(begun.claim, comm)
+        gpu = fail_together(decisions.claim, comm)
         command, record = agreed(command, warm_start.record if warm_start else None, comm)
         with (
             contextlib.closing(open_run(path, record, command.resume, comm)) as directory,

@@ -16,8 +16,8 @@ from music_tf.measures.skills import (
     named_shares,
     separation,
 )
-from music_tf.runs.judging import variance_explained
-from music_tf.runs.loaded import LoadedRun
+from music_tf.runs.comparison import variance_explained
+from music_tf.runs.loaded_run import LoadedRun
 from music_tf.runs.progress import Progress, Row
 from music_tf.storage.run_directory import write_json
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
@@ -26,7 +26,7 @@ StepRewards = Callable[[Array, Array, Array], Array]
 """Rewards [T] of observations [T, O], actions [T, A] in [-1, 1] and next observations [T, O]."""
 
 
-class Followed(NamedTuple):
+class SkillEpisodes(NamedTuple):
     """What one skill did in E episodes."""
 
     skill: int
@@ -51,8 +51,10 @@ class Followed(NamedTuple):
         return self.seen[:, -1]
 
 
-def follow(loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = None) -> Followed:
-    """Returns what the episodes of one skill say of it; `rewards` replaces the environment's."""
+def describe_episodes(
+    loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = None
+) -> SkillEpisodes:
+    """Computes descriptors, returns and discriminator statistics; `rewards` replaces the task's."""
     skill = int(played.skill[0].argmax())
     kept, seen, likelihood = _judged(loaded, played)
     if rewards is not None:
@@ -61,7 +63,7 @@ def follow(loaded: LoadedRun, played: Episodes, rewards: StepRewards | None = No
     if likelihood is not None:
         named = named_shares(likelihood, kept.length).astype(np.float32)
         mean = float(likelihood[..., skill][kept.step_mask].mean())
-    return Followed(skill, kept.length, kept.reward.sum(axis=1), seen, diversity, named, mean)
+    return SkillEpisodes(skill, kept.length, kept.reward.sum(axis=1), seen, diversity, named, mean)
 
 
 def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
@@ -126,9 +128,9 @@ def _judged(loaded: LoadedRun, played: Episodes) -> tuple[Episodes, Array, Array
     return played, seen, names.log_likelihood(states, played.action)
 
 
-def follow_each(
+def play_each_skill(
     loaded: LoadedRun, episodes: int, only: Sequence[int] = (), rewards: StepRewards | None = None
-) -> Iterator[Followed]:
+) -> Iterator[SkillEpisodes]:
     """Plays each skill, or `only` some, on the same episodes, and yields what it did."""
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
@@ -149,10 +151,12 @@ def follow_each(
                 f"--only: this run has {size} skills, expected 0 to {size - 1}, got {skill}"
             )
     for skill in only or acting:
-        yield follow(loaded, loaded.evaluation.play(loaded.policy, episodes, skill), rewards)
+        yield describe_episodes(
+            loaded, loaded.evaluation.play(loaded.policy, episodes, skill), rewards
+        )
 
 
-def summarize_skills(followed: Sequence[Followed]) -> dict[str, Any]:
+def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
     """Returns what `skills.json` says of the skills of a run.
 
     Returns:
@@ -203,10 +207,10 @@ def show_skills(
     episodes: int,  # of each skill
     only: Sequence[int] = (),  # empty: all
     reward: tuple[str, StepRewards] | None = None,  # name and function, in place of the task's own
-) -> list[Followed]:
+) -> list[SkillEpisodes]:
     """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`."""
     name, rewards = reward or ("the task's own reward", None)
-    followed = list(follow_each(loaded, episodes, only, rewards))
+    followed = list(play_each_skill(loaded, episodes, only, rewards))
     found, progress = summarize_skills(followed), Progress()
     rows, lines = _rows(followed, found), _lines(found, name, loaded.config.condition_size)
     progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
@@ -226,7 +230,7 @@ def show_skills(
     return followed
 
 
-def _rows(followed: Sequence[Followed], found: Mapping[str, Any]) -> dict[str, Row]:
+def _rows(followed: Sequence[SkillEpisodes], found: Mapping[str, Any]) -> dict[str, Row]:
     """Returns the rows of the table, for what `summarize_skills` found."""
     rows: dict[str, Row] = {}
     apart = np.array(found["end_distances"] or [[np.nan]])

@@ -28,16 +28,16 @@ from music_tf.process.tensorflow_start import (
 )
 from music_tf.process.watchdog import watchdog
 from music_tf.reading.command import TrainCommand, resume_line
-from music_tf.runs.begun import Begun
 from music_tf.runs.callbacks import CallbackFailed
+from music_tf.runs.start_decisions import StartDecisions
 from music_tf.runs.tracking import tracking
-from music_tf.storage.places import AGENTS, find_source
 from music_tf.storage.run_directory import (
     ended_at_once,
     missing_folders,
     prepare_directory,
     remove_empty,
 )
+from music_tf.storage.run_paths import AGENTS, find_source
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -61,17 +61,17 @@ def start(
     path = command.run_dir
     try:
         with watch_the_start(command.config.hang_after):
-            command, begun = _begun(command, comm)
-            path = begun.path
+            command, decisions = _decide_start(command, comm)
+            path = decisions.path
             if comm.is_root and command.run_dir is None:
                 folders.insert(0, path)
-        if begun.acts:
+        if decisions.acts:
             from music_tf.runs.actors import act  # noqa: PLC0415 - numpy, MuJoCo
 
-            act(command, comm, begun)
+            act(command, comm, decisions)
         else:
-            _learn(command, comm, begun, drawing, callbacks)
-        return begun.path
+            _learn(command, comm, decisions, drawing, callbacks)
+        return decisions.path
     except CallbackFailed as failed:
         fault = failed.fault
     except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt) as ended:
@@ -93,7 +93,9 @@ def seconds_to_start(hang_after: float) -> float:
     return max(START_SECONDS, hang_after)
 
 
-def _begun(command: TrainCommand, comm: "Communicator") -> tuple[TrainCommand, Begun]:
+def _decide_start(
+    command: TrainCommand, comm: "Communicator"
+) -> tuple[TrainCommand, StartDecisions]:
     """Decides how a run begins; returns the command with the settings that its source implies."""
     acts = 0 < command.learners <= comm.rank
     workers, learners = command.config.workers, command.learners
@@ -103,7 +105,7 @@ def _begun(command: TrainCommand, comm: "Communicator") -> tuple[TrainCommand, B
         load_tensorflow()  # a warm start is tried on networks before anything is written
     path, warm_start, found = _prepared(command, comm, claim)
     command = dataclasses.replace(command, config=with_fields(command.config, found))
-    return command, Begun(path, warm_start, acts, claim)
+    return command, StartDecisions(path, warm_start, acts, claim)
 
 
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
@@ -117,26 +119,28 @@ def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
 def _learn(
     command: TrainCommand,
     comm: "Communicator",
-    begun: Begun,
+    decisions: StartDecisions,
     drawing: "Callable[[], Draw] | None",
     callbacks: Iterable[object],
 ) -> None:
     """Trains under the tracker of `--track`; running out of memory becomes an environment fault."""
     if command.may_use_gpu:
-        keep_autotuning(begun.path)
+        keep_autotuning(decisions.path)
     with watch_the_start(command.config.hang_after):
         load_tensorflow()
         from music_tf.runs.session import learn  # noqa: PLC0415 - TensorFlow, after all checks
 
         draw = None if drawing is None else drawing()
     try:
-        with tracking(command.track if comm.is_root else None, begun.path) as trackers:
-            learn(command, comm, begun, draw, (*callbacks, *trackers))
+        with tracking(command.track if comm.is_root else None, decisions.path) as trackers:
+            learn(command, comm, decisions, draw, (*callbacks, *trackers))
     except MemoryError as error:
         lower = "lower --replay.capacity or --workers"
-        cure = f"{lower}, and remove {begun.path}: it holds nothing yet"
-        if any(begun.path.glob("checkpoints/epoch_*")):
-            cure = f"go on where there is more: --run-dir {shlex.quote(str(begun.path))} --resume"
+        cure = f"{lower}, and remove {decisions.path}: it holds nothing yet"
+        if any(decisions.path.glob("checkpoints/epoch_*")):
+            cure = (
+                f"go on where there is more: --run-dir {shlex.quote(str(decisions.path))} --resume"
+            )
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
 
 

@@ -17,7 +17,7 @@ from music_tf.errors import UsageError
 from music_tf.reading.stored import config_to_json, flatten, read_record, read_run
 from music_tf.storage.checkpoint import CHECKPOINTS
 from music_tf.storage.loading import load_policy_for
-from music_tf.storage.places import find_agent, find_source
+from music_tf.storage.run_paths import find_agent, find_source
 from music_tf.storage.warm_start import (
     LoadedWarmStart,
     WarmStartTarget,

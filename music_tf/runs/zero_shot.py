@@ -47,7 +47,7 @@ _FOLLOWING, _STEPS, _FROM = 100, 150, 40
 """Episodes with a goal that moves, their steps, and the first of these that counts."""
 _FARTHEST = 1e9
 """Largest number of a point on a path, as of `--reach`."""
-Leads: TypeAlias = Embedding | Ends
+GoalGuide: TypeAlias = Embedding | Ends
 """What chooses the condition that leads to a place: an embedding, or the ends of skills."""
 
 
@@ -70,7 +70,7 @@ class Places(NamedTuple):
         return goals
 
 
-def places_of(leads: Leads, played: Episodes, run: str) -> Places:
+def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
     """Finds which columns goals specify: those that always equal a component of the achieved goal.
 
     Each column is another component, in the order of the goal where several fit. Columns that never
@@ -119,7 +119,7 @@ def places_of(leads: Leads, played: Episodes, run: str) -> Places:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reaching:
+class ReachingPolicy:
     """A policy that goes to the environment's goal although its networks see zero goals.
 
     At each step the goal is turned into a condition: by the embedding, or the skill that ends
@@ -127,7 +127,7 @@ class Reaching:
     """
 
     snapshot: Snapshot | SkillSnapshots
-    leads: Leads
+    leads: GoalGuide
     places: Places
     stop: float = 0.0
     """Distance to the goal, in the embedding if there is one, below which actions are zero."""
@@ -155,21 +155,21 @@ class Reaching:
 
 
 def reaching(
-    evaluation: Evaluation, snapshot: Snapshot | SkillSnapshots, leads: Leads, run: str
-) -> tuple[Evaluation, Reaching]:
+    evaluation: Evaluation, snapshot: Snapshot | SkillSnapshots, leads: GoalGuide, run: str
+) -> tuple[Evaluation, ReachingPolicy]:
     """Returns an evaluation under the environment's own goals, and the policy that goes there."""
     config = dataclasses.replace(evaluation.config, goals="environment")
     shown = evaluation._replace(config=config)
     some = np.arange(_APART, _APART + _FEW)
     aimless = _under_fixed_conditions(snapshot)
     places = places_of(leads, shown.play_some(aimless, some, len(shown.envs)), run)
-    return shown, Reaching(snapshot, leads, places)
+    return shown, ReachingPolicy(snapshot, leads, places)
 
 
 def measure_zero_shot(
     evaluation: Evaluation,
     snapshot: Snapshot | SkillSnapshots,
-    leads: Leads,
+    leads: GoalGuide,
     run: str,
     goals: int = GOALS,
 ) -> dict[str, Metrics]:
@@ -218,7 +218,7 @@ def measure_zero_shot(
     return {"ours": ours} | {name: _shares(shown, played) for name, played in beside.items()}
 
 
-def points_of(path: str, leads: Leads) -> Array:
+def points_of(path: str, leads: GoalGuide) -> Array:
     """Returns the points of a shape around 0, [N, 2], or those of a CSV file, [N, n]."""
     if not getattr(leads, "speed", 0.0):
         raise UsageError(
@@ -242,7 +242,9 @@ def points_of(path: str, leads: Leads) -> Array:
     return points
 
 
-def moving_goals(evaluation: Evaluation, policy: Reaching, path: str, share: float = 0.5) -> Array:
+def moving_goals(
+    evaluation: Evaluation, policy: ReachingPolicy, path: str, share: float = 0.5
+) -> Array:
     """Returns a goal that moves along a path at a share of the policy's speed, [T + 1, G].
 
     A shape lies in the middle of the environment's own goals, upright if these differ in height. A
@@ -277,7 +279,7 @@ def moving_goals(evaluation: Evaluation, policy: Reaching, path: str, share: flo
     return moving
 
 
-def _follow(evaluation: Evaluation, policy: Reaching) -> Metrics:
+def _follow(evaluation: Evaluation, policy: ReachingPolicy) -> Metrics:
     """Returns how well a policy follows a goal on a circle, at each of the speeds `FOLLOWED`."""
     config, numbers = evaluation.config, policy.places.numbers[policy.places.given]
     longer_ones = json.loads(config.evaluated_env.kwargs) | {"max_episode_steps": _STEPS}

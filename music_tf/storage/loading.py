@@ -35,10 +35,10 @@ from music_tf.reading.stored import (
     stored_env_id,
 )
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
-from music_tf.storage.ends import ends_of
-from music_tf.storage.frozen import worlds_of
-from music_tf.storage.places import find_agent
+from music_tf.storage.frozen_skills import worlds_of
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
+from music_tf.storage.run_paths import find_agent
+from music_tf.storage.skill_ends import ends_of
 from music_tf.types import Array
 
 DISCRIMINATOR = ("parameters/discriminator/", "scales/discriminator")

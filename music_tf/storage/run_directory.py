@@ -28,8 +28,8 @@ from music_tf.reading.stored import (
 )
 from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.logs import LogFile, RateLimitedWarning, Terminal, log_path
-from music_tf.storage.places import TRIALS, behind_link, folder_name
 from music_tf.storage.provenance import provenance
+from music_tf.storage.run_paths import TRIALS, behind_link, folder_name
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator

@@ -37,7 +37,7 @@ from music_tf.storage.checkpoint import (
     newest_weights,
     save_weights,
 )
-from music_tf.storage.frozen import of_one_skill, with_zeros
+from music_tf.storage.frozen_skills import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 from music_tf.storage.run_directory import write_json
 from music_tf.types import ACTIONS, Declared, refusal
@@ -111,7 +111,7 @@ def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str])
 
     Targets that are not among the parts are copies of the networks that they follow. Goal
     statistics of a source with zero goals are not taken over, since they would clip any real goal.
-    If each skill of the source has an actor, one skill is taken over (`storage.frozen`), unless the
+    If each skill of the source has an actor, one skill is taken over (`frozen_skills`), unless the
     new run learns skills one after the other too: then its first skill starts from the newest
     networks. A run with conditions may start from one without skills.
 

@@ -32,11 +32,18 @@ from music_tf.process.children import Probe, run_command
 from music_tf.process.tensorflow_start import NO_GPU, prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
-from music_tf.runs.inspection import describe, leading_to_goals, measured_stop
-from music_tf.runs.judging import Trace
-from music_tf.runs.loaded import LoadedRun, load_run
+from music_tf.runs.comparison import Trace
+from music_tf.runs.inspection import brake_distance, describe, guide_to_goals
+from music_tf.runs.loaded_run import LoadedRun, load_run
 from music_tf.runs.progress import Progress, cursor_moves
-from music_tf.runs.zero_shot import Leads, Places, Reaching, moving_goals, points_of, reaching
+from music_tf.runs.zero_shot import (
+    GoalGuide,
+    Places,
+    ReachingPolicy,
+    moving_goals,
+    points_of,
+    reaching,
+)
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.pace import Pace, Steps, pace_of, reported
@@ -154,7 +161,7 @@ def play(
             `evaluate --zero-shot` found best, if that was measured.
         out: A file ending in .mp4 or .gif, written when it is complete.
         typed_env_id: The environment that the user typed, if any.
-        where: `stage` and `elsewhere`, as of `load_run`; by default each skill is filmed in the
+        where: `stage` and `env_overrides`, as of `load_run`; by default each skill is filmed in the
             stage in which it was `LEARNED`.
     """
     config = read_run(run, typed_env_id).config
@@ -176,7 +183,7 @@ def play(
             steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
             aim = skills if isinstance(skills, Aim) else None
             if aim is not None:
-                _leading(loaded, aim)  # refuses before anything is announced
+                _guide_of(loaded, aim)  # refuses before anything is announced
             say(_announcement(sheets, steps, pace))
             frames = frames_of(loaded, sheets, draft.suffix, pace, aim)
             most = len(sheets) * pace.most_pictures(steps)
@@ -453,9 +460,9 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
     return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
 
 
-def _leading(loaded: LoadedRun, aim: Aim) -> Leads:
+def _guide_of(loaded: LoadedRun, aim: Aim) -> GoalGuide:
     """Returns what leads a run to an aim."""
-    leads = leading_to_goals(loaded, aim.option)
+    leads = guide_to_goals(loaded, aim.option)
     if aim.place and len(aim.place) != len(leads.columns):
         raise UsageError(
             f"--reach: {loaded.path}: expected {len(leads.columns)} numbers, for columns "
@@ -468,23 +475,23 @@ def _leading(loaded: LoadedRun, aim: Aim) -> Leads:
 
 def _aimed(
     loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
-) -> tuple[Conditions, Reaching, list[str]]:
+) -> tuple[Conditions, ReachingPolicy, list[str]]:
     """Returns the conditions of episodes with an aim, the policy, and a note for each episode."""
     envs, snapshot, run = loaded.envs, loaded.saved.snapshot, f"{aim.option}: {loaded.path}"
-    leads, size = _leading(loaded, aim), envs.spec.goal_dim
+    leads, size = _guide_of(loaded, aim), envs.spec.goal_dim
     config = dataclasses.replace(loaded.config, goals="environment")
     conditions = evaluation_conditions([shot.episode for shot in shots], config, size)
     place = np.array(aim.place, np.float32)
     if aim.place and not size:
         nothing = np.zeros(len(place), np.int64)
         places = Places(np.array(leads.columns), nothing > 0, nothing)
-        policy = Reaching(snapshot, leads, places, place=place)
+        policy = ReachingPolicy(snapshot, leads, places, place=place)
     else:
         policy = reaching(loaded.evaluation, snapshot, leads, run)[1]
         if aim.path:
             moving = moving_goals(loaded.evaluation, policy, aim.path)
             return conditions.along(moving), policy, ["   at v/2"] * len(shots)
-        policy = dataclasses.replace(policy, stop=measured_stop(loaded))
+        policy = dataclasses.replace(policy, stop=brake_distance(loaded))
         if aim.place:
             policy = dataclasses.replace(policy, place=place)
             loaded.evaluation.set_world(conditions.skills)
@@ -505,10 +512,10 @@ def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
         np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
         words = [str(loaded.here / loaded.path), str(job), str(found), loaded.config.env_id]
         if is_local(loaded.config.env_id):  # no subprocess knows it
-            done = Probe(importlib.import_module("music_tf.runs.learned").main(words), "")
+            done = Probe(importlib.import_module("music_tf.runs.learned_rewards").main(words), "")
         else:
             done = run_command(
-                [sys.executable, "-P", "-m", "music_tf.runs.learned", *words],
+                [sys.executable, "-P", "-m", "music_tf.runs.learned_rewards", *words],
                 seconds=600.0,
                 environment={
                     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),

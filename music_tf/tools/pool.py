@@ -35,10 +35,10 @@ from music_tf.process.machine import available_cores
 from music_tf.reading.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.storage.lock import RunLock, refuse_if_in_use
 from music_tf.storage.metrics import CSV_NAME, JUDGED
-from music_tf.storage.places import folder_name
 from music_tf.storage.provenance import commit, processor
 from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
+from music_tf.storage.run_paths import folder_name
 from music_tf.storage.warm_start import taken_before
 from music_tf.storage.worlds import read_worlds
 from music_tf.tools.curves import LEADING

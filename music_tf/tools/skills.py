@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.errors import MusicError
-from music_tf.runs.skills import Followed
+from music_tf.runs.skills import SkillEpisodes
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import read_result
 from music_tf.tools.drawing import appearing
@@ -28,7 +28,7 @@ _RUNNING = "skill/log_likelihood_running"
 _ACROSS = {"time/episodes": "episodes", "time/env_steps": "environment steps"}
 
 
-def draw_skills(run: Path, followed: Sequence[Followed], out: Path) -> None:
+def draw_skills(run: Path, followed: Sequence[SkillEpisodes], out: Path) -> None:
     """Writes a .png file of several panels, when it is complete.
 
     They show traces of the first two components of the descriptor (or of one over time), the

@@ -28,7 +28,7 @@ from music_tf.reading.command import parse_train
 from music_tf.reading.stored import runs_root
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.metrics import METRICS
-from music_tf.storage.places import folder_name
+from music_tf.storage.run_paths import folder_name
 
 TUNING, LOOKED_AT = range(100, 120), range(5)
 """Seeds on which settings are chosen; and seeds that were looked at meanwhile."""

@@ -38,10 +38,10 @@ from music_tf.hints import hints_of
 from music_tf.process.children import check_extra
 from music_tf.reading.command import TrainCommand, as_typed, parse_train
 from music_tf.reading.stored import runs_root
-from music_tf.storage.places import TRIALS, folder_name
 from music_tf.storage.provenance import versions
 from music_tf.storage.results import scores
 from music_tf.storage.run_directory import SUMMARY_NAME
+from music_tf.storage.run_paths import TRIALS, folder_name
 from music_tf.tools.pool import started
 from music_tf.tools.spaces import Method, Numbers, Space
 

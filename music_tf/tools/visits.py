@@ -11,7 +11,7 @@ from music_tf.config.world import ALL
 from music_tf.envs.registry import told_apart_by
 from music_tf.hints import fits, read
 from music_tf.runs.inspection import written_to
-from music_tf.runs.loaded import LoadedRun
+from music_tf.runs.loaded_run import LoadedRun
 from music_tf.tools.curves import svg_of
 from music_tf.tools.drawing import PAPER, appearing, font, grid, line, stacked
 from music_tf.tools.paths import COLOURS

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from music_tf.config.settings import Config
-from music_tf.gate import Expected, UpTo, take_over
+from music_tf.gate import Expected, ExpectedAtMost, restore_fields
 from music_tf.intrinsic.incremental import PAST, Incremental
 from music_tf.measures.skills import separation
 from music_tf.networks.acting import (
@@ -199,7 +199,7 @@ class SkillSequence:
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Any) -> None:
         """Restores the state that `shared` and `meta` of an earlier run returned."""
-        begun = take_over(SequenceProgress(), meta, "incremental")
+        begun = restore_fields(SequenceProgress(), meta, "incremental")
         learned = len(begun.worlds)
         if learned > self._config.skills:
             raise ValueError(f"incremental.worlds: {learned} of {self._config.skills} skills")
@@ -252,7 +252,7 @@ class SkillSequence:
         return np.concatenate([actor, weights[size:]])
 
 
-def state_of_fewer(own: Expected) -> UpTo:
+def state_of_fewer(own: Expected) -> ExpectedAtMost:
     """Returns the expected state of this run, with the number of skills that the file has.
 
     A resumed run may have been configured to learn more skills than before.
@@ -267,10 +267,10 @@ def state_of_fewer(own: Expected) -> UpTo:
             for name, (kind, shape) in own.items()
         }
 
-    return UpTo(own, expected)
+    return ExpectedAtMost(own, expected)
 
 
-def rows_of_fewer(own: Expected) -> UpTo:
+def rows_of_fewer(own: Expected) -> ExpectedAtMost:
     """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
     def expected(found: Expected) -> Expected:
@@ -279,7 +279,7 @@ def rows_of_fewer(own: Expected) -> UpTo:
         fewer = len(shape) > 1 and 1 <= shape[1] <= most
         return {**own, "skill": (kind, (rows, shape[1] if fewer else most))}
 
-    return UpTo(own, expected)
+    return ExpectedAtMost(own, expected)
 
 
 def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
-from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, take_over
+from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, restore_fields
 from music_tf.intrinsic.answers import prior_of, priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.measures.behaviour import visited_cells
@@ -75,7 +75,7 @@ _TURN = 2**40
 
 
 @dataclasses.dataclass
-class _Taken:
+class UpdateCounts:
     """State of the optimiser beside its moments."""
 
     updates: int = 0
@@ -633,9 +633,11 @@ class Trainer:
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Restores the state that `shared` and `meta` of an earlier trainer returned."""
         names = {"unevaluated": {}, **meta}
-        taken = take_over(_Taken(), {name: names.get(name) for name in vars(_Taken())}, "meta")
-        counters = take_over(Counters(), meta.get("counters"), "counters")
-        log = take_over(EpochLog(), meta.get("log"), "log")
+        taken = restore_fields(
+            UpdateCounts(), {name: names.get(name) for name in vars(UpdateCounts())}, "meta"
+        )
+        counters = restore_fields(Counters(), meta.get("counters"), "counters")
+        log = restore_fields(EpochLog(), meta.get("log"), "log")
         counted = meta.get("terms", {})
         if not isinstance(counted, dict) or not all(isinstance(c, dict) for c in counted.values()):
             raise ValueError("terms: expected counts by name of the term")

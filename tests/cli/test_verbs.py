@@ -13,7 +13,7 @@ from music_tf.cli.exits import guarded
 from music_tf.envs import lockstep
 from music_tf.errors import Finding, UsageError
 from music_tf.reading.stored import read_run
-from music_tf.runs import inspection, loaded
+from music_tf.runs import inspection, loaded_run
 from music_tf.storage.loading import load_policy
 from music_tf.tools import visits
 from tests.kit.cases import cases
@@ -164,15 +164,15 @@ def stand_in_for_evaluation(monkeypatch):
     """Replaces loading, which then says what it was asked for, and evaluating."""
     calls = []
 
-    def load(run, env_id, elsewhere, stage):
-        return run, env_id, elsewhere, stage
+    def load(run, env_id, env_overrides, stage):
+        return run, env_id, env_overrides, stage
 
-    def evaluate(*arguments, export, beyond, draw):
+    def evaluate(*arguments, export, extras, draw):
         assert draw is visits.draw_visits
-        calls.append((arguments, {"export": export, "beyond": beyond}))
+        calls.append((arguments, {"export": export, "extras": extras}))
 
-    monkeypatch.setattr(loaded, "load_run", load)
-    monkeypatch.setattr(loaded, "visiting", lambda loaded, parts, explore: loaded)
+    monkeypatch.setattr(loaded_run, "load_run", load)
+    monkeypatch.setattr(loaded_run, "visiting", lambda loaded, parts, explore: loaded)
     monkeypatch.setattr(inspection, "evaluate_run", evaluate)
     for variable in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"):
         monkeypatch.setenv(variable, "1")
@@ -201,10 +201,10 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     assert run_verb(["evaluate", "latest", "--stage", "1"]) == 0
     assert run_verb(["evaluate", "latest", "--zero-shot"]) == 0
     none = ("exporter", None, None)
-    plain = {"export": none, "beyond": inspection.Beyond()}
+    plain = {"export": none, "extras": inspection.ExtraMeasures()}
     written = ("exporter", pathlib.Path("a.npz"), "push/music-v0")
-    asked = {"export": written, "beyond": inspection.Beyond(full=True)}
-    goals = {"export": none, "beyond": inspection.Beyond(zero_shot=True)}
+    asked = {"export": written, "extras": inspection.ExtraMeasures(full=True)}
+    goals = {"export": none, "extras": inspection.ExtraMeasures(zero_shot=True)}
     assert calls == [
         (((stored_run.resolve(), None, "", "now"), None), plain),
         (((stored_run, None, "", "now"), 7), plain),
@@ -230,9 +230,9 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
         assert run_verb(["play", str(stored_run), *where]) == 0
     others = ["--env.max-episode-steps", "7", "--env.kwargs", '{"mass": 2}']
     assert run_verb(["play", str(stored_run), "--path", "circle", *others]) == 0
-    default, plain = stored_run / "videos" / "policy.mp4", {"stage": "learned", "elsewhere": ""}
+    default, plain = stored_run / "videos" / "policy.mp4", {"stage": "learned", "env_overrides": ""}
     longer = [
-        plain | {"elsewhere": f'{{{of}"max_episode_steps": {steps}}}'}
+        plain | {"env_overrides": f'{{{of}"max_episode_steps": {steps}}}'}
         for of, steps in (("", 150), ('"mass": 2, ', 7))
     ]
     assert calls == [

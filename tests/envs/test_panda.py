@@ -12,8 +12,8 @@ from music_tf.envs.making import make_environment
 from music_tf.envs.registry import lookup
 from music_tf.envs.repeating import repeats_itself
 from music_tf.reading.command import parse_train
-from music_tf.runs import judging
-from music_tf.runs.judging import compare, cover
+from music_tf.runs import comparison
+from music_tf.runs.comparison import compare, cover
 from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation, zero_policy
 from tests.kit.cases import cases
@@ -93,7 +93,7 @@ def test_an_action_moves_the_gripper_by_x_y_and_z(task):
 
 
 def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
-    monkeypatch.setattr(judging, "COVERED", 6)
+    monkeypatch.setattr(comparison, "COVERED", 6)
     words = ["ddpg_music", "--env-id", env_id("Push"), *SMALL.split(), *TYPED.split()]
     config = parse_train(words).config
     envs = LockstepEnvs(config.env_id, 2, config.env, None, config.world)

@@ -8,7 +8,7 @@ from unittest import mock
 from music_tf.distributed import Communicator
 from music_tf.reading.command import TrainCommand
 from music_tf.runs import session
-from music_tf.runs.begun import Begun
+from music_tf.runs.start_decisions import StartDecisions
 from music_tf.tools.pictures import Drawing
 
 
@@ -26,8 +26,8 @@ def run_session(command, warm_start=None, comm=None, episodes=4, callbacks=(), g
     compare = session.compare
     with mock.patch.object(session, "compare", lambda *given: compare(*given, episodes)):
         comm = comm or Communicator()
-        begun = Begun(command.run_dir, warm_start, claim=lambda: gpu)
-        session.learn(command, comm, begun, Drawing(math.inf), callbacks)
+        decisions = StartDecisions(command.run_dir, warm_start, claim=lambda: gpu)
+        session.learn(command, comm, decisions, Drawing(math.inf), callbacks)
 
 
 @contextlib.contextmanager

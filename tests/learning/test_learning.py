@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from tests.kit.saved_run import rows_of
 from tests.kit.started import music_tf
 

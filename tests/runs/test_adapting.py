@@ -13,8 +13,8 @@ from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks import own_encoder as own_encoder_module
 from music_tf.reading.command import parse_train
 from music_tf.runs.adapting import adaptation_rows, measure_adaptation
-from music_tf.runs.inspection import Beyond, evaluate_run
-from music_tf.runs.loaded import load_run
+from music_tf.runs.inspection import ExtraMeasures, evaluate_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage import run_directory
 from music_tf.storage.loading import load_policy
@@ -120,7 +120,7 @@ def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same
 
 
 def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(run):
-    result = evaluate_run(load_run(run), 2, beyond=Beyond(full=True), shown=False)
+    result = evaluate_run(load_run(run), 2, extras=ExtraMeasures(full=True), shown=False)
     assert json.loads((run / "evaluation.json").read_text())["adaptation"] == result["adaptation"]
     found = result["adaptation"]
     tasks = recorded(run)["tasks"]
@@ -360,7 +360,7 @@ def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, ch
     agent = load_policy(run).adapt(episodes(3))
     assert not np.allclose(agent.belief.mean, load_policy(run).adapt(episodes(3)[:1]).belief.mean)
     assert agent.act([0.1, 0.2]).shape == (2,)
-    found = evaluate_run(load_run(run), 1, beyond=Beyond(full=True), shown=False)
+    found = evaluate_run(load_run(run), 1, extras=ExtraMeasures(full=True), shown=False)
     assert found["adaptation"]["leak"] == 0.0
 
 

@@ -9,7 +9,7 @@ from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.runs.warm_start import best_skill, with_skills_of
 from music_tf.storage.loading import load_policy
 from music_tf.training.evaluation import Evaluation

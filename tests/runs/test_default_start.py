@@ -9,7 +9,7 @@ from music_tf import recipes
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train, train_help
 from music_tf.runs.warm_start import try_warm_start
-from music_tf.storage.places import AGENTS
+from music_tf.storage.run_paths import AGENTS
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights
 

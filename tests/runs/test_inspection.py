@@ -9,8 +9,14 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import Beyond, evaluate_run, measure, measured_stop, written_to
-from music_tf.runs.loaded import load_run
+from music_tf.runs.inspection import (
+    ExtraMeasures,
+    brake_distance,
+    evaluate_run,
+    measure,
+    written_to,
+)
+from music_tf.runs.loaded_run import load_run
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.cases import cases
 from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
@@ -209,7 +215,7 @@ def test_files_about_other_arguments_have_names_of_their_own(tmp_path):
     loaded = load_run(tmp_path)
     long = {"start": [0.125] * 30}
     given = [{"wind": 1}, {"wind": -1}, {"wind": 1.5}, long, {**long, "wind": 1}]
-    told = [dataclasses.replace(loaded, elsewhere=json.dumps(one)) for one in given]
+    told = [dataclasses.replace(loaded, env_overrides=json.dumps(one)) for one in given]
     names = [written_to(one, "evaluation.json").name for one in told]
     assert names[:3] == [f"evaluation_wind_{one}.json" for one in ("1", "-1", "1.5")]
     assert len({*names}) == len(names)
@@ -222,19 +228,19 @@ def test_earlier_results_are_kept_for_an_environment_with_equal_arguments(tmp_pa
     save_run(tmp_path)
     earlier = evaluation(tmp_path, 1) | {"zero_shot": {"ours": {"zero_shot/stop": 0.5}}}
     (tmp_path / "evaluation.json").write_text(json.dumps(earlier | {"env_kwargs": kwargs}))
-    assert measured_stop(load_run(tmp_path)) == (0.5 if kept else 0.0)
+    assert brake_distance(load_run(tmp_path)) == (0.5 if kept else 0.0)
     assert ("zero_shot" in evaluation(tmp_path, 1)) == kept
 
 
-FULL, OVERWRITING = Beyond(full=True), Beyond(overwrite=True)
+FULL, OVERWRITING = ExtraMeasures(full=True), ExtraMeasures(overwrite=True)
 
 
 @cases(
     ("episodes", "beyond", "stored", "judged"),
-    (2, Beyond(), 3, None),
+    (2, ExtraMeasures(), 3, None),
     (2, FULL, 3, 2),  # what the file lacks is added
     (2, OVERWRITING, 2, None),
-    (3, Beyond(), 3, None),
+    (3, ExtraMeasures(), 3, None),
     (4, FULL, 4, 4),
 )
 def test_fewer_episodes_of_a_checkpoint_are_shown_but_not_stored(
@@ -242,7 +248,7 @@ def test_fewer_episodes_of_a_checkpoint_are_shown_but_not_stored(
 ):
     save_run(tmp_path)
     evaluation(tmp_path, 3)
-    measured = evaluate_run(load_run(tmp_path), episodes, beyond=beyond, shown=False)
+    measured = evaluate_run(load_run(tmp_path), episodes, extras=beyond, shown=False)
     kept = json.loads((tmp_path / "evaluation.json").read_text())
     assert (measured["episodes"], kept["episodes"]) == (episodes, stored)
     assert kept.get("control_episodes") == judged
@@ -252,9 +258,9 @@ def test_fewer_episodes_of_a_checkpoint_are_shown_but_not_stored(
         f"not stored: {path} holds more of this checkpoint, 3 episodes\n"
         "to replace it: --overwrite, in Python overwrite=True"
     ]
-    fewer = evaluation(tmp_path, 1, beyond=FULL)
+    fewer = evaluation(tmp_path, 1, extras=FULL)
     assert fewer["control_episodes"] == (judged or 1)
-    assert evaluation(tmp_path, 2, beyond=FULL)["control_episodes"] == max(2, judged or 0)
+    assert evaluation(tmp_path, 2, extras=FULL)["control_episodes"] == max(2, judged or 0)
 
 
 def test_an_evaluation_of_another_checkpoint_takes_the_place_of_a_longer_one(tmp_path, caplog):
@@ -277,7 +283,7 @@ def test_the_measured_stop_is_found_after_the_environment_leaves_the_folder(tmp_
     }
     Path("mine/evaluation.json").write_text(json.dumps(earlier))
     monkeypatch.chdir(tmp_path.parent)
-    assert measured_stop(loaded) == 0.5
+    assert brake_distance(loaded) == 0.5
 
 
 def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):

@@ -12,7 +12,7 @@ from music_tf.envs.registry import lookup
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.inspection import evaluate_run
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.storage.metrics import METRICS, foreseen
 from music_tf.tools.report import write_report
 from tests.kit.arm import ARM, DISC, TIP

@@ -11,7 +11,7 @@ from music_tf.cli.exits import guarded
 from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.fields import with_fields
 from music_tf.recipes import resolve
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from tests.kit.sessions import command_of, run_session
 
 OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"skill": 1}}])

@@ -12,11 +12,17 @@ from music_tf.errors import UsageError
 from music_tf.measures.skills import Track, end_spreads, separation
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.replay.buffer import all_transitions
+from music_tf.runs.comparison import measure_skills
 from music_tf.runs.inspection import evaluate_run
-from music_tf.runs.judging import measure_skills
-from music_tf.runs.learned import Learned
-from music_tf.runs.loaded import load_run
-from music_tf.runs.skills import Followed, follow, follow_each, skill_arrays, summarize_skills
+from music_tf.runs.learned_rewards import LearnedRewards
+from music_tf.runs.loaded_run import load_run
+from music_tf.runs.skills import (
+    SkillEpisodes,
+    describe_episodes,
+    play_each_skill,
+    skill_arrays,
+    summarize_skills,
+)
 from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
 from music_tf.types import to_bounds
@@ -36,7 +42,7 @@ def run(tmp_path_factory):
 
 def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run):
     loaded = load_run(run)
-    followed = list(follow_each(loaded, 2))
+    followed = list(play_each_skill(loaded, 2))
     loaded.envs.close()
     assert [one.skill for one in followed] == [0, 1, 2]
     policy = load_policy(run)
@@ -118,13 +124,13 @@ def test_a_reward_that_is_no_function_to_numbers_fails(run, tmp_path, monkeypatc
 
 def test_numpy_and_the_network_agree_on_what_an_episode_earned(run):
     loaded = load_run(run)
-    networks = Learned(loaded.evaluation, loaded.learned)
+    networks = LearnedRewards(loaded.evaluation, loaded.learned)
 
     def heldout(played):
         return networks.heldout(played, 1)
 
     rows = measure_skills(loaded.evaluation, loaded.policy, 2, heldout)
-    followed = list(follow_each(loaded, 2))
+    followed = list(play_each_skill(loaded, 2))
     loaded.envs.close()
     for row, one in zip(rows, followed, strict=True):
         earned = row["metrics"]["skill/diversity_return"]
@@ -135,7 +141,7 @@ def test_the_diversity_return_of_dads_is_the_sum_of_what_it_pays(tmp_path):
     rewards = {"dads": DadsConfig(hidden_sizes=(8,), omit=0)}
     trainer = save_run(tmp_path, "sac_dads", skills=3, rewards=rewards)
     loaded = load_run(tmp_path)
-    followed = list(follow_each(loaded, 2))
+    followed = list(play_each_skill(loaded, 2))
     (term,) = trainer.terms
     for one in followed:
         played = loaded.evaluation.play(loaded.policy, 2, one.skill)
@@ -155,7 +161,7 @@ def test_the_diversity_return_of_dads_is_the_sum_of_what_it_pays(tmp_path):
 
 def test_the_summary_of_skills(run):
     loaded = load_run(run)
-    followed = list(follow_each(loaded, 2))
+    followed = list(play_each_skill(loaded, 2))
     loaded.envs.close()
     found = summarize_skills(followed)
     assert 1.0 <= found["effective"] <= 3.0
@@ -185,7 +191,7 @@ def test_one_episode_a_skill_says_nothing_of_spread(run, capsys):
 
 def test_the_best_return_is_that_of_one_episode():
     first, second = (
-        Followed(skill, np.array([2, 2]), np.array(returns), states, None, None, None)
+        SkillEpisodes(skill, np.array([2, 2]), np.array(returns), states, None, None, None)
         for skill, returns in enumerate(([0.0, 9.0], [5.0, 6.0]))
         for states in [np.zeros([2, 3, 1])]
     )
@@ -227,7 +233,7 @@ def test_a_skill_or_skills_that_do_not_exist_are_refused(run, tmp_path, capsys):
 def test_skills_without_a_discriminator_are_measured_without_a_matrix(tmp_path):
     save_run(tmp_path, skills=2)
     loaded = load_run(tmp_path)
-    found = summarize_skills(list(follow_each(loaded, 2)))
+    found = summarize_skills(list(play_each_skill(loaded, 2)))
     loaded.envs.close()
     assert (found["matrix"], found["effective"], found["recognised"]) == (None, None, None)
     assert np.shape(found["end_distances"]) == (2, 2)
@@ -257,10 +263,10 @@ def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, o
     rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", **options)}
     save_run(tmp_path, "sac_diayn", env_id=env_id, skills=3, rewards=rewards)
     loaded = load_run(tmp_path)
-    networks = Learned(loaded.evaluation, loaded.learned)
+    networks = LearnedRewards(loaded.evaluation, loaded.learned)
     played = loaded.evaluation.play(loaded.policy, 2, 1)
     expected = networks.heldout(played, 1)
-    found = follow(loaded, played)
+    found = describe_episodes(loaded, played)
     loaded.envs.close()
     earned = expected["skill/diversity_return"]
     assert found.diversity.mean() == pytest.approx(earned, rel=1e-3, abs=1e-4)
@@ -341,7 +347,7 @@ def test_a_pinned_or_continuous_run_is_refused(tmp_path):
     save_run(tmp_path, skills=3, pinned_skill=1)
     loaded = load_run(tmp_path)
     with pytest.raises(UsageError, match="pinned_skill 1"):
-        next(follow_each(loaded, 1))
+        next(play_each_skill(loaded, 1))
     loaded.envs.close()
 
 

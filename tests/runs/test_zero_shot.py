@@ -16,7 +16,7 @@ from music_tf.networks.ends import Ends
 from music_tf.runs import zero_shot
 from music_tf.runs.zero_shot import (
     Places,
-    Reaching,
+    ReachingPolicy,
     measure_zero_shot,
     moving_goals,
     places_of,
@@ -100,7 +100,7 @@ def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation,
 
 def test_it_stops_within_its_distance_and_goes_on_beyond():
     places = Places(np.array([0, 1]), np.array([True, True]), np.array([0, 1]))
-    policy = Reaching(Follower(), PLANE, places, stop=3.0)  # a tenth of a unit
+    policy = ReachingPolicy(Follower(), PLANE, places, stop=3.0)  # a tenth of a unit
     here = np.float32([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     goals = np.float32([[0.09, 0.0, 0.0], [0.11, 0.0, 0.0]])
     np.testing.assert_allclose(policy(here, goals, None, None), [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
@@ -114,7 +114,7 @@ class Drifter:  # acts along its condition, and beside this always by a quarter 
 
 def test_to_hold_is_to_act_as_under_opposite_conditions_in_the_mean():
     places = Places(np.array([0, 1]), np.array([True, True]), np.array([0, 1]))
-    policy = Reaching(Drifter(), PLANE, places, stop=3.0, hold=True)
+    policy = ReachingPolicy(Drifter(), PLANE, places, stop=3.0, hold=True)
     here, goals = np.zeros([2, 3], np.float32), np.float32([[0.09, 0.0, 0.0], [0.0, 0.11, 0.0]])
     acts = policy(here, goals, None, None)
     np.testing.assert_allclose(acts, [[0.25, 0.0], [0.25, 1.0]], atol=1e-6)
@@ -140,7 +140,7 @@ def goals_at(path, low, high, leads=UNITS, steps=8, share=0.5):
     envs = SimpleNamespace(reset=reset, spec=SimpleNamespace(max_episode_steps=steps))
     count = len(leads.columns)
     places = Places(np.arange(count), np.array(SAID[:count]), np.arange(count))
-    policy = Reaching(Follower(), leads, places)
+    policy = ReachingPolicy(Follower(), leads, places)
     return moving_goals(SimpleNamespace(envs=envs), policy, str(path), share)
 
 

@@ -14,12 +14,12 @@ from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
-from music_tf.runs.inspection import leading_to_goals, measured_stop
-from music_tf.runs.loaded import load_run
+from music_tf.runs.inspection import brake_distance, guide_to_goals
+from music_tf.runs.loaded_run import load_run
 from music_tf.runs.zero_shot import reached_states, reaching
-from music_tf.storage.places import AGENTS, agents, find_agent
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import open_run
+from music_tf.storage.run_paths import AGENTS, agents, find_agent
 from tests.kit.saved_run import save_run
 from tests.kit.sources import ROOT
 
@@ -104,10 +104,10 @@ def test_it_adapts_in_a_few_visits_as_its_stored_evaluation_says(name):
 @pytest.mark.parametrize("name", REACHING)
 def test_it_goes_where_it_is_told_as_often_as_its_stored_evaluation_says(name):
     loaded = load_run(find_agent(name), environments=EPISODES)
-    leads = leading_to_goals(loaded)
+    leads = guide_to_goals(loaded)
     shown, policy = reaching(loaded.evaluation, loaded.saved.snapshot, leads, name)
     stored = agents()[name]["evaluation"]["zero_shot"]["ours"]
-    assert measured_stop(loaded) == stored["zero_shot/stop"]
+    assert brake_distance(loaded) == stored["zero_shot/stop"]
     stopping = dataclasses.replace(policy, stop=stored["zero_shot/stop"])
     reached = reached_states(shown, shown.play(stopping, EPISODES))
     loaded.envs.close()

@@ -6,7 +6,6 @@ import pytest
 from music_tf.config.settings import Config
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
-from music_tf.storage.places import find_agent, find_run, find_source, place_of
 from music_tf.storage.run_directory import (
     link_latest,
     missing_folders,
@@ -14,6 +13,7 @@ from music_tf.storage.run_directory import (
     prepare_directory,
     remove_empty,
 )
+from music_tf.storage.run_paths import find_agent, find_run, find_source, place_of
 from tests.kit.cases import cases
 from tests.kit.saved_run import write_config
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from music_tf.cli import main
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of, draw_visits, paths_of_visits
 from tests.kit.cases import cases
 from tests.kit.pearl import small

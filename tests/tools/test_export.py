@@ -11,7 +11,7 @@ from music_tf.config.settings import ConditionConfig, EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.tools import export
 from music_tf.tools.export import exporter
 from tests.kit import counting

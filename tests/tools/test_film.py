@@ -20,8 +20,8 @@ from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process.children import Probe
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
-from music_tf.runs.judging import Trace
-from music_tf.runs.loaded import load_run
+from music_tf.runs.comparison import Trace
+from music_tf.runs.loaded_run import load_run
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (

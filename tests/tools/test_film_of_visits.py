@@ -7,7 +7,7 @@ from music_tf import rollout
 from music_tf.cli import main
 from music_tf.conditions import continuous_conditions
 from music_tf.errors import UsageError
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.tools.film import _conditions, _named, film, sheets_of, visit_episodes
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session

@@ -12,7 +12,7 @@ import music_tf
 from music_tf.cli import run_verb
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import UsageError
-from music_tf.runs.loaded import load_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.tools.film import play
 from music_tf.tools.portable import write_onnx, write_robot
 from tests.kit.saved_run import save_run

@@ -16,7 +16,7 @@ from music_tf.intrinsic import incremental
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
-from music_tf.runs.judging import compare
+from music_tf.runs.comparison import compare
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import SnapshotFormat
 from tests.kit.cases import cases

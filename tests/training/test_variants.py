@@ -9,7 +9,7 @@ from music_tf import recipes
 from music_tf.reading.command import parse_train
 from music_tf.recipes.music import MusicConfig
 from music_tf.runs.warm_start import try_warm_start
-from music_tf.storage.places import find_source
+from music_tf.storage.run_paths import find_source
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
 from tests.kit.small import trainer_of

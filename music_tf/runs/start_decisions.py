@@ -12,7 +12,7 @@ def _nothing() -> None:
     return None
 
 
-class Begun(NamedTuple):
+class StartDecisions(NamedTuple):
     """What `runs.start` decides before a rank learns or acts."""
 
     path: Path

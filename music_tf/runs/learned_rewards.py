@@ -1,8 +1,8 @@
 """The learned rewards of a run, without learner, replay or optimiser; importing loads TensorFlow.
 
 A process that must not load TensorFlow starts the module as a program:
-`python -m music_tf.runs.learned RUN JOB.npz FOUND.npz ENV_ID` reads weights and episodes and
-writes each reward along the episodes.
+`python -m music_tf.runs.learned_rewards RUN JOB.npz FOUND.npz ENV_ID` reads weights and episodes,
+and writes each reward along the episodes.
 """
 
 import sys
@@ -21,14 +21,14 @@ from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.parameters import Layout
 from music_tf.reading.stored import allow_modules, read_run
 from music_tf.replay.buffer import all_transitions
-from music_tf.runs.judging import Trace
+from music_tf.runs.comparison import Trace
 from music_tf.training.build import build_terms
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.update import joined
 from music_tf.types import Array, Episodes, Metrics
 
 
-class Learned:
+class LearnedRewards:
     """The reward terms of a run at the weights of one checkpoint."""
 
     def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
         config = read_run(Path(run), env_id).config
         envs = LockstepEnvs(env_id, 1, config.env, world=config.world)
         evaluation = Evaluation(envs, config, Communicator(alone=True))
-        traces = Learned(evaluation, given).traces(Episodes.from_named(given))
+        traces = LearnedRewards(evaluation, given).traces(Episodes.from_named(given))
         envs.close()
     except MusicError as fault:
         sys.stdout.write(f"{fault}\n")

@@ -24,15 +24,15 @@ from music_tf.process.tensorflow_start import claim_gpu, load_tensorflow, prepar
 from music_tf.reading.stored import StoredRun, check_same_env, read_run
 from music_tf.rollout import Policy
 from music_tf.storage.loading import saved_policy
-from music_tf.storage.places import comes_with_package
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
+from music_tf.storage.run_paths import comes_with_package
 from music_tf.training.adaptation import PARTS, MetaEvaluation
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.tasks import recorded_tasks, task_sets
 from music_tf.types import ALL, SPACES, refusal
 
 if TYPE_CHECKING:  # loads TensorFlow
-    from music_tf.runs.learned import Learned
+    from music_tf.runs.learned_rewards import LearnedRewards
 
 _MOST_ENVIRONMENTS = 32
 _LOGGER = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class LoadedRun:
     """Weights and scales of the networks that belong to rewards, by name; empty without any."""
     evaluation: Evaluation
     """Plays its episodes, in a few environments."""
-    elsewhere: str = ""
+    env_overrides: str = ""
     """Arguments of the environment that differ from those of training, as JSON; empty: none."""
     stage: str = NOW
     """Stage of a changing world in which it acts: `NOW`, `LEARNED`, or a number."""
@@ -82,29 +82,29 @@ class LoadedRun:
         return self.evaluation.envs
 
     @functools.cached_property
-    def networks(self) -> "Learned":
+    def networks(self) -> "LearnedRewards":
         """The networks of rewards; the first access loads TensorFlow, which then uses no GPU."""
         prepare_tensorflow()
         load_tensorflow()
         claim_gpu(needed=False, allowed=False)
-        from music_tf.runs.learned import Learned  # noqa: PLC0415 - TensorFlow
+        from music_tf.runs.learned_rewards import LearnedRewards  # noqa: PLC0415 - TensorFlow
 
-        return Learned(self.evaluation, self.learned)
+        return LearnedRewards(self.evaluation, self.learned)
 
 
 def load_run(
     run: Path,
     typed_env_id: str | None = None,  # what the user typed; a module is imported only of such an id
     environments: int | None = None,  # by default workers times rollouts, at most 32
-    elsewhere: str = "",  # JSON, further arguments of the environment's constructor
+    env_overrides: str = "",  # JSON, further arguments of the environment's constructor
     stage: str = NOW,  # of its world: `NOW`, `LEARNED`, or a number
 ) -> LoadedRun:
     """Builds a run's environments and networks and loads its newest intact checkpoint."""
     here = Path.cwd()  # the user's environment may leave this folder
     stored = read_run(run, typed_env_id)
     config = stored.config
-    if elsewhere:
-        both = json.dumps(json.loads(config.env.kwargs) | json.loads(elsewhere))
+    if env_overrides:
+        both = json.dumps(json.loads(config.env.kwargs) | json.loads(env_overrides))
         config = with_fields(config, {"env.kwargs": both})
         stored = stored._replace(config=config)
     check_same_env("--env-id", stored, typed_env_id)
@@ -116,7 +116,7 @@ def load_run(
     world = chosen_stage(stage, config.env.stages, now, saved.worlds)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.evaluated_env, world=config.world)
-    compared = SPACES if elsewhere or config.evaluation.length else ALL
+    compared = SPACES if env_overrides or config.evaluation.length else ALL
     if text := refusal(saved.declared, envs.declared, str(run), compared):
         envs.close()
         raise UsageError(text)
@@ -138,7 +138,9 @@ def load_run(
     learned = learned_arrays(found.arrays, config.rewards)
     tasks = recorded_tasks(stored.tasks, config) if stored.tasks else task_sets(config, envs)
     adaptation = None if tasks is None else MetaEvaluation(envs, config, evaluation.comm, tasks)
-    return LoadedRun(run, here, stored, saved, learned, evaluation, elsewhere, stage, adaptation)
+    return LoadedRun(
+        run, here, stored, saved, learned, evaluation, env_overrides, stage, adaptation
+    )
 
 
 def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = None) -> LoadedRun:

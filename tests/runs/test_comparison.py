@@ -11,9 +11,8 @@ from music_tf.envs.registry import Support
 from music_tf.measures import behaviour
 from music_tf.measures.behaviour import direction, first_contact, support_cells
 from music_tf.rollout import padded
-from music_tf.runs import judging
-from music_tf.runs.inspection import Beyond, evaluate_run
-from music_tf.runs.judging import (
+from music_tf.runs import comparison
+from music_tf.runs.comparison import (
     CONTROL,
     compare,
     cover,
@@ -26,7 +25,8 @@ from music_tf.runs.judging import (
     skill_rows,
     variance_explained,
 )
-from music_tf.runs.loaded import load_run
+from music_tf.runs.inspection import ExtraMeasures, evaluate_run
+from music_tf.runs.loaded_run import load_run
 from music_tf.storage.metrics import COVERAGE, MetricsWriter
 from music_tf.training.evaluation import Evaluation, noise, random_actions, zero_policy
 from tests.kit.cases import cases
@@ -258,7 +258,7 @@ def test_what_was_covered_and_kept_by_ours_stands_beside_that_of_the_random_poli
 
 
 def test_shoves_cover_much_but_keep_little_and_are_the_same_in_any_batch(monkeypatch):
-    monkeypatch.setattr(judging, "COVERED", 10)
+    monkeypatch.setattr(comparison, "COVERED", 10)
     config = small_config("ddpg_music", "FetchPush-v4")
     found = []
     for count in (3, 10):
@@ -297,14 +297,14 @@ def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_its_evaluations(t
         {"time/epoch": 1.0, "time/env_steps": 100.0, "rollout/object_coverage": 160.0}
     )
     path = tmp_path / "evaluation.json"
-    evaluate_run(load_run(tmp_path), 4, beyond=Beyond(full=True))
+    evaluate_run(load_run(tmp_path), 4, extras=ExtraMeasures(full=True))
     stored, shown = json.loads(path.read_text()), capsys.readouterr().out
     assert stored["control"]["ours"]["control/rollout_coverage"] == pytest.approx(0.1)
     for judged in ("control", "coverage"):
         assert stored[judged]["ours"]
         assert [name for name in stored[judged]["ours"] if name not in shown] == []
     assert stored["coverage_episodes"] == 200
-    evaluate_run(load_run(tmp_path), 2, beyond=Beyond(overwrite=True))
+    evaluate_run(load_run(tmp_path), 2, extras=ExtraMeasures(overwrite=True))
     after = json.loads(path.read_text())
     for name in ("control", "coverage", "coverage_episodes"):
         assert after[name] == stored[name]

@@ -10,7 +10,7 @@ from music_tf.config.settings import Config
 from music_tf.files import read_json
 from music_tf.networks.ends import Ends
 from music_tf.reading.stored import runs_root
-from music_tf.storage.places import comes_with_package
+from music_tf.storage.run_paths import comes_with_package
 
 SKILLS_NAME = "skills.json"
 """The file of `music-tf skills` in a run directory."""

@@ -8,8 +8,8 @@ import pytest
 from music_tf.errors import UsageError
 from music_tf.networks.ends import Ends
 from music_tf.runs import inspection
-from music_tf.runs.inspection import Beyond, evaluate_run, leading_to_goals
-from music_tf.runs.loaded import load_run
+from music_tf.runs.inspection import ExtraMeasures, evaluate_run, guide_to_goals
+from music_tf.runs.loaded_run import load_run
 from music_tf.storage.loading import load_policy
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_run
@@ -96,36 +96,36 @@ def test_ends_of_an_agent_of_the_package_lie_under_the_root_of_all_runs(tmp_path
 
 def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
     note(run)
-    leads = leading_to_goals(load_run(run, environments=1))
+    leads = guide_to_goals(load_run(run, environments=1))
     assert leads.columns == (3, 4, 5)
     np.testing.assert_array_equal(leads.points, np.float32(PLACES))
     note(run, [[0.0], [1.0], [2.0]])
     other = load_run(run, environments=1)
     with pytest.raises(UsageError, match=r"--zero-shot: .* no column of the observation holds"):
-        leading_to_goals(other)
+        guide_to_goals(other)
 
 
 def test_a_run_that_was_trained_on_goals_is_told_how_to_hide_them(tmp_path):
     save_run(tmp_path, "sac_diayn", skills=3, goals="environment").envs.close()
     note(tmp_path)
     with pytest.raises(UsageError, match=r"--zero-shot: .* none of .* new, expected --goals zero"):
-        leading_to_goals(load_run(tmp_path, environments=1))
+        guide_to_goals(load_run(tmp_path, environments=1))
 
 
 def test_an_environment_without_goals_is_refused_before_skills_are_measured(tmp_path):
     save_run(tmp_path, "sac_diayn", env_id="music_tf/UnitBox-v0", skills=3).envs.close()
     with pytest.raises(UsageError, match=r"--zero-shot: .*UnitBox-v0 has none\n.* --reach X Y"):
-        evaluate_run(load_run(tmp_path), 2, beyond=Beyond(zero_shot=True))
+        evaluate_run(load_run(tmp_path), 2, extras=ExtraMeasures(zero_shot=True))
     assert not (tmp_path / "skills.json").exists()
     with pytest.raises(UsageError, match=r"--reach: .*; nothing has measured where its skills end"):
-        leading_to_goals(load_run(tmp_path), "--reach")
+        guide_to_goals(load_run(tmp_path), "--reach")
 
 
 def test_an_evaluation_on_goals_measures_where_skills_end_unless_that_is_known(run, monkeypatch):
     led = []
     monkeypatch.setattr(inspection, "measure_zero_shot", lambda *given: led.append(given[2]) or {})
     (run / "skills.json").unlink(missing_ok=True)
-    evaluate_run(load_run(run), 2, beyond=Beyond(zero_shot=True))
+    evaluate_run(load_run(run), 2, extras=ExtraMeasures(zero_shot=True))
     written = json.loads((run / "skills.json").read_text())
     assert (written["episodes"], written["checkpoint"]) == (20, NOW)
     ends = np.float32([row["end"] for row in written["each"]])
@@ -135,7 +135,7 @@ def test_an_evaluation_on_goals_measures_where_skills_end_unless_that_is_known(r
     expected = policy.act(OBSERVATION, skill=2)
     np.testing.assert_array_equal(policy.act(OBSERVATION, reach=ends[2]), expected)
     note(run)
-    evaluate_run(load_run(run), 2, beyond=Beyond(zero_shot=True))
+    evaluate_run(load_run(run), 2, extras=ExtraMeasures(zero_shot=True))
     np.testing.assert_array_equal(led[1].points, np.float32(PLACES))
 
 

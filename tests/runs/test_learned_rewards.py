@@ -9,14 +9,14 @@ from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import all_transitions
-from music_tf.runs.learned import Learned
-from music_tf.runs.loaded import learned_arrays
+from music_tf.runs.learned_rewards import LearnedRewards
+from music_tf.runs.loaded_run import learned_arrays
 from tests.kit.cases import cases
 from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 
 
 def learned(trainer):  # the rewards of a trainer by themselves, at its weights
-    return Learned(
+    return LearnedRewards(
         trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
     )
 
@@ -123,7 +123,7 @@ def test_only_terms_that_still_count_are_measured():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        Learned(
+        LearnedRewards(
             trainer.evaluation,
             learned_arrays(trainer.shared(), trainer.evaluation.config.rewards) | change,
         )
