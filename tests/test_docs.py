@@ -202,9 +202,9 @@ def names(outputs):
     return {name for line in lines for form in forms for name in re.findall(form, line)}
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
-def test_every_function_that_a_page_names_is_there(page):
-    named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", page.read_text(encoding="utf-8"))
+def test_every_function_that_a_page_names_is_there():
+    pages = "".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md")))
+    named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", pages)
     package = DOCS.parent / "music_tf"
     sources = {path: (package / path).read_text(encoding="utf-8") for path, _ in named}
     assert [(path, name) for path, name in named if not _defines(sources[path], name)] == []
@@ -226,43 +226,46 @@ def settings():  # the names of all settings as they are typed, such as `agent.h
     return {name.replace("_", "-") for name in names}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_setting_that_a_page_shows_as_an_option_is_there(page, settings):
+def test_every_setting_that_a_page_shows_as_an_option_is_there(settings):
     groups = {name.partition(".")[0] for name in settings}
-    shown = re.findall(r"--([a-z][a-z-]*\.[a-z][a-z0-9-]*)", page.read_text(encoding="utf-8"))
-    assert sorted({name for name in shown if name.partition(".")[0] in groups} - settings) == []
-
-
-@pytest.mark.parametrize("page", ["music.md", "her.md", "recipes.md", "skills.md", "pearl.md"])
-def test_every_equation_names_a_function(page):
-    rows = re.findall(r"^\| .+ \| .+ \| (.+) \|$", (DOCS / page).read_text(), re.MULTILINE)
-    places = [row for row in rows if ".py" in row]
-    assert len(places) > 4
-    assert [row for row in places if re.search(r"`[\w/]+\.py`", row)] == []
-
-
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
-def test_a_page_begins_with_a_title_and_one_paragraph_of_what_it_is_for(page):
-    title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
-    assert title.startswith("# ")
-    assert "\n" not in title
-    assert first.endswith(".")
-    assert len(first.split()) <= 40
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
-def test_every_link_leads_to_a_page_and_a_heading(page):
-    links = re.findall(r"\]\(([^):]*)\)", page.read_text(encoding="utf-8"))
-    targets = [(link, (page.parent / link.partition("#")[0])) for link in links]
-    missing = [link for link, path in targets if not link.startswith("#") and not path.exists()]
+    missing = []
+    for page in PAGES:
+        shown = re.findall(r"--([a-z][a-z-]*\.[a-z][a-z0-9-]*)", page.read_text(encoding="utf-8"))
+        wrong = {name for name in shown if name.partition(".")[0] in groups} - settings
+        missing += [(page.name, name) for name in sorted(wrong)]
     assert missing == []
-    anchored = [(link, path if path.is_file() else page) for link, path in targets if "#" in link]
-    assert [link for link, path in anchored if link.partition("#")[2] not in _anchors(path)] == []
 
 
-@pytest.mark.parametrize("page", [*PAGES, DOCS / "quickstart.ipynb"], ids=str)
-def test_no_page_installs_a_copy_over_the_editable_package(page):
-    assert re.findall(r"pip install '\.\[\w+\]'", page.read_text(encoding="utf-8")) == []
+def test_every_equation_names_a_function():
+    for page in ("music.md", "her.md", "recipes.md", "skills.md", "pearl.md"):
+        rows = re.findall(r"^\| .+ \| .+ \| (.+) \|$", (DOCS / page).read_text(), re.MULTILINE)
+        places = [row for row in rows if ".py" in row]
+        assert len(places) > 4, page
+        assert [row for row in places if re.search(r"`[\w/]+\.py`", row)] == [], page
+
+
+def test_a_page_begins_with_a_title_and_one_paragraph_of_what_it_is_for():
+    for page in sorted(DOCS.glob("*.md")):
+        title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
+        assert re.fullmatch("# .+", title), page
+        assert first.endswith("."), page
+        assert len(first.split()) <= 40, page
+
+
+def test_every_link_leads_to_a_page_and_a_heading():
+    dead = []
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^):]*)\)", page.read_text(encoding="utf-8")):
+            name, _, heading = link.partition("#")
+            path = page.parent / name if name else page
+            if not path.exists() or (heading and heading not in _anchors(path)):
+                dead.append((page.name, link))
+    assert dead == []
+
+
+def test_no_page_installs_a_copy_over_the_editable_package():
+    texts = {page: page.read_text("utf-8") for page in (*PAGES, DOCS / "quickstart.ipynb")}
+    assert [page for page, text in texts.items() if re.search(r"pip install '\.\[", text)] == []
 
 
 def test_every_page_stands_in_the_navigation_of_the_site():

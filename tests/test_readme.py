@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 from scipy import stats
 
@@ -63,8 +62,13 @@ RESULTS = {
 measured of each: on its last 100 episodes, or on goals that it never had."""
 
 
-@pytest.mark.parametrize("words", LINES, ids=" ".join)
-def test_a_command_of_the_readme_is_one_that_exists(words):
+def test_the_commands_of_the_readme_and_the_pages_exist():
+    assert len(LINES) > 40
+    for words in LINES:
+        _check_command(words)
+
+
+def _check_command(words):
     if words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         return

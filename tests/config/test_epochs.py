@@ -1,6 +1,7 @@
 """Epochs that are collected by steps hold whole episodes, or the user is told what they cut."""
 
 import dataclasses
+import itertools
 
 import pytest
 
@@ -9,8 +10,8 @@ from music_tf.config.epochs import cut_by_epochs, whole_epoch
 from music_tf.config.fields import with_fields
 from music_tf.config.names import EPISODE_STEPS, WITHOUT_GOALS, episode_steps
 from music_tf.errors import UsageError
-from tests.kit.cases import cases
-from tests.kit.releases import RELEASED_ON
+from tests.kit.cases import cases, every
+from tests.kit.releases import EVERY_PRESET, RELEASED_ON
 
 CHEETAH = "HalfCheetah-v5"
 BY_TWENTY = with_fields(
@@ -33,9 +34,10 @@ def test_an_epoch_of_whole_episodes_is_found_near_the_one_wanted(steps, wanted, 
     assert whole_epoch(steps, wanted, length) == expected
 
 
-@pytest.mark.parametrize("length", [7, 30, 97, 250, 999])
-@pytest.mark.parametrize("steps", [1, 6, 50])
-@pytest.mark.parametrize("wanted", [10, 500, 5000])
+@every(
+    ("length", "steps", "wanted"),
+    itertools.product((7, 30, 97, 250, 999), (1, 6, 50), (10, 500, 5000)),
+)
 def test_such_an_epoch_holds_whole_episodes_whatever_is_asked_for(steps, wanted, length):
     epoch = whole_epoch(steps, wanted, length)
     assert 1 <= epoch.steps <= steps
@@ -67,11 +69,10 @@ def test_what_an_epoch_cuts_off_is_said_with_the_way_out_and_nothing_else_is():
     assert cut_by_epochs(dataclasses.replace(BY_TWENTY, collect=whole), 1000) == ""
 
 
-EVERY_PRESET = [(name, preset) for name in recipes.names() for preset in recipes.presets(name)]
 OF_EVERY_LENGTH = {steps: env_id for env_id, steps in EPISODE_STEPS.items()}
 
 
-@pytest.mark.parametrize(("name", "preset"), EVERY_PRESET)
+@every(("name", "preset"), EVERY_PRESET)
 def test_no_preset_cuts_an_episode_on_its_own_or_any_other_known_environment(name, preset):
     fitting = RELEASED_ON.get(preset)
     own = recipes.resolve(name, preset, fitting or "").env_id

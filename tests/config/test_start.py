@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import pytest
@@ -7,7 +8,7 @@ from music_tf.config.warm_start import WarmStart, other_source, parts_of
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, read_run, run_to_json, stored_start
-from tests.kit.cases import cases
+from tests.kit.cases import cases, every
 
 PICK = "FetchPickAndPlace-v4"
 WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
@@ -23,8 +24,7 @@ def refusal(*arguments):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("recipe", NEEDY)
-@pytest.mark.parametrize("preset", recipes.PRESETS)
+@every(("recipe", "preset"), itertools.product(NEEDY, recipes.PRESETS))
 def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset):
     text = refusal(recipe, "--preset", preset, "--env-id", "FetchSlide-v4")
     needed = recipes.resolve(recipe, preset, "FetchSlide-v4").start

@@ -24,7 +24,7 @@ from music_tf.tools import pool as pools
 from music_tf.tools.pool import BLOCKED, DONE, FAILED, RUNNING, Pool
 from music_tf.tools.study import Condition, Picture, Study, StudyRun, Task, load_study, runs_of
 from tests.experiments import stand_in
-from tests.kit.cases import cases
+from tests.kit.cases import cases, every
 
 ROOT = pathlib.Path(__file__).parents[2]
 ENV = "music_tf/PointPush-v0"
@@ -499,7 +499,7 @@ def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
     assert pools.code_version() == f"{clean} with uncommitted changes"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "experiments/studies").glob("*.py")), ids=str)
+@every("path", sorted((ROOT / "experiments/studies").glob("*.py")))
 def test_a_study_of_ours_is_one_that_can_be_run(path):
     planned = load_study(path)
     listed = [*planned.tasks, *(one for one in planned.conditions if one.seeds)]

@@ -17,7 +17,7 @@ from music_tf.errors import UsageError
 from music_tf.hints import choices_of, kinds_of
 from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
 from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
-from tests.kit.cases import cases
+from tests.kit.cases import cases, every
 from tests.kit.typos import typos
 
 FIELDS = {f.name: f for name in recipes.names() for f in fields_of(recipes.resolve(name))}
@@ -394,7 +394,7 @@ def explained(capsys):
     return explain
 
 
-@pytest.mark.parametrize("recipe", [(), *((name,) for name in recipes.names())])
+@every("recipe", [(), *((name,) for name in recipes.names())])
 def test_help_fits_a_screen_and_names_every_recipe_option_and_group(capsys, recipe):
     train_help([*recipe, "--help"])
     text = capsys.readouterr().out

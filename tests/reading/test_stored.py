@@ -20,8 +20,8 @@ from music_tf.reading.stored import (
     run_to_json,
 )
 from music_tf.recipes.music import MusicConfig
-from tests.kit.cases import cases
-from tests.kit.releases import RELEASED_ON
+from tests.kit.cases import cases, every
+from tests.kit.releases import EVERY_PRESET, RELEASED_ON
 
 DEEP = "[" * 100_000
 
@@ -30,9 +30,7 @@ def stored(recipe="sac"):
     return config_to_json(recipes.resolve(recipe))
 
 
-@pytest.mark.parametrize(
-    ("recipe", "preset"), [(name, p) for name in recipes.names() for p in recipes.presets(name)]
-)
+@every(("recipe", "preset"), EVERY_PRESET)
 def test_a_configuration_comes_back_from_strict_json(recipe, preset):
     config = recipes.resolve(recipe, preset, RELEASED_ON.get(preset, ""))
     text = json.dumps(config_to_json(config), allow_nan=False)

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from music_tf.intrinsic.base import schedule_value
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit import puck
-from tests.kit.cases import cases
+from tests.kit.cases import cases, every
 
 REACH, PUSH, PICK, SLIDE = (f"Fetch{t}-v4" for t in ("Reach", "Push", "PickAndPlace", "Slide"))
 BASES = ("ddpg", "ddpg_her", "ddpg_her_fast", "ddpg_music", "sac", "sac_her", "sac_music")
@@ -64,7 +65,7 @@ def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have
     assert set(presets.values()) == {("laptop", "paper")}
 
 
-@pytest.mark.parametrize("name", recipes.names())
+@every("name", recipes.names())
 def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     text = recipes.describe(name)
     assert text.endswith(".")
@@ -77,7 +78,7 @@ def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     assert recipes.resolve(name, env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_the_paper_preset_has_the_published_sizes(name):
     config = recipes.resolve(name, "paper", PUSH)
     sizes = (config.workers, config.rollouts, config.cycles, config.updates, config.epochs)
@@ -90,7 +91,7 @@ def test_the_paper_preset_has_the_published_sizes(name):
     assert config.agent.actor_learning_rate == config.agent.critic_learning_rate == 1e-3
 
 
-@pytest.mark.parametrize("name", RELEASED)
+@every("name", RELEASED)
 def test_the_laptop_preset_does_less_of_the_same(name):
     paper, laptop = released(name), recipes.resolve(name, "laptop")
     assert laptop.workers % 2 == 0
@@ -213,8 +214,7 @@ def test_skills_after_music_change_what_is_rewarded_and_nothing_else_on_a_laptop
     assert dataclasses.replace(after, rewards={"music": music}) == with_fields(before, quieter)
 
 
-@PRESETS
-@pytest.mark.parametrize("name", RELEASED_SAC)
+@every(("name", "preset"), itertools.product(RELEASED_SAC, recipes.PRESETS))
 def test_the_slide_has_a_larger_entropy_scale(name, preset):
     for env_id, scale in ((SLIDE, 0.03), (PUSH, 0.02)):
         laptop = preset == "laptop"
@@ -262,9 +262,10 @@ def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, a
     assert weights == [(0.0, 0.25), (0.5, 0.125), (1.0, 0.0), (1.0, 0.0)]
 
 
-@pytest.mark.parametrize("env_id", [PUSH, REACH, SLIDE])
-@PRESETS
-@pytest.mark.parametrize("name", VARIANTS)
+@every(
+    ("name", "preset", "env_id"),
+    itertools.product(VARIANTS, recipes.PRESETS, (PUSH, REACH, SLIDE)),
+)
 def test_a_variant_is_its_baseline_with_what_music_gives(name, preset, env_id):
     learner, _, variant, *her = name.split("_")
     base = recipes.resolve("_".join([learner, *her]), preset, env_id)

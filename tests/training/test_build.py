@@ -20,8 +20,8 @@ from music_tf.networks.parameters import Layout, Network
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds
-from tests.kit.cases import cases
-from tests.kit.releases import RELEASED_ON
+from tests.kit.cases import cases, every
+from tests.kit.releases import EVERY_PRESET, RELEASED_ON
 from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying
 
 
@@ -114,9 +114,7 @@ def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
         return_bounds(agent, terms, 0.98)
 
 
-@pytest.mark.parametrize(
-    ("name", "preset"), [(name, p) for name in recipes.names() for p in recipes.presets(name)]
-)
+@every(("name", "preset"), EVERY_PRESET)
 def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     config = recipes.resolve(name, preset, RELEASED_ON.get(preset, PUSH))
     if name == "sac_place":  # its copy of the object's three columns has as many directions
