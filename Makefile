@@ -17,8 +17,10 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs
 MUSIC_TF := $(VENV_PYTHON) -m music_tf
 TRAIN_MINUTES := 6
-# CPU seconds that the fifteen slowest tests may take together.
+# CPU seconds that the fifteen slowest tests may take together, and one that is not marked thorough.
 SLOWEST := 1200
+EVERYDAY := --everyday-limit 2
+PYTEST := $(VENV_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The first interpreter that runs, is 3.11 to 3.13, and can make virtual environments; looked for once.
 SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -90,9 +92,8 @@ report: $(STAMP)  ## Write a page about RUN (one or several)
 doctor: $(STAMP)  ## Check this installation
 	$(MUSIC_TF) doctor
 
-test: $(STAMP)  ## Every test but those that learn for minutes
-	$(VENV_PYTHON) -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile \
-	  --slowest slowest.csv --slowest-limit $(SLOWEST) $(ARGS)
+test: $(STAMP)  ## The tests of every day: six minutes on two cores
+	$(PYTEST) -m "not slow and not thorough" $(EVERYDAY) $(ARGS)
 
 lint: $(STAMP)  ## Fail on any finding in style or format
 	$(VENV)/bin/ruff check .
@@ -101,7 +102,9 @@ lint: $(STAMP)  ## Fail on any finding in style or format
 types: $(STAMP)  ## Check the types
 	$(VENV)/bin/mypy
 
-check: lint types test  ## What CI runs
+check: EVERYDAY += --everyday-fails
+check: test lint types  ## What CI runs: make test, style, format, types, then all other tests
+	$(PYTEST) -m "thorough and not slow" --slowest slowest.csv --slowest-limit $(SLOWEST)
 
 docs: $(DOCS_STAMP)  ## Build the pages as a site in site/; a dead link or an unknown reference fails
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet --strict

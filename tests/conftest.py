@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from music_tf.process import signals
+from tests.kit.everyday import ALWAYS, FOLDERS
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -37,6 +38,22 @@ def pytest_addoption(parser):
     group = parser.getgroup("slowest")
     group.addoption("--slowest", metavar="FILE", help="store the 15 slowest tests, by CPU seconds")
     group.addoption("--slowest-limit", metavar="SECONDS", type=float, help="of all 15 together")
+    words = "name tests without the mark thorough that take more CPU seconds"
+    group.addoption("--everyday-limit", metavar="SECONDS", type=float, help=words)
+    group.addoption("--everyday-fails", action="store_true", help="fail where there are any")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks the tests of whole folders."""
+    for item in items:
+        folder, always = item.path.parent.name, _id(item).startswith(tuple(ALWAYS.values()))
+        if folder in FOLDERS and not always:
+            item.add_marker(FOLDERS[folder])
+
+
+def _id(item):  # from the folder of this file on
+    return item.nodeid.removeprefix("tests/")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -46,6 +63,8 @@ def pytest_runtest_makereport(item):
     Unlike those of a clock they are nearly the same on a busy machine.
     """
     report = yield
+    marked = item.get_closest_marker("thorough") or item.get_closest_marker("slow")
+    report.everyday = not marked and not _id(item).startswith(tuple(ALWAYS.values()))
     now = sum(os.times()[:4])
     report.cpu_seconds = now - item.session.stash.get(_SPENT, now)
     item.session.stash[_SPENT] = now
@@ -53,25 +72,37 @@ def pytest_runtest_makereport(item):
 
 
 def pytest_sessionfinish(session):
-    config, spent = session.config, collections.Counter()
+    config, spent, everyday = session.config, collections.Counter(), collections.Counter()
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if not config.getoption("slowest") or reporter is None or hasattr(config, "workerinput"):
+    if reporter is None or hasattr(config, "workerinput"):
         return
-    for report in (one for many in reporter.stats.values() for one in many):
+    for report in (each for many in reporter.stats.values() for each in many):
         if hasattr(report, "cpu_seconds"):
             spent[report.nodeid] += report.cpu_seconds
-    slowest = spent.most_common(_COUNT)
-    with open(config.rootpath / config.getoption("slowest"), "w", newline="") as file:
-        rows = [(f"{seconds:.1f}", name) for name, seconds in slowest]
-        csv.writer(file, lineterminator="\n").writerows([("cpu_seconds", "test"), *rows])
-    total, limit = sum(seconds for _, seconds in slowest), config.getoption("slowest_limit")
-    told = f"the {len(slowest)} slowest tests take {total:.1f} CPU seconds"
-    if limit is not None and total > limit:
-        told += f", expected at most {limit:g}: see {config.getoption('slowest')}"
+            everyday[report.nodeid] += report.cpu_seconds * report.everyday
+    told, failed = [], False
+    if name := config.getoption("slowest"):
+        slowest = spent.most_common(_COUNT)
+        with open(config.rootpath / name, "w", newline="") as file:
+            rows = [(f"{seconds:.1f}", test) for test, seconds in slowest]
+            csv.writer(file, lineterminator="\n").writerows([("cpu_seconds", "test"), *rows])
+        total, limit = sum(seconds for _, seconds in slowest), config.getoption("slowest_limit")
+        told.append(f"the {len(slowest)} slowest tests take {total:.1f} CPU seconds")
+        if limit is not None and total > limit:
+            told.append(f"expected at most {limit:g}: see {name}")
+            failed = True
+    if limit := config.getoption("everyday_limit"):
+        told.append(f"all tests take {sum(spent.values()):.0f} CPU seconds")
+        long = [(test, seconds) for test, seconds in everyday.most_common() if seconds > limit]
+        told += [
+            f"{test} takes {seconds:.1f} CPU seconds: mark it thorough" for test, seconds in long
+        ]
+        failed |= bool(long) and config.getoption("everyday_fails")
+    if failed:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
     config.stash[_TOLD] = told
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if _TOLD in config.stash:
-        terminalreporter.write_line(config.stash[_TOLD])
+    for line in config.stash.get(_TOLD, ()):
+        terminalreporter.write_line(line)

@@ -171,7 +171,7 @@ def test_what_is_said_below_the_table_is_stored_too():
 def test_it_can_be_read_in_five_minutes_and_its_film_is_small_moves_and_travels():
     assert len(README.split()) <= 930
     start = README.partition("## Start\n")[2]
-    assert start.lstrip().startswith("`make train` runs the main job, `make test` the tests; each")
+    assert start.lstrip().startswith("`make train` runs the main job, `make test` the tests (")
     assert f"]({FILM.relative_to(ROOT)})" in README
     assert FILM.stat().st_size <= 2_000_000
     with Image.open(FILM) as film:

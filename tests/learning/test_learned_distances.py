@@ -14,8 +14,6 @@ from tests.kit.plane import STEPS
 from tests.kit.puck import Puck
 from tests.kit.small import go_on
 
-pytestmark = pytest.mark.slow
-
 SETTINGS = {
     **{"env_id": "Plane-v0", "seed": 100, "workers": 1, "rollouts": 4, "cycles": 30, "updates": 40},
     **{"epochs": 4, "agent.hidden_sizes": (64, 64), "agent.actor_learning_rate": 1e-3},

@@ -4,13 +4,10 @@ import contextlib
 import json
 
 import numpy as np
-import pytest
 
 from music_tf.runs.loaded_run import load_run
 from tests.kit.saved_run import rows_of
 from tests.kit.started import music_tf
-
-pytestmark = pytest.mark.slow
 
 
 def trained(run, recipe, words):  # the rows of metrics of a run of one thread
