@@ -3,6 +3,7 @@
 A verb imports heavy modules only after its command line has been read.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -372,7 +373,6 @@ class Skills(PlayingVerb):
                 )
             trust([self.reward])  # since the user typed it
             reward = (self.reward, load_function(self.reward, "--reward"))
-        from music_tf.runs.inspection import describe, written_to  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.loaded_run import load_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.skills import show_skills  # noqa: PLC0415 - the same
         from music_tf.storage.skill_ends import SKILLS_NAME  # noqa: PLC0415 - the same
@@ -380,12 +380,9 @@ class Skills(PlayingVerb):
 
         loaded = load_run(run, env_id, env_overrides=self.env_overrides, stage=self.stage)
         part = " ".join(("only", *map(str, self.only))) if self.only else ""
-        path = written_to(loaded, SKILLS_NAME, f"{part} {self.reward or ''}")
-        title = describe(loaded)
-        try:
-            followed = show_skills(loaded, title, path, self.episodes, self.only, reward)
-        finally:
-            loaded.envs.close()
+        path = loaded.file(SKILLS_NAME, f"{part} {self.reward or ''}")
+        with contextlib.closing(loaded.envs):
+            followed = show_skills(loaded, path, self.episodes, self.only, reward)
         picture = path.with_suffix(".png")
         out = run / "videos" / picture.name if path.parent == run else picture
         draw_skills(loaded.here / run, followed, loaded.here / out)

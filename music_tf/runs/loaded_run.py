@@ -5,11 +5,13 @@ Policies act with numpy; TensorFlow is loaded only for the networks of rewards.
 
 import dataclasses
 import functools
+import hashlib
 import json
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
 from music_tf.config.fields import with_fields
@@ -25,16 +27,17 @@ from music_tf.reading.stored import StoredRun, check_same_env, read_run
 from music_tf.rollout import Policy
 from music_tf.storage.loading import saved_policy
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
-from music_tf.storage.run_paths import comes_with_package
+from music_tf.storage.run_paths import comes_with_package, file_about
 from music_tf.training.adaptation import PARTS, MetaEvaluation
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.tasks import recorded_tasks, task_sets
-from music_tf.types import ALL, SPACES, refusal
+from music_tf.types import ALL, SPACES, Episodes, Metrics, refusal
 
 if TYPE_CHECKING:  # loads TensorFlow
     from music_tf.runs.learned_rewards import LearnedRewards
 
 _MOST_ENVIRONMENTS = 32
+_LONGEST_WORDS = 80
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -81,6 +84,49 @@ class LoadedRun:
     def envs(self) -> LockstepEnvs:
         return self.evaluation.envs
 
+    @property
+    def title(self) -> str:
+        """Recipe, environment, seed, epoch and steps."""
+        stored, saved, world = self.stored, self.saved, self.evaluation.world
+        where = f" with {self.config.env.kwargs}" if self.env_overrides else ""
+        if self.config.env.stages:
+            one = isinstance(world, int)
+            where += f" in stage {world} of its world" if one else " where each skill was learned"
+        return (
+            f"{stored.recipe} ({stored.preset}) on {self.config.env_id}{where}, seed "
+            f"{self.config.seed}, epoch {saved.epoch}, {saved.env_steps:,} steps"
+        )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the JSON files about a run say of it, its checkpoint and its environment."""
+        config, saved = self.config, self.saved
+        return {
+            "recipe": saved.recipe,
+            "env_id": config.env_id,
+            "env_kwargs": json.loads(config.env.kwargs),
+            **({"stage": self.evaluation.world} if config.env.stages else {}),
+            "seed": config.seed,
+            "checkpoint": {"epoch": saved.epoch, "env_steps": saved.env_steps},
+        }
+
+    def file(self, name: str, more: str = "") -> Path:
+        """Returns the path of a file about the run, relative to `here`.
+
+        The name includes other arguments of the environment, a chosen stage, and more words.
+        """
+        stage = "" if self.stage == NOW else f"stage {self.stage}"
+        words = "_".join(re.findall(r"[\w.-]+", f"{self.env_overrides} {stage} {more}"))
+        if len(words) > _LONGEST_WORDS:
+            digest = hashlib.sha256(words.encode()).hexdigest()[:8]
+            words = f"{words[: _LONGEST_WORDS - len(digest) - 1]}_{digest}"
+        stem, dot, ending = name.rpartition(".")
+        return file_about(self.path, f"{stem}_{words}{dot}{ending}" if words else name, self.here)
+
+    def heldout(self, played: Episodes) -> Metrics:
+        """Returns hold-out metrics of the networks of rewards; none without networks."""
+        return self.networks.heldout(played, self.saved.epoch) if self.learned else {}
+
     @functools.cached_property
     def networks(self) -> "LearnedRewards":
         """The networks of rewards; the first access loads TensorFlow, which then uses no GPU."""
@@ -105,8 +151,8 @@ def load_run(
     config = stored.config
     if env_overrides:
         both = json.dumps(json.loads(config.env.kwargs) | json.loads(env_overrides))
-        config = with_fields(config, {"env.kwargs": both})
-        stored = stored._replace(config=config)
+        env = dataclasses.replace(config.env, kwargs=both)
+        stored = stored._replace(config=dataclasses.replace(config, env=env))
     check_same_env("--env-id", stored, typed_env_id)
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)

@@ -1,6 +1,5 @@
 """Plays each skill of a run by itself and reports what it does and is good for."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -202,7 +201,6 @@ def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
 
 def show_skills(
     loaded: LoadedRun,
-    title: str,  # of the table
     path: Path,  # relative to `loaded.here`
     episodes: int,  # of each skill
     only: Sequence[int] = (),  # empty: all
@@ -213,14 +211,9 @@ def show_skills(
     followed = list(play_each_skill(loaded, episodes, only, rewards))
     found, progress = summarize_skills(followed), Progress()
     rows, lines = _rows(followed, found), _lines(found, name, loaded.config.condition_size)
-    progress.table(rows, f"{title}: {episodes} episodes of each skill", "skill")
+    progress.table(rows, f"{loaded.title}: {episodes} episodes of each skill", "skill")
     about = {
-        "recipe": loaded.saved.recipe,
-        "env_id": loaded.config.env_id,
-        "env_kwargs": json.loads(loaded.config.env.kwargs),
-        **({"stage": loaded.evaluation.world} if loaded.config.env.stages else {}),
-        "seed": loaded.config.seed,
-        "checkpoint": {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps},
+        **loaded.identity,
         "episodes": episodes,
         "skills": loaded.config.condition_size,
         "reward": None if reward is None else name,

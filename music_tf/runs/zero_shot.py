@@ -10,11 +10,13 @@ import numpy as np
 
 from music_tf.config.names import few
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.registry import descriptor_of
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.embedding import Embedding
 from music_tf.networks.ends import Ends
 from music_tf.rollout import Policy
+from music_tf.runs.loaded_run import LoadedRun
 from music_tf.storage.metrics import FOLLOWED
 from music_tf.training.collect import cut_where_lost
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
@@ -49,6 +51,33 @@ _FARTHEST = 1e9
 """Largest number of a point on a path, as of `--reach`."""
 GoalGuide: TypeAlias = Embedding | Ends
 """What chooses the condition that leads to a place: an embedding, or the ends of skills."""
+
+
+def guide_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> GoalGuide:
+    """Returns the embedding, or the ends of skills, by which a run reaches goals."""
+    run, has_goals = loaded.path, loaded.envs.spec.goal_dim > 0
+    if asked != "--reach" and not has_goals:
+        raise UsageError(
+            f"{asked}: {run}: expected an environment with goals, {loaded.config.env_id} has none\n"
+            f"to send the run to a place of yours: music-tf play {run} --reach X Y"
+        )
+    guide = loaded.saved.leads
+    reason = guide if isinstance(guide, str) else "it has neither"
+    if isinstance(guide, Ends):
+        columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
+        if extra or len(columns) != guide.seen:
+            guide = None
+            reason = "its skills are distinguished by what no column of the observation holds"
+        else:
+            guide = guide._replace(columns=tuple(columns))
+    if isinstance(guide, Embedding | Ends):
+        if loaded.config.goals == "zero" or not has_goals:
+            return guide
+        reason = "it was trained on goals, so that none of them is new, expected --goals zero"
+    raise UsageError(
+        f"{asked}: {run}: expected a run without goals that has an embedding, or skills whose ends "
+        f"are known; {reason}\nfor example: music-tf train sac_place"
+    )
 
 
 class Places(NamedTuple):

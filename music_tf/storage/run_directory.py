@@ -339,6 +339,7 @@ def ended_at_once(path: Path, again: str) -> MusicError:
 def write_json(path: Path, values: Mapping[str, Any], shown: Path) -> None:
     """Replaces a JSON file, which a message calls `shown`."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, _encode(values))
     except OSError as error:
         raise EnvironmentFault(f"{shown}: cannot be written ({error.strerror})") from error

@@ -91,6 +91,13 @@ def comes_with_package(run: Path) -> bool:
     return run.resolve().parent == AGENTS
 
 
+def file_about(run: Path, name: str, here: Path = Path()) -> Path:
+    """Returns the path of a file about a run: in it, or of an agent in the root of runs."""
+    if comes_with_package(run):
+        return here / runs_root() / f"{run.name}_{name}"
+    return run / name
+
+
 def film_path(run: Path) -> Path:
     """Returns the default path of a film: in the run, or for an agent in the root of runs."""
     if comes_with_package(run):

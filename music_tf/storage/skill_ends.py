@@ -9,8 +9,7 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.files import read_json
 from music_tf.networks.ends import Ends
-from music_tf.reading.stored import runs_root
-from music_tf.storage.run_paths import comes_with_package
+from music_tf.storage.run_paths import file_about
 
 SKILLS_NAME = "skills.json"
 """The file of `music-tf skills` in a run directory."""
@@ -28,9 +27,7 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
     skills = config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
         return None
-    path = run / SKILLS_NAME
-    if comes_with_package(run):
-        path = runs_root() / f"{run.name}_{SKILLS_NAME}"
+    path = file_about(run, SKILLS_NAME)
     measure = f"measure it: music-tf skills {run}"
     try:
         found = read_json(path, _LARGEST)

@@ -33,13 +33,14 @@ from music_tf.process.tensorflow_start import NO_GPU, prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
 from music_tf.runs.comparison import Trace
-from music_tf.runs.inspection import brake_distance, describe, guide_to_goals
+from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.loaded_run import LoadedRun, load_run
 from music_tf.runs.progress import Progress, cursor_moves
 from music_tf.runs.zero_shot import (
     GoalGuide,
     Places,
     ReachingPolicy,
+    guide_to_goals,
     moving_goals,
     points_of,
     reaching,
@@ -367,7 +368,7 @@ def frames_of(
                 good = view.success and (not hidden if aim is None else not aim.path)
                 tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
             sheet = grid(tiles, columns, (across, down))
-            title = line(describe(loaded), sheet.width, _TITLE)
+            title = line(loaded.title, sheet.width, _TITLE)
             over = all(view.step == view.last for view in views)
             between = Image.new("RGB", (sheet.width, GAP), BETWEEN)
             yield Frame(stacked([title, between, sheet]), at_the_end if over else 1)

@@ -10,7 +10,6 @@ from PIL import Image, ImageDraw
 from music_tf.config.world import ALL
 from music_tf.envs.registry import told_apart_by
 from music_tf.hints import fits, read
-from music_tf.runs.inspection import written_to
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.tools.curves import svg_of
 from music_tf.tools.drawing import PAPER, appearing, font, grid, line, stacked
@@ -93,7 +92,7 @@ def draw_visits(loaded: LoadedRun) -> list[str]:
     paths = visits.observation[..., list(columns)].reshape(len(goals), count, -1, 2)
     returns = visits.reward.sum(axis=1).reshape(len(goals), count)
     picture = paths_of_visits(paths[:, shown], goals, returns[:, shown], shown.tolist())
-    name = written_to(loaded, PICTURE)
+    name = loaded.file(PICTURE)
     path = name.parent / "videos" / name.name if name.parent == loaded.path else name
     with appearing(loaded.here / path) as draft:
         Image.fromarray(picture).save(draft, "PNG")

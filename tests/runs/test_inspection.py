@@ -9,13 +9,8 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.runs.inspection import (
-    ExtraMeasures,
-    brake_distance,
-    evaluate_run,
-    measure,
-    written_to,
-)
+from music_tf.runs.evaluation_file import brake_distance
+from music_tf.runs.inspection import ExtraMeasures, evaluate_run, measure
 from music_tf.runs.loaded_run import load_run
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.cases import cases
@@ -216,7 +211,7 @@ def test_files_about_other_arguments_have_names_of_their_own(tmp_path):
     long = {"start": [0.125] * 30}
     given = [{"wind": 1}, {"wind": -1}, {"wind": 1.5}, long, {**long, "wind": 1}]
     told = [dataclasses.replace(loaded, env_overrides=json.dumps(one)) for one in given]
-    names = [written_to(one, "evaluation.json").name for one in told]
+    names = [one.file("evaluation.json").name for one in told]
     assert names[:3] == [f"evaluation_wind_{one}.json" for one in ("1", "-1", "1.5")]
     assert len({*names}) == len(names)
     assert max(map(len, names)) == len("evaluation_.json") + 80

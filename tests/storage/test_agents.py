@@ -14,9 +14,9 @@ from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
-from music_tf.runs.inspection import brake_distance, guide_to_goals
+from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.loaded_run import load_run
-from music_tf.runs.zero_shot import reached_states, reaching
+from music_tf.runs.zero_shot import guide_to_goals, reached_states, reaching
 from music_tf.storage.results import read_result
 from music_tf.storage.run_directory import open_run
 from music_tf.storage.run_paths import AGENTS, agents, find_agent

@@ -8,8 +8,9 @@ import pytest
 from music_tf.errors import UsageError
 from music_tf.networks.ends import Ends
 from music_tf.runs import inspection
-from music_tf.runs.inspection import ExtraMeasures, evaluate_run, guide_to_goals
+from music_tf.runs.inspection import ExtraMeasures, evaluate_run
 from music_tf.runs.loaded_run import load_run
+from music_tf.runs.zero_shot import guide_to_goals
 from music_tf.storage.loading import load_policy
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_run
