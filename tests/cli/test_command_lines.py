@@ -1,33 +1,211 @@
-"""Each command line of the table that `make same` uses too answers with its code and its words."""
+"""Each command line of two tables answers with its code and its words, whatever the sentence."""
 
+import json
 import pathlib
+import shlex
 
 import pytest
 
 from music_tf.cli import main
-from tests.same import command_lines
+from tests.kit.cases import cases
+from tests.same.jobs import run_job
 
 ROOT = pathlib.Path(__file__).parents[2]
+MOST_LINES = 10
+LIGHT = (
+    ("", 0, "train", "evaluate", "recipes", "--help"),
+    ("--help", 0, "train", "doctor", "launch", "check-env"),
+    ("--version", 0, "music-tf"),
+    ("recipes", 0, "ddpg_her\n", "sac_diayn\n"),
+    ("train --help", 0, "--env-id", "--resume", "ddpg_her"),
+    ("train ddpg_her --help all", 0, "--replay.strategy", "--agent.polyak", "future"),
+    ("train sac_diayn --help all", 0, "--skill.scale", "--agent.entropy-mode"),
+    ("evaluate --help", 0, "--episodes", "--full"),
+    ("play --help", 0, "--skill", "--out"),
+    ("plot --help", 0, "--metric", "--out"),
+    ("report --help", 0, "--out"),
+    ("launch --help", 0, "-n", "train"),
+    ("check-env --help", 0, "ID"),
+    ("doctor --help", 0, "doctor"),
+    ("recipes --help", 0, "recipes"),
+    ("trian", 2, "trian", "did you mean train"),
+    ("eval", 2, "evaluate"),
+    ("--versoin", 2, "--version"),
+    ("recipes x", 2, "'x'"),
+    ("train", 2, "RECIPE", "ddpg_her"),
+    ("train ddgp", 2, "ddgp", "did you mean ddpg"),
+    ("train ddpg sac", 2, "'sac'"),
+    ("train ddpg --epoch 3", 2, "--epoch", "--epochs"),
+    ("train ddpg --polyak 0.9", 2, "--agent.polyak"),
+    ("train ddpg --agent.polyk 0.9", 2, "--agent.polyk", "--agent.polyak"),
+    ("train ddpg --preset papr", 2, "papr", "paper"),
+    ("train ddpg --goals zer", 2, "expected", "environment", "zer", "did you mean zero"),
+    ("train ddpg --rewards taks", 2, "taks", "task"),
+    ("train ddpg --replay.strategy futur", 2, "futur", "future"),
+    ("train ddpg --workers 1.5", 2, "--workers", "1.5", "4096"),
+    ("train ddpg --workers 0", 2, "workers", "4096", "0"),
+    ("train ddpg --workers many", 2, "--workers", "many"),
+    ("train ddpg --agent.polyak nan", 2, "agent.polyak", "nan"),
+    ("train ddpg --agent.polyak 2", 2, "agent.polyak", "expected", "[0, 1]", "2"),
+    ("train ddpg --agent.critics 11", 2, "agent.critics", "10", "11"),
+    ("train ddpg --agent.hidden-sizes 0", 2, "agent.hidden_sizes", "8192"),
+    ("train ddpg --seed -1", 2, "seed", "-1"),
+    ("train ddpg --epochs 0", 2, "epochs", "0"),
+    ("train ddpg --max-minutes nan", 2, "max", "minutes", "nan"),
+    ("train ddpg --env-id FetchPsh-v4", 2, "FetchPsh-v4", "FetchPush-v4"),
+    ("train ddpg --exploration.sample true", 2, "exploration.sample"),
+    ("train ddpg_music --music.clip 2 1", 2, "music.clip", "lower"),
+    ("train ddpg_music --music.weight 5 1 0 1", 2, "music.weight", "increasing"),
+    ("train ddpg_music --music.train maybe", 2, "--music.train", "maybe"),
+    ("train ddpg_music --music.pair-negatives swop", 2, "swop", "did you mean swap"),
+    ("train sac_her --agent.return-clip auto", 2, "agent.return_clip", "entropy"),
+    ("train sac_diayn_finetune --pinned-skill 5", 2, "pinned_skill", "4"),
+    ("train ddpg --resume", 2, "--resume", "--run-dir"),
+    ("train ddpg --run-dir {new} --resume", 2, "new", "config.json"),
+    ("train ddpg --run-dir {held} --resume", 2, "config.json"),
+    ("train ddpg --init-from {run}", 2, "--init-from", "--parts"),
+    ("train ddpg --parts actor", 2, "--parts", "--init-from"),
+    ("train ddpg --init-from {run} --parts actr", 2, "--parts", "actr", "actor"),
+    ("train ddpg_music_finetune", 2, "--init-from", "ddpg_music"),
+    ("evaluate nowhere", 2, "nowhere", "config.json"),
+    ("evaluate {held} --episode 5", 2, "--episodes"),
+    ("play", 2, "RUN"),
+    ("play nowhere", 2, "nowhere"),
+    ("plot {base}/none.csv --axis minuts", 2, "minuts", "minutes"),
+    ("plot {empty}", 2, "empty"),
+    ("report", 2, "RUN"),
+    ("report nowhere", 2, "nowhere"),
+    ("check-env FetchPsh-v4", 2, "FetchPush-v4"),
+    ("launch", 2, "-n"),
+    ("launch -n 0 train ddpg", 2, "4096", "0"),
+    ("launch -n two train", 2, "two"),
+    ("launch -n 2 trian", 2, "trian", "train"),
+    ("launch -n 2 train ddgp", 2, "ddgp", "ddpg"),
+    ("plot", 2, "RUN", "music-tf plot latest"),
+    ("plot latest", 2, "RUN", "latest"),
+    ("plot none.csv", 2, "none.csv", "No such file"),
+    ("plot none.csv --out a.pgn", 2, ".png", "did you mean .png"),
+    ("plot {long}.csv", 2, "cannot read"),
+    ("recipes --all", 2, "'--all'"),
+    ("evaluate", 2, "RUN", "music-tf evaluate latest"),
+    ("evaluate a b", 2, "RUN", "'a b'"),
+    ("evaluate {held} --episodes 0", 2, "--episodes", "[1, 1000000]", "got 0"),
+    ("evaluate {held} --full=yes", 2, "--full", "takes no value"),
+    ("evaluate {held} --out a.csv", 2, "--out", ".npz", "'a.csv'"),
+    ("evaluate {held} --out no/a.npz", 2, "--out", "folder", "'no'"),
+    ("evaluate {held} --out {long}/a.npz", 2, "--out", "folder"),
+    ("evaluate {held} --out", 2, "--out", "expected a value"),
+    ("evaluate {held} --export a.npz", 2, "--export", "--parts", "--out A.npz"),
+    ("evaluate {held} --parts actor", 2, "--export", "--parts", "'actor'"),
+    ("evaluate {held} --onnx a.npz", 2, "--onnx", ".onnx", "'a.npz'"),
+    ("evaluate {held} --minari music", 2, "--minari", "push/music-v0", "'music'"),
+    ("evaluate {held} --minari ../m-v0", 2, "--minari", "'../m-v0'"),
+    ("play {held} --skill -1", 2, "--skill", "'-1'"),
+    ("play {held} --skill 0,,2", 2, "--skill", "as in 3 or 0,2,7", "'0,,2'"),
+    ("play {held} --episode 2", 2, "--strip", "--episodes"),
+    ("play {held} --strip a.gif", 2, "--strip", ".png", "'a.gif'"),
+    ("play {held} --out film.avi", 2, ".mp4, .gif, got 'film.avi'\ndid you mean .mp4?"),
+    ("play {held} --strip a.png --out a.gif", 2, "leave out --out"),
+    ("play {held} --strip a.png --frames 1", 2, "--frames", "[2, 1000]"),
+    ("check-env", 2, "ID", "check-env FetchPush-v4"),
+    ("study", 2, "FILE", "music-tf study experiments/studies/"),
+    ("study x.py --lst", 2, "did you mean --list?"),
+    ("study x.py --jobs 0", 2, "--jobs", "of at least 1", "got 0"),
+    ("study x.py --max-minutes nan", 2, "--max-minutes", "above 0", "nan"),
+    ("tune", 2, "ID", "music-tf tune FetchReach-v4"),
+    ("tune FetchPush-v4 --trials 0", 2, "--trials", "[1, 100000]", "got 0"),
+    ("launch -n 2", 2, "expected one of train"),
+    ("launch --rank 2 train", 2, "did you mean --ranks?"),
+    (
+        "launch -n 3 --learners 1 train",
+        2,
+        "--learners: expected after train",
+        "train ddpg_music --learners 1",
+    ),
+    ("launch -n 2 launch -n 2", 2, "'launch'"),
+    ("launch -n 3 train ddpg", 2, "3 ranks", "got 4", "--workers 3"),
+)
+"""What is answered before TensorFlow is loaded and before any rank meets another.
+
+`{name}` stands for a place: folders `empty` and `new`, `held` with a broken run, `run` with a
+whole one.
+"""
+
+_SMALL = (
+    "--workers 2 --rollouts 1 --cycles 1 --updates 1 --epochs 1 --threads 1 "
+    "--agent.hidden-sizes 8 --replay.batch-size 8 --evaluation.episodes 2"
+)
+_POINT = f"--env-id music_tf/PointPush-v0 {_SMALL}"
+
+SESSION = (
+    ("check-env music_tf/PointPush-v0", 0, "reward"),
+    ("train ddpg --run-dir {held}", 2, "--run-dir", "held", "--resume"),
+    ("train ddpg --run-dir /dev/null/x", 3, "/dev/null/x"),
+    ("train ddpg --init-from nowhere --parts actor", 2, "--init-from", "nowhere"),
+    (
+        "train sac_music_skills --music.hidden-size 8 --music.trajectories 2 "
+        f"--run-dir {{run}} {_POINT}",
+        *(0, "run directory", "eval/object_comotion_m", "random"),
+    ),
+    (f"train sac_music_skills --run-dir {{run}} {_POINT}", 2, "--run-dir", "--resume"),
+    ("train --run-dir {run} --resume", 0, "1", "epochs", "--epochs"),
+    ("train --run-dir {run} --resume --seed 5", 2, "--seed", "0", "5"),
+    ("train sac --run-dir {run} --resume", 2, "sac_music_skills"),
+    (f"train ddpg --init-from {{run}} --parts discriminator {_POINT}", 2, "discriminator"),
+    (
+        f"train sac --init-from {{run}} --parts actor {_POINT}",
+        *(2, "--parts", "actor", "expected", "found"),
+    ),
+    (
+        f"train ddpg_music --env-id music_tf/PointReach-v0 {_SMALL} --run-dir {{new}}",
+        *(2, "PointReach"),
+    ),
+    ("evaluate {run} --episodes 2", 0, "eval/object_comotion_m"),
+    ("play {run} --episodes 1 --skill 7", 2, "--skill", "7"),
+    ("play {run} --episodes 1 --skill 0 --out {base}/film.gif", 0, "film.gif"),
+    ("plot {run} --metric eval/object_comotin_m", 2, "eval/object_comotion_m"),
+    ("plot {run} --metric eval/object_comotion_m --out {base}/curve.png", 0, "curve.png"),
+    ("report {run} --out {base}/page.html", 0, "page.html"),
+)
+"""What needs TensorFlow, or a run that an earlier one of these has made: in this order."""
 
 
 @pytest.fixture
-def places(tmp_path, monkeypatch):
-    command_lines.prepare(tmp_path)
+def places(tmp_path, monkeypatch):  # by name, and a name that is too long for a file
+    for name in ("empty", "held"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "held/config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    names = ("empty", "new", "held", "run")
+    return {name: tmp_path / name for name in names} | {"base": tmp_path, "long": "x" * 300}
 
 
-@pytest.mark.parametrize("line", command_lines.LIGHT, ids=lambda line: line.words or "nothing")
+def faults(line, answered, output, errors):
+    """What is wrong with an answer, nothing where it is as it must be."""
+    _, code, *parts = line
+    found = [f"no {part!r}" for part in parts if part not in output + errors]
+    found += [f"exit code {answered}, expected {code}"] * (answered != code)
+    found += [f"{len(errors.splitlines())} lines"] * (code and errors.count("\n") > MOST_LINES)
+    return found + ["a traceback"] * ("Traceback" in errors)
+
+
+@cases("line", *LIGHT, ids=lambda line: line[0] or "nothing")
 def test_a_command_line_answers_as_the_table_says(line, places, capfd):
     with pytest.raises(SystemExit) as left:
-        main(line.command(places))
-    assert line.faults(left.value.code or 0, *capfd.readouterr()) == []
+        main(shlex.split(line[0].format(**places)))
+    assert faults(line, left.value.code or 0, *capfd.readouterr()) == []
 
 
 def test_a_run_from_its_start_to_its_page_answers_as_the_table_says(places):
-    answers = command_lines.session(ROOT, places)
-    faults = {
-        line.words: line.faults(*answer)
-        for line, answer in zip(command_lines.SESSION, answers, strict=True)
-    }
-    assert {words: found for words, found in faults.items() if found} == {}
+    answers = places["base"] / "answers"
+    answers.mkdir()
+    commands = [shlex.split(words.format(**places)) for words, *_ in SESSION]
+    run_job(ROOT, [{"name": "all", "commands": commands, "go_on": True}], answers)
+    assert (answers / "all.json").exists(), (answers / "job.log").read_text()
+    codes = json.loads((answers / "all.json").read_text())
+    wrong = {}
+    for number, (line, code) in enumerate(zip(SESSION, codes, strict=True)):
+        said = [(answers / f"all.{number}.{end}").read_text() for end in ("out", "err")]
+        if found := faults(line, code, *said):
+            wrong[line[0]] = found, said
+    assert wrong == {}

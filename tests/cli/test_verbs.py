@@ -20,8 +20,6 @@ from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, save_run, small_config, write_config
 from tests.kit.started import ROOT, music_tf, python
 
-LONG = "x" * 300
-
 
 def test_help_lists_and_explains_every_verb_and_loads_nothing_heavy():
     lines = [["help"], ["-h"], *([verb, "--help"] for verb in VERBS)]
@@ -53,62 +51,6 @@ def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
     assert [name for name in recipes.names() if recipes.describe(name) not in output] == []
     assert "laptop, paper" in output
     assert "1, -" in output  # sac_disk has no preset paper
-
-
-@cases(
-    ("words", "parts"),
-    (["plot"], ["RUN", "music-tf plot latest"]),
-    (["plot", "latest"], ["RUN", "latest"]),
-    (["plot", "none.csv"], ["none.csv", "No such file"]),
-    (["plot", "none.csv", "--out", "a.pgn"], [".png", "did you mean .png"]),
-    (["plot", f"{LONG}.csv"], ["cannot read", "File name too long"]),
-    (["recipes", "--all"], ["'--all'"]),
-    (["evaluate"], ["RUN", "music-tf evaluate latest"]),
-    (["evaluate", "a", "b"], ["RUN", "'a b'"]),
-    (["evaluate", "RUN", "--episodes", "0"], ["--episodes", "[1, 1000000]", "got 0"]),
-    (["evaluate", "RUN", "--full=yes"], ["--full", "takes no value"]),
-    (["evaluate", "RUN", "--out", "a.csv"], ["--out", ".npz", "'a.csv'"]),
-    (["evaluate", "RUN", "--out", "no/a.npz"], ["--out", "folder", "'no'"]),
-    (["evaluate", "RUN", "--out", f"{LONG}/a.npz"], ["--out", "folder"]),
-    (["evaluate", "RUN", "--out"], ["--out", "expected a value"]),
-    (["evaluate", "RUN", "--export", "a.npz"], ["--export", "--parts", "--out A.npz"]),
-    (["evaluate", "RUN", "--parts", "actor"], ["--export", "--parts", "'actor'"]),
-    (["evaluate", "RUN", "--onnx", "a.npz"], ["--onnx", ".onnx", "'a.npz'"]),
-    (["evaluate", "RUN", "--minari", "music"], ["--minari", "push/music-v0", "'music'"]),
-    (["evaluate", "RUN", "--minari", "../m-v0"], ["--minari", "'../m-v0'"]),
-    (["play", "RUN", "--skill", "-1"], ["--skill", "'-1'"]),
-    (["play", "RUN", "--skill", "0,,2"], ["--skill", "as in 3 or 0,2,7", "'0,,2'"]),
-    (["play", "RUN", "--episode", "2"], ["--strip", "--episodes"]),
-    (["play", "RUN", "--strip", "a.gif"], ["--strip", ".png", "'a.gif'"]),
-    (["play", "RUN", "--out", "film.avi"], [".mp4, .gif, got 'film.avi'\ndid you mean .mp4?"]),
-    (["play", "RUN", "--strip", "a.png", "--out", "a.gif"], ["leave out --out"]),
-    (["play", "RUN", "--strip", "a.png", "--frames", "1"], ["--frames", "[2, 1000]"]),
-    (["check-env"], ["ID", "check-env FetchPush-v4"]),
-    (["study"], ["FILE", "music-tf study experiments/studies/"]),
-    (["study", "x.py", "--lst"], ["did you mean --list?"]),
-    (["study", "x.py", "--jobs", "0"], ["--jobs", "of at least 1", "got 0"]),
-    (["study", "x.py", "--max-minutes", "nan"], ["--max-minutes", "above 0", "nan"]),
-    (["tune"], ["ID", "music-tf tune FetchReach-v4"]),
-    (["tune", "FetchPush-v4", "--trials", "0"], ["--trials", "[1, 100000]", "got 0"]),
-    (["launch", "-n", "2"], ["expected one of train"]),
-    (["launch", "--rank", "2", "train"], ["did you mean --ranks?"]),
-    (
-        ["launch", "-n", "3", "--learners", "1", "train"],
-        ["--learners: expected after train", "train ddpg_music --learners 1"],
-    ),
-    (["launch", "-n", "2", "launch", "-n", "2"], ["'launch'"]),
-    (["launch", "-n", "3", "train", "ddpg"], ["3 ranks", "got 4", "--workers 3"]),
-    ids=" ".join,
-)
-def test_a_wrong_command_line_is_refused(words, parts, tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "config.json").write_text("{}")
-    with pytest.raises(UsageError) as caught:
-        run_verb([str(run) if word == "RUN" else word for word in words])
-    text = str(caught.value)
-    assert [part for part in parts if part not in text] == []
-    assert len(text.splitlines()) <= 10
 
 
 def test_a_reader_that_closes_the_pipe_is_no_fault():

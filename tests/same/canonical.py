@@ -10,28 +10,12 @@ import re
 
 import numpy as np
 
-RENAMED = [
-    (r"(replay/\w+/extras/)(descriptor|discount)", r"\1music_tf/\2"),
-]
+RENAMED: list[tuple[str, str]] = []
 """Pairs: a pattern of old names, and what replaces it as `re.Match.expand` takes it.
 
 Names are `state/...` for shared arrays, `meta/...`, `metrics/...`, `replay/WORKER/...`.
 """
-DROPPED = [
-    r"replay/\w+/task",
-    r"meta/counters/episodes(_cut)?",
-    r"metrics/time/episodes_cut",
-    r"meta/log/updates",
-    r"meta/environment(/.*)?",
-    r"metrics/eval/goal_(distance|moved_rate)",
-    r"metrics/(reward/entropy_\w+|music/gain|music/pair_bound\w*)",
-    r"metrics/reward/joint_motion_(raw|power|gain)",
-    r"metrics/skill/(loss|effective)",
-    r"metrics/train/(value_loss|temperature_loss)",
-    r"metrics/(eval/information(_random)?|music/(bound_random|paid_heldout|paid_random))",
-    r"metrics/skill/(diversity_return|gate_open|log_likelihood_running)",
-    r"state/scales/skill_running",
-]
+DROPPED: list[str] = []
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
     r"metrics/(time/(fps|updates_per_second|elapsed_s|wall_s)|mpi/.*)|meta/(.*/)?(elapsed_s|wall_s|seconds)"
@@ -45,8 +29,13 @@ _STATES = {"observation", "achieved_goal"}
 def read_run(directory):
     """Returns everything that a run has computed, an array of bits by canonical name."""
     folder = newest(directory / "checkpoints")
-    reader = _read_npz if (folder / "state.npz").exists() else _read_npy
-    state, meta, shards = reader(folder)
+    state = _arrays(folder / "state.npz")
+    meta = json.loads((folder / "meta.json").read_text())
+    content, _ = json.loads((folder / "manifest.json").read_text())
+    shards = {
+        worker: [_arrays(folder.parent / path) for path, *_ in saved]
+        for worker, saved in content["shards"].items()
+    }
     found = {f"state/{name}": _as_text(array) for name, array in state.items()}
     found |= {f"meta/{name}": np.array(repr(value)) for name, value in _leaves(meta)}
     for worker, saved in shards.items():
@@ -151,41 +140,6 @@ def _leaves(value, name=""):
             yield from _leaves(inner, f"{name}/{key}" if name else key)
     else:
         yield name, value
-
-
-def _read_npy(folder):
-    """Reads a checkpoint of one `.npy` file an array, as `manifest.json` lists them."""
-    manifest = json.loads((folder / "manifest.json").read_text())["content"]
-    state = {entry["name"]: np.load(folder / entry["path"]) for entry in manifest["arrays"]}
-    meta = json.loads((folder / manifest["meta"]["path"]).read_text())
-    shards = {
-        worker: [
-            {entry["name"]: np.load(folder.parent / entry["path"]) for entry in shard}
-            for shard in saved
-        ]
-        for worker, saved in manifest["shards"].items()
-    }
-    return state, meta, shards
-
-
-def _read_npz(folder):
-    """Reads a checkpoint of one `.npz` file a part; `manifest.json` lists the replay by worker.
-
-    Where rows are packed, here they get their names back.
-    """
-    manifest = json.loads((folder / "manifest.json").read_text())
-    content = manifest[0] if isinstance(manifest, list) else manifest.get("content", manifest)
-    state = _arrays(folder / "state.npz")
-    meta = json.loads((folder / "meta.json").read_text())
-    shards = {
-        worker: [_arrays(folder.parent / _path(entry)) for entry in saved]
-        for worker, saved in content["shards"].items()
-    }
-    return state, meta, shards
-
-
-def _path(entry):
-    return entry["path"] if isinstance(entry, dict) else entry[0]
 
 
 def _arrays(path):

@@ -1,6 +1,6 @@
 """Compares the numbers of the working tree with those of a commit, bit by bit, on this machine.
 
-    python tests/same/same.py COMMIT [--only NAME ...] [--ranks N ...] [--lines] [--kept DIR]
+    python tests/same/same.py COMMIT [--only NAME ...] [--ranks N ...] [--kept DIR]
 
 Exit code 1: something differs. What the commit computed is kept in `.same/` and used again; with
 `--kept` several checkouts share it.
@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 OWN = ROOT / ".same"
 sys.path.insert(0, str(ROOT))
 
-from tests.same import canonical, command_lines  # noqa: E402 - after the path
+from tests.same import canonical  # noqa: E402 - after the path
 from tests.same.configurations import CONFIGURATIONS, RENAMED_OPTIONS  # noqa: E402
 from tests.same.jobs import run_job  # noqa: E402
 
@@ -212,20 +212,10 @@ def main():
     parser.add_argument("--only", nargs="+", metavar="NAME", default=names, choices=names)
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2], choices=[1, 2])
     parser.add_argument("--kept", type=lambda text: pathlib.Path(text).absolute(), default=OWN)
-    parser.add_argument("--lines", action="store_true", help="only the command lines")
     asked = parser.parse_args()
     with alone(OWN / "working"):
-        return 0 if _alike(asked) else 1
-
-
-def _alike(asked):
-    everything = asked.only == list(CONFIGURATIONS)
-    alike = True
-    if asked.lines or everything:
-        alike = command_lines.check(ROOT)
-    if not asked.lines:
-        alike = compare_runs(asked.commit, asked.only, asked.ranks, asked.kept) and alike
-    return alike
+        alike = compare_runs(asked.commit, asked.only, asked.ranks, asked.kept)
+    return 0 if alike else 1
 
 
 if __name__ == "__main__":

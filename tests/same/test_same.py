@@ -1,4 +1,4 @@
-"""The net itself finds a changed bit, in either format, and nothing where only clocks differ."""
+"""The net itself finds a changed bit, and nothing where only clocks differ."""
 
 import json
 
@@ -29,7 +29,7 @@ def rows(slots, size, scale=1.0):
 
 
 class Made:
-    """A run directory that is written in one of the two formats."""
+    """A run directory."""
 
     def __init__(self):
         self.kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -41,7 +41,7 @@ class Made:
     def say(self, old, new):  # changes the table of metrics
         self.table = self.table.replace(old, new)
 
-    def write(self, directory, packed):
+    def write(self, directory):
         folder = directory / "checkpoints/epoch_000002"
         folder.mkdir(parents=True)
         (directory / "checkpoints/epoch_000001").mkdir()
@@ -49,35 +49,14 @@ class Made:
         (folder / "meta.json").write_text(json.dumps(self.meta))
         shards = [f"replay/worker_0000/epoch_{epoch:06d}" for epoch in (1, 2)]
         for path, arrays in zip(shards, self.rows, strict=True):
-            place = directory / "checkpoints" / path
+            place = directory / "checkpoints" / f"{path}.npz"
             place.parent.mkdir(parents=True, exist_ok=True)
-            if packed:
-                np.savez(place.with_suffix(".npz"), **arrays)
-            else:
-                place.mkdir()
-                for name, array in arrays.items():
-                    np.save(place / f"{name}.npy", array)
-        if packed:
-            np.savez(folder / "state.npz", **self.state)
-            entries = [[f"{path}.npz", 1, "digest"] for path in shards]
-            manifest = [{"epoch": 2, "shards": {"worker_0000": entries}}, "digest"]
-        else:
-            manifest = {"content": self.listed(folder, shards)}
+            np.savez(place, **arrays)
+        np.savez(folder / "state.npz", **self.state)
+        entries = [[f"{path}.npz", 1, "digest"] for path in shards]
+        manifest = [{"epoch": 2, "shards": {"worker_0000": entries}}, "digest"]
         (folder / "manifest.json").write_text(json.dumps(manifest))
         return directory
-
-    def listed(self, folder, shards):
-        arrays = []
-        for name, array in self.state.items():
-            path = f"{name.replace('/', '.')}.npy"
-            np.save(folder / path, array)
-            arrays.append({"name": name, "path": path})
-        files = [
-            [{"name": name, "path": f"{path}/{name}.npy"} for name in arrays_of]
-            for path, arrays_of in zip(shards, self.rows, strict=True)
-        ]
-        meta = {"name": "meta", "path": "meta.json"}
-        return {"meta": meta, "arrays": arrays, "shards": {"worker_0000": files}}
 
 
 def differences(one, other):
@@ -88,9 +67,8 @@ def differences(one, other):
     ]
 
 
-def test_a_run_is_the_same_in_both_formats(tmp_path):
-    one = canonical.read_run(Made().write(tmp_path / "npy", packed=False))
-    assert differences(one, canonical.read_run(Made().write(tmp_path / "npz", packed=True))) == []
+def test_what_is_saved_in_turn_is_repeated_and_numbers_become_texts(tmp_path):
+    one = canonical.read_run(Made().write(tmp_path / "run"))
     assert one["replay/worker_0000/observation"].shape == (3 + 5, 3)
     assert one["replay/worker_0000/observation"][1, 0] == 6.0  # of the second save
     assert one["metrics/train/mean_q"].tolist() == ["0.5", ""]
@@ -119,32 +97,30 @@ CHANGED = {
 }
 
 
-def differences_after(change, folder, packed):
+def differences_after(change, folder):
     """Names that differ between a run and the same one after a change."""
     made = Made()
-    one = canonical.read_run(made.write(folder / "one", packed))
+    one = canonical.read_run(made.write(folder / "one"))
     change(made)
-    return differences(one, canonical.read_run(made.write(folder / "other", packed)))
+    return differences(one, canonical.read_run(made.write(folder / "other")))
 
 
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("change", UNCHANGED.values(), ids=UNCHANGED)
-def test_clocks_and_padding_do_not_count(tmp_path, change, packed):
-    assert differences_after(change, tmp_path, packed) == []
+def test_clocks_and_padding_do_not_count(tmp_path, change):
+    assert differences_after(change, tmp_path) == []
 
 
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("change", "name"), CHANGED.values(), ids=CHANGED)
-def test_one_changed_number_is_found(tmp_path, change, name, packed):
-    assert name in differences_after(change, tmp_path, packed)
+def test_one_changed_number_is_found(tmp_path, change, name):
+    assert name in differences_after(change, tmp_path)
 
 
 def test_what_a_commit_renames_or_drops_can_be_said(tmp_path, monkeypatch):
     made = Made()
-    one = canonical.read_run(made.write(tmp_path / "one", packed=False))
+    one = canonical.read_run(made.write(tmp_path / "one"))
     made.state = {f"new_{name}": array for name, array in made.state.items()}
     made.state["updates"] = np.array(7)
-    path = made.write(tmp_path / "other", packed=True)
+    path = made.write(tmp_path / "other")
     assert len(differences(one, canonical.read_run(path))) == 3
     monkeypatch.setattr(canonical, "RENAMED", [(r"state/new_(.*)", r"state/\1")])
     monkeypatch.setattr(canonical, "DROPPED", ["state/updates"])
