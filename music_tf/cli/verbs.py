@@ -316,19 +316,16 @@ class Play(PlayingVerb):
         if aims and self.skill != "all":
             raise UsageError("--skill: the goal decides which skill acts; leave it out")
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
-        picture = None if self.strip is None else _file("--strip", self.strip, (".png",))
+        episodes = range(self.episodes)
+        if self.strip is not None:
+            out = _file("--strip", self.strip, (".png",))
+            first = (self.episode or 1) - 1
+            episodes = range(first, first + 1)
         prepare_tensorflow()
-        skills, where = self._skills(), {"stage": self.stage, "env_overrides": self.env_overrides}
-        if picture is not None:
-            from music_tf.tools.film import ShownMoments, strip  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
 
-            moments = ShownMoments(self.episode or 1, self.frames or 6)
-            strip(run, picture, moments, skills, env_id, **where)
-            sys.stdout.write(f"{picture}\n")
-        else:
-            from music_tf.tools.film import play  # noqa: PLC0415 - the same
-
-            play(run, self.episodes, skills, out, env_id, **where)
+        where = {"stage": self.stage, "env_overrides": self.env_overrides}
+        play(run, out, episodes, self._skills(), self.frames or 6, env_id, **where)
         return EXIT_DONE
 
     def _skills(self) -> "Sequence[int] | Aim":

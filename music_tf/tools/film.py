@@ -1,4 +1,4 @@
-"""Films the policy of a run, as mp4 or gif, or as a strip of pictures.
+"""Films the policy of a run as mp4 or gif, or draws a strip: a png with states of episodes.
 
 Without a graphics card Mesa renders. Mesa and TensorFlow each contain LLVM, and a process that has
 loaded both crashes. So this module acts with numpy and never loads TensorFlow: a subprocess
@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -59,9 +59,8 @@ _MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
 rest follows on further sheets."""
 _MOST_OF_A_VISIT = 7
 """Most episodes of a visit that are shown side by side."""
-_LARGEST_TILE = {".mp4": 480, ".gif": 320}
+_LARGEST_TILE = {".mp4": 480, ".gif": 320, ".png": 240}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
-_STRIP_TILE = 240
 _PALETTE_FRAMES = 64
 """Number of first frames from which a gif takes its colours."""
 _LAST_STATE_SECONDS = 0.6
@@ -86,16 +85,23 @@ class Shot(NamedTuple):
     number of an evaluation task; `episode` then counts episodes of a visit to it."""
 
 
-class Frame(NamedTuple):
-    """A picture of a film."""
+class Sheet(NamedTuple):
+    """Episodes that are shown together."""
 
-    image: Image.Image
-    times: int = 1
-    """Its duration in frames of the film."""
+    shots: Sequence[Shot]
+    columns: int
 
 
-Page = tuple[Sequence[Shot], int]
-"""Shots that are shown together, and the number of columns."""
+class View(NamedTuple):
+    """One episode at one time."""
+
+    image: npt.NDArray[np.uint8]  # [height, width, 3]
+    step: int
+    caption: str = ""
+    good: bool = False
+    """Whether it is over and has succeeded."""
+    traces: Sequence[Trace] = ()
+    """Each learned reward along the whole episode: values [length]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,63 +119,40 @@ class Aim:
         """The option of `play` that asks for it."""
         return "--path" if self.path else "--reach" if self.place else "--zero-shot"
 
-
-class View(NamedTuple):
-    """One episode at one time."""
-
-    image: npt.NDArray[np.uint8]  # [height, width, 3]
-    step: int
-    success: bool
-    """Whether it is over and has succeeded."""
-    traces: Sequence[Trace] = ()
-    """Each learned reward along the whole episode: values [length]."""
-    last: int = 0
-    """The step at which it ends."""
-    note: str = ""
-    """Further text about the episode."""
-
-
-class ShownMoments(NamedTuple):
-    """The states of an episode in a picture; by default six of the first episode."""
-
-    episode: int = 1
-    """Counted from 1."""
-    frames: int = 6
-    """Number of states, at least 2."""
-
-
-SIX = ShownMoments()
+    @property
+    def note(self) -> str:
+        """The text below each episode."""
+        to = " ".join(f"{number:.2f}" for number in self.place)
+        return "   at v/2" if self.path else f"   to {to}" if to else ""
 
 
 def play(
     run: Path,
-    episodes: int,
-    skills: Sequence[int] | Aim,
     out: Path,
+    episodes: range,
+    skills: Sequence[int] | Aim = (),
+    frames: int = 6,  # states in a row of a strip
     typed_env_id: str | None = None,
-    **where: str,
+    **where: str,  # `stage` and `env_overrides`, as of `load_run`
 ) -> None:
     """Films the deterministic policy in evaluation episodes, under the goals of training.
 
-    Episodes are shown side by side, with a column for each skill. Content, time left and the path
-    of the film are printed.
+    A film (.mp4, .gif) shows episodes side by side, with a column for each skill. A strip (.png)
+    has a row for each, with states from first to last. The learned rewards so far are drawn below.
+    Content, time left and the path of the file are printed.
 
-    Args:
-        run: The run directory.
-        episodes: How many, of each skill.
-        skills: Which ones; none for all, or for continuous conditions. Or an aim: then goals are
-            drawn, but the policy knows them by its conditions alone. It stops at the distance that
-            `evaluate --zero-shot` found best, if that was measured.
-        out: A file ending in .mp4 or .gif, written when it is complete.
-        typed_env_id: The environment that the user typed, if any.
-        where: `stage` and `env_overrides`, as of `load_run`; by default each skill is filmed in the
-            stage in which it was `LEARNED`.
+    `skills` is empty for all, and for continuous conditions. With an aim goals are drawn, but the
+    policy knows them by its conditions alone; it stops at the distance that `evaluate --zero-shot`
+    found best, if that was measured. Of a run that adapts, `episodes` are evaluation tasks.
     """
     config = read_run(run, typed_env_id).config
-    asked = _skills(config, skills)  # refuses before loading
-    fewest = 1 if config.incremental.on else len(asked)  # the rest may not be learned yet
-    tried = (sheets_of(config, episodes, asked[:n]) for n in range(fewest, len(asked) + 1))
-    most = max(len(shots) for sheets in tried for shots, _ in sheets)
+    chosen = _skills(config, skills)  # refuses before loading
+    aim = skills if isinstance(skills, Aim) else None
+    is_strip = out.suffix.lower() == ".png"
+    fewest = 1 if config.incremental.on else len(chosen)  # the rest may not be learned yet
+    counts = range(fewest, len(chosen) + 1)
+    tried = (sheets_of(config, episodes, chosen[:count], is_strip) for count in counts)
+    most = max(len(sheet.shots) for sheets in tried for sheet in sheets)
     progress = Progress()
 
     def say(text: str) -> None:
@@ -180,102 +163,29 @@ def play(
         loaded = load_run(run, typed_env_id, most, **{"stage": LEARNED, **where})
         with contextlib.closing(loaded.envs) as envs:
             config = loaded.config  # without skills that are not learned yet
-            sheets = sheets_of(config, episodes, _skills(config, skills))
-            steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
-            aim = skills if isinstance(skills, Aim) else None
+            sheets = sheets_of(config, episodes, _skills(config, skills), is_strip)
             if aim is not None:
                 _guide_of(loaded, aim)  # refuses before anything is announced
-            say(_announcement(sheets, steps, pace))
-            frames = frames_of(loaded, sheets, draft.suffix, pace, aim)
-            most = len(sheets) * pace.most_pictures(steps)
-            if cursor_moves(sys.stdout):
-                shown = track(frames, "filming", most, transient=True)
+            text = str(out)
+            if is_strip:
+                strip_of(loaded, sheets[0].shots, frames, aim).save(draft)
             else:
-                shown = reported(frames, most, say)
-            count = write_film(draft, shown, pace.frames_per_second)
-        text = f"{count} frames, {draft.stat().st_size / 1000.0:.0f} kB: {out}"
+                steps, pace = envs.spec.max_episode_steps, pace_of(envs.steps_per_second)
+                count = sum(len(sheet.shots) for sheet in sheets)
+                step = "every step" if pace.every == 1 else f"one step in {pace.every}"
+                say(
+                    f"filming {count} episode{'s' * (count > 1)} of up to {steps} steps: {step}, "
+                    f"{pace.frames_per_second:.3g} frames a second; episodes are played first"
+                )
+                most = len(sheets) * (pace.most_pictures(steps) + _held(pace))
+                images = frames_of(loaded, sheets, draft.suffix, pace, aim)
+                if cursor_moves(sys.stdout):
+                    images = iter(track(images, "filming", most, transient=True))
+                else:
+                    images = reported(images, most, say)
+                count = write_film(draft, images, pace.frames_per_second)
+                text = f"{count} frames, {draft.stat().st_size / 1000.0:.0f} kB: {out}"
     say(text)
-
-
-def _announcement(sheets: Sequence[Page], steps: int, pace: Pace) -> str:
-    episodes = sum(len(shots) for shots, _ in sheets)
-    step = "every step" if pace.every == 1 else f"one step in {pace.every}"
-    return (
-        f"filming {episodes} episode{'s' * (episodes > 1)} of up to {steps} steps: {step}, "
-        f"{pace.frames_per_second:.3g} frames a second; episodes are played first"
-    )
-
-
-def strip(
-    run: Path,
-    out: Path,
-    shown: ShownMoments = SIX,
-    skills: Sequence[int] | Aim = (),
-    typed_env_id: str | None = None,
-    **where: str,
-) -> None:
-    """Writes a PNG with states of an evaluation episode, for a page that shows no films.
-
-    The states are evenly spaced from first to last, with the learned rewards so far below each.
-    Every skill has a row. For a run that adapts, `episode` counts evaluation tasks, and episodes of
-    a visit are the rows. Other arguments are those of `play`.
-    """
-    config = read_run(run, typed_env_id).config
-    shots = [Shot(shown.episode - 1, one) for one in _skills(config, skills)]
-    if config.agent.inference is not None:
-        shots = [Shot(episode, shown.episode - 1) for episode in visit_episodes(config)]
-    if out.suffix.lower() != ".png":
-        raise UsageError(f"out: expected a file ending in .png, got {str(out)[:200]!r}")
-    for name, value, least in (("episode", shown.episode, 1), ("frames", shown.frames, 2)):
-        if value < least:
-            raise UsageError(f"{name}: expected a number from {least} on, got {value}")
-    if config.agent.inference is not None and shown.episode > config.tasks.test:
-        raise UsageError(
-            f"episode: of a run that adapts it counts evaluation tasks, expected a number from 1 "
-            f"to {config.tasks.test}, got {shown.episode}"
-        )
-    os.environ.update(drawing_variables(config.env_id))
-    with appearing(out) as draft:
-        loaded = load_run(run, typed_env_id, len(shots), **{"stage": LEARNED, **where})
-        with contextlib.closing(loaded.envs) as envs:
-            if loaded.adaptation is None:  # without skills that are not learned yet
-                learned = _skills(loaded.config, skills)
-                shots = [Shot(shown.episode - 1, one) for one in learned]
-
-            def evenly(lengths: Steps) -> Steps:
-                spaced = [_spaced(steps, shown.frames) for steps in lengths.tolist()]
-                return np.unique(np.concatenate(spaced))
-
-            aim = skills if isinstance(skills, Aim) else None
-            rows = moments(film(loaded, shots, evenly, aim), shown.frames)
-        tiles = []
-        for row, shot in zip(rows, shots, strict=True):
-            named = _named(loaded, shot)
-            for view in row:
-                text = f"{named}step {view.step}{view.note}"
-                tiles.append(tile(view, _STRIP_TILE, text, envs.spec.max_episode_steps))
-        grid(tiles, len(rows[0])).save(draft)
-
-
-def moments(states: Iterable[Sequence[View]], frames: int) -> list[list[View]]:
-    """Returns evenly spaced views of each episode, equally many of each.
-
-    A shorter episode is shown at all its steps, and its last view fills the row.
-    """
-    rows: list[list[View]] = []
-    for views in states:
-        rows = rows or [[] for _ in views]
-        for row, view in zip(rows, views, strict=True):
-            wanted = _spaced(view.last, frames)
-            if len(row) < len(wanted) and view.step == wanted[len(row)]:
-                row.append(view)
-    most = max(map(len, rows))
-    return [[*row, *row[-1:] * (most - len(row))] for row in rows]
-
-
-def _spaced(steps: int, count: int) -> Steps:
-    """Returns `count` steps of an episode, evenly spaced from first to last, each once."""
-    return np.unique(np.linspace(0, steps, count).round().astype(np.int64))
 
 
 def drawing_variables(env_id: str) -> dict[str, str]:
@@ -289,268 +199,162 @@ def drawing_variables(env_id: str) -> dict[str, str]:
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
     if backend is None and is_one_of(name, ROBOTICS):
-        packages = [f"  apt-get install {names}   ({gl})" for gl, names in DEBIAN_PACKAGES.items()]
+        packages = ", or ".join(f"{names} ({gl})" for gl, names in DEBIAN_PACKAGES.items())
         raise EnvironmentFault(
             f"{name}: nothing can be drawn here: there is no screen, and neither EGL nor OSMesa "
-            "loads\ncure, as root on Debian or Ubuntu, one of:\n"
-            + "\n".join(packages)
-            + "\ntraining and evaluate need no drawing; to check: music-tf doctor"
+            f"loads\nas root on Debian or Ubuntu: apt-get install {packages}\n"
+            "training and evaluate need no drawing; to check: music-tf doctor"
         )
     return {} if backend is None else {"MUJOCO_GL": backend}
 
 
-def pages(episodes: int, skills: Sequence[int | None]) -> list[Page]:
-    """Divides episodes among sheets: a column per skill; about a square for one skill or many."""
-    if len(skills) == 1:
-        columns = min(_MOST_ROWS, math.ceil(math.sqrt(episodes)))
-        shots = [Shot(episode, skills[0]) for episode in range(episodes)]
-        return [(page, columns) for page in _batches(shots, _MOST_ROWS**2)]
-    if len(skills) > _MOST_SKILLS:
-        columns = math.ceil(math.sqrt(min(len(skills), _MOST_TILES)))
-        return [
-            ([Shot(episode, skill) for skill in shown], columns)
-            for episode in range(episodes)
-            for shown in _batches(skills, _MOST_TILES)
-        ]
-    return [
-        ([Shot(episode, skill) for episode in some for skill in skills], len(skills))
-        for some in _batches(range(episodes), _MOST_ROWS)
-    ]
+# --- what is shown ----------------------------------------------------------------------------
 
 
-def sheets_of(config: Config, episodes: int, skills: Sequence[int | None]) -> list[Page]:
-    """Returns the sheets of a film: episodes, or visits to that many evaluation tasks.
+def sheets_of(
+    config: Config, episodes: range, skills: Sequence[int | None], one_sheet: bool = False
+) -> list[Sheet]:
+    """Divides episodes among sheets, with a column per skill; a single skill fills a square.
 
-    A visit is a row with its first and last episode and some between them.
+    Of a run that adapts, each of the evaluation tasks `episodes` has a row: the first and the last
+    episode of a visit and some between them.
     """
-    if config.agent.inference is None:
-        return pages(episodes, skills)
-    shown = visit_episodes(config)
-    tasks = range(min(episodes, config.tasks.test))
-    return [
-        ([Shot(episode, task) for task in some for episode in shown], len(shown))
-        for some in _batches(tasks, _MOST_ROWS)
-    ]
+    if config.agent.inference is not None:
+        tasks = [task for task in episodes if task < config.tasks.test]
+        if not tasks:
+            raise UsageError(
+                f"--episode: of a run that adapts it counts evaluation tasks, expected a number "
+                f"from 1 to {config.tasks.test}, got {episodes[0] + 1}"
+            )
+        rows = [[Shot(episode, task) for episode in visit_episodes(config)] for task in tasks]
+    else:
+        rows = [[Shot(episode, skill) for skill in skills] for episode in episodes]
+    across, shots = len(rows[0]), list(itertools.chain.from_iterable(rows))
+    if one_sheet:
+        return [Sheet(shots, across)]
+    if across == 1:
+        return _in_squares(shots, _MOST_ROWS**2)
+    if across > _MOST_SKILLS:
+        return [sheet for row in rows for sheet in _in_squares(row, _MOST_TILES)]
+    return [Sheet(batch, across) for batch in _batches(shots, across * _MOST_ROWS)]
+
+
+def _in_squares(shots: Sequence[Shot], most: int) -> list[Sheet]:
+    columns = math.ceil(math.sqrt(min(len(shots), most)))
+    return [Sheet(batch, columns) for batch in _batches(shots, most)]
+
+
+def _batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def visit_episodes(config: Config) -> list[int]:
     """Returns the episodes of a visit that are shown, with the first and the last."""
-    count = config.tasks.evaluation_episodes
-    few = np.linspace(0, count - 1, min(count, _MOST_OF_A_VISIT)).round()
-    return [int(episode) for episode in few]
+    return _spaced(
+        config.tasks.evaluation_episodes - 1,
+        min(config.tasks.evaluation_episodes, _MOST_OF_A_VISIT),
+    )
+
+
+def _spaced(last: int, count: int) -> list[int]:
+    """Returns `count` steps from 0 to `last`, evenly spaced."""
+    return [round(step) for step in np.linspace(0, last, count).tolist()]
+
+
+def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]:
+    """Returns the skills that were asked for, or all that act; refuses an unknown one."""
+    if isinstance(skills, Aim):  # which chooses the skill
+        return [None]
+    if not skills:
+        return config.acting_skills or [None]
+    if not config.acting_skills:
+        raise UsageError(
+            f"--skill: expected none, since this run has {config.condition.kind} conditions in "
+            f"place of skills; got {skills[0]}\n"
+            "episodes take those of evaluation; leave --skill out"
+        )
+    count = config.condition_size
+    if missing := [skill for skill in skills if not 0 <= skill < count]:
+        expected = f"0..{count - 1}, or all" if count > 1 else "0: this run has one skill"
+        raise UsageError(f"--skill: expected {expected}; got {missing[0]}")
+    return skills
+
+
+def _label(loaded: LoadedRun, shot: Shot) -> str:
+    """Returns the number of an episode, with its task or its skill if there are several."""
+    config, episode, skill = loaded.config, f"episode {shot.episode + 1}   ", shot.skill
+    if skill is not None and config.agent.inference is not None:
+        return f"task {skill + 1}   {episode}"
+    if skill is None or not config.acting_skills or config.condition_size == 1:
+        return episode
+    world = loaded.evaluation.world
+    stage = world if isinstance(world, int) else world[skill]
+    in_stage = f" in stage {stage}" if config.env.stages else ""
+    return f"skill {skill}{in_stage}   {episode}"
+
+
+# --- pictures ---------------------------------------------------------------------------------
 
 
 def frames_of(
-    loaded: LoadedRun, sheets: Sequence[Page], suffix: str, pace: Pace, aim: Aim | None = None
-) -> Iterator[Frame]:
-    """Yields the frames of a film, sheet after sheet; the last frame of each is held.
+    loaded: LoadedRun, sheets: Sequence[Sheet], suffix: str, pace: Pace, aim: Aim | None = None
+) -> Iterator[Image.Image]:
+    """Yields the frames of a film, sheet after sheet; the last frame of each is repeated.
 
     All frames have the size of the largest sheet, which is limited by the suffix of the file. Every
     shot of a sheet needs its own environment.
     """
     steps = loaded.envs.spec.max_episode_steps
-    hidden = loaded.config.goals == "zero" and loaded.envs.spec.goal_dim > 0
     across = max(columns for _, columns in sheets)
     down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
     room = _LARGEST_SHEET[suffix]
     width = min(_LARGEST_TILE[suffix], room[0] // across, room[1] // down) // 2 * 2
-
-    def thinned(lengths: Steps) -> Steps:
-        return pace.shown(int(lengths.max()))
-
-    at_the_end = 1 + round(_LAST_STATE_SECONDS * pace.frames_per_second)
     for shots, columns in sheets:
-        for views in film(loaded, shots, thinned, aim):
-            tiles = []
-            for shot, view in zip(shots, views, strict=True):
-                named = _named(loaded, shot)
-                text = f"{named}episode {shot.episode + 1}   step {view.step}/{steps}{view.note}"
-                good = view.success and (not hidden if aim is None else not aim.path)
-                tiles.append(tile(view, width, text, steps, _GOOD if good else INK))
-            sheet = grid(tiles, columns, (across, down))
+        for views in film(loaded, shots, lambda lengths: pace.shown(int(lengths.max())), aim):
+            sheet = grid([tile(view, width, steps) for view in views], columns, (across, down))
             title = line(loaded.title, sheet.width, _TITLE)
-            over = all(view.step == view.last for view in views)
             between = Image.new("RGB", (sheet.width, GAP), BETWEEN)
-            yield Frame(stacked([title, between, sheet]), at_the_end if over else 1)
+            image = stacked([title, between, sheet])
+            yield image
+        yield from [image] * _held(pace)
 
 
-def film(
-    loaded: LoadedRun,
-    shots: Sequence[Shot],
-    choose: Callable[[Steps], Steps],
-    aim: Aim | None = None,
-) -> Iterator[list[View]]:
-    """Plays episodes side by side, under the goals of training, and yields some of their states.
-
-    Episodes are first played without rendering, since an environment may break, and since curves
-    show the rewards of the whole episode. They are then repeated with the same seeds and actions.
-    An episode that is over keeps its last picture until all are over.
-
-    Args:
-        loaded: The run, with an environment for each shot.
-        shots: The episodes.
-        choose: Returns the steps to show, in order, from the lengths of the episodes.
-        aim: A goal for a run without goals; environments that have goals draw it.
-    """
-    config, envs = loaded.config, loaded.envs
-    policy: rollout.Policy = loaded.policy
-    if aim is not None:
-        conditions, policy, notes = _aimed(loaded, shots, aim)
-    else:
-        conditions, notes = _conditions(loaded, shots)
-    loaded.evaluation.set_world(conditions.skills)
-    played = rollout.play(envs, policy, conditions, None)
-    # with an aim, conditions change from step to step and are not stored, but rewards need them
-    paid = rewards_along(loaded, played) if aim is None else []
-    traces = [
-        [trace._replace(values=trace.values[episode, :steps]) for trace in paid]
-        for episode, steps in enumerate(played.length)
-    ]
-    active = list(range(len(shots)))
-    images = [np.empty([0, 0, 3], np.uint8) for _ in shots]
-    drawn = np.full(len(shots), -1)  # the step that each image shows
-    wanted = set(choose(played.length).tolist())
-    goals, tasks = conditions.goals, conditions.tasks
-    shown = envs.reset(active, played.seed.tolist(), goals, tasks).observation
-    for step in range(int(played.length.max()) + 1):
-        if step:
-            active = [index for index in active if played.length[index] >= step]
-            shown = envs.step(played.action[active, step - 1], active).observation
-        if not np.allclose(shown, played.observation[active, step], atol=1e-4):
-            raise EnvironmentFault(
-                f"{config.env_id}: the same seed and actions do not lead to the same states at "
-                f"step {step}, so it cannot be filmed; see music-tf check-env"
-            )
-        if step not in wanted:
-            continue
-        now = np.minimum(step, played.length)
-        for index in np.flatnonzero(now > drawn):
-            path, way = conditions.moving, played.achieved_goal[index, : step + 1]
-            drawing = [] if path is None else [path[step], path, way]
-            images[index] = envs.render(int(index), *drawing)
-        drawn = now
-        sizes = {image.shape for image in images}
-        if len(sizes) > 1:
-            raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
-        succeeds = played.success & (now == played.length)
-        ends = played.length.tolist()
-        yield list(map(View, images, now.tolist(), succeeds.tolist(), traces, ends, notes))
+def _held(pace: Pace) -> int:
+    """Returns how often the last frame of a sheet is repeated."""
+    return round(_LAST_STATE_SECONDS * pace.frames_per_second)
 
 
-def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:
-    """Returns the conditions of evaluation episodes, or of visits to tasks, with a note for each.
+def strip_of(
+    loaded: LoadedRun, shots: Sequence[Shot], frames: int, aim: Aim | None = None
+) -> Image.Image:
+    """Draws a row for each episode, with evenly spaced states from its first to its last."""
+    steps = loaded.envs.spec.max_episode_steps
+    count, spaced = min(frames, 1 + steps), list[list[int]]()
 
-    For a visit the note is the uncertainty of its belief.
-    """
-    config, adaptation = loaded.config, loaded.adaptation
-    if adaptation is None:
-        episodes = [shot.episode for shot in shots]
-        conditions = evaluation_conditions(episodes, config, loaded.envs.spec.goal_dim)
-        if config.acting_skills:
-            one_hot = np.eye(config.condition_size, dtype=np.float32)
-            skills = [shot.skill or 0 for shot in shots]
-            conditions = conditions._replace(skills=one_hot[skills])
-        return conditions, [""] * len(shots)
-    tasks = list(dict.fromkeys(shot.skill or 0 for shot in shots))
-    starts, unsure = adaptation.starts(loaded.agent, tasks)
-    rows = [tasks.index(shot.skill or 0) * adaptation.episodes + shot.episode for shot in shots]
-    places = starts.tasks
-    conditions = Conditions(
-        starts.seeds[rows], None, starts.skills[rows], None if places is None else places[rows]
-    )
-    return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
+    def choose(lengths: Steps) -> Steps:
+        spaced.extend(_spaced(last, count) for last in lengths.tolist())
+        return np.unique(spaced)
+
+    states = film(loaded, shots, choose, aim)
+    by_step = {max(view.step for view in views): views for views in states}
+    shown = [by_step[step][row] for row, chosen in enumerate(spaced) for step in chosen]
+    return grid([tile(view, _LARGEST_TILE[".png"], steps) for view in shown], count)
 
 
-def _guide_of(loaded: LoadedRun, aim: Aim) -> GoalGuide:
-    """Returns what leads a run to an aim."""
-    leads = guide_to_goals(loaded, aim.option)
-    if aim.place and len(aim.place) != len(leads.columns):
-        raise UsageError(
-            f"--reach: {loaded.path}: expected {len(leads.columns)} numbers, for columns "
-            f"{list(leads.columns)} of the observation, got {len(aim.place)}"
-        )
-    if aim.path:
-        points_of(aim.path, leads)
-    return leads
-
-
-def _aimed(
-    loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
-) -> tuple[Conditions, ReachingPolicy, list[str]]:
-    """Returns the conditions of episodes with an aim, the policy, and a note for each episode."""
-    envs, snapshot, run = loaded.envs, loaded.saved.snapshot, f"{aim.option}: {loaded.path}"
-    leads, size = _guide_of(loaded, aim), envs.spec.goal_dim
-    config = dataclasses.replace(loaded.config, goals="environment")
-    conditions = evaluation_conditions([shot.episode for shot in shots], config, size)
-    place = np.array(aim.place, np.float32)
-    if aim.place and not size:
-        nothing = np.zeros(len(place), np.int64)
-        places = Places(np.array(leads.columns), nothing > 0, nothing)
-        policy = ReachingPolicy(snapshot, leads, places, place=place)
-    else:
-        policy = reaching(loaded.evaluation, snapshot, leads, run)[1]
-        if aim.path:
-            moving = moving_goals(loaded.evaluation, policy, aim.path)
-            return conditions.along(moving), policy, ["   at v/2"] * len(shots)
-        policy = dataclasses.replace(policy, stop=brake_distance(loaded))
-        if aim.place:
-            policy = dataclasses.replace(policy, place=place)
-            loaded.evaluation.set_world(conditions.skills)
-            first = envs.reset(range(len(shots)), conditions.seeds.tolist(), None)
-            goals = policy.places.goal_at(place, first.achieved_goal)
-            conditions = conditions._replace(goals=goals)
-    note = "   to " + " ".join(f"{number:.2f}" for number in aim.place) if aim.place else ""
-    return conditions, policy, [note] * len(shots)
-
-
-def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
-    """Returns each learned reward along episodes, which a subprocess computes."""
-    if not loaded.learned:
-        return []
-    prepare_tensorflow()
-    with tempfile.TemporaryDirectory(prefix="music_tf-") as folder:
-        job, found = Path(folder) / "job.npz", Path(folder) / "found.npz"
-        np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
-        words = [str(loaded.here / loaded.path), str(job), str(found), loaded.config.env_id]
-        if is_local(loaded.config.env_id):  # no subprocess knows it
-            done = Probe(importlib.import_module("music_tf.runs.learned_rewards").main(words), "")
-        else:
-            done = run_command(
-                [sys.executable, "-P", "-m", "music_tf.runs.learned_rewards", *words],
-                seconds=600.0,
-                environment={
-                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                    "MUJOCO_GL": "",
-                    "CUDA_VISIBLE_DEVICES": NO_GPU,
-                },
-            )
-        if not done.ok:
-            kind = UsageError if done.code == EXIT_USAGE else EnvironmentFault
-            why = done.output.strip() or done.reason
-            raise kind(f"{loaded.path}: what its rewards pay cannot be drawn\n{why}")
-        with np.load(found, allow_pickle=False) as file:
-            arrays = dict(file)
-    return [
-        Trace(name, values, *map(float, arrays[f"{name}/range"]))
-        for name, values in arrays.items()
-        if "/" not in name
-    ]
-
-
-def tile(view: View, width: int, text: str, steps: int, colour: str = INK) -> Image.Image:
-    """Returns the picture of a view, curves of rewards over `steps`, and a line of text."""
+def tile(view: View, width: int, steps: int) -> Image.Image:
+    """Returns the picture of a view, curves of rewards over `steps`, and its caption."""
     picture = Image.fromarray(view.image)
     height = max(1, round(width * picture.height / picture.width))
     grows = width > picture.width
     filter_ = Image.Resampling.NEAREST if grows else Image.Resampling.LANCZOS
     parts = [picture.resize((width, height), filter_)]
     for trace, of_reward in zip(view.traces, itertools.cycle(_COLOURS), strict=False):
-        name = f"{trace.name.replace('_', ' ')} reward"
-        paid = trace.values[: view.step]
-        said = f"{name} {paid[-1]:z.2f}" if len(paid) else name
-        parts.append(line(said, width, _NOTE, of_reward, left=_SIDE))
+        paid = [f" {value:z.2f}" for value in trace.values[: view.step][-1:]]
+        label = "".join([f"{trace.name.replace('_', ' ')} reward", *paid])
+        parts.append(line(label, width, _NOTE, of_reward, left=_SIDE))
         parts.append(curve(trace, of_reward, view.step, steps, width))
-    return stacked([*parts, line(text, width, _CAPTION, colour)])
+    colour = _GOOD if view.good else INK
+    return stacked([*parts, line(view.caption, width, _CAPTION, colour)])
 
 
 def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image.Image:
@@ -578,7 +382,7 @@ def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image
     return image.resize(size, Image.Resampling.LANCZOS)
 
 
-def write_film(path: Path, frames: Iterable[Frame], frames_per_second: float) -> int:
+def write_film(path: Path, images: Iterator[Image.Image], frames_per_second: float) -> int:
     """Writes an .mp4 (H.264) or a .gif and returns its number of frames, at least one.
 
     Pictures have one size, with even width and height. A gif has one palette for all of them, which
@@ -590,64 +394,171 @@ def write_film(path: Path, frames: Iterable[Frame], frames_per_second: float) ->
         options: dict[str, Any] = {"codec": "libx264", "pixelformat": "yuv420p", "quality": 7}
         options |= {"fps": frames_per_second, "macro_block_size": 2, "ffmpeg_log_level": "error"}
         with contextlib.closing(imageio.get_writer(path, "FFMPEG", **options)) as writer:
-            for frame in frames:
-                for _ in range(frame.times):
-                    writer.append_data(np.asarray(frame.image))
-                count += frame.times
+            for image in images:
+                writer.append_data(np.asarray(image))
+                count += 1
         return count
-    following = iter(frames)
-    beginning = list(itertools.islice(following, _PALETTE_FRAMES))
-    samples = [frame.image for frame in (*beginning[:: _PALETTE_FRAMES // 8], beginning[-1])]
+    beginning = list(itertools.islice(images, _PALETTE_FRAMES))
+    samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
     palette = grid(samples, len(samples)).quantize(64, method=Image.Quantize.FASTOCTREE)
-    images, milliseconds = [], []
-    for frame in itertools.chain(beginning, following):
-        images.append(frame.image.quantize(palette=palette, dither=Image.Dither.NONE))
-        milliseconds.append(10 * round(100 / frames_per_second) * frame.times)
-    images[0].save(
-        path,
-        save_all=True,
-        append_images=images[1:],
-        duration=milliseconds,
-        loop=0,
-        optimize=True,
+    first, *following = (
+        image.quantize(palette=palette, dither=Image.Dither.NONE)
+        for image in itertools.chain(beginning, images)
     )
+    milliseconds = 10 * round(100 / frames_per_second)
+    options = {"save_all": True, "append_images": following, "loop": 0, "optimize": True}
+    first.save(path, duration=milliseconds, **options)
     with Image.open(path) as written:
         return int(getattr(written, "n_frames", 1))
 
 
-def _named(loaded: LoadedRun, shot: Shot) -> str:
-    """Returns the skill or the task of an episode as text; empty if there is only one."""
-    config = loaded.config
-    if shot.skill is None:
-        return ""
-    if config.agent.inference is not None:
-        return f"task {shot.skill + 1}   "  # as --episode counts them
-    if not config.acting_skills or config.condition_size < 2:  # noqa: PLR2004
-        return ""
-    world, skill = loaded.evaluation.world, shot.skill
-    stage = world if isinstance(world, int) else world[skill]
-    return f"skill {skill} in stage {stage}   " if config.env.stages else f"skill {skill}   "
+# --- episodes ---------------------------------------------------------------------------------
 
 
-def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]:
-    """Returns the skills that were asked for, or all that act; refuses an unknown one."""
-    if isinstance(skills, Aim):  # which chooses the skill
-        return [None]
-    if not skills:
-        return config.acting_skills or [None]
-    if not config.acting_skills:
+def film(
+    loaded: LoadedRun,
+    shots: Sequence[Shot],
+    choose: Callable[[Steps], Steps],  # returns the steps to show, from the lengths of the episodes
+    aim: Aim | None = None,
+) -> Iterator[list[View]]:
+    """Plays episodes side by side, under the goals of training, and yields some of their states.
+
+    Episodes are first played without rendering, since an environment may break, and since curves
+    show the rewards of the whole episode. They are then repeated with the same seeds and actions.
+    An episode that is over keeps its last picture until all are over.
+    """
+    config, envs = loaded.config, loaded.envs
+    steps, labels = envs.spec.max_episode_steps, [_label(loaded, shot) for shot in shots]
+    visible = not aim.path if aim else config.goals != "zero" or not envs.spec.goal_dim  # a goal
+    conditions, notes = _conditions(loaded, shots)
+    policy: rollout.Policy = loaded.policy
+    if aim is not None:
+        conditions, policy = _aimed(loaded, shots, aim)
+        notes = [aim.note] * len(shots)
+    loaded.evaluation.set_world(conditions.skills)
+    played = rollout.play(envs, policy, conditions, None)
+    # with an aim, conditions change from step to step and are not stored, but rewards need them
+    paid = rewards_along(loaded, played) if aim is None else []
+    traces = [
+        [trace._replace(values=trace.values[episode, :steps]) for trace in paid]
+        for episode, steps in enumerate(played.length)
+    ]
+    active = list(range(len(shots)))
+    images = [np.empty([0, 0, 3], np.uint8) for _ in shots]
+    drawn = np.full(len(shots), -1)  # the step that each image shows
+    wanted = set(choose(played.length).tolist())
+    seen = envs.reset(active, played.seed.tolist(), conditions.goals, conditions.tasks).observation
+    for step in range(int(played.length.max()) + 1):
+        if step:
+            active = [index for index in active if played.length[index] >= step]
+            seen = envs.step(played.action[active, step - 1], active).observation
+        if not np.allclose(seen, played.observation[active, step], atol=1e-4):
+            raise EnvironmentFault(
+                f"{config.env_id}: the same seed and actions do not lead to the same states at "
+                f"step {step}, so it cannot be filmed; see music-tf check-env"
+            )
+        if step not in wanted:
+            continue
+        now = np.minimum(step, played.length)
+        for index in np.flatnonzero(now > drawn):
+            path, way = conditions.moving, played.achieved_goal[index, : step + 1]
+            drawing = [] if path is None else [path[step], path, way]
+            images[index] = envs.render(int(index), *drawing)
+        drawn = now
+        sizes = {image.shape for image in images}
+        if len(sizes) > 1:
+            raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
+        captions = map("{}step {}/{}{}".format, labels, now, itertools.repeat(steps), notes)
+        good = played.success & (now == played.length) & visible
+        yield list(map(View, images, now.tolist(), captions, good.tolist(), traces))
+
+
+def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:
+    """Returns the conditions of evaluation episodes, or of visits to tasks, with a note for each.
+
+    For a visit the note is the uncertainty of its belief.
+    """
+    config, adaptation = loaded.config, loaded.adaptation
+    if adaptation is None:
+        episodes = [shot.episode for shot in shots]
+        conditions = evaluation_conditions(episodes, config, loaded.envs.spec.goal_dim)
+        if config.acting_skills:
+            one_hot = np.eye(config.condition_size, dtype=np.float32)
+            conditions = conditions._replace(skills=one_hot[[shot.skill or 0 for shot in shots]])
+        return conditions, [""] * len(shots)
+    tasks = list(dict.fromkeys(shot.skill or 0 for shot in shots))
+    starts, unsure = adaptation.starts(loaded.agent, tasks)
+    rows = [tasks.index(shot.skill or 0) * adaptation.episodes + shot.episode for shot in shots]
+    places = None if starts.tasks is None else starts.tasks[rows]
+    conditions = Conditions(starts.seeds[rows], None, starts.skills[rows], places)
+    return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
+
+
+def _guide_of(loaded: LoadedRun, aim: Aim) -> GoalGuide:
+    """Returns what guides a run to an aim."""
+    guide = guide_to_goals(loaded, aim.option)
+    if aim.place and len(aim.place) != len(guide.columns):
         raise UsageError(
-            f"--skill: expected none, since this run has {config.condition.kind} conditions in "
-            f"place of skills; got {skills[0]}\n"
-            "episodes take those of evaluation; leave --skill out"
+            f"--reach: {loaded.path}: expected {len(guide.columns)} numbers, for columns "
+            f"{list(guide.columns)} of the observation, got {len(aim.place)}"
         )
-    count = config.condition_size
-    if missing := [skill for skill in skills if not 0 <= skill < count]:
-        several = f"0..{count - 1}, or all"
-        known = several if count > 1 else "0: this run has one skill"
-        raise UsageError(f"--skill: expected {known}; got {missing[0]}")
-    return skills
+    if aim.path:
+        points_of(aim.path, guide)
+    return guide
 
 
-def _batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
+def _aimed(loaded: LoadedRun, shots: Sequence[Shot], aim: Aim) -> tuple[Conditions, ReachingPolicy]:
+    """Returns the conditions of episodes with an aim, and the policy that pursues it."""
+    envs, snapshot, evaluation = loaded.envs, loaded.saved.snapshot, loaded.evaluation
+    guide, size = _guide_of(loaded, aim), envs.spec.goal_dim
+    config = dataclasses.replace(loaded.config, goals="environment")
+    conditions = evaluation_conditions([shot.episode for shot in shots], config, size)
+    place = np.array(aim.place, np.float32)
+    if not size:  # so it is a place, which no goal specifies
+        numbers = np.zeros(len(place), np.int64)
+        places = Places(np.array(guide.columns), numbers > 0, numbers)
+        return conditions, ReachingPolicy(snapshot, guide, places, place=place)
+    policy = reaching(evaluation, snapshot, guide, f"{aim.option}: {loaded.path}")[1]
+    if aim.path:
+        return conditions.along(moving_goals(evaluation, policy, aim.path)), policy
+    policy = dataclasses.replace(policy, stop=brake_distance(loaded))
+    if aim.place:
+        policy = dataclasses.replace(policy, place=place)
+        evaluation.set_world(conditions.skills)
+        first = envs.reset(range(len(shots)), conditions.seeds.tolist(), None)
+        conditions = conditions._replace(goals=policy.places.goal_at(place, first.achieved_goal))
+    return conditions, policy
+
+
+def rewards_along(loaded: LoadedRun, played: Episodes) -> list[Trace]:
+    """Returns each learned reward along episodes, which a subprocess computes."""
+    if not loaded.learned:
+        return []
+    prepare_tensorflow()
+    with tempfile.TemporaryDirectory(prefix="music_tf-") as folder:
+        job, traces = Path(folder) / "job.npz", Path(folder) / "traces.npz"
+        np.savez(job, allow_pickle=False, **(played.named() | loaded.learned))
+        words = [str(loaded.here / loaded.path), str(job), str(traces), loaded.config.env_id]
+        if is_local(loaded.config.env_id):  # no subprocess knows it
+            done = Probe(importlib.import_module("music_tf.runs.learned_rewards").main(words), "")
+        else:
+            done = run_command(
+                [sys.executable, "-P", "-m", "music_tf.runs.learned_rewards", *words],
+                seconds=600.0,
+                environment={
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                    "MUJOCO_GL": "",
+                    "CUDA_VISIBLE_DEVICES": NO_GPU,
+                },
+            )
+        if not done.ok:
+            kind = UsageError if done.code == EXIT_USAGE else EnvironmentFault
+            why = done.output.strip() or done.reason
+            raise kind(f"{loaded.path}: what its rewards pay cannot be drawn\n{why}")
+        with np.load(traces, allow_pickle=False) as file:
+            arrays = dict(file)
+    return [
+        Trace(name, values, *map(float, arrays[f"{name}/range"]))
+        for name, values in arrays.items()
+        if "/" not in name
+    ]

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from music_tf import rollout
 from music_tf.cli import main
 from music_tf.conditions import continuous_conditions
 from music_tf.errors import UsageError
 from music_tf.runs.loaded_run import load_run
-from music_tf.tools.film import _conditions, _named, film, sheets_of, visit_episodes
+from music_tf.tools.film import film, sheets_of, visit_episodes
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
 
@@ -23,29 +22,33 @@ def run(tmp_path_factory):
 
 def test_a_sheet_has_a_row_for_each_task_and_a_column_for_each_episode():
     config = small()
-    ((shots, columns),) = sheets_of(config, 2, [None])
+    ((shots, columns),) = sheets_of(config, range(2), [None])
     assert [(shot.skill, shot.episode) for shot in shots] == [
         *((0, episode) for episode in range(3)),
         *((1, episode) for episode in range(3)),
     ]
     assert columns == 3
     assert visit_episodes(small(tasks__explore=5, tasks__adapt=15)) == [0, 3, 6, 10, 13, 16, 19]
-    assert sum(len(shots) for shots, _ in sheets_of(config, 9, [None])) == 3 * 3  # there are three
+    assert (
+        sum(len(shots) for shots, _ in sheets_of(config, range(9), [None])) == 3 * 3
+    )  # there are three
 
 
-def test_what_is_filmed_is_what_an_evaluation_visits(run):
-    loaded = load_run(run, environments=6)
-    ((shots, _),) = sheets_of(loaded.config, 2, [None])
-    conditions, notes = _conditions(loaded, shots)
-    played = rollout.play(loaded.envs, loaded.policy, conditions, None)
-    expected = loaded.adaptation.play(loaded.agent, "test", 1).returns[:2, 0]
-    np.testing.assert_allclose(played.reward.sum(axis=1).reshape(2, 3), expected, rtol=1e-4)
+def test_what_is_filmed_is_what_an_evaluation_visits(run, monkeypatch):
+    loaded, played = load_run(run, environments=6), []
+    ((shots, _),) = sheets_of(loaded.config, range(2), [None])
+    monkeypatch.setattr(
+        "music_tf.tools.film.rewards_along", lambda _, all: played.append(all) or []
+    )
     views = list(film(loaded, shots, lambda lengths: np.arange(lengths.max() + 1)))
-    means = loaded.adaptation.play(loaded.agent, "test", 1).variances[:2, 0].mean(axis=-1)
-    sure = [f"   belief ±{value:.2f}" for value in np.sqrt(means[0])]
-    assert [_named(loaded, shots[at]) for at in (0, 3)] == ["task 1   ", "task 2   "]
-    assert notes[:3] == ["   belief ±1.00", *sure[:2]]  # before an episode, not after it
-    assert [view.note for view in views[0]] == notes
+    visits = loaded.adaptation.play(loaded.agent, "test", 1)
+    expected = visits.returns[:2, 0]
+    np.testing.assert_allclose(played[0].reward.sum(axis=1).reshape(2, 3), expected, rtol=1e-4)
+    sure = np.sqrt(visits.variances[:2, 0].mean(axis=-1))
+    for task, first in ((0, 0), (1, 3)):
+        for episode, belief in enumerate([1.0, *sure[task, :2]]):  # before an episode, not after it
+            text = f"task {task + 1}   episode {episode + 1}   step 0/5   belief ±{belief:.2f}"
+            assert views[0][first + episode].caption == text
     assert len(views) == 6  # five steps and the state before them
     assert {view.image.shape for view in views[0]} == {(96, 96, 3)}
     places = [np.argwhere((view.image == (80, 200, 80)).all(axis=-1)) for view in views[0]]

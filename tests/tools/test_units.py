@@ -89,7 +89,7 @@ def test_evaluate_and_play_give_it_and_an_archive_holds_it(trained, tmp_path):
         loaded.envs.close()
 
     np.testing.assert_array_equal(given_to_the_environment(evaluate), taken)
-    film = functools.partial(play, path, 1, (), tmp_path / "a.gif", WINCHES)
+    film = functools.partial(play, path, tmp_path / "a.gif", range(1), (), 6, WINCHES)
     filmed = given_to_the_environment(film)  # played, and repeated for its pictures
     np.testing.assert_array_equal(filmed[-len(taken) :], taken)
     out = ["--episodes", "1", "--out", str(tmp_path / "a.npz"), "--env-id", WINCHES]
