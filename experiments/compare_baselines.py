@@ -30,7 +30,7 @@ from music_tf.cli.exits import guarded, leave
 from music_tf.envs.making import import_robotics
 from music_tf.errors import EXIT_DONE, EnvironmentFault
 from music_tf.storage.results import header
-from music_tf.tools.pool import code_version
+from music_tf.tools.study_runner import code_version
 
 LEARNERS = ("DDPG", "SAC")
 EPISODE_STEPS = 50

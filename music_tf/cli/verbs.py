@@ -551,11 +551,11 @@ class StudyVerb(Verb):
     """Folder of the stored results."""
 
     def act(self) -> int:
-        from music_tf.tools import pool  # noqa: PLC0415 - numpy
+        from music_tf.tools import study_runner  # noqa: PLC0415 - numpy
 
         if self.list or self.dry_run:
-            return pool.show_plan(self.file, self.out, commands=self.dry_run)
-        return pool.train_missing(self.file, self.out, self.jobs, self.max_minutes, pool.TRAINER)
+            return study_runner.show_plan(self.file, self.out, commands=self.dry_run)
+        return study_runner.train_missing(self.file, self.out, self.jobs, self.max_minutes)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

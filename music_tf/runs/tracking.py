@@ -53,8 +53,8 @@ def tracking(name: str | None, directory: Path) -> Iterator[Sequence["Tracker"]]
 class Service(Protocol):
     """A tracking package."""
 
-    def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
-        """Starts a run, or continues the one with a known id; returns its id."""
+    def start(self, run_id: str | None, name: str, config: Mapping[str, Any]) -> str:
+        """Starts a run, or continues the one with this id; returns its id."""
 
     def row(self, values: Mapping[str, float], steps: int) -> None:
         """Logs the metrics of an epoch."""
@@ -104,11 +104,11 @@ class Tracker:
             config = flatten(record["config"])
             config |= {name: record.get(name) for name in ("recipe", "preset", "commit")}
             path = self._directory / TRACKING_NAME
-            ids = _known_ids(path)
-            name = f"{record['recipe']}-{config['env_id']}-{self._directory.name}"
-            found = service.start(ids.get(self._name), name, config)
+            ids = _stored_ids(path)
+            title = f"{record['recipe']}-{config['env_id']}-{self._directory.name}"
+            ids[self._name] = service.start(ids.get(self._name), title, config)
             self._service = service
-            replace_file(path, (json.dumps({**ids, self._name: found}) + "\n").encode())
+            replace_file(path, (json.dumps(ids) + "\n").encode())
         return self._service
 
     def _hand_over_files(self) -> None:
@@ -118,9 +118,9 @@ class Tracker:
                 self._started().file(path, self._steps)
 
     def _videos(self) -> dict[Path, int]:
-        """Returns the time of the last change of each picture and film, in ns."""
-        found = sorted((self._directory / "videos").glob("*"))
-        return {path: path.stat().st_mtime_ns for path in found if path.suffix in _SHOWN}
+        """Time of the last change of each picture and film, in ns."""
+        paths = sorted((self._directory / "videos").glob("*"))
+        return {path: path.stat().st_mtime_ns for path in paths if path.suffix in _SHOWN}
 
     @contextlib.contextmanager
     def _tolerant(self) -> Iterator[None]:
@@ -134,17 +134,16 @@ class Tracker:
             self._warned = True
 
 
-def _known_ids(path: Path) -> dict[str, str]:
-    """Returns the ids by tracker; empty if the file is missing or not ours."""
+def _stored_ids(path: Path) -> dict[str, str]:
+    """The ids by tracker; empty if the file is missing or not ours."""
     try:
-        found = read_json(path, _LARGEST_FILE)
+        content = read_json(path, _LARGEST_FILE)
     except (OSError, ValueError):
         return {}
-    pairs = found.items() if isinstance(found, dict) else ()
     return {
-        name: text
-        for name, text in pairs
-        if name in _SERVICES and isinstance(text, str) and _ID.fullmatch(text)
+        name: run_id
+        for name, run_id in (content.items() if isinstance(content, dict) else ())
+        if name in _SERVICES and isinstance(run_id, str) and _ID.fullmatch(run_id)
     }
 
 
@@ -158,10 +157,10 @@ class _Wandb:
         self._wandb = importlib.import_module("wandb")
         self._run: Any = None
 
-    def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
+    def start(self, run_id: str | None, name: str, config: Mapping[str, Any]) -> str:
         self._run = self._wandb.init(
             project=os.environ.get("WANDB_PROJECT", "music_tf"),
-            id=known,
+            id=run_id,
             name=name,
             config=dict(config),
             resume="allow",
@@ -190,12 +189,12 @@ class _Mlflow:
     def __init__(self) -> None:
         self._mlflow = importlib.import_module("mlflow")
 
-    def start(self, known: str | None, name: str, config: Mapping[str, Any]) -> str:
+    def start(self, run_id: str | None, name: str, config: Mapping[str, Any]) -> str:
         if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
             self._mlflow.set_experiment("music_tf")
-        run = self._mlflow.start_run(run_id=known, run_name=None if known else name)
+        run = self._mlflow.start_run(run_id=run_id, run_name=None if run_id else name)
         texts = {name: str(value)[:_LONGEST_PARAMETER] for name, value in config.items()}
-        names = list(texts) if known is None else []  # MLflow refuses to change parameters
+        names = list(texts) if run_id is None else []  # MLflow refuses to change parameters
         for start in range(0, len(names), _PARAMETERS_AT_ONCE):
             some = names[start : start + _PARAMETERS_AT_ONCE]
             self._mlflow.log_params({name: texts[name] for name in some})

@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] | None:
-    """Returns a function that writes episodes and returns lines about it; None if none is asked."""
+    """A function that writes episodes and returns lines about it; None without an option."""
     if minari is not None and (folder := _folder_of(minari)).exists():
         raise UsageError(
             f"--minari: {minari} exists already\n"
@@ -151,7 +151,7 @@ def export_minari(
 
 
 def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
-    """Returns episodes as Minari's buffers, in the spaces of the environment."""
+    """Episodes as Minari's buffers, in the spaces of the environment."""
     space, clipped = environment.action_space, np.clip(episodes.action, -1.0, 1.0)
     actions = to_bounds(clipped, (space.low, space.high))  # as they were taken
     has_goals = episodes.desired_goal.shape[1] > 0
@@ -166,8 +166,10 @@ def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
             "desired_goal": np.tile(episodes.desired_goal[index], (steps + 1, 1)),
         }
         try:
-            held = {key: held_by(one, states[key], key) for key, one in shown.items()}
-            own = held_by(space, actions[index, :steps], "action")
+            observations = {
+                key: held_by(space_of_key, states[key], key) for key, space_of_key in shown.items()
+            }
+            taken_actions = held_by(space, actions[index, :steps], "action")
         except ValueError as error:
             raise EnvironmentFault(
                 f"--minari: episode {index}: {error}\n"
@@ -177,8 +179,8 @@ def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
             _minari().data_collector.EpisodeBuffer(
                 id=index,
                 seed=int(episodes.seed[index]),
-                observations=held if has_goals else held["observation"],
-                actions=own,
+                observations=observations if has_goals else observations["observation"],
+                actions=taken_actions,
                 rewards=[float(reward) for reward in episodes.reward[index, :steps]],
                 terminations=terminated.tolist(),
                 truncations=(over & ~terminated).tolist(),

@@ -10,14 +10,18 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
 from music_tf.files import read_json
 from music_tf.hints import fits
 
+if TYPE_CHECKING:  # an extra
+    import optuna
+
 _LARGEST_FILE = 100_000
+_DIGITS = 3
 _PAIR = 2
 
 
@@ -30,13 +34,25 @@ class Numbers:
     log: bool = False
     """Whether the search is uniform in the logarithm, as for step sizes."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high} | ({"log": True} if self.log else {})
-
     @property
     def ends(self) -> tuple[Any, ...]:
         """Values that must be valid for the setting."""
         return self.low, self.high
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a trial may have this value."""
+        return fits(value, float) and self.low <= float(value) <= self.high  # type: ignore[arg-type]
+
+    def suggest(self, name: str, trial: "optuna.Trial") -> float:
+        """The value of a trial, with few digits."""
+        return self.rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
+
+    def rounded(self, value: float) -> float:
+        """A number to a thousandth of the width of the range, with `log` also of the number."""
+        width = self.high - self.low
+        size = min(width, value) if self.log else width
+        digits = _DIGITS - math.floor(math.log10(size))
+        return min(max(round(value, digits), self.low), self.high)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,13 +61,18 @@ class Choices:
 
     values: tuple[str | int | float | bool, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {"choices": list(self.values)}
-
     @property
     def ends(self) -> tuple[Any, ...]:
         """Values that must be valid for the setting."""
         return self.values
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a trial may have this value."""
+        return value in self.values
+
+    def suggest(self, name: str, trial: "optuna.Trial") -> Any:
+        """The value of a trial."""
+        return trial.suggest_categorical(name, self.values)
 
 
 Space: TypeAlias = Mapping[str, Numbers | Choices]
@@ -110,7 +131,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 
 
 def method_of(name: str) -> Method:
-    """Returns the score and search space of a recipe."""
     if name not in METHODS:
         raise UsageError(
             f"--method: expected one of {', '.join(METHODS)}, got {name[:80]!r}"
@@ -130,28 +150,28 @@ def read_space(path: Path) -> Space:
     if not isinstance(content, dict) or not content:
         raise UsageError(f"--space: {path}: expected an object with a setting or more")
     return {
-        str(name).replace("-", "_"): _dimension(f"{path}: {name}", said)
-        for name, said in content.items()
+        str(name).replace("-", "_"): _dimension(f"{path}: {name}", row)
+        for name, row in content.items()
     }
 
 
-def _dimension(place: str, said: Any) -> Numbers | Choices:
+def _dimension(place: str, row: Any) -> Numbers | Choices:
     start = f"--space: {place[:200]}: expected "
     expected = start + '{"low": 0.1, "high": 1}, perhaps with "log": true'
-    if not isinstance(said, dict):
-        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(said)[:80]}')
-    if said.keys() == {"choices"}:
-        values = said["choices"]
+    if not isinstance(row, dict):
+        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(row)[:80]}')
+    if row.keys() == {"choices"}:
+        values = row["choices"]
         plain = isinstance(values, list) and all(
-            isinstance(one, str | int | float) for one in values
+            isinstance(value, str | int | float) for value in values
         )
         if not plain or len(values) < _PAIR:
             raise UsageError(f"{start}two choices or more, got {json.dumps(values)[:80]}")
         return Choices(tuple(values))
-    if not {"low", "high"} <= said.keys() <= {"low", "high", "log"}:
-        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(said)[:80]}')
-    low, high, log = said["low"], said["high"], said.get("log", False)
+    if not {"low", "high"} <= row.keys() <= {"low", "high", "log"}:
+        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(row)[:80]}')
+    low, high, log = row["low"], row["high"], row.get("log", False)
     numbers = fits([low, high], list[float]) and math.isfinite(float(high) - float(low))
     if not numbers or not low < high or not isinstance(log, bool) or (log and low <= 0):
-        raise UsageError(f"{expected}, low below high, and above 0 with log; got {said!r:.80}")
+        raise UsageError(f"{expected}, low below high, and above 0 with log; got {row!r:.80}")
     return Numbers(float(low), float(high), log)

@@ -5,11 +5,10 @@ every seed of every task, or of the tasks that it names. At its end a run is mea
 subprocess (`evaluate --full`), and its metrics are stored under comments with its origin.
 """
 
-import collections
 import dataclasses
 import graphlib
+import inspect
 import itertools
-import json
 import math
 import re
 import runpy
@@ -17,12 +16,10 @@ import shlex
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from music_tf.config.fields import describe_type
-from music_tf.config.names import check_env_id, names_a_module, suggestion
+from music_tf.config.names import names_a_module, suggestion
 from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
-from music_tf.files import replace_file
 from music_tf.hints import fits, hints_of
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import runs_root
@@ -38,13 +35,15 @@ class _Declared:
     """Refuses values of another type than that of their field."""
 
     def __post_init__(self) -> None:
+        kind = type(self)
         label = getattr(self, "name", getattr(self, "env_id", ""))
-        title = f"{type(self).__name__} {label if isinstance(label, str) else ''}".strip()[:80]
-        for name, kind in hints_of(type(self)).items():
+        for name, hint in hints_of(kind).items():
             value = getattr(self, name)
-            if not fits(value, kind):
-                expected = _EXPECTED.get(kind) or describe_type(kind)
-                raise UsageError(f"{title}: {name}: expected {expected}, got {value!r:.80}")
+            if not fits(value, hint):
+                expected = re.sub(r"[a-z_.]+\.", "", inspect.formatannotation(hint))
+                raise UsageError(
+                    f"{kind.__name__} {label!s:.80}: {name}: expected {expected}, got {value!r:.80}"
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -176,39 +175,73 @@ class Study(_Declared):
                 f"Study: shown: expected at most {MOST_SHOWN} metrics, got {len(self.shown)}; the "
                 "README that `make results` writes has all"
             )
-        own = {one.name for one in self.conditions}
-        others = {name.partition("/")[2] for name in self.beside}
-        if "" in others:
+        for task in self.tasks:
+            self._check_seeds(task)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Refuses double and unknown names, and conditions that start from each other."""
+        tasks = [task.env_id for task in self.tasks]
+        conditions = [condition.name for condition in self.conditions]
+        for title, names in (("tasks", tasks), ("conditions", conditions)):
+            if len(set(names)) != len(names) or not names:
+                raise UsageError(f"Study: {title}: expected one or more, each once, got {names}")
+        seeds = {str(seed) for task in self.tasks for seed in task.seeds}
+        for condition in self.conditions:
+            title = f"Condition {condition.name}"
+            if not re.fullmatch(r"[A-Za-z0-9_]+", condition.name):
+                raise UsageError(f"{title[:80]}: name: expected letters, digits and _")
+            start_task = [condition.start_task] if condition.start_task else []
+            start_from = [condition.start_from] if condition.start_from else []
+            _refuse_unknown(f"{title}: tasks", [*condition.tasks, *condition.epochs], tasks)
+            _refuse_unknown(f"{title}: start_task", start_task, tasks)
+            _refuse_unknown(f"{title}: start_from", start_from, conditions)
+            _refuse_unknown(f"{title}: seeds", map(str, condition.seeds), seeds)
+        starts = {row.name: [row.start_from] for row in self.conditions if row.start_from}
+        try:
+            graphlib.TopologicalSorter(starts).prepare()
+        except graphlib.CycleError as error:
+            circle = " from ".join(reversed(error.args[1]))
+            raise UsageError(f"start_from: expected no circle, got {circle}") from error
+        wrong = [name for name in self.beside if not name.partition("/")[2]]
+        if wrong:
             raise UsageError(
-                f"Study: beside: expected STUDY/CONDITION, as in 'music_holds/music', got "
-                f"{[name for name in self.beside if not name.partition('/')[2]]}"
+                "Study: beside: expected STUDY/CONDITION, as in 'music_holds/music', got "
+                f"{wrong[0]!r:.80}"
             )
-        _refuse_unknown("Study: compared_with", filter(None, [self.compared_with]), own | others)
+        bases = [*conditions, *(name.partition("/")[2] for name in self.beside)]
+        _refuse_unknown("Study: compared_with", filter(None, [self.compared_with]), bases)
         _refuse_unknown("Study: followed", self.followed, METRICS)
         for picture in self.pictures:
             title = f"Picture {picture.name}"
-            _refuse_unknown(f"{title}: conditions", picture.conditions, own)
-            tasks = {task.env_id for task in self.tasks}
+            _refuse_unknown(f"{title}: conditions", picture.conditions, conditions)
             _refuse_unknown(f"{title}: tasks", picture.tasks, tasks)
 
+    def _check_seeds(self, task: Task) -> None:
+        """Refuses seeds that the role of the study does not allow."""
+        tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
+        seeds = set(task.seeds)
+        if len(seeds) != len(task.seeds) or not seeds:
+            raise UsageError(f"{task.env_id}: expected seeds, each once, got {list(task.seeds)}")
+        if self.role == "tuning" and seeds - set(TUNING):
+            raise UsageError(
+                f"{task.env_id}: seeds: expected {tuning} in a study that tunes, got "
+                f"{sorted(seeds - set(TUNING))}; the others are for published runs"
+            )
+        seen = sorted(seeds & {*TUNING, *LOOKED_AT})
+        if self.role == "reported" and seen:
+            raise UsageError(
+                f"{task.env_id}: seeds: settings were chosen on {tuning} or after looking at "
+                f"{looked_at}: expected others in a reported study, got {seen}\n"
+                "for example: seeds=range(200, 205)"
+            )
 
-def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+
+def _refuse_unknown(title: str, names: Iterable[str], valid: Iterable[str]) -> None:
     """Refuses an unknown name, with the nearest known one."""
     for name in names:
-        if name not in known:
-            raise UsageError(f"{what}: there is no {name!r:.80}{suggestion(name, known)}")
-
-
-_EXPECTED: Mapping[Any, str] = {
-    Sequence[int]: "whole numbers, as in range(5) or (0, 1, 2)",
-    Sequence[str]: "a tuple or list, as in ('FetchPush-v4',) with its comma",
-    Sequence[Task]: "a tuple or list, as in (Task(...),) with its comma",
-    Sequence[Condition]: "a tuple or list, as in (Condition(...),) with its comma",
-    Sequence[Picture]: "a tuple or list, as in (Picture(...),) with its comma",
-    Mapping[str, float]: "least values by metric, as in {'eval/success_rate': 0.95}",
-    Mapping[str, int]: "whole numbers by environment, as in {'FetchPush-v4': 25}",
-    Mapping[str, str]: "titles by metric, as in {'skill/hausdorff_mean': 'mean distance'}",
-}
+        if name not in valid:
+            raise UsageError(f"{title}: there is no {name!r:.80}{suggestion(name, valid)}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -233,9 +266,14 @@ class StudyRun:
     """Budget in minutes of training."""
 
     @property
+    def group(self) -> str:
+        """Name of the condition on its task."""
+        return f"{self.condition}_{folder_name(self.env_id)}"
+
+    @property
     def name(self) -> str:
         """Name of the stored result."""
-        return f"{self.condition}_{folder_name(self.env_id)}_seed{self.seed}"
+        return f"{self.group}_seed{self.seed}"
 
     @property
     def place(self) -> Path:
@@ -259,48 +297,36 @@ class StudyRun:
         return bool(labels(entry.name for entry in (self.directory / "checkpoints").glob("*")))
 
     def start(self, root: Path) -> list[str]:
-        """Returns the options of the warm start."""
+        """The options of the warm start."""
         parts = ["--parts", self.parts] if self.parts else []
         return ["--init-from", str(root / self.source.place), *parts] if self.source else []
 
-    def words(self) -> list[str]:
-        """Returns the verb and arguments that start or resume this run."""
-        begun = self.has_checkpoint
-        start = [] if begun else self.start(runs_root())
-        resume = ["--resume"] if begun else []
-        return ["train", *self.arguments, *start, "--run-dir", str(self.directory), *resume]
+    def train_words(self) -> list[str]:
+        """The verb and arguments that start or resume this run."""
+        more = ["--resume"] if self.has_checkpoint else self.start(runs_root())
+        return ["train", *self.arguments, "--run-dir", str(self.directory), *more]
 
-    def judging(self) -> list[str]:
-        """Returns the verb and arguments that evaluate it at its end.
-
-        A module that the study names may be imported.
-        """
-        named = [
+    def evaluate_words(self) -> list[str]:
+        """The verb and arguments that evaluate it at its end, with consent to its own modules."""
+        worlds = (
             value
             for name, value in itertools.pairwise(self.arguments)
             if name.startswith("--world.")
-        ]
-        trusted = any(map(names_a_module, (self.arguments[0], *named)))
-        allowing = ["--allow-import"] if trusted else []
-        asked = ["--full", *self.measured, *allowing]
-        return ["evaluate", str(self.directory), "--env-id", self.env_id, *asked]
+        )
+        imports = any(map(names_a_module, (self.arguments[0], *worlds)))
+        more = [*self.measured, *["--allow-import"] * imports]
+        return ["evaluate", str(self.directory), "--env-id", self.env_id, "--full", *more]
 
     def result(self, results: Path) -> Path:
         return results / self.study / f"{self.name}.csv"
 
-    def stretches(self) -> list[list[Any]]:
-        """Returns the code version and wall time of each job of the run, None if it was killed.
+    @property
+    def jobs_file(self) -> Path:
+        """Code version and seconds of each job of the run, the latter None if it was killed.
 
         A job ends with the run, or when it is stopped or dies; the next job resumes the run.
         """
-        notes = self.directory.with_suffix(".sessions.json")
-        found: list[list[Any]] = json.loads(notes.read_bytes()) if notes.exists() else []
-        return found
-
-    def note(self, stretches: Sequence[Sequence[Any]]) -> None:
-        """Stores the value that `stretches` returns."""
-        notes = self.directory.with_suffix(".sessions.json")
-        replace_file(notes, json.dumps(stretches).encode())
+        return self.directory.with_suffix(".sessions.json")
 
 
 def load_study(path: Path) -> Study:
@@ -313,12 +339,7 @@ def load_study(path: Path) -> Study:
     except UsageError:
         raise
     except FROM_USERS as error:
-        found = re.search(
-            r"(Task|Condition|Picture|Study)\.__init__\(\) got .* '(\w+)'", str(error)
-        )
-        fields = hints_of(globals()[found[1]]) if found else {}
-        hint = suggestion(found[2], fields) if found else ""
-        raise UsageError(f"{path}: {error_line(error)}{hint}") from error
+        raise UsageError(f"{path}: {error_line(error)}") from error
     if not isinstance(study, Study):
         raise UsageError(f"{path}: expected it to define STUDY, a Study, got {study!r:.80}")
     return study
@@ -331,8 +352,6 @@ def runs_of(name: str, study: Study) -> list[StudyRun]:
     """
     if study.by_hand:
         raise UsageError(f"{name}: its runs were not made by `music-tf study`: {study.by_hand}")
-    _refuse_misnamed(study)
-    _refuse_seeds(study)
     tasks = {task.env_id: task for task in study.tasks}
     conditions = {condition.name: condition for condition in study.conditions}
     runs: dict[tuple[str, str, int], StudyRun] = {}
@@ -357,65 +376,10 @@ def runs_of(name: str, study: Study) -> list[StudyRun]:
         for (env_id, seed), condition in itertools.product(
             zip(tasks, seeds, strict=True), study.conditions
         ):
-            asked = env_id in (condition.tasks or tasks) and seed in (condition.seeds or seeds)
-            if seed is not None and asked:
+            wanted = env_id in (condition.tasks or tasks) and seed in (condition.seeds or seeds)
+            if seed is not None and wanted:
                 add(condition, env_id, seed)
     return list(runs.values())
-
-
-def _refuse_misnamed(study: Study) -> None:
-    """Refuses missing, double and unknown names, and conditions that start from each other."""
-    tasks, conditions = [one.env_id for one in study.tasks], [one.name for one in study.conditions]
-    for kind, names in (("task", tasks), ("condition", conditions)):
-        (name, count), *_ = [*collections.Counter(names).most_common(1), ("", 0)]
-        if count != 1:
-            empty = "STUDY: expected at least one task and one condition"
-            raise UsageError(f"{kind}: {name} is listed twice" if count else empty)
-    for task in study.tasks:
-        check_env_id(task.env_id)
-        if len(set(task.seeds)) != len(task.seeds) or not task.seeds:
-            raise UsageError(f"{task.env_id}: expected seeds, each once, got {list(task.seeds)}")
-    seeds = {f"{seed}" for task in study.tasks for seed in task.seeds}
-    starts = {one.name: [one.start_from] for one in study.conditions if one.start_from}
-    for condition in study.conditions:
-        name, at = condition.name, [condition.start_task] if condition.start_task else []
-        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-            raise UsageError(
-                f"condition: expected a name of letters, digits and _, got {name[:80]!r}"
-            )
-        for kind, named, known in (
-            ("no task", [*condition.tasks, *condition.epochs, *at], tasks),
-            ("no seed", map(str, condition.seeds), seeds),
-            ("start_from names no condition,", starts.get(name, []), conditions),
-        ):
-            for one in set(named).difference(known):
-                raise UsageError(
-                    f"{name}: {kind} {one[:80]!r} in this study{suggestion(one, known)}"
-                )
-    try:
-        graphlib.TopologicalSorter(starts).prepare()
-    except graphlib.CycleError as error:
-        circle = " from ".join(reversed(error.args[1]))
-        raise UsageError(f"start_from: expected no circle, got {circle}") from error
-
-
-def _refuse_seeds(study: Study) -> None:
-    """Refuses seeds that the role of a study does not allow."""
-    tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
-    for task in study.tasks:
-        seeds = set(task.seeds)
-        if study.role == "tuning" and seeds - set(TUNING):
-            raise UsageError(
-                f"{task.env_id}: seeds: expected {tuning} in a study that tunes, got "
-                f"{sorted(seeds - set(TUNING))}; the others are for published runs"
-            )
-        seen = sorted(seeds & {*TUNING, *LOOKED_AT})
-        if study.role == "reported" and seen:
-            raise UsageError(
-                f"{task.env_id}: seeds: settings were chosen on {tuning} or after looking at "
-                f"{looked_at}: expected others in a reported study, got {seen}\n"
-                "for example: seeds=range(200, 205)"
-            )
 
 
 def _run(

@@ -25,7 +25,7 @@ VERSIONS = {"tensorflow": "2.0", "mujoco": "3.0", "gymnasium-robotics": "1.0", "
 
 def study(arguments):  # the exit code of `music-tf study`, with this program for training
     from music_tf.cli.exits import guarded
-    from music_tf.tools.pool import train_missing
+    from music_tf.tools.study_runner import train_missing
 
     file, jobs, minutes = pathlib.Path(arguments[0]), int(arguments[1]), float(arguments[2])
     return guarded(lambda: train_missing(file, RESULTS, jobs, minutes, TRAINER))

@@ -8,12 +8,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from experiments import benchmark, compare_baselines
+from experiments import compare_baselines
+from music_tf.errors import EnvironmentFault
 from music_tf.storage.results import read_result
-from tests.kit.started import ROOT, ended
 
 ENV_ID = "music_tf/PointReach-v0"
-MISSING = "stable-baselines3 cannot be imported (no such library)"
 
 
 class StandIn:  # a learner that learns for 25 seconds at a time, and knows the way after 8000 steps
@@ -129,25 +128,9 @@ def test_tasks_without_goals_are_compared_by_the_return(library, tmp_path, monke
     }
 
 
-@pytest.fixture
-def without_library(tmp_path, monkeypatch):
-    """Shadows the library, for programs that are started, by one that cannot be imported."""
-    (tmp_path / "stable_baselines3.py").write_text("raise ImportError('no such library')\n")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
-    return tmp_path
-
-
-def test_without_the_library_one_message_says_what_to_install(without_library):
-    out = without_library / "ddpg.csv"
-    done = ended(sys.executable, "experiments/compare_baselines.py", "DDPG", out, timeout=120)
-    assert done.returncode == 3
-    assert done.stderr.splitlines() == [
-        f"music-tf: {MISSING}",
-        "cure: pip install stable-baselines3 torch",
-    ]
-    assert not out.exists()
-
-
-@pytest.mark.usefixtures("without_library")
-def test_a_benchmark_without_the_library_leaves_it_out_with_the_reason():
-    assert benchmark.take("their_sac", quick=True) == {"left_out": MISSING}
+def test_without_the_library_one_message_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tensorflow", sys.modules.get("tensorflow"))
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    with pytest.raises(EnvironmentFault, match="cure: pip install stable-baselines3 torch"):
+        compare_baselines.main(["DDPG", str(tmp_path / "ddpg.csv")])
+    assert list(tmp_path.iterdir()) == []

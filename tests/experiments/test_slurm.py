@@ -26,49 +26,30 @@ def submit(cluster, code=0, script="train.sbatch", more=("--epochs", "3")):
     calls.unlink(missing_ok=True)
     found = {"PATH": path, "CALLS": str(calls), "srun_code": str(code), "SLURM_JOB_ID": "7"}
     done = ended("bash", f"{FOLDER}/{script}", "ddpg_her", *more, cwd=cluster, env=found)
-    return done.returncode, calls.read_text().splitlines()
+    assert done.returncode == code
+    return calls.read_text().splitlines()
 
 
-def test_a_job_trains_in_a_directory_of_its_own(cluster):
-    code, calls = submit(cluster)
-    assert code == 0
-    assert calls == [
-        "srun --mpi=pmix .venv/bin/python -m mpi4py experiments/train.py "
-        "ddpg_her --epochs 3 --run-dir runs/slurm-7"
-    ]
+TRAIN = "srun --mpi=pmix .venv/bin/python -m mpi4py experiments/train.py ddpg_her "
 
 
-def test_an_interrupted_job_is_requeued_and_resumes(cluster):
-    code, calls = submit(cluster, code=75)
-    assert (code, calls[-1]) == (75, "scontrol requeue 7")
-    (cluster / "runs/slurm-7").mkdir(parents=True)
+def test_a_job_resumes_and_is_requeued_where_it_was_interrupted_or_hung(cluster):
+    train = f"{TRAIN}--epochs 3 --run-dir runs/slurm-7"
+    assert submit(cluster) == [train]
+    assert submit(cluster, code=1) == [train]  # a failure is final
+    assert submit(cluster, code=75) == [train, "scontrol requeue 7"]
+    (cluster / "runs/slurm-7").mkdir(parents=True, exist_ok=True)
     (cluster / "runs/slurm-7/config.json").write_text("{}")
-    _, calls = submit(cluster)
-    assert calls == [
-        "srun --mpi=pmix .venv/bin/python -m mpi4py experiments/train.py "
-        "ddpg_her --epochs 3 --run-dir runs/slurm-7 --resume"
-    ]
-
-
-def test_a_job_that_lost_a_host_or_hung_is_requeued_three_times(cluster):
-    found = [submit(cluster, code=86) for _ in range(4)]
-    assert [code for code, _ in found] == [86] * 4
-    assert [calls[-1] == "scontrol requeue 7" for _, calls in found] == [True] * 3 + [False]
-
-
-def test_a_job_that_failed_is_not_requeued(cluster):
-    code, calls = submit(cluster, code=1)
-    assert (code, len(calls)) == (1, 1)
+    resume = f"{train} --resume"
+    assert submit(cluster) == [resume]
+    hung = [submit(cluster, code=86) for _ in range(4)]
+    assert hung == [[resume, "scontrol requeue 7"]] * 3 + [[resume]]
 
 
 def test_a_learner_on_a_gpu_has_actors_beside_it_and_what_the_user_says_wins(cluster):
-    code, calls = submit(cluster, code=75, script="learner.sbatch", more=("--workers", "32"))
-    assert code == 75
-    assert calls == [
-        "srun --mpi=pmix .venv/bin/python -m mpi4py experiments/train.py ddpg_her "
-        "--workers 16 --learners 1 --lag 1 --device gpu --workers 32 --run-dir runs/slurm-7",
-        "scontrol requeue 7",
-    ]
+    calls = submit(cluster, code=75, script="learner.sbatch", more=("--workers", "32"))
+    learner = "--workers 16 --learners 1 --lag 1 --device gpu --workers 32 --run-dir runs/slurm-7"
+    assert calls == [f"{TRAIN}{learner}", "scontrol requeue 7"]
     train = parse_train(calls[0].split()[6:])
     assert (train.config.workers, train.learners, train.config.lag) == (32, 1, 1)
 

@@ -1,4 +1,4 @@
-import io
+import dataclasses
 import json
 import math
 import os
@@ -11,17 +11,14 @@ import time
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.envs.toys import EPISODE_STEPS
-from music_tf.errors import UsageError
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage.lock import RunLock
 from music_tf.storage.results import read_result
-from music_tf.tools import curves
-from music_tf.tools import pool as pools
-from music_tf.tools.pool import BLOCKED, DONE, FAILED, RUNNING, Pool
+from music_tf.tools import curves, study_runner
 from music_tf.tools.study import Condition, Picture, Study, StudyRun, Task, load_study, runs_of
 from tests.experiments import stand_in
 from tests.kit.cases import cases, every
@@ -231,9 +228,8 @@ def test_a_run_that_cannot_be_judged_is_not_stored_and_judged_next_time(folder, 
 )
 def test_a_module_that_the_study_names_may_be_imported_by_what_judges(arguments, allowed):
     run = StudyRun(study="tiny", condition="her", env_id=ENV, seed=4, arguments=arguments)
-    judging = run.judging()
-    assert judging[:4] == ["evaluate", judging[1], "--env-id", ENV]
-    assert ("--allow-import" in judging) is allowed
+    words = run.evaluate_words()
+    assert words == ["evaluate", words[1], "--env-id", ENV, "--full", *["--allow-import"] * allowed]
 
 
 def test_runs_go_side_by_side_with_a_thread_each(folder):
@@ -310,9 +306,9 @@ def test_a_run_without_a_checkpoint_begins_anew(folder):
     assert "left over" not in stored(folder, "music").read_text()
 
 
-def run_here(folder):  # runs a study of stand-ins in this process
-    everything = (stand_in.RESULTS, 1, math.inf, stand_in.TRAINER)
-    return pools.train_missing(folder / "tiny.py", *everything)
+def run_here(folder, minutes=math.inf):  # runs a study of stand-ins in this process
+    everything = (stand_in.RESULTS, 1, minutes, stand_in.TRAINER)
+    return study_runner.train_missing(folder / "tiny.py", *everything)
 
 
 def test_what_another_runner_did_before_the_lock_is_not_done_again(folder, finished, monkeypatch):
@@ -323,7 +319,7 @@ def test_what_another_runner_did_before_the_lock_is_not_done_again(folder, finis
             shutil.copytree(finished[0] / "experiments", folder / "experiments")
             super().__init__(place)
 
-    monkeypatch.setattr(pools, "RunLock", AfterAnother)
+    monkeypatch.setattr(study_runner, "RunLock", AfterAnother)
     assert run_here(folder) == 0
     assert not place(folder, "music").exists()
 
@@ -355,8 +351,11 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     (("PointPush-v0", "PointPsh-v0"), "did you mean music_tf/PointPush-v0?"),
     (("--music.train", "--music.trian"), "did you mean --music.train?"),
     (('start_from="music"', 'start_from="musik"'), "did you mean music?"),
-    (("arguments=", "argumnets="), "did you mean arguments?"),
-    (('name="her"', 'name="music"'), "music is listed twice"),
+    (("arguments=", "argumnets="), "unexpected keyword argument 'argumnets'"),
+    (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
+    (('name="her"', 'name="music"'), "conditions: expected one or more, each once, got"),
+    (("tasks=(Task", "tasks=() and (Task"), "tasks: expected one or more, each once, got []"),
+    (('name="her"', 'name="h-r"'), "Condition h-r: name: expected letters, digits and _"),
     (('name="music", ', 'name="music", start_from="her", '), "expected no circle"),
     (("STUDY = ", "STUDIO = "), "to define STUDY"),
     (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
@@ -364,44 +363,25 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     (("(4,)", "(-1,)"), "seed: expected"),
     (("epochs=2", "epochs=0"), "epochs: expected a whole number in [1, 1000000000], got 0"),
     (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
-    (("epochs=2", "epochs=2.5"), "epochs: expected a whole number or None, got 2.5"),
-    (("epochs=2", "minutes='6'"), f"Task {ENV}: minutes: expected a number or None, got '6'"),
-    (("(4,)", "5"), "expected whole numbers, as in range(5) or (0, 1, 2), got 5"),
-    (("(4,)", "(True,)"), "seeds: expected whole numbers, as in range(5)"),
-    (("(4,)", "'45'"), "got '45'"),
-    (
-        ("epochs=2),)", "epochs=2))"),
-        "expected a tuple or list, as in (Task(...),) with its comma, got Task",
-    ),
-    (
-        ("looked at", "tuning"),
-        f"{ENV}: seeds: expected 100 to 119 in a study that tunes, got [4]; the others",
-    ),
+    (("epochs=2", "epochs=2.5"), f"Task {ENV}: epochs: expected int | None, got 2.5"),
+    (("(4,)", "(True,)"), "seeds: expected Sequence[int], got (True,)"),
+    (("(4,)", "'45'"), "seeds: expected Sequence[int], got '45'"),
+    (("epochs=2),)", "epochs=2))"), "tasks: expected Sequence[Task], got Task("),
+    (("looked at", "tuning"), f"{ENV}: seeds: expected 100 to 119 in a study that tunes, got [4]"),
     (("looked at", "reported"), "expected others in a reported study, got [4]"),
-    (("looked at", "seen"), "role: expected one of tuning, reported, looked at, got 'seen'"),
-    (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
+    (("looked at", "seen"), "expected Literal['tuning', 'reported', 'looked at'], got 'seen'"),
     (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
-    (('"Does it run?"', "3"), "Study: question: expected text, got 3"),
-    (('parts="actor"', "seeds=(5,)"), "her: no seed '5' in this study"),
-    (('parts="actor"', "epochs=25"), "as in {'FetchPush-v4': 25}, got 25"),
-    (('parts="actor"', "epochs={1: 25}"), "as in {'FetchPush-v4': 25}, got {1: 25}"),
-    (("epochs=2", "epochs=2, level=0.9"), "level: expected least values by metric, as in"),
+    (('"Does it run?"', "3"), "Study : question: expected str, got 3"),
+    (('parts="actor"', "seeds=(5,)"), "Condition her: seeds: there is no '5'"),
+    (('parts="actor"', "epochs={1: 25}"), "epochs: expected Mapping[str, int], got {1: 25}"),
+    (('parts="actor"', "epochs={'Push': 25}"), "Condition her: tasks: there is no 'Push'"),
+    (('parts="actor"', "start_task='Push'"), "Condition her: start_task: there is no 'Push'"),
     (("epochs=2", "level={'eval/sucess_rate': 1}"), "did you mean eval/success_rate?"),
     (('"Does it run?"', "'?', compared_with='musik'"), "did you mean music?"),
     (('"Does it run?"', "'?', beside=('music',)"), "expected STUDY/CONDITION, as in"),
     (('"Does it run?"', "'?', shown=dict.fromkeys('abcd', 'x')"), "at most 3 metrics, got 4"),
-    (('"Does it run?"', "'?', pictures=('one',)"), "as in (Picture(...),) with its comma"),
     (('"Does it run?"', "'?', by_hand='make train'"), "not made by `music-tf study`: make"),
-    (('parts="actor"', f"tasks='{ENV}'"), "as in ('FetchPush-v4',) with its comma"),
     (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
-    (
-        ('parts="actor"', "arguments=['--x', '1']"),
-        "Condition her: arguments: expected text, got ['--x'",
-    ),
-    (
-        ("conditions=(", 'conditions=Condition(name="one", recipe="ddpg") or ('),
-        "conditions: expected a tuple or list, as in (Condition(...),) with its comma, got C",
-    ),
 )
 def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change, expected):
     path = write(folder, change=change)
@@ -417,8 +397,7 @@ def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change,
     ({"metrics": ["eval/sucess_rate"]}, "did you mean eval/success_rate?"),
     ({"conditions": ["musik"]}, "Picture p: conditions: there is no 'musik'\ndid you mean music"),
     ({"tasks": ["FetchPusch-v4"]}, "did you mean FetchPush-v4?"),
-    ({"axis": "hours"}, "axis: expected one of steps, minutes, got 'hours'"),
-    ({"lines": "all"}, "lines: expected one of means, seeds, got 'all'"),
+    ({"axis": "hours"}, "Picture p: axis: expected Literal['steps', 'minutes'], got 'hours'"),
 )
 def test_a_picture_of_what_is_not_there_is_refused(words, expected):
     with pytest.raises(UsageError, match=re.escape(expected)):
@@ -450,31 +429,26 @@ def test_each_role_has_seeds_of_its_own(folder, role, seeds):
             runs_of("tiny", load_study(path))
 
 
-@pytest.mark.parametrize("role", ["reported", "looked at"])
-def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder, role):
-    def planned(change):
-        path = write(folder, seeds="(200,)", change=change)
-        path.write_text(path.read_text().replace('role="looked at"', f'role="{role}"'))
+def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder):
+    made = {"study": "tiny", "env_id": ENV, "seed": 4, "arguments": ("ddpg_her",)}
+    run, other = (StudyRun(condition=name, epochs=2, **made) for name in ("her", "new"))
+    for runs in ([run], [run], [run, other]):  # a condition that is new has no budget yet
+        study_runner.hold_budgets(runs, folder)
+    for change in ({"epochs": 3}, {"minutes": 5.0}):
+        with pytest.raises(UsageError, match=r"her_.*keeps the budget"):
+            study_runner.hold_budgets([dataclasses.replace(run, **change)], folder)
+    notes = folder / study_runner.BUDGETS
+    for damaged in (b"", b"{", b"3", b'{"music": NaN}'):
+        notes.write_bytes(damaged)
+        with pytest.raises(EnvironmentFault, match=f"{notes}: expected budgets by condition"):
+            study_runner.hold_budgets([run], folder)
 
-    planned(("", ""))
-    assert run_study(folder, minutes=0)[0] == 75  # begun, and nothing trained yet
-    notes = folder / "runs/studies/tiny" / pools.BUDGETS
-    assert notes.exists() == (role == "reported")
-    for longer in (("epochs=2", "epochs=3"), ("epochs=2", "epochs=2, minutes=5")):
-        planned(longer)
-        code, output = run_study(folder, minutes=0)
-        assert code == (2 if role == "reported" else 75)
-        assert ("keeps the budget" in output) == (role == "reported")
-    if role == "reported":
-        noted = notes.read_bytes()
-        for damaged in (b"", b"{", b"3", b'{"music": NaN}'):
-            notes.write_bytes(damaged)
-            code, output = run_study(folder, minutes=0)
-            assert (code, f"{notes}: expected budgets by condition" in output) == (3, True)
-        notes.write_bytes(noted)
-    planned(('"music", recipe', '"other", recipe'))  # a condition that is new has none yet
-    planned(("start_from=", 'arguments="", start_from='))
-    assert run_study(folder, minutes=0)[0] == 75
+
+@cases(("role", "held"), ("reported", True), ("looked at", False))
+def test_the_budget_of_a_reported_study_is_recorded_when_it_begins(folder, role, held):
+    write(folder, seeds="(200,)", change=("looked at", role))
+    assert run_here(folder, minutes=0.0) == 75  # begun, and nothing trained yet
+    assert (folder / "runs/studies/tiny" / study_runner.BUDGETS).exists() is held
 
 
 def test_a_study_that_does_not_exist_gets_the_nearest(folder):
@@ -489,14 +463,14 @@ def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
     (tmp_path / "music_tf/code.py").write_text("1")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True, timeout=60)
-    monkeypatch.setattr(pools, "_CHECKOUT", tmp_path)
-    clean = pools.code_version()
+    monkeypatch.setattr(study_runner, "_CHECKOUT", tmp_path)
+    clean = study_runner.code_version()
     assert len(clean) == len("commit ") + 40
     (tmp_path / "experiments/results").mkdir(parents=True)
     (tmp_path / "experiments/results/new.csv").write_text("a result changes no code")
-    assert pools.code_version() == clean
+    assert study_runner.code_version() == clean
     (tmp_path / "music_tf/code.py").write_text("2")
-    assert pools.code_version() == f"{clean} with uncommitted changes"
+    assert study_runner.code_version() == f"{clean} with uncommitted changes"
 
 
 @every("path", sorted((ROOT / "experiments/studies").glob("*.py")))
@@ -543,70 +517,7 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     assert record_of_her["init_from"]["before"] == her.details["before"]
 
 
-REACH = "music_tf/PointReach-v0"
-SHOWN = Study(
-    question="Which?",
-    role="looked at",
-    tasks=(Task(env_id=ENV, seeds=(4, 7, 9), epochs=8), Task(env_id=REACH, seeds=(4,), epochs=8)),
-    conditions=(
-        Condition(name="music", recipe="ddpg_music", tasks=(ENV,)),
-        Condition(name="her", recipe="ddpg_her"),
-    ),
-)
-HEADER = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,eval/object_comotion_m\n"
-
-
-@pytest.fixture
-def pool(folder):
-    """A study of four runs of `her` and three of `music`; one of each is at its third epoch."""
-    pool = Pool(runs_of("tiny", SHOWN), folder / "results")
-    going, second, third = (run for run in pool.runs if run.condition == "music")
-    (her,) = (run for run in pool.runs if run.env_id == REACH)
-    pool.states |= {going.name: RUNNING, second.name: FAILED, third.name: BLOCKED}
-    pool.states[her.name] = RUNNING
-    for run, success in ((going, ""), (her, 0.75)):  # success leads where a run knows it
-        run.directory.mkdir(parents=True)
-        rows = f"1,100,60,,0.5\n2,200,120,,0.25\n3,300,150,{success},0.125\n"
-        (run.directory / "metrics.csv").write_text(HEADER + rows)
-    return pool
-
-
-def test_the_table_has_a_row_for_each_condition_on_each_environment(pool):
-    out = io.StringIO()
-    Console(file=out, width=200).print(pools.table(pool))
-    title, *lines = out.getvalue().splitlines()
-    cells = [[cell.strip() for cell in line.strip("┃│").split("│")] for line in lines]
-    assert title.strip() == "tiny: 2 running, 3 waiting, 1 failed, 1 not run"
-    assert [row for row in cells if len(row) == 4] == [
-        ["music", ENV, "0/3", "4 running, epoch 3/8, 2.5 min, object_comotion_m 0.12"],
-        ["", "", "", "7 failed"],
-        ["", "", "", "9 not run"],
-        ["her", ENV, "0/3", ""],
-        ["her", REACH, "0/1", "4 running, epoch 3/8, 2.5 min, success_rate 0.75"],
-    ]
-
-
-def test_a_task_without_goals_shows_its_return(pool):
-    run = next(run for run in pool.runs if pool.states[run.name] == RUNNING)
-    header = "epoch,time/env_steps,time/elapsed_s,eval/success_rate,train/mean_q,eval/return\n"
-    (run.directory / "metrics.csv").write_text(f"{header}3,300,150,,-9.5,-180.25\n")
-    out = io.StringIO()
-    Console(file=out, width=200).print(pools.table(pool))
-    assert "epoch 3/8, 2.5 min, return -180.25" in out.getvalue()
-
-
-def test_on_a_terminal_the_last_state_stays_on_the_screen(pool):
-    out = io.StringIO()
-    with pools.board(pool, Console(file=out, force_terminal=True, width=150)) as show:
-        show()
-        pool.states[pool.runs[0].name] = DONE
-        before = len(out.getvalue())
-    last = out.getvalue()[before:]
-    assert "1 done, 3 waiting, 1 running, 1 failed, 1 not run" in last
-    assert "1/3" in last
-
-
-def test_off_a_terminal_only_changes_are_told(finished):
+def test_changes_of_state_are_told_with_the_progress_of_the_run(finished):
     _, *told, _ = finished[2].splitlines()
     music, her = (f"{name}_music_tf_PointPush-v0_seed4" for name in ("music", "her"))
     assert [line for line in told if "seed4" in line] == [

@@ -1,8 +1,6 @@
 """Trains the missing runs of a study, several side by side, and stores what they measured."""
 
 import collections
-import contextlib
-import graphlib
 import json
 import math
 import os
@@ -12,14 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import IO, Any
-
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
 from music_tf.errors import (
     EXIT_DONE,
@@ -38,7 +32,6 @@ from music_tf.storage.metrics import CSV_NAME, JUDGED
 from music_tf.storage.provenance import commit, processor
 from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
-from music_tf.storage.run_paths import folder_name
 from music_tf.storage.warm_start import taken_before
 from music_tf.storage.worlds import read_worlds
 from music_tf.tools.curves import LEADING
@@ -70,12 +63,12 @@ _ALWAYS = ("control", "coverage", "skills")
 
 def code_version() -> str:
     """Returns the commit that is checked out, and whether the code differs from it."""
-    found = commit(_CHECKOUT)
+    checked_out = commit(_CHECKOUT)
     status = ["git", "-C", str(_CHECKOUT), "status", "--porcelain", "--", *_CODE]
     changes = run_command(status, seconds=60.0)
-    if found is None or not changes.ok:
+    if checked_out is None or not changes.ok:
         return "commit unknown"
-    return f"commit {found}{' with uncommitted changes' if changes.output.strip() else ''}"
+    return f"commit {checked_out}{' with uncommitted changes' if changes.output.strip() else ''}"
 
 
 def store(run: StudyRun, results: Path) -> None:
@@ -86,12 +79,11 @@ def store(run: StudyRun, results: Path) -> None:
         metrics = (directory / CSV_NAME).read_text(encoding="utf-8")
         versions = json.loads((directory / CONFIG_NAME).read_bytes())["versions"]
         judged = json.loads((directory / EVALUATION_NAME).read_bytes())
-        adapts = ADAPTATION in judged
-        judgement = (
-            {ADAPTATION: judged["policies"]}
-            if adapts
-            else {name: judged[name] for name in (*_ALWAYS, *JUDGED) if name in {*_ALWAYS, *judged}}
-        )
+        if ADAPTATION in judged:
+            details = {ADAPTATION: judged["policies"]}
+        else:
+            details = {name: judged[name] for name in _ALWAYS}
+            details |= {name: judged[name] for name in JUDGED if name in judged}
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no complete record ({error})") from error
     if summary.get("epochs", 0) > run.epochs:
@@ -99,13 +91,13 @@ def store(run: StudyRun, results: Path) -> None:
             f"{directory}: was trained for {summary['epochs']} epochs, the study has {run.epochs}\n"
             "remove the directory to train it again"
         )
-    codes, seconds = zip(*run.stretches(), strict=True)
-    details: dict[str, Any] = {"wall_s": round(math.fsum(filter(None, seconds)), 1)}
+    codes, seconds = zip(*_jobs_of(run), strict=True)
+    times: dict[str, Any] = {"wall_s": round(math.fsum(filter(None, seconds)), 1)}
     if None in seconds:
-        details["wall_s_not_counted"] = "a stretch whose end was not seen"
+        times["wall_s_not_counted"] = "a stretch whose end was not seen"
     if run.source is not None:
-        details[BEFORE] = taken_before(stored_start(directory), directory)
-    details |= {FINAL: summary["evaluation"]} | judgement
+        times[BEFORE] = taken_before(stored_start(directory), directory)
+    details = times | {FINAL: summary["evaluation"]} | details
     if worlds := read_worlds(directory):
         details[WORLDS] = worlds
     cores = available_cores()
@@ -123,27 +115,30 @@ def store(run: StudyRun, results: Path) -> None:
         raise EnvironmentFault(f"{path}: cannot be written ({error.strerror})") from error
 
 
+def _jobs_of(run: StudyRun) -> list[list[Any]]:
+    return list(json.loads(run.jobs_file.read_bytes())) if run.jobs_file.exists() else []
+
+
 def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
     """Records the budget of each condition when a reported study begins; refuses another."""
     notes = folder / BUDGETS
     try:
-        noted = dict(read_json(notes, _LARGEST_NOTE)) if notes.exists() else {}
+        budgets = dict(read_json(notes, _LARGEST_NOTE)) if notes.exists() else {}
     except (OSError, TypeError, ValueError) as error:
         raise EnvironmentFault(f"{notes}: expected budgets by condition ({error})"[:300]) from error
     for run in runs:
-        name = f"{run.condition}_{folder_name(run.env_id)}"
         budget = [run.epochs, run.minutes if math.isfinite(run.minutes) else None]
-        if noted.setdefault(name, budget) != budget:
+        if budgets.setdefault(run.group, budget) != budget:
             raise UsageError(
-                f"{name}: a reported study keeps the budget that it was begun with\n"
-                f"begun with [epochs, minutes] {noted[name]}, the study has {budget}\n"
+                f"{run.group}: a reported study keeps the budget that it was begun with\n"
+                f"begun with [epochs, minutes] {budgets[run.group]}, the study has {budget}\n"
                 f"remove {folder} and its results to start it again"
             )
-    replace_file(notes, json.dumps(noted).encode())
+    replace_file(notes, json.dumps(budgets).encode())
 
 
 def started(words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Starts a command with one thread and its output in a log; it gets SIGTERM if we die."""
+    """A single-threaded subprocess that logs to a file and gets SIGTERM if this process dies."""
     return subprocess.Popen(
         [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *words],
         stdin=subprocess.DEVNULL,
@@ -154,8 +149,8 @@ def started(words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
     )
 
 
-class Pool:
-    """The runs of a study, with the state of each."""
+class StudyRunner:
+    """Trains the runs of a study, and knows the state of each."""
 
     def __init__(
         self,
@@ -177,64 +172,59 @@ class Pool:
                     f"the study: {run.command}\n"
                     "remove the file to continue that run, or to train it again"
                 )
-            self.states[run.name] = self._begun(run) if command is None else DONE
+            self.states[run.name] = _unfinished_state(run) if command is None else DONE
         for run in reversed(runs):  # a missing run also needs the one that it starts from
             source = run.source
             if self.states[run.name] == DONE or source is None:
                 continue
             if not (source.has_checkpoint and (source.directory / SUMMARY_NAME).exists()):
-                self.states[source.name] = self._begun(source)
+                self.states[source.name] = _unfinished_state(source)
         self._results, self._jobs, self._trainer = results, jobs, tuple(trainer)
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._received: list[int] = []
         self._deadline = math.inf
 
-    def _begun(self, run: StudyRun) -> str:
-        """Returns the state of a run that has no result yet."""
-        try:
-            refuse_if_in_use(run.directory)
-        except UsageError:
-            return RUNNING  # another process trains it
-        return STOPPED if run.has_checkpoint else WAITING
-
-    def work(self, minutes: float, show: Callable[[], None]) -> None:
+    def work(self, minutes: float) -> None:
         """Trains the missing runs, until none is left or a request to stop is fulfilled.
 
         Ctrl-C, SIGTERM, SIGUSR1 and the end of the minutes each ask to save and stop; a second
-        Ctrl-C ends everything at once. `show` is called several times a second.
+        Ctrl-C ends everything at once.
         """
         self._deadline = time.monotonic() + 60.0 * minutes
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, lambda received, _: self._received.append(received))
         missing = [run for run in self.runs if self.states[run.name] != DONE]
-        order = graphlib.TopologicalSorter({run: set(missing) & {run.source} for run in missing})
-        order.prepare()
-        ready: list[StudyRun] = []
         going: dict[Future[str], StudyRun] = {}
         with ThreadPoolExecutor(self._jobs) as threads:
             try:
                 while True:
-                    ready = sorted([*ready, *order.get_ready()], key=missing.index)
-                    while ready and len(going) < self._jobs and not self.to_stop():
-                        run = ready.pop(0)  # first seeds first
-                        self.states[run.name] = RUNNING
+                    while len(going) < self._jobs and (run := self._take_ready(missing, going)):
                         going[threads.submit(self._train_and_store, run)] = run
-                    show()
                     if not going:
                         return
                     for future in wait(going, _POLL_SECONDS, FIRST_COMPLETED).done:
-                        run = going.pop(future)
-                        self.states[run.name] = future.result()
-                        if self.states[run.name] == DONE:
-                            order.done(run)
-                        elif not self.to_stop():
-                            self._block(run)
+                        self._set_state(going.pop(future), future.result())
                     if self.to_stop():  # repeatedly, since a starting child ignores signals
                         self._ask(signal.SIGKILL if self.to_end_at_once() else signal.SIGTERM)
             except OSError as error:
                 raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
             finally:
                 self._ask(signal.SIGTERM)
+
+    def _take_ready(
+        self, missing: list[StudyRun], going: Mapping[Any, StudyRun]
+    ) -> StudyRun | None:
+        """Takes the first run whose source has ended out of `missing`, if any may start."""
+        for run in [] if self.to_stop() else missing[:]:
+            source = run.source
+            if source in missing or source in going.values():
+                continue
+            missing.remove(run)
+            if source is None or self.states[source.name] == DONE:
+                self._set_state(run, RUNNING)
+                return run
+            self._set_state(run, BLOCKED)
+        return None
 
     def to_stop(self) -> bool:
         return bool(self._received) or time.monotonic() >= self._deadline
@@ -244,25 +234,30 @@ class Pool:
         return self._received.count(signal.SIGINT) > 1
 
     def summary(self) -> str:
-        """Returns the number of runs in each state as text."""
+        """The number of runs in each state as text."""
         counts = collections.Counter(self.states.values())
         return ", ".join(f"{count} {state}" for state, count in counts.items())
+
+    def _set_state(self, run: StudyRun, state: str) -> None:
+        self.states[run.name] = state
+        _say(f"{state}: {run.name}{_progress(run)}")
 
     def _train_and_store(self, run: StudyRun) -> str:
         """Trains, evaluates and stores a run, and returns its state; called in a thread."""
         try:
             run.directory.parent.mkdir(parents=True, exist_ok=True)
             refuse_if_in_use(run.directory)
-            earlier = run.stretches()
+            earlier = _jobs_of(run)
             if not run.has_checkpoint:
                 shutil.rmtree(run.directory, ignore_errors=True)
                 earlier = []
-            code_of_it, start = code_version(), time.monotonic()
-            run.note([*earlier, [code_of_it, None]])
-            code = self._wait_for(run, run.words())
-            run.note([*earlier, [code_of_it, time.monotonic() - start]])
+            version, start = code_version(), time.monotonic()
+            replace_file(run.jobs_file, json.dumps([*earlier, [version, None]]).encode())
+            code = self._wait_for(run, run.train_words())
+            job = [version, time.monotonic() - start]
+            replace_file(run.jobs_file, json.dumps([*earlier, job]).encode())
             if code == EXIT_DONE:
-                code = self._wait_for(run, run.judging())
+                code = self._wait_for(run, run.evaluate_words())
             if code == EXIT_STOPPED or (code < 0 and self.to_stop()):
                 return STOPPED  # an evaluation is repeated at the next start
             if code == EXIT_DONE:
@@ -271,8 +266,8 @@ class Pool:
                 return DONE
             ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
             log = run.directory.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
-            said = [line.rstrip()[:200] for line in log.splitlines() if line.strip()]
-            self.faults[run.name] = [ending, *said[-_SHOWN_LINES:]]
+            lines = [line.rstrip()[:200] for line in log.splitlines() if line.strip()]
+            self.faults[run.name] = [ending, *lines[-_SHOWN_LINES:]]
         except MusicError as fault:
             self.faults[run.name] = str(fault).splitlines()
         return FAILED
@@ -290,60 +285,18 @@ class Pool:
         for process in list(self._children.values()):
             process.send_signal(number)
 
-    def _block(self, source: StudyRun) -> None:
-        """Marks all runs that start from a failed one, directly or not."""
-        for run in self.runs:
-            if run.source == source:
-                self.states[run.name] = BLOCKED
-                self._block(run)
+
+def _unfinished_state(run: StudyRun) -> str:
+    """The state of a run that has no result yet."""
+    try:
+        refuse_if_in_use(run.directory)
+    except UsageError:
+        return RUNNING  # another process trains it
+    return STOPPED if run.has_checkpoint else WAITING
 
 
-@contextlib.contextmanager
-def board(pool: Pool, console: Console) -> Iterator[Callable[[], None]]:
-    """Shows the state of a pool: a table on a terminal, else a line for each change."""
-    # Yields the function that prints the changes since its last call.
-    if console.is_terminal:
-        with Live(get_renderable=lambda: table(pool), console=console, refresh_per_second=1):
-            yield lambda: None
-        return
-    shown = dict(pool.states)
-
-    def tell() -> None:
-        for run in pool.runs:
-            state = pool.states[run.name]
-            if state != shown[run.name]:
-                shown[run.name] = state
-                console.out(f"{state}: {run.name}{_progress(run, state)}", highlight=False)
-
-    yield tell
-
-
-def table(pool: Pool) -> Table:
-    """Returns a row for each condition on each environment, with its running runs."""
-    found = Table(
-        *("condition", "environment", "done", "seeds that go on or failed"),
-        title=f"{pool.runs[0].study}: {pool.summary()}",
-        title_justify="left",
-    )
-    rows: dict[tuple[str, str], list[StudyRun]] = {}
-    for run in pool.runs:
-        rows.setdefault((run.condition, run.env_id), []).append(run)
-    for (condition, env_id), runs in rows.items():
-        states = [pool.states[run.name] for run in runs]
-        others = [
-            f"{run.seed} {state}{_progress(run, state)}"
-            for run, state in zip(runs, states, strict=True)
-            if state not in (DONE, WAITING)
-        ]
-        done = f"{states.count(DONE)}/{len(runs)}"
-        found.add_row(condition, env_id, done, "\n".join(others))
-    return found
-
-
-def _progress(run: StudyRun, state: str) -> str:
-    """Returns epoch, minutes and the leading metric of a running or ended run."""
-    if state not in (RUNNING, DONE, FAILED):
-        return ""
+def _progress(run: StudyRun) -> str:
+    """Epoch, minutes and the leading metric of a run that has any."""
     try:
         columns = read_result(run.directory / CSV_NAME).columns
     except MusicError:
@@ -355,6 +308,11 @@ def _progress(run: StudyRun, state: str) -> str:
     return f", epoch {latest['epoch']:.0f}/{run.epochs}, {minutes:.1f} min{value}"
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def train_missing(
     file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = TRAINER
 ) -> int:
@@ -362,7 +320,6 @@ def train_missing(
     # After `minutes` the runs save and stop. `trainer` takes a verb and its arguments.
     study = load_study(file)
     runs = runs_of(file.stem, study)
-    console = Console(file=sys.stdout)
     folder = runs_root() / "studies" / file.stem
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -375,27 +332,26 @@ def train_missing(
     with lock:
         if study.role == "reported":
             hold_budgets(runs, folder)
-        pool = Pool(runs, out, jobs, trainer)  # under the lock, to see results of other runners
-        console.out(f"{study.question} {pool.summary()}", highlight=False)
-        with board(pool, console) as show:
-            pool.work(minutes, show)
-    for run in runs:
-        for line in pool.faults.get(run.name, ()):
-            console.out(f"{run.name}: {line}", highlight=False)
-    console.out(f"{file.stem}: {pool.summary()}", highlight=False)
-    states = set(pool.states.values())
-    if pool.to_end_at_once() or states & {STOPPED, WAITING}:
+        runner = StudyRunner(runs, out, jobs, trainer)  # locked, to see results of other runners
+        _say(f"{study.question} {runner.summary()}")
+        runner.work(minutes)
+    for name, lines in runner.faults.items():
+        for line in lines:
+            _say(f"{name}: {line}")
+    _say(f"{file.stem}: {runner.summary()}")
+    states = set(runner.states.values())
+    if runner.to_end_at_once() or states & {STOPPED, WAITING}:
         return EXIT_STOPPED
     return EXIT_ENVIRONMENT if states & {FAILED, BLOCKED} else EXIT_DONE
 
 
 def show_plan(file: Path, out: Path, commands: bool) -> int:
     """Writes each run of a study with its state, or the commands that are missing."""
-    pool = Pool(runs_of(file.stem, load_study(file)), out)
-    for run in pool.runs:
-        state = pool.states[run.name]
+    runner = StudyRunner(runs_of(file.stem, load_study(file)), out)
+    for run in runner.runs:
+        state = runner.states[run.name]
         if not commands:
-            sys.stdout.write(f"{state:8} {run.name}: {run.command}\n")
+            _say(f"{state:8} {run.name}{_progress(run)}: {run.command}")
         elif state in (WAITING, STOPPED):
-            sys.stdout.write(f"{shlex.join(['music-tf', *run.words()])}\n")
+            _say(shlex.join(["music-tf", *run.train_words()]))
     return EXIT_DONE
