@@ -12,13 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from music_tf.errors import NumbersFault
-from music_tf.networks.parameters import Layout
+from music_tf.agents.base import Phase
 from music_tf.process.launcher import launched_rank
 from music_tf.process.watchdog import heartbeat
 from music_tf.training import update
-from music_tf.training.adam import AdamState
-from music_tf.training.phases import LaidPhase
 from tests.kit.jobs import VARIABLE
 
 _STEP_SIZE = 0.01
@@ -41,6 +38,7 @@ class Learner:  # imitates the actions that replay holds: enough for weights tha
 
     def __init__(self, network):
         self.networks = self.target_networks = [network]
+        self.phases = [Phase(None, (network.name,))]
 
     def draws(self, generators, updates, batch_size):
         return {}
@@ -49,40 +47,11 @@ class Learner:  # imitates the actions that replay holds: enough for weights tha
         return {}
 
 
-class Vector:
-    def __init__(self, value):
-        self.value = np.array(value)
-
-    def numpy(self):
-        return self.value
-
-    def assign(self, value):
-        self.value = np.array(value, self.value.dtype).reshape(self.value.shape)
-
-
 class Update(update.Update):
-    """Gradient descent in numpy, with one reduction an update, like the real one."""
+    """Gradient descent in numpy where TensorFlow takes the updates of a part."""
 
-    def __init__(self, learner, terms, config, discount, comm, workers):
-        self.learner = learner
-        self.terms = list(terms)
-        self._comm = comm
-        self._workers = workers
-        self.layout = self.targets_layout = Layout(learner.networks)
-        self.parameters = Vector(comm.broadcast(self.layout.initial()))
-        self.targets = Vector(self.parameters.value)
-        zeros = np.zeros_like(self.parameters.value)
-        self.moments = [AdamState(Vector(zeros), Vector(zeros), Vector(zeros))]
-        self._phases = [LaidPhase(slice(0, len(zeros)), self.layout, None, (), 1, 1)]
-        self._phase_steps = [Vector(np.int64(0))]
-        self.step = Vector(np.int64(0))
-        self.step_scale = 1.0
-
-    def run_parts(self, feeds, schedules, early=False):
-        assert not early
-        (feed,) = feeds
-        losses, norms = [], []
-        before = int(self.step.value)
+    def _take(self, feed, schedules, early):
+        rows = []
         for inputs, actions in zip(feed.inputs, feed.transitions.action, strict=True):
             kernel, bias = self.actor_weights().values()
             error = np.tanh(inputs @ kernel + bias) - actions  # [W, B, A]
@@ -92,28 +61,17 @@ class Update(update.Update):
             total = np.empty_like(own)
             self._comm.sum_into(own, total)
             heartbeat()
-            self.parameters.value -= (
-                np.float32(_STEP_SIZE * self.step_scale)
-                * total
-                / (self._workers * actions.shape[1])
-            )
-            self.step.value += 1
-            losses.append(float(np.square(error).mean()) * len(actions) / self._workers)
-            norms.append(float(np.linalg.norm(total)) / self._comm.size)
-        if not np.isfinite(norms).all():
-            raise NumbersFault("non-finite numbers: train/grad_norm")
-        if int(self.step.value) // 100 > before // 100:
-            self.check_equal()
-        return {"train/critic_loss": np.mean(losses), "train/grad_norm": np.mean(norms)}
+            self.parameters -= self._learning_rate * total / (self._workers * actions.shape[1])
+            for count in (self.step, *self._phase_steps):
+                count.assign(count + 1)
+            loss = np.square(error).mean() * len(actions) / self._workers
+            rows.append([loss, np.linalg.norm(total) / self._comm.size])
+        names = [("train/critic_loss", 1), ("train/grad_norm", 1)]
+        self._names[frozenset(feed.terms), early] = names, []
+        return [np.array(rows), *np.zeros((2, len(rows), 0))]
 
     def weights(self):
         return {}
-
-    def actor_weights(self):
-        return self.layout.name_arrays(self.parameters.value.copy())
-
-    def scale_steps(self, scale):
-        self.step_scale = scale
 
 
 def install():
@@ -194,12 +152,12 @@ def _grow(*_):  # asks for more memory than the process may have
 
 
 def _one_ulp(learning):  # moves one weight by the smallest step there is
-    flat = learning.parameters.value
+    flat = learning.parameters
     flat[3] = np.nextafter(flat[3], np.float32(np.inf))
 
 
 def _bad(learning):  # makes one weight no number
-    learning.parameters.value[3] = np.nan
+    learning.parameters[3] = np.nan
 
 
 def _day(sign):  # sets this process's wall clock a day forth or back

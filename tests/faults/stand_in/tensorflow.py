@@ -1,10 +1,12 @@
-"""What the jobs of the fault battery find in place of TensorFlow: a name for everything.
+"""What the jobs of the fault battery find in place of TensorFlow: variables, and other names.
 
 Loading it also puts the numpy learner in place of the real one. Keras and TensorFlow Probability
 are stood in for by the same module.
 """
 
 import sys
+
+import numpy as np
 
 
 class _Names(type):
@@ -23,6 +25,31 @@ class config(Anything):  # noqa: N801 - TensorFlow's name
     @staticmethod
     def list_physical_devices(kind=None):
         return []
+
+
+class Variable(np.ndarray):
+    def __new__(cls, value, dtype=None):
+        return np.array(value).view(cls)
+
+    def numpy(self):
+        return np.array(self)
+
+    def assign(self, value):
+        self[...] = value
+
+    def assign_add(self, value):
+        self[...] += value
+
+
+def function(run, **options):
+    return run
+
+
+def reduce_sum(values):
+    return Variable(np.sum(values))
+
+
+zeros_like = np.zeros_like
 
 
 def __getattr__(name):
