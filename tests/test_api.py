@@ -180,6 +180,7 @@ def test_callbacks_hear_of_cycles_evaluations_saves_and_epochs_in_that_order(who
         np.testing.assert_array_equal(whole.metrics[name], [row[name] for row in rows])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hook", ["on_cycle", "on_evaluation", "on_save", "on_epoch"])
 def test_a_callback_that_raises_ends_the_run_saved_to_go_on_all_the_same(whole, tmp_path, hook):
     diary = Diary(hook)
@@ -201,6 +202,7 @@ OF_A_CALLBACK = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("error", OF_A_CALLBACK, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("hook", ["on_cycle", "on_epoch"])
 def test_what_a_callback_raises_ends_the_run_saved_once_whatever_its_class(tmp_path, hook, error):
@@ -255,6 +257,7 @@ def test_a_callback_that_raises_in_the_last_epoch_is_heard_too(tmp_path):
     assert not (tmp_path / "run" / "summary.json").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_a_signal_stops_and_saves_and_afterwards_means_what_it_did(tmp_path, number):
     class Raises:
@@ -349,6 +352,7 @@ def test_a_run_that_hangs_is_interrupted_and_the_process_lives():
     assert "in stuck" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_film_is_made_in_another_process_and_shows_itself(whole, tmp_path):
     film = whole.play(tmp_path / "push.gif", episodes=1)
     assert Path(film).read_bytes()[:4] == b"GIF8"

@@ -331,6 +331,7 @@ def test_a_run_draws_skills_as_its_discriminator_knows_them():
     np.testing.assert_array_equal(again.terms[0].prior(), trainer.terms[0].prior())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["gaussian", "sphere", "box"])
 def test_continuous_skills_are_told_apart_by_a_density(kind):
     skill = SkillConfig(hidden_sizes=(8,), subtract_prior=True, scale=1.0, clip=(-50.0, 50.0))
@@ -341,6 +342,7 @@ def test_continuous_skills_are_told_apart_by_a_density(kind):
     assert "skill/accuracy" not in metrics
 
 
+@pytest.mark.thorough
 def test_continuous_skills_may_be_told_apart_by_their_consequences():
     dads = DadsConfig(hidden_sizes=(8,), omit=1, samples=4, clip=(-50.0, 50.0))
     trainer = trainer_of(paying(BASE, dads, condition=ConditionConfig(kind="sphere", size=3)))

@@ -58,6 +58,7 @@ def evaluate(command):
     assert run_verb(words) == 0
 
 
+@pytest.mark.thorough
 def test_the_example_of_a_policy_acts_for_an_episode(pushing):
     names = {}
     exec(ACTING, names)
@@ -69,6 +70,7 @@ def test_the_example_of_a_policy_acts_for_an_episode(pushing):
     assert np.linalg.norm(moved) > 0.01
 
 
+@pytest.mark.thorough
 def test_the_example_of_an_archive_reads_what_evaluate_wrote_all_of_it_explained(pushing, capsys):
     evaluate(COMMANDS[0])
     names = {}
@@ -79,6 +81,7 @@ def test_the_example_of_an_archive_reads_what_evaluate_wrote_all_of_it_explained
         assert [name for name in archive if f"| `{name}` |" not in AFTER] == []
 
 
+@pytest.mark.thorough
 def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, monkeypatch):
     pytest.importorskip("minari", reason="the extra 'minari' is not installed")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(pushing / "minari"))
@@ -89,6 +92,7 @@ def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, mon
     assert [line.startswith("(51, 25) (50, 4) ") for line in shown] == [True, True]
 
 
+@pytest.mark.thorough
 def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(tmp_path, monkeypatch):
     (tmp_path / "my_tasks.py").write_text(OWN_TASKS)
     monkeypatch.chdir(tmp_path)
@@ -127,6 +131,7 @@ def small_training(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("example", FROM_PYTHON, ids=["film", "exit code", "callback"])
 def test_the_examples_of_training_from_python_train(small_training, example):
     exec(example, {"__name__": "example"})
@@ -156,6 +161,7 @@ def small_notebook(tmp_path, monkeypatch):
     gymnasium.registry.pop("Spot-v0", None)
 
 
+@pytest.mark.thorough
 def test_the_notebook_shows_what_its_cells_show_when_they_run(small_notebook):
     # If this fails: python -m experiments.notebook
     stored = [cell["outputs"] for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
@@ -174,6 +180,7 @@ def test_a_cell_that_warns_is_not_stored():
         notebook.executed(["import sys", "sys.stderr.write('beware')"])
 
 
+@pytest.mark.thorough
 def test_a_cell_shows_what_it_prints_its_last_value_and_its_figures(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     cells = [

@@ -126,6 +126,7 @@ def told_by(tmp_path, *words, how=ALONE):
     return ended(*how, "-m", "music_tf", *words, **options)
 
 
+@pytest.mark.thorough
 @cases(
     ("words", "code"),
     (["check-env", "deep:Deep-v0"], 3),
@@ -149,6 +150,7 @@ def test_one_rank_tells_the_line_once(tmp_path):
     assert done.stderr.count("KeyError: 'right' at deep.py:22 in fail") == 1
 
 
+@pytest.mark.thorough
 def test_a_bug_in_a_reward_of_the_users_shows_its_line_and_logs_the_traceback(tmp_path):
     small = ["--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "1"]
     done = told_by(tmp_path, "train", "bad:recipe", *small, "--run-dir", "run")

@@ -140,6 +140,7 @@ def inside(bare, tmp_path):  # runs a program of the bare environment in an empt
     return start
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_the_agents_and_no_tests(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -149,6 +150,7 @@ def test_the_wheel_holds_the_agents_and_no_tests(wheel):
     assert tops == {"music_tf", f"music_tf-{music_tf.__version__}.dist-info"}
 
 
+@pytest.mark.thorough
 def test_what_the_wheel_asks_for_is_enough_to_train_without_an_mpi_library(bare, inside, tmp_path):
     where = inside("python", "-c", "import music_tf, sys; sys.stdout.write(music_tf.__file__)")
     assert pathlib.Path(where).is_relative_to(bare)
@@ -158,6 +160,7 @@ def test_what_the_wheel_asks_for_is_enough_to_train_without_an_mpi_library(bare,
     assert (tmp_path / "run/summary.json").is_file()
 
 
+@pytest.mark.thorough
 def test_an_agent_of_the_wheel_is_filmed(inside, tmp_path):
     if working_backend() is None:
         pytest.skip("no OpenGL library draws here")

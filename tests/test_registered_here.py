@@ -56,6 +56,7 @@ def ids_are_forgotten():
         del gymnasium.registry[env_id]
 
 
+@pytest.mark.thorough
 def test_an_id_of_a_cell_trains_is_measured_filmed_checked_and_moves_to_a_module(
     tmp_path, monkeypatch, capsys
 ):

@@ -11,6 +11,8 @@ import pytest
 
 from music_tf import recipes
 
+pytestmark = pytest.mark.thorough
+
 yaml = pytest.importorskip("yaml", reason="docs.lock is not installed")
 pytest.importorskip("mkdocs", reason="docs.lock is not installed")
 ROOT = Path(__file__).parents[1]

@@ -24,6 +24,7 @@ def refusal(*arguments):
     return str(caught.value)
 
 
+@pytest.mark.thorough
 @every(("recipe", "preset"), itertools.product(NEEDY, recipes.PRESETS))
 def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset):
     text = refusal(recipe, "--preset", preset, "--env-id", "FetchSlide-v4")

@@ -14,6 +14,8 @@ from music_tf.recipes import resolve
 from music_tf.runs.loaded_run import load_run
 from tests.kit.sessions import command_of, run_session
 
+pytestmark = pytest.mark.thorough
+
 OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"skill": 1}}])
 CONFIG = with_fields(
     resolve("sac_disk"),

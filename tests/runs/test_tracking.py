@@ -15,6 +15,8 @@ from music_tf.tools import new_drawing
 from tests.kit.cases import cases
 from tests.kit.small import OPTIONS
 
+pytestmark = pytest.mark.thorough
+
 TINY = ("ddpg_her", "--epochs", "2", *as_typed(OPTIONS))
 LARGEST_BATCH = 100
 

@@ -23,6 +23,8 @@ from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.sources import ROOT
 
+pytestmark = pytest.mark.thorough
+
 SQUARE = "music_tf/Square-v0"
 OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"steps": 50}}])
 """In the middle of the second epoch of 40 steps, so for the third."""

@@ -23,6 +23,8 @@ from music_tf.storage.run_paths import AGENTS, agents, find_agent
 from tests.kit.saved_run import save_run
 from tests.kit.sources import ROOT
 
+pytestmark = pytest.mark.thorough
+
 OF_MUSIC = ("pick", "push", "push_sac")
 WITH_SKILLS = ("ant", "hopper")
 ONE_BY_ONE = ("cheetah",)

@@ -11,6 +11,8 @@ from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
 
+pytestmark = pytest.mark.thorough
+
 GREEN = (44, 160, 44)
 TOLD = {
     "test": {

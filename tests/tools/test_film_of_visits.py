@@ -11,6 +11,8 @@ from music_tf.tools.film import film, sheets_of, visit_episodes
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

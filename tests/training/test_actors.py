@@ -21,6 +21,8 @@ from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, assert_same_state, g
 from tests.kit.wires import Between, Wires, actors_of
 from tests.training.test_lag import STEPS
 
+pytestmark = pytest.mark.thorough
+
 FOUR = {"workers": 4, "rollouts": 1, "cycles": 3}
 CONFIGS = {**{name: replace(config, **FOUR) for name, config in ALL.items()}, "steps": STEPS}
 CONFIGS["prior"] = replace(LEARNED_PRIOR, **FOUR)

@@ -114,6 +114,7 @@ def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
         return_bounds(agent, terms, 0.98)
 
 
+@pytest.mark.thorough
 @every(("name", "preset"), EVERY_PRESET)
 def test_every_recipe_builds_its_rewards_and_its_learner(name, preset):
     config = recipes.resolve(name, preset, RELEASED_ON.get(preset, PUSH))

@@ -17,6 +17,8 @@ from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.small import HER, go_on, trainer_of
 from tests.kit.wires import actors_of
 
+pytestmark = pytest.mark.thorough
+
 SQUARE = "music_tf/Square-v0"
 OPENS = json.dumps([{"set": {"wall": True}}, {"at": {"steps": 50}, "set": {"wall": False}}])
 """In the middle of the second epoch of 40 steps, so for the third."""

@@ -38,6 +38,8 @@ from tests.kit.small import (
 )
 from tests.kit.started import ROOT, python
 
+pytestmark = pytest.mark.thorough
+
 DADS = DadsConfig(hidden_sizes=(8,), omit=0)
 CONFIGS = {
     **ALL,

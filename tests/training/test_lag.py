@@ -16,6 +16,8 @@ from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import HER, LEARNED_PRIOR, MUSIC, assert_same_state, go_on, paying, trainer_of
 
+pytestmark = pytest.mark.thorough
+
 LATE = replace(HER, lag=1, cycles=3)
 WITH_PRIOR = replace(LEARNED_PRIOR, lag=1, cycles=3)
 EXPLORING = paying(

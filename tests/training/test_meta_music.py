@@ -26,6 +26,7 @@ def trained():
     return trainer, trainer.weights(), trainer.run_epoch(go_on)
 
 
+@pytest.mark.thorough
 def test_both_rewards_pay_and_a_context_holds_that_of_the_environment_alone(trained):
     trainer, before, metrics = trained
     assert {"reward/task_mean", "reward/music_mean", "music/bound", "pearl/kl"} <= set(metrics)

@@ -46,6 +46,7 @@ def train(tmp_path, monkeypatch):
     sys.modules.pop("my_sac", None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 def test_a_run_with_a_state_value_goes_on_where_it_stopped(train, order):
     words = ("--agent.update-order", order, "--agent.polyak-every", "3")
@@ -60,6 +61,7 @@ def test_a_run_with_a_state_value_goes_on_where_it_stopped(train, order):
     assert "train/temperature_loss" not in rows_of(straight)[-1]  # nothing tunes it
 
 
+@pytest.mark.thorough
 def test_a_stored_policy_knows_how_its_actor_makes_deviations(train):
     run = train("run", "--epochs", "1", "--agent.deviation", "softplus")
     allow_modules(run)

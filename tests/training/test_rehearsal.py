@@ -457,6 +457,7 @@ HER_OPTIONS = {
 }
 
 
+@pytest.mark.thorough
 def test_hindsight_asks_for_bounds_only_where_rewards_have_more_than_two_values(points, tmp_path):
     run = music_tf.train(
         "ddpg_her", env_id="tests.kit.points:Sparse-v0", run_dir=tmp_path / "run", **HER_OPTIONS
@@ -511,6 +512,7 @@ def test_goals_are_kept_exactly_where_single_precision_would_move_them(points, e
         assert (ACHIEVED_REST in stage.envs.spec.extras) == exact
 
 
+@pytest.mark.thorough
 def test_a_run_with_goals_far_away_keeps_them_says_so_and_resumes(points, tmp_path, caplog):
     options = HER_OPTIONS | {"task": {"clip": (-20, 0)}, "run_dir": tmp_path / "run"}
     run = music_tf.train("ddpg_her", env_id="tests.kit.points:Far-v0", **options)

@@ -72,6 +72,7 @@ def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled(skills,
         with_fields(SAC, {"skills": skills, "pinned_skill": pinned, "condition.relabel": 0.5})
 
 
+@pytest.mark.thorough
 def test_a_density_learns_early_while_actions_are_random_and_nothing_else_does():
     density = {"distance.distance": "density", "distance.density_early": True}
     config = with_fields(FAR, {**density, "collect.random_steps": 200})

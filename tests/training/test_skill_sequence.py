@@ -23,6 +23,8 @@ from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.small import go_on
 
+pytestmark = pytest.mark.thorough
+
 EQUAL = {"disk.timesteps": "equal", "world.extras": ("time=time",), "disk.k": 3}
 
 
