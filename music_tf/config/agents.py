@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from music_tf.config.fields import In, Settings, Where, only
+from music_tf.config.fields import In, Settings, Where
 from music_tf.config.terms import ENTROPY, reward_metrics
 from music_tf.config.values import (
     Bounds,
@@ -217,10 +217,6 @@ class SoftConfig(AgentConfig):
         """Whether values include entropy beside rewards."""
         return True
 
-    def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns its metrics, the loss of the temperature where that is learned."""
-        return only(super().foreseen(run), {"train/temperature_loss": self.learn_temperature})
-
     def __post_init__(self) -> None:
         """Rejects values outside their range, and settings that contradict each other."""
         super().__post_init__()
@@ -288,11 +284,6 @@ class SacConfig(GaussianConfig):
         """The entropy reward, unless the mode is `off`."""
         paid = (self.entropy_scale, self.entropy_clip, self.entropy_weight)
         return {} if self.entropy_mode == "off" else {"entropy_clip": paid}
-
-    def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns its metrics, those of the entropy reward where the mode has one."""
-        paid = self.entropy_mode in {"batch_mean", "per_sample"}
-        return only(super().foreseen(run), dict.fromkeys(reward_metrics(ENTROPY), paid))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

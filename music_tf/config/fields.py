@@ -68,14 +68,6 @@ class Settings:
         """Returns all metrics that such settings may bring to a run, with their meaning."""
         return cls.metrics
 
-    def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns the metrics of `declared` that have a column in a run from the start.
-
-        By default all. Others get a column with their first value. `run` is the run's `Config`.
-        """
-        del run
-        return self.declared()
-
     def __post_init__(self) -> None:
         """Rejects values outside their range."""
         for name, hint in hints_of(type(self)).items():
@@ -88,11 +80,6 @@ class Settings:
     def shown(cls, name: str) -> str:
         """Returns the dotted name of one of the settings."""
         return f"{cls.name}.{name}" if cls.name else name
-
-
-def only(metrics: Mapping[str, str], there: Mapping[str, bool]) -> Mapping[str, str]:
-    """Returns metrics without those that are False in `there`."""
-    return {name: meaning for name, meaning in metrics.items() if there.get(name, True)}
 
 
 class Field(NamedTuple):

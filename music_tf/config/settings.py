@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from music_tf.config.agents import AgentConfig, DdpgConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
-from music_tf.config.fields import In, Settings, only
+from music_tf.config.fields import In, Settings
 from music_tf.config.names import suggestion
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Digest, JsonObject
@@ -134,13 +134,6 @@ class ConditionConfig(Settings):
             )
 
 
-_OF_CONTEXTS = {
-    "adapt/context_return_prior": "adapt/return_prior of the reward that contexts hold",
-    "adapt/context_return_last": "adapt/return_last of that reward",
-    "adapt/context_return_late": "mean of that over the last 30 % of the episodes of a visit",
-}
-"""Metrics if `agent.context_reward` is another reward than that of the environment."""
-
 BOTH: Literal["both"] = "both"
 Visited: TypeAlias = Literal["both", "test", "train"]
 """Which tasks of a run are visited: those kept for evaluation (`test`), those of training, both."""
@@ -166,7 +159,10 @@ class TasksConfig(Settings):
         "adapt/success_1": "share solved after 1 context episode",
         "adapt/success_2": "share solved after 2 context episodes",
         "adapt/success_last": "share solved in the last episode of a visit",
-        **_OF_CONTEXTS,
+        "adapt/context_return_prior": "adapt/return_prior of the reward that contexts hold, where "
+        "`agent.context_reward` is another than the environment's",
+        "adapt/context_return_last": "adapt/return_last of that reward",
+        "adapt/context_return_late": "mean of that over the last 30 % of the episodes of a visit",
         "adapt/variance": "mean variance of what is believed after all episodes of a visit",
         "adapt/probe_r2": "R^2 of evaluation tasks, read from beliefs after two episodes by a "
         "linear map",
@@ -208,13 +204,6 @@ class TasksConfig(Settings):
     def evaluation_episodes(self) -> int:
         """Episodes of a visit to a task in an evaluation."""
         return self.explore + self.adapt
-
-    def foreseen(self, run: "Config") -> Mapping[str, str]:
-        """Returns its metrics where there are several tasks."""
-        inference = run.agent.inference
-        if inference is None:
-            return {}
-        return only(super().foreseen(run), dict.fromkeys(_OF_CONTEXTS, bool(inference.reward)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from music_tf.config.fields import In, Settings, only
+from music_tf.config.fields import In, Settings
 from music_tf.config.key_metrics import INFORMATION, KeyMetric
 from music_tf.config.values import Bounds, Schedule
 
@@ -68,10 +68,6 @@ class TermConfig(Settings):
     def declared(cls) -> Mapping[str, str]:
         """Returns the metrics of its reward, and its own."""
         return {**reward_metrics(cls.name), **cls.metrics}
-
-    def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns all its metrics, or none if its weight is 0 in every epoch."""
-        return super().foreseen(run) if self.counts else {}
 
     @property
     def counts(self) -> bool:
@@ -187,10 +183,6 @@ class ScaledConfig(TermConfig):
     @property
     def counts(self) -> bool:
         return super().counts and self.gain != 0.0
-
-    def foreseen(self, run: Any) -> Mapping[str, str]:
-        """Returns its metrics, those of the gain only if that is auto."""
-        return only(super().foreseen(run), dict.fromkeys(self.measured, self.gain == "auto"))
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns the mutual information of movements, then the mean reward."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from music_tf.config.agents import SacConfig
 from music_tf.config.epochs import with_whole_episodes
-from music_tf.config.fields import In, only, with_fields
+from music_tf.config.fields import In, with_fields
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import (
     FETCH_PICK,
@@ -171,16 +171,6 @@ class DistanceConfig(DiversityConfig):
     def built(self) -> Sequence[str]:
         modelled = ("change_mean", "change_deviation") if self.has_density else ()
         return ("phi", *(("dual",) if self.priced else ()), *modelled)
-
-    def foreseen(self, run: Config) -> Mapping[str, str]:
-        priced = self.train and self.priced
-        columns = len(self.columns) or math.inf
-        there = {f"distance/{name}": priced for name in ("dual", "slack", "violated")}
-        there |= {"distance/weight_spread": priced and self.has_density}
-        there |= dict.fromkeys(("distance/followed", "distance/resting"), self.rests_at_first)
-        there |= {"distance/speed": self.speed != math.inf}
-        there |= {f"distance/units_{number}": number < columns for number in range(3)}
-        return only(super().foreseen(run), there)
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns how well the condition is followed, in evaluation and replay, and the reward."""

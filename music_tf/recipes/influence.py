@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from music_tf.config.agents import DdpgConfig, DiscreteSacConfig
-from music_tf.config.fields import In, only
+from music_tf.config.fields import In
 from music_tf.config.key_metrics import INFORMATION, KeyMetric
 from music_tf.config.names import FETCH_PUSH
 from music_tf.config.settings import CollectConfig, Config, EvaluationConfig, ReplayConfig
@@ -88,9 +88,6 @@ class InfluenceConfig(ScaledConfig):
     @property
     def choosing(self) -> Mapping[str, float]:
         return {"floor": self.variance_floor}
-
-    def foreseen(self, run: Config) -> Mapping[str, str]:
-        return only(super().foreseen(run), {"influence/loss": self.train})
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns joint motion, and the influence of actions beside that of random actions."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from music_tf.config.agents import DdpgConfig, SacConfig
-from music_tf.config.fields import In, only
+from music_tf.config.fields import In
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import FETCH_PICK, FETCH_PUSH, FETCH_SLIDE
 from music_tf.config.settings import Config, EvaluationConfig, ExplorationConfig, ReplayConfig
@@ -63,9 +63,6 @@ class MusicConfig(ScaledConfig):
     def ranks(self) -> bool:
         """Whether a nat is paid at all, since a priority sums what steps are paid."""
         return self.gain != 0.0
-
-    def foreseen(self, run: Config) -> Mapping[str, str]:
-        return only(super().foreseen(run), {"music/bound": self.train})
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns joint motion, and pay and bound beside those of random actions."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig
 from music_tf.config.epochs import with_whole_episodes
-from music_tf.config.fields import In, only, with_fields
+from music_tf.config.fields import In, with_fields
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import (
     ANT_MAZE,
@@ -144,19 +144,6 @@ class SkillConfig(DiversityConfig):
     """Normalises the inputs of the discriminator."""
     hidden_sizes: Layers = (128, 128, 128)
     """Units of each hidden layer of the discriminator."""
-
-    def foreseen(self, run: Config) -> Mapping[str, str]:
-        discrete = run.condition.kind == "one_hot"
-        there = {
-            "skill/accuracy": self.train and discrete,
-            "skill/log_likelihood": self.train,
-            "skill/accuracy_heldout": discrete,
-            "skill/log_likelihood_running": self.train,
-            "skill/loss": self.train,
-            "skill/effective": self.train and self.prior == "learned",
-            "skill/gate_open": self.gated,
-        }
-        return only(super().foreseen(run), there)
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns how well skills are recognised in evaluation episodes."""
@@ -321,14 +308,6 @@ class DadsConfig(DiversityConfig):
     """Units of each hidden layer of the skill dynamics."""
     learning_rate: Rate = 3e-4
     """Adam step size of the skill dynamics."""
-
-    def foreseen(self, run: Config) -> Mapping[str, str]:
-        there = {
-            "dads/loss": self.train,
-            "dads/log_density": self.train,
-            "dads/gate_open": self.gated,
-        }
-        return only(super().foreseen(run), there)
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns the raw reward in evaluation episodes."""

@@ -209,7 +209,8 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
     else:
         progress.policies(without_unpaid(policies, loaded.config), title)
     trained = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
-    told = key_metrics(loaded.config, loaded.envs.info, policies["ours"])
+    followed = key_metrics(loaded.config, loaded.envs.info, loaded.envs.spec.goal_dim > 0)
+    told = [each for each in followed if each.metric in policies["ours"]]
     progress.banner([*explanation(told), *shortfalls(loaded.config, trained)])
     if result["success"]:
         rate, (low, high) = result["success"]["rate"], result["success"]["interval_95"]

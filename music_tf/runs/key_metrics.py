@@ -1,6 +1,6 @@
 """Chooses the metrics that say whether a run learns."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.settings import Config
@@ -13,27 +13,33 @@ CONTROL = 0.2
 _EARLY = 2
 """Number of context episodes after which the return is also shown."""
 _RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
+_OF_GOALS = {_SUCCESS, "eval/goal_distance", "eval/goal_moved_rate"}
 
 
-def key_metrics(config: Config, info: EnvironmentInfo, columns: Collection[str]) -> list[KeyMetric]:
-    """Returns the metrics among `columns` that say whether a run learns, the most telling first.
+def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyMetric]:
+    """Returns the metrics that say whether a run learns, the most telling first.
 
     A run that adapts to tasks is judged by returns under the prior and after context episodes.
-    One that learns skills one after the other is judged by the distances between skills.
+    One that learns skills one after the other is judged by the distances between skills. `goals`
+    says whether the environment, about which `info` is, has any.
     """
     if config.agent.inference is not None:
-        return [one for one in _of_adaptation(config) if one.metric in columns]
+        return _of_adaptation(config)
     counted = [term for term in config.rewards.values() if term.counts]
     paid = {term.name for term in counted}
     if config.incremental.on:
         counted = [term for term in counted if term.incremental]
-    own = [one for term in counted for one in term.key_metrics(config)]
-    own.sort(key=lambda one: one.metric not in (_RETURN, _SUCCESS))
-    if "task" not in paid and not config.incremental.on:
+    own = [metric for term in counted for metric in term.key_metrics(config)]
+    own.sort(key=lambda metric: metric.metric not in (_RETURN, _SUCCESS))
+    moves_objects = info.object is not None and info.gripper is not None
+    if moves_objects and "task" not in paid and not config.incremental.on:
         control = info.support is not None and info.unit == "m"
         scale = f"{CONTROL:g} m is control" if control else "path of the object with the gripper"
         own.insert(0, KeyMetric(MOTION, "co-motion", info.unit, scale=scale))
-    return [one for one in dict.fromkeys(own) if one.metric in columns]
+    unmeasured = {_RETURN} if goals else _OF_GOALS
+    if config.goals != "environment":
+        unmeasured |= _OF_GOALS
+    return [metric for metric in dict.fromkeys(own) if metric.metric not in unmeasured]
 
 
 def _of_adaptation(config: Config) -> list[KeyMetric]:

@@ -44,7 +44,7 @@ from music_tf.runs.start_decisions import StartDecisions
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.logs import log_path
-from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, foreseen, known_to
+from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, known_to
 from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, open_run, refuse_too_many
 from music_tf.storage.warm_start import LoadedWarmStart, taken_before
@@ -199,8 +199,8 @@ class Session:
         self._keep_tasks()
         info = self._trainer.envs.info
         self._metrics = known_to(config)
-        self._blank = dict.fromkeys(foreseen(config, info, self._trainer.envs.spec.goal_dim > 0))
-        self._progress.key_metrics = key_metrics(config, info, self._blank)
+        goals = self._trainer.envs.spec.goal_dim > 0
+        self._progress.key_metrics = key_metrics(config, info, goals)
         beside = "random actions in brackets"
         self._progress.banner(explanation(self._progress.key_metrics, beside))
         self._worlds = Worlds(self._trainer, self._directory.path, self._directory.disk_warning)
@@ -355,7 +355,7 @@ class Session:
 
     def _write(self, row: Metrics) -> None:
         if self._writer is not None:
-            self._writer.write(self._blank | row)
+            self._writer.write(row)
 
     def _check_learned(self) -> None:
         """Refuses undeclared metrics of the last updates, once for each set of names."""

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from music_tf import recipes
 from music_tf.config.fields import Settings, groups_of
 from music_tf.config.key_metrics import INFORMATION
-from music_tf.config.settings import Config, measures_motion
-from music_tf.envs.registry import EnvironmentInfo
+from music_tf.config.settings import Config
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, replace_file
 from music_tf.storage.logs import RateLimitedWarning
@@ -53,14 +52,13 @@ _OF_EVERY_RUN = {
     "time/wall_s": "seconds from the launch to the end of this evaluation, over resumes; with "
     "start-up, compiling and checkpoints",
 }
-WITHOUT_GOALS = {
+_WITHOUT_GOALS = {
     "eval/return": "mean sum of the environment's own rewards over an evaluation episode; of tasks "
     "with goals only where rewards are others than -1, 0 and 1",
     "eval/length": "mean number of steps of an evaluation episode",
     "time/episodes": "training episodes that came to their end so far, over all ranks",
+    "time/episodes_cut": "training episodes that the end of an epoch cut off so far",
 }
-"""Metrics that environments without goals always have."""
-_OF_STEPS = {"time/episodes_cut": "training episodes that the end of an epoch cut off so far"}
 _OF_TASKS = {
     "eval/success_rate": "share of evaluation episodes that succeed at their last step",
     "eval/goal_distance": "mean distance of achieved and desired goal at that step, in their unit",
@@ -72,20 +70,12 @@ _OF_OBJECTS = {
     "eval/object_displacement_m": "length from the object's first to its last position; metres, or "
     "the environment's unit",
     "eval/object_moved_rate": "share of episodes that move the object by more than 5 cm, or 0.05",
-}
-_ON_SUPPORTS = {
-    "eval/object_on_support_rate": "share of episodes that end with the object supported or held"
-}
-_COVERED = {
+    "eval/object_on_support_rate": "share of episodes that end with the object supported or held",
     "eval/object_coverage": "cells of 5 cm, or 0.05, that the object visits, on its support if any",
     "rollout/object_coverage": "the same cells in this epoch's rollouts",
-}
-_WITH_GRIPPERS = {
     "eval/object_comotion_m": "path of the object with the gripper; metres, or the "
-    "environment's unit"
-}
-_OF_LIFTING = {
-    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps"
+    "environment's unit",
+    "eval/object_lift_rate": "share of episodes that hold the object over 5 cm for 10 steps",
 }
 _OF_MOTION = {
     INFORMATION: "I(dx; dy) over 500 steps of the first 40 evaluation episodes in nats, less the "
@@ -131,9 +121,9 @@ def _sections() -> dict[str, Mapping[str, str]]:
         declared.setdefault(each.name, {}).update(each.declared())
     return {
         "every run": _OF_EVERY_RUN,
-        "tasks without goals": {**WITHOUT_GOALS, **_OF_STEPS},
+        "tasks without goals": _WITHOUT_GOALS,
         "tasks with goals": _OF_TASKS,
-        "an object": {**_OF_OBJECTS, **_ON_SUPPORTS, **_COVERED, **_WITH_GRIPPERS, **_OF_LIFTING},
+        "an object": _OF_OBJECTS,
         "MUSIC or a control of it": _OF_MOTION,
         **{f"`{name}`": metrics for name, metrics in declared.items() if metrics},
         "learning": _OF_LEARNING,
@@ -166,31 +156,6 @@ def known_to(config: Config) -> dict[str, str]:
                     f"choose another name, such as {group.name}/{name.rpartition('/')[2]}"
                 )
     return known
-
-
-def foreseen(config: Config, info: EnvironmentInfo, goals: bool) -> dict[str, str]:
-    """Returns the metrics that have a column from the first row on, even while they are blank.
-
-    Metrics that every row has need not be among them. `info` is about the environment, and `goals`
-    says whether that has goals.
-    """
-    thing, supported = info.object is not None, info.support is not None
-    held = thing and info.gripper is not None
-    there = [
-        _OF_EVERY_RUN,
-        *([_OF_GOALS] if goals else [WITHOUT_GOALS]),
-        *([_OF_STEPS] if not goals and config.collect.steps is not None else []),
-        *([_OF_TASKS] if goals and config.goals == "environment" else []),
-        *([_OF_OBJECTS] if thing else []),
-        *([_ON_SUPPORTS] if thing and supported else []),
-        *([_COVERED] if thing else []),
-        *([_WITH_GRIPPERS] if held else []),
-        *([_OF_LIFTING] if held and supported else []),
-        *([_OF_MOTION] if measures_motion(config) else []),
-        *(group.foreseen(config) for group in groups_of(config)),
-        _OF_LEARNING,
-    ]
-    return {name: meaning for each in there for name, meaning in each.items()}
 
 
 CONTROL = {

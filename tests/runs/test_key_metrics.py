@@ -13,7 +13,7 @@ from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.inspection import evaluate_run
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.loaded_run import load_run
-from music_tf.storage.metrics import METRICS, foreseen
+from music_tf.storage.metrics import METRICS
 from music_tf.tools.report import write_report
 from tests.kit.arm import ARM, DISC, TIP
 from tests.kit.cases import cases
@@ -27,7 +27,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
     """Labels and metrics of what a recipe is told by, in their order."""
     config = with_fields(recipes.resolve(recipe, env_id=env_id), changes)
     info = info or lookup(env_id)
-    found = key_metrics(config, info, foreseen(config, info, goals))
+    found = key_metrics(config, info, goals)
     return {one.label: one for one in found}
 
 

@@ -1,5 +1,4 @@
 import csv
-import dataclasses
 import io
 import math
 import os
@@ -12,20 +11,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.util import tensor_util
 
 from music_tf import recipes
-from music_tf.config.agents import SacConfig
-from music_tf.config.fields import with_fields
-from music_tf.config.names import WITH_GOALS, is_one_of
-from music_tf.config.settings import CollectConfig, Config
+from music_tf.config.settings import Config
 from music_tf.config.terms import TaskConfig
-from music_tf.envs.registry import lookup
 from music_tf.errors import UsageError
-from music_tf.recipes.controls import JointMotionConfig
-from music_tf.recipes.music import MusicConfig
-from music_tf.recipes.skills import SkillConfig
 from music_tf.storage import metrics
-from music_tf.storage.metrics import METRICS, MetricsWriter, foreseen, known_to
+from music_tf.storage.metrics import METRICS, MetricsWriter, known_to
 from tests.kit.cases import cases
-from tests.kit.releases import RELEASED_ON
 
 
 def row(epoch, **values):
@@ -51,41 +42,6 @@ def test_names_follow_the_form_group_slash_quantity_and_every_reward_has_its_own
     assert {name.rsplit("_", 1)[0] for name in of_rewards} == names
 
 
-PUSH, HOPPER, REACH = "FetchPush-v4", "Hopper-v5", "FetchReach-v4"
-HAND = "HandManipulateBlock-v1"
-
-
-def columns(env_id=PUSH, goals="environment", **settings):
-    """The columns that a run has from its first row on."""
-    config = Config(env_id=env_id, goals=goals, **settings)
-    return set(foreseen(config, lookup(env_id), is_one_of(env_id, WITH_GOALS)))
-
-
-def paying(*terms, **settings):
-    return columns(rewards={term.name: term for term in terms}, **settings)
-
-
-def starting(names, *prefixes):
-    return {name for name in names if name.startswith(prefixes)}
-
-
-@pytest.mark.parametrize("recipe", recipes.names())
-def test_a_recipe_has_no_column_of_a_reward_or_an_agent_that_is_not_its_own(recipe):
-    terms, agents = recipes.terms(), recipes.agents()
-    for preset in recipes.presets(recipe):
-        config = recipes.resolve(recipe, preset, RELEASED_ON.get(preset, ""))
-        found = foreseen(config, lookup(config.env_id), is_one_of(config.env_id, WITH_GOALS))
-        own = {*config.agent.declared()}
-        for name, term in terms.items():
-            if name in config.rewards:
-                own |= term.declared().keys()
-            else:
-                assert not term.declared().keys() & found.keys()
-        every = {name for kind in (*agents, *terms.values()) for name in kind.declared()}
-        assert every & found.keys() <= own
-        assert found.keys() <= known_to(config).keys()
-
-
 def test_every_metric_of_settings_that_a_recipe_may_have_is_among_ours():
     for kind in (*recipes.agents(), *recipes.terms().values()):
         assert kind.declared().items() <= METRICS.items()
@@ -103,80 +59,6 @@ def test_a_declared_metric_has_a_name_of_its_own_that_a_table_can_hold(name, tol
     declares = type("Declares", (TaskConfig,), {"metrics": {name: "of mine"}})
     with pytest.raises(UsageError, match=told):
         known_to(Config(rewards={"task": declares()}))
-
-
-def test_a_reward_that_counts_later_has_columns_and_one_that_never_does_has_none():
-    later = ((0.0, 0.0), (50.0, 0.0), (51.0, 1.0))
-    rewards = starting(METRICS, "reward/music", "music/")
-    assert starting(paying(TaskConfig(), MusicConfig(weight=later)), "reward/music", "music/") == (
-        rewards - {"music/pair_bound", "music/gain"}
-    )
-    for never in (MusicConfig(weight=((0.0, 0.0),)), MusicConfig(gain=0.0)):
-        assert not starting(paying(TaskConfig(), never), "reward/music", "music/")
-    assert not starting(paying(TaskConfig(), SkillConfig(scale=0.0), skills=2), "skill/")
-
-
-def test_what_a_reward_does_not_learn_measure_or_gate_has_no_column():
-    assert starting(paying(MusicConfig(gain="auto")), "music/") == starting(METRICS, "music/")
-    assert starting(paying(MusicConfig(gain=5.0, train=False)), "music/") == {
-        f"music/{name}_{whose}" for name in ("bound", "paid") for whose in ("heldout", "random")
-    }
-    assert starting(paying(JointMotionConfig()), "reward/") == {
-        f"reward/joint_motion_{part}" for part in ("mean", "std", "min", "max")
-    }
-    plain = starting(paying(SkillConfig(), skills=2), "skill/")
-    of_skill = starting(SkillConfig.metrics, "skill/")
-    assert of_skill - plain == {"skill/effective", "skill/gate_open"}
-    gated = paying(SkillConfig(target=9.0, margin=1.0, prior="learned"), skills=2)
-    assert of_skill == starting(gated, "skill/")
-    assert starting(paying(SkillConfig(train=False), skills=2), "skill/") == {
-        *("skill/accuracy_heldout", "skill/log_likelihood_heldout", "skill/diversity_return"),
-    }
-    dense = with_fields(Config(), {"condition.kind": "box", "condition.size": 2})
-    assert not starting(SkillConfig().foreseen(dense), "skill/accuracy")
-
-
-def test_an_agent_has_the_columns_of_its_entropy_and_temperature_alone():
-    learned = columns(agent=SacConfig(learn_temperature=True, entropy_mode="next_state"))
-    released = columns(agent=SacConfig())
-    assert learned - released == {"train/temperature_loss"}
-    assert released - learned == starting(METRICS, "reward/entropy_")
-    assert released - columns() == {
-        *("train/entropy", "train/temperature", *starting(METRICS, "reward/entropy_")),
-    }
-
-
-def test_an_environment_has_the_columns_of_its_goals_object_support_and_gripper():
-    at_hand = {"eval/object_comotion_m", "eval/object_lift_rate"}
-    assert columns() - columns(goals="zero") == {
-        *("eval/success_rate", "rollout/success_rate", "eval/goal_distance"),
-        "eval/goal_moved_rate",
-    }
-    assert columns(HOPPER) - columns() == {"eval/return", "eval/length", "time/episodes"}
-    by_steps = columns(HOPPER, collect=CollectConfig(steps=50))
-    assert by_steps - columns(HOPPER) == {"time/episodes_cut"}
-    assert starting(columns(), "stats/goal") == {"stats/goal_mean", "stats/goal_std"}
-    assert not starting(columns(HOPPER), "stats/goal", "eval/success", "eval/object")
-    assert not {name for name in columns(REACH) if "object" in name}
-    assert {name for name in columns(HAND) if "object" in name} == {
-        *("eval/object_displacement_m", "eval/object_moved_rate"),
-        *("eval/object_coverage", "rollout/object_coverage"),
-    }
-    plane = dataclasses.replace(lookup(HOPPER), object=(0, 1), gripper=(2, 3))
-    own = foreseen(Config(), plane, goals=False)
-    assert {name for name in own if "object" in name} == {
-        *("eval/object_displacement_m", "eval/object_moved_rate", "eval/object_comotion_m"),
-        *("eval/object_coverage", "rollout/object_coverage"),
-    }
-    assert at_hand < columns()
-
-
-def test_what_moves_together_has_columns_where_motion_is_paid_alone():
-    both = {"eval/information", "eval/information_random"}
-    for motion in (MusicConfig(), JointMotionConfig()):
-        assert both <= paying(motion)
-    assert not both & paying(TaskConfig())
-    assert not both & paying(SkillConfig(), skills=2)
 
 
 def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):
