@@ -67,7 +67,7 @@ def test_imports_point_upstream():
     ("config", "from music_tf.reading.command import parse_train"),
     ("envs", "from music_tf import load_policy"),
     ("losses", "from music_tf.networks.models import critic"),
-    ("training", "from music_tf.tools.paths import paths_from_above"),
+    ("training", "from music_tf.tools.object_paths import paths_from_above"),
     ("runs", "def lazily():\n    from music_tf.tools import judging"),
 )
 def test_an_import_from_downstream_is_found(stage, source):

@@ -218,8 +218,8 @@ class Evaluate(PlayingVerb):
         prepare_tensorflow()
         from music_tf.runs.inspection import ExtraMeasures, evaluate_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.loaded_run import load_run, visiting  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.tools.adaptation_pictures import draw_visits  # noqa: PLC0415 - Pillow
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
-        from music_tf.tools.visits import draw_visits  # noqa: PLC0415 - Pillow
 
         if onnx is not None:
             from music_tf.tools.portable import write_onnx  # noqa: PLC0415 - the same
@@ -373,7 +373,7 @@ class Skills(PlayingVerb):
         from music_tf.runs.loaded_run import load_run  # noqa: PLC0415 - numpy, MuJoCo
         from music_tf.runs.skills import show_skills  # noqa: PLC0415 - the same
         from music_tf.storage.skill_ends import SKILLS_NAME  # noqa: PLC0415 - the same
-        from music_tf.tools.skills import draw_skills  # noqa: PLC0415 - the same
+        from music_tf.tools.skill_pictures import draw_skills  # noqa: PLC0415 - the same
 
         loaded = load_run(run, env_id, env_overrides=self.env_overrides, stage=self.stage)
         part = " ".join(("only", *map(str, self.only))) if self.only else ""

@@ -40,11 +40,6 @@ class SkillEpisodes(NamedTuple):
     """Mean of log q(z | s) over the steps, in nats."""
 
     @property
-    def descriptors(self) -> Array:
-        """Descriptor after each step, [T, E, D]."""
-        return np.swapaxes(self.seen[:, 1:], 0, 1)
-
-    @property
     def ends(self) -> Array:
         """Last descriptor of each episode, [E, D]."""
         return self.seen[:, -1]

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from music_tf.tools.pictures import Drawing
+    from music_tf.tools.evaluation_pictures import Drawing
 
 
 def new_drawing() -> "Drawing":
     """Returns the drawing of evaluations during training; loads Pillow."""
-    from music_tf.tools.pictures import Drawing  # noqa: PLC0415 - numpy, Pillow
+    from music_tf.tools.evaluation_pictures import Drawing  # noqa: PLC0415 - numpy, Pillow
 
     return Drawing()

@@ -32,8 +32,7 @@ from music_tf.reading.stored import (
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, group_and_seed, read_result
 from music_tf.storage.warm_start import digest_of, parts_taken, taken_before
-from music_tf.tools.drawing import appearing
-from music_tf.tools.paths import COLOURS
+from music_tf.tools.drawing import COLOURS, appearing
 from music_tf.types import Floats
 
 Read = TypeVar("Read")

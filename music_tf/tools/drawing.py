@@ -13,7 +13,15 @@ from PIL import Image, ImageDraw, ImageFont
 from music_tf.errors import EnvironmentFault
 
 INK, PAPER, BETWEEN = "#1e1e1e", "#ffffff", "#cdcdcd"
+COLOURS = (
+    *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
+    *("#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"),
+)
+"""Colours of skills, or of the lines of a plot; they repeat."""
+FINE = 2
+"""Factor by which pictures of paths are drawn larger and then reduced, for smooth lines."""
 GAP = 4
+_OUTLINE = "#333333"
 _SMALLEST = 9
 
 
@@ -32,11 +40,17 @@ def line(
     draw = ImageDraw.Draw(strip)
     room = width - (left or 0) - GAP
     sizes = range(size, _SMALLEST, -1)
-    fitting = (font(one) for one in sizes if draw.textlength(text, font(one)) <= room)
+    fitting = (font(pixels) for pixels in sizes if draw.textlength(text, font(pixels)) <= room)
     letters = next(fitting, font(_SMALLEST))
     at, anchor = (width / 2, "mm") if left is None else (left, "lm")
     draw.text((at, strip.height / 2), text, colour, letters, anchor)
     return strip
+
+
+def dot(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: float, colour: str) -> None:
+    """Draws a filled circle with an outline."""
+    x, y = centre
+    draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, _OUTLINE, FINE)
 
 
 def stacked(parts: Sequence[Image.Image]) -> Image.Image:
@@ -61,9 +75,9 @@ def grid(
     blank = Image.new("RGB", (width, height), PAPER)
     for row, column in itertools.product(range(down), range(across)):
         number = row * columns + column
-        there = column < columns and number < len(tiles)
+        filled = column < columns and number < len(tiles)
         place = column * (width + gap), row * (height + gap)
-        result.paste(tiles[number] if there else blank, place)
+        result.paste(tiles[number] if filled else blank, place)
     return result
 
 
@@ -74,13 +88,13 @@ def appearing(out: Path) -> Iterator[Path]:
     The draft is created at once, so that a fault appears before any work. Its path stays valid if
     the working directory changes.
     """
-    place = out.absolute()
-    draft = place.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
+    path = out.absolute()
+    draft = path.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         draft.touch()
         yield draft
-        draft.replace(place)
+        draft.replace(path)
     except OSError as error:
         raise EnvironmentFault(f"{out}: cannot be written ({error.strerror or error})") from error
     finally:

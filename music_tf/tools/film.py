@@ -47,7 +47,7 @@ from music_tf.runs.zero_shot import (
 )
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
-from music_tf.tools.pace import Pace, Steps, pace_of, reported
+from music_tf.tools.film_pace import Pace, Steps, pace_of, reported
 from music_tf.training.evaluation import evaluation_conditions
 from music_tf.types import Episodes
 

@@ -31,8 +31,9 @@ from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.storage.warm_start import start_line, taken_before
 from music_tf.storage.worlds import COLUMNS, read_worlds
 from music_tf.tools import curves
-from music_tf.tools.paths import COLOURS, WIDTH
-from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of
+from music_tf.tools.adaptation_pictures import PICTURE, adaptation_svg, curves_of
+from music_tf.tools.drawing import COLOURS
+from music_tf.tools.object_paths import WIDTH
 
 FORMATS = (".html", ".htm")
 MOST_FILM_BYTES = 24_000_000

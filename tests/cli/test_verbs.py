@@ -15,7 +15,7 @@ from music_tf.errors import Finding, UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs import inspection, loaded_run
 from music_tf.storage.loading import load_policy
-from music_tf.tools import visits
+from music_tf.tools import adaptation_pictures
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, save_run, small_config, write_config
 from tests.kit.started import ROOT, music_tf, python
@@ -110,7 +110,7 @@ def stand_in_for_evaluation(monkeypatch):
         return run, env_id, env_overrides, stage
 
     def evaluate(*arguments, export, extras, draw):
-        assert draw is visits.draw_visits
+        assert draw is adaptation_pictures.draw_visits
         calls.append((arguments, {"export": export, "extras": extras}))
 
     monkeypatch.setattr(loaded_run, "load_run", load)

@@ -9,7 +9,7 @@ from music_tf.distributed import Communicator
 from music_tf.reading.command import TrainCommand
 from music_tf.runs import session
 from music_tf.runs.start_decisions import StartDecisions
-from music_tf.tools.pictures import Drawing
+from music_tf.tools.evaluation_pictures import Drawing
 
 
 def command_of(config, path, resume=False, **more):

@@ -48,10 +48,10 @@ def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run
     policy = load_policy(run)
     for one in followed:
         steps = one.length.max()
-        assert one.descriptors.shape == (30, 2, 3)
+        assert one.seen.shape == (2, 31, 3)
         assert one.named.sum() == pytest.approx(1.0)
         seen = np.zeros([steps, 8])
-        seen[:, 3:6] = one.descriptors[:steps, 0]
+        seen[:, 3:6] = one.seen[0, 1 : steps + 1]
         found = policy.skill_log_likelihood(seen)
         paid = found[: one.length[0], one.skill] + np.log(3)
         assert one.diversity[0] == pytest.approx(paid.sum(), rel=1e-4)

@@ -67,11 +67,6 @@ def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, versio
     ("packages", {"tyro": None}, "expected tyro<2,>=1", "pip install 'tyro<2,>=1'"),
     ("tensorflow", broken("Traceback\nImportError: lib.so\n"), "ImportError: lib", "require"),
     ("tensorflow", Probe(None, "", "", 120.0), "no answer within 120 s", "requirements.lock"),
-    (
-        *("simulator", {"mujoco": "4.0.0"}),
-        "mujoco 4.0.0 does not work with gymnasium-robotics 1.4.2",
-        "pip install 'mujoco<3.12,>=3.3'",
-    ),
     ("simulator", broken("ModuleNotFoundError: gymna"), "gymna", "requirements.lock"),
     ("tensorboard", {"tensorboard": None}, "not installed", "pip install tensorboard"),
     ("tensorboard", broken("ImportError: a\n"), "ImportError: a", "--force-reinstall tens"),
@@ -84,21 +79,7 @@ def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, versio
         "2 ranks were started by MPICH, each sees a world of 1 through Open MPI v5.0.11",
         "openmpi",
     ),
-    (
-        *("mpi", broken("Runtime environment uses unsupported PMI version PMIx. Aborting.")),
-        *("different MPI libraries", "openmpi"),
-    ),
-    (
-        *("mpi", broken("prterun has detected an attempt to run as root.")),
-        *("refuses to run as root", "OMPI_ALLOW_RUN_AS_ROOT=1"),
-    ),
-    (
-        *("mpi", broken("There are not enough slots available in the system")),
-        *("fewer slots than ranks", ":OVERSUBSCRIBE"),
-    ),
-    ("mpi", broken("No module named 'mpi4py'"), "mpi4py is not installed", "mpi4py"),
-    ("mpi", broken("cannot load MPI library"), "finds no MPI library", "openmpi"),
-    ("mpi", broken("Failed initializing opal: -1"), "HOME or TMPDIR", "export HOME"),
+    ("mpi", broken("No module named 'mpi4py'"), "No module named 'mpi4py'", "mpi4py"),
     ("mpi", Probe(None, "", "", 60.0), "no answer within 60 s", "openmpi"),
     (
         *("mpi", Probe(1, "rank of 2 Open MPI v5\n", "RuntimeError: late\n")),
@@ -152,7 +133,7 @@ def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure)
     ("python", FINE, "3.13.1 at /"),
     ("packages", FINE, "2 versions in range"),
     ("tensorflow", FINE, "fine, loaded in 1.0 s"),
-    ("simulator", FINE, "mujoco 3.10.0, gymnasium-robotics 1.4.2"),
+    ("simulator", FINE, "mujoco 3.10.0, gymnasium-robotics 1.4.2, FetchPush-v4 steps"),
     ("tensorboard", FINE, "2.21.0"),
     ("rendering", FINE, "MUJOCO_GL=egl"),
     ("mpi", OPEN_MPI_MEETING, "met in 1.2 s through Open MPI v5"),

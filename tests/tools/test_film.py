@@ -35,7 +35,7 @@ from music_tf.tools.film import (
     strip_of,
     tile,
 )
-from music_tf.tools.pace import pace_of
+from music_tf.tools.film_pace import pace_of
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of
 from tests.kit.saved_run import in_a_ball, save_checkpoint, save_run, write_config

@@ -1,5 +1,6 @@
 """How a run adapts to tasks: curves for a page, and a picture of the paths of its visits."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,11 +10,10 @@ from PIL import Image, ImageDraw
 
 from music_tf.config.world import ALL
 from music_tf.envs.registry import told_apart_by
-from music_tf.hints import fits, read
+from music_tf.hints import read
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.tools.curves import svg_of
-from music_tf.tools.drawing import PAPER, appearing, font, grid, line, stacked
-from music_tf.tools.paths import COLOURS
+from music_tf.tools.drawing import COLOURS, FINE, PAPER, appearing, dot, grid, line, stacked
 from music_tf.types import Array
 
 PICTURE = "adaptation.png"
@@ -21,9 +21,10 @@ PICTURE = "adaptation.png"
 PARTS = {"test": COLOURS[0], "train": COLOURS[1]}
 """Kinds of tasks with the colours of their curves."""
 _MOST_TASKS, _MOST_EPISODES = 5, 7
-_PANEL, _SIDE, _TITLE, _FINE = 128, 76, 16, 2
-"""Pixels across a panel, and beside a row; size of letters; drawn so much larger and reduced."""
-_GOAL, _PATH, _START, _RIM = "#2ca02c", COLOURS[0], "#ffffff", "#333333"
+_PANEL, _ARM, _RADIUS = 128 * FINE, 6 * FINE, 3.5 * FINE
+"""Pixels across a panel, of half a cross, and of a circle."""
+_LETTERS = 12 * FINE
+_GOAL = "#2ca02c"
 
 
 class Curves(NamedTuple):
@@ -39,18 +40,16 @@ def curves_of(adaptation: Any, name: str) -> dict[str, Curves]:
 
     A kind whose numbers do not fit together is left out.
     """
-    found = {}
+    curves = {}
     for part in PARTS:
-        told = adaptation.get(part) if isinstance(adaptation, dict) else None
-        rows = told.get("tasks") if isinstance(told, dict) else None
-        if not isinstance(told, dict) or not isinstance(rows, list):
-            continue
-        mean = _numbers(told.get(name))
-        by_task = [_numbers(row.get(name) if isinstance(row, dict) else None) for row in rows]
-        random = _numbers(told.get("random") if name == "returns" else None)
-        if mean and by_task and all(len(one) == len(mean) for one in by_task):
-            found[part] = Curves(by_task, mean, random if len(random) == len(mean) else [])
-    return found
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            kind = adaptation[part]
+            mean = read(kind[name], list[float])
+            by_task = [read(task[name], list[float]) for task in kind["tasks"]]
+            random = read(kind.get("random", []) if name == "returns" else [], list[float])
+            if by_task and {*map(len, by_task), len(random) or len(mean)} == {len(mean)} != {0}:
+                curves[part] = Curves(by_task, mean, random)
+    return curves
 
 
 def adaptation_svg(curves: Mapping[str, Curves], explored: int, salt: str) -> str:
@@ -62,8 +61,8 @@ def adaptation_svg(curves: Mapping[str, Curves], explored: int, salt: str) -> st
     def draw(panel: Any) -> None:
         for part, (by_task, mean, random) in curves.items():
             colour = PARTS[part]
-            for one in by_task if part == "test" else ():
-                panel.plot(one, color=colour, alpha=0.3, linewidth=0.8)
+            for curve in by_task if part == "test" else ():
+                panel.plot(curve, color=colour, alpha=0.3, linewidth=0.8)
             panel.plot(mean, color=colour, linewidth=2.5, marker="o", markersize=3.5, label=part)
             if random and part == "test":
                 panel.plot(random, color="#7f7f7f", linestyle=":", label="random")
@@ -111,46 +110,27 @@ def paths_of_visits(
     every = np.concatenate([paths.reshape(-1, 2), goals])
     middle = (every.min(axis=0) + every.max(axis=0)) / 2.0
     reach = 1.08 * max(float(np.ptp(every, axis=0).max()) / 2.0, 1e-6)
-    size = _PANEL * _FINE
 
     def pixels(points: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         placed = (np.asarray(points, np.float64) - middle) / reach
-        return np.asarray((placed * (1.0, -1.0) + 1.0) / 2.0 * size)
+        return np.asarray((placed * (1.0, -1.0) + 1.0) / 2.0 * _PANEL)
 
-    rows = []
+    tiles = []
     for visit, goal, paid in zip(paths, goals, returns, strict=True):
-        tiles = []
-        for path, value in zip(visit, paid, strict=True):
-            panel = Image.new("RGB", (size, size), PAPER)
+        for path, value, count in zip(visit, paid, seen, strict=True):
+            panel = Image.new("RGB", (_PANEL, _PANEL), PAPER)
             draw = ImageDraw.Draw(panel)
             x, y = pixels(goal).tolist()
-            arm = 6 * _FINE
-            for ends in (
-                (x - arm, y - arm, x + arm, y + arm),
-                (x - arm, y + arm, x + arm, y - arm),
-            ):
-                draw.line(ends, _GOAL, 3 * _FINE)
+            for arm in (_ARM, -_ARM):
+                draw.line((x - _ARM, y - arm, x + _ARM, y + arm), _GOAL, 3 * FINE)
             points = pixels(path)
-            draw.line(points.ravel().tolist(), _PATH, 2 * _FINE, "curve")
-            for (x, y), inside in ((points[0], _START), (points[-1], _PATH)):
-                radius = 3.5 * _FINE
-                draw.ellipse((x - radius, y - radius, x + radius, y + radius), inside, _RIM, _FINE)
-            text = f"{value:.1f}"
-            draw.text((size - 4 * _FINE, 4 * _FINE), text, _RIM, font(11 * _FINE), "ra")
-            tiles.append(panel)
-        rows.append(tiles)
-    titles = ["prior" if not n else "after 1 episode" if n == 1 else f"after {n}" for n in seen]
-    heads = [line(title, size, _TITLE * _FINE // 2 + 6) for title in titles]
-    sheet = grid([tile for tiles in rows for tile in tiles], len(seen))
-    top = Image.new("RGB", (sheet.width, heads[0].height), PAPER)
-    for column, head in enumerate(heads):
-        top.paste(head, (column * (size + 4), 0))
-    note = "episodes of the visit seen before; upper right: return; cross: the task; circle: start"
-    bottom = line(note, sheet.width, 12 * _FINE)
-    whole = stacked([top, sheet, bottom])
-    return np.asarray(whole.reduce(_FINE))
-
-
-def _numbers(values: Any) -> list[float]:
-    """Returns finite numbers of a list that was read from JSON; nothing of anything else."""
-    return read(values, list[float]) if fits(values, list[float]) else []
+            draw.line(points.ravel().tolist(), COLOURS[0], 2 * FINE, "curve")
+            dot(draw, points[0], _RADIUS, PAPER)
+            dot(draw, points[-1], _RADIUS, COLOURS[0])
+            title = f"{f'after {count}' if count else 'prior'}: {value:.1f}"
+            tiles.append(stacked([line(title, _PANEL, _LETTERS), panel]))
+    sheet = grid(tiles, len(seen))
+    note = (
+        "above: episodes of the visit seen before, and the return; cross: the task; circle: start"
+    )
+    return np.asarray(stacked([sheet, line(note, sheet.width, _LETTERS)]).reduce(FINE))

@@ -6,7 +6,13 @@ from PIL import Image
 
 from music_tf.cli import main
 from music_tf.runs.loaded_run import load_run
-from music_tf.tools.visits import PICTURE, adaptation_svg, curves_of, draw_visits, paths_of_visits
+from music_tf.tools.adaptation_pictures import (
+    PICTURE,
+    adaptation_svg,
+    curves_of,
+    draw_visits,
+    paths_of_visits,
+)
 from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
@@ -87,7 +93,8 @@ def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
 def test_the_goal_of_a_row_is_the_place_that_pays_for_its_paths(run, monkeypatch):
     drawn, draw = [], paths_of_visits
     monkeypatch.setattr(
-        "music_tf.tools.visits.paths_of_visits", lambda *of: drawn.append(of) or draw(*of)
+        "music_tf.tools.adaptation_pictures.paths_of_visits",
+        lambda *of: drawn.append(of) or draw(*of),
     )
     loaded = load_run(run, environments=2)
     assert draw_visits(loaded)

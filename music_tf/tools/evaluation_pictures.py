@@ -5,8 +5,8 @@ from pathlib import Path
 
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.storage.metrics import PATHS_TAG, SKILLS_TAG, EvaluationPicture
-from music_tf.tools.paths import paths_from_above
-from music_tf.tools.skills import skills_in_training
+from music_tf.tools.object_paths import paths_from_above
+from music_tf.tools.skill_pictures import skills_in_training
 from music_tf.types import Episodes
 
 SHARE = 0.03
@@ -24,13 +24,13 @@ class Drawing:
         self, run: Path, episodes: Episodes, info: EnvironmentInfo
     ) -> list[EvaluationPicture]:
         """Returns the pictures of an evaluation of the run in a directory."""
-        found = []
+        pictures = []
         paths = paths_from_above(episodes, info)
         if paths is not None:
-            found.append(EvaluationPicture(PATHS_TAG, "paths_{steps}.png", paths))
+            pictures.append(EvaluationPicture(PATHS_TAG, "paths_{steps}.png", paths))
         start = time.monotonic()
         skills = skills_in_training(run, episodes) if start >= self._due else None
         if skills is not None:
             self._due = start + (time.monotonic() - start) / self._share
-            found.append(EvaluationPicture(SKILLS_TAG, "skills_in_training.png", skills))
-        return found
+            pictures.append(EvaluationPicture(SKILLS_TAG, "skills_in_training.png", skills))
+        return pictures

@@ -3,32 +3,29 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.errors import MusicError
 from music_tf.runs.skills import SkillEpisodes
 from music_tf.storage.metrics import CSV_NAME
 from music_tf.storage.results import read_result
-from music_tf.tools.drawing import appearing
-from music_tf.tools.paths import COLOURS, Picture
+from music_tf.tools.curves import AXES, Curve, RunCurves, curve_of
+from music_tf.tools.drawing import COLOURS, appearing
+from music_tf.tools.object_paths import Picture
 from music_tf.types import Array, Episodes
 
 if TYPE_CHECKING:  # a second to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Line: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
-"""Positions on the axis of a curve, and its values."""
 _MOST_TRACES, _MOST_TICKS = 20, 12
 _PLANE = 2
 _RUNNING = "skill/log_likelihood_running"
-_ACROSS = {"time/episodes": "episodes", "time/env_steps": "environment steps"}
 
 
-def draw_skills(run: Path, followed: Sequence[SkillEpisodes], out: Path) -> None:
+def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
     """Writes a .png file of several panels, when it is complete.
 
     They show traces of the first two components of the descriptor (or of one over time), the
@@ -37,23 +34,21 @@ def draw_skills(run: Path, followed: Sequence[SkillEpisodes], out: Path) -> None
     """
     from matplotlib.patheffects import withStroke  # noqa: PLC0415 - a second to load
 
-    named = [one.named for one in followed if one.named is not None]
+    named = [played.named for played in skills if played.named is not None]
     growth = _growth(run)
     figure, panels = _figure(2 + bool(named) + len(growth))
 
     panel = next(panels)
-    for one in followed:
-        colour, size = COLOURS[one.skill % len(COLOURS)], one.descriptors.shape[-1]
-        for trace, steps in list(zip(np.swapaxes(one.descriptors, 0, 1), one.length, strict=True))[
-            :_MOST_TRACES
-        ]:
-            kept = trace[:steps]
-            across = kept[:, 0] if size >= _PLANE else np.arange(steps)
-            up = kept[:, min(1, size - 1)]
+    for played in skills:
+        colour, size = COLOURS[played.skill % len(COLOURS)], played.seen.shape[-1]
+        for episode, steps in enumerate(played.length[:_MOST_TRACES]):
+            trace = played.seen[episode, 1 : steps + 1]
+            across = trace[:, 0] if size >= _PLANE else np.arange(steps)
+            up = trace[:, min(1, size - 1)]
             panel.plot(across, up, color=colour, lw=0.8, alpha=0.7)
-        if len(followed) <= len(COLOURS):  # each has its own colour, and its number at an end
+        if len(skills) <= len(COLOURS):  # each has its own colour, and its number at an end
             panel.annotate(
-                str(one.skill),
+                str(played.skill),
                 (float(across[-1]), float(up[-1])),
                 color=colour,
                 weight="bold",
@@ -68,12 +63,11 @@ def draw_skills(run: Path, followed: Sequence[SkillEpisodes], out: Path) -> None
         panel.imshow(np.stack(named), vmin=0.0, vmax=1.0, cmap="Blues")
         panel.set(title="share of steps", xlabel="skill that is named", ylabel="skill that acts")
         step = 1 + len(named[0]) // _MOST_TICKS
-        panel.set_yticks(
-            range(0, len(followed), step), [str(one.skill) for one in followed[::step]]
-        )
+        numbers = [str(played.skill) for played in skills]
+        panel.set_yticks(range(0, len(numbers), step), numbers[::step])
         panel.set_xticks(range(0, len(named[0]), step))
 
-    _draw_returns(next(panels), {one.skill: one.returns for one in followed})
+    _draw_returns(next(panels), {played.skill: played.returns for played in skills})
     _draw_growth(panels, growth)
     with appearing(out) as draft:
         figure.savefig(draft, dpi=100, format="png")
@@ -89,12 +83,13 @@ def skills_in_training(run: Path, episodes: Episodes) -> Picture | None:
     numbers = episodes.skill_numbers()
     if numbers is None or episodes.skill.shape[-1] < 2:  # noqa: PLR2004
         return None
-    growth: Mapping[str, Line] = {}
+    growth: Mapping[str, Curve] = {}
     with contextlib.suppress(MusicError):  # an unreadable table does not end the run
         growth = _growth(run)
     figure, panels = _figure(1 + len(growth))
     earned = episodes.reward.sum(axis=1)
-    _draw_returns(next(panels), {int(one): earned[numbers == one] for one in np.unique(numbers)})
+    returns = {skill: earned[numbers == skill] for skill in np.unique(numbers).tolist()}
+    _draw_returns(next(panels), returns)
     _draw_growth(panels, growth)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -115,23 +110,17 @@ def _draw_returns(panel: "Axes", returns: Mapping[int, Array]) -> None:
     panel.set(title="returns by skill", xlabel="sum of the task's rewards", ylabel="episodes")
 
 
-def _draw_growth(panels: "Iterator[Axes]", growth: Mapping[str, Line]) -> None:
-    for (across, values), what, panel in zip(growth.values(), growth, panels, strict=True):
-        panel.plot(across, values, color=COLOURS[0])
-        panel.set(title="running log q in training", xlabel=what, ylabel="nats")
+def _draw_growth(panels: "Iterator[Axes]", growth: Mapping[str, Curve]) -> None:
+    for (axis, curve), panel in zip(growth.items(), panels, strict=True):
+        panel.plot(*curve, color=COLOURS[0])
+        panel.set(title="running log q in training", xlabel=AXES[axis][2], ylabel="nats")
         panel.locator_params(axis="x", nbins=5)  # so that labels do not overlap
 
 
-def _growth(run: Path) -> dict[str, Line]:
+def _growth(run: Path) -> dict[str, Curve]:
     """Returns the running log q over episodes and over steps, as far as the run logs them."""
     if not (run / CSV_NAME).exists():
         return {}
-    columns = read_result(run / CSV_NAME).columns
-    found = {}
-    for column, what in _ACROSS.items():
-        if column in columns and _RUNNING in columns:
-            values, across = columns[_RUNNING], columns[column]
-            known = np.isfinite(across) & np.isfinite(values)
-            if known.any():
-                found[what] = across[known], values[known]
-    return found
+    logged = RunCurves("", "", read_result(run / CSV_NAME).columns)
+    curves = {axis: curve_of(logged, _RUNNING, axis) for axis in ("episodes", "steps")}
+    return {axis: curve for axis, curve in curves.items() if curve.up.size}

@@ -11,15 +11,10 @@ from PIL import Image, ImageDraw
 
 from music_tf.config.world import ALL
 from music_tf.envs.registry import EnvironmentInfo, told_apart_by
-from music_tf.tools.drawing import PAPER, font, grid, line, stacked
+from music_tf.tools.drawing import COLOURS, FINE, PAPER, dot, font, grid, line, stacked
 from music_tf.types import Array, Episodes
 
 Picture = npt.NDArray[np.uint8]  # [height, width, 3]
-COLOURS = (
-    *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
-    *("#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"),
-)
-"""Colours of skills, or of the lines of a plot; they repeat."""
 WIDTH = 420
 """Width in pixels of a picture with one panel."""
 _LONGEST_ROW, _LARGEST_PANEL = 840, 168
@@ -32,12 +27,10 @@ _MARGIN = 0.1
 _BORDER = 0.05
 """Least margin around paths without a support, as a share of their extent."""
 _RATIOS = (0.4, 1.6)
-_FINE = 2
-"""Factor by which pictures are drawn larger and then reduced, for smooth lines."""
-_GAP, _TITLE, _LEGEND, _TEXT = 2 * _FINE, 14 * _FINE, 44 * _FINE, 13 * _FINE
-_START, _END = 2.5 * _FINE, 3.5 * _FINE
+_GAP, _TITLE, _LEGEND, _TEXT = 2 * FINE, 14 * FINE, 44 * FINE, 13 * FINE
+_START, _END = 2.5 * FINE, 3.5 * FINE
 """Radius of the circles at both ends of a path."""
-_BAR = 50 * _FINE
+_BAR = 50 * FINE
 """Most pixels of the scale bar."""
 _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
@@ -50,26 +43,26 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     support is an outline. A path begins at an open circle and ends at a filled one. For an object
     on a line, y is the time in its episode. Of many episodes the first 100 are drawn.
     """
-    place = _places(episodes, info)
-    if place is None:
+    places = _places(episodes, info)
+    if places is None:
         return None
-    place = place[:_MOST_PATHS]
+    places = places[:_MOST_PATHS]
     numbers = episodes.skill_numbers()
-    skills = np.zeros(len(place), np.int64) if numbers is None else numbers[:_MOST_PATHS]
+    skills = np.zeros(len(places), np.int64) if numbers is None else numbers[:_MOST_PATHS]
     shown = np.unique(skills).tolist()
     rows = math.ceil(len(shown) / (_ROW if len(shown) <= _MANY else _LONG_ROW))
     columns = math.ceil(len(shown) / rows)  # rows of about equal length
     width = WIDTH if columns == 1 else min(_LARGEST_PANEL, _LONGEST_ROW // columns)
 
     support = info.support
-    low = np.array(support.low) if support else place.min(axis=(0, 1))
-    high = np.array(support.high) if support else place.max(axis=(0, 1))
+    low = np.array(support.low) if support else places.min(axis=(0, 1))
+    high = np.array(support.high) if support else places.max(axis=(0, 1))
     margin = _MARGIN if support else max(_MARGIN, _BORDER * float(np.max(high - low)))
     across, up = high - low + 2 * margin
     kept = np.clip(up, _RATIOS[0] * across, _RATIOS[1] * across)
     beside = np.array([margin, margin + (kept - up) / 2.0])
     low, high = low - beside, high + beside
-    size = _FINE * width, _FINE * round(width * kept / across)
+    size = FINE * width, FINE * round(width * kept / across)
     scale = float(size[0] / across)
 
     def pixels(points: Array) -> Array:
@@ -85,22 +78,22 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
         colour = COLOURS[skill % len(COLOURS)]
         if support:
             (left, bottom), (right, top) = pixels(np.array([support.low, support.high])).tolist()
-            draw.rectangle((left, top, right, bottom), _TABLE, _PALE, _FINE)
-        lines = pixels(place[skills == skill])
-        for path in lines:
-            draw.line(path.ravel().tolist(), colour, 2 * _FINE, "curve")
-        for path in lines:
-            _dot(draw, path[0], _START, PAPER)
-            _dot(draw, path[-1], _END, colour)
+            draw.rectangle((left, top, right, bottom), _TABLE, _PALE, FINE)
+        paths = pixels(places[skills == skill])
+        for path in paths:
+            draw.line(path.ravel().tolist(), colour, 2 * FINE, "curve")
+        for path in paths:
+            dot(draw, path[0], _START, PAPER)
+            dot(draw, path[-1], _END, colour)
         titled = numbers is not None and episodes.skill.shape[-1] > 1
         title = [line(f"skill {skill}", size[0], _TITLE, _INK)] if titled else []
         panels.append(stacked([*title, panel]))
 
     upwards = "time" if info.object is not None and len(info.object) == 1 else "y"
     sheet = grid(panels, columns, gap=_GAP)
-    text = f"end of {len(place)} episodes; x to the right, {upwards} up"
+    text = f"end of {len(places)} episodes; x to the right, {upwards} up"
     legend = _legend(sheet.width, text, scale, info.unit)
-    return np.asarray(stacked([sheet, legend]).reduce(_FINE))
+    return np.asarray(stacked([sheet, legend]).reduce(FINE))
 
 
 def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
@@ -110,19 +103,18 @@ def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
     """
     legend = Image.new("RGB", (width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
-    x, y = 10.0 * _FINE, _LEGEND / 2
-    for radius, colour, said in ((_START, PAPER, "start"), (_END, _PALE, text)):
-        _dot(draw, np.array([x, y]), radius, colour)
-        draw.text((x + 8 * _FINE, y), said, _INK, font(_TEXT), "lm")
-        x += 24 * _FINE + draw.textlength(said, font(_TEXT))
+    x, y = 10.0 * FINE, _LEGEND / 2
+    for radius, colour, label in ((_START, PAPER, "start"), (_END, _PALE, text)):
+        dot(draw, (x, y), radius, colour)
+        draw.text((x + 8 * FINE, y), label, _INK, font(_TEXT), "lm")
+        x += 24 * FINE + draw.textlength(label, font(_TEXT))
     length = round_length(_BAR / scale)
-    said = f"{length:g} {unit}".rstrip()
-    left, right = x, x + length * scale
-    if right + 6 * _FINE + draw.textlength(said, font(_TEXT)) <= width:
-        draw.line((left, y, right, y), _INK, _FINE)
-        for end in (left, right):
-            draw.line((end, y - _END, end, y + _END), _INK, _FINE)
-        draw.text((right + 6 * _FINE, y), said, _INK, font(_TEXT), "lm")
+    label, end = f"{length:g} {unit}".rstrip(), x + length * scale
+    if end + 6 * FINE + draw.textlength(label, font(_TEXT)) <= width:
+        draw.line((x, y, end, y), _INK, FINE)
+        for tick in (x, end):
+            draw.line((tick, y - _END, tick, y + _END), _INK, FINE)
+        draw.text((end + 6 * FINE, y), label, _INK, font(_TEXT), "lm")
     return legend
 
 
@@ -135,19 +127,14 @@ def round_length(most: float) -> float:
 def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:
     """Returns the points of paths in a plane, [E, T + 1, 2]."""
     if info.object is not None:
-        place = episodes.observation[..., list(info.object[:2])]
-        return place if len(info.object) > 1 else _over_time(place)
+        places = episodes.observation[..., list(info.object[:2])]
+        if len(info.object) > 1:
+            return places
+        steps, height = places.shape[1], max(float(np.ptp(places)), _MARGIN)
+        time = np.linspace(0.0, height, steps, dtype=np.float32)  # in the range of places
+        return np.stack([places[..., 0], np.broadcast_to(time, places.shape[:2])], axis=-1)
+    if info.descriptor in ((), ALL) or episodes.skill.shape[-1] == 1:
+        return None
     columns, extra = told_apart_by(info, episodes.observation.shape[-1])
-    said = info.descriptor not in ((), ALL) and episodes.skill.shape[-1] > 1
-    seen = episodes.extras[extra] if extra else episodes.observation[..., list(columns)]
-    return seen[..., :2] if said and seen.shape[-1] > 1 else None
-
-
-def _over_time(place: Array) -> Array:
-    """Returns places on a line [E, T + 1, 1] with the time, scaled to the range of places."""
-    time = np.linspace(0.0, max(float(np.ptp(place)), _MARGIN), place.shape[1], dtype=np.float32)
-    return np.stack([place[..., 0], np.broadcast_to(time, place.shape[:2])], axis=-1)
-
-
-def _dot(draw: ImageDraw.ImageDraw, centre: Array, reach: float, colour: str) -> None:
-    draw.ellipse((*(centre - reach).tolist(), *(centre + reach).tolist()), colour, _INK, _FINE)
+    places = episodes.extras[extra] if extra else episodes.observation[..., list(columns)]
+    return places[..., :2] if places.shape[-1] > 1 else None

@@ -9,9 +9,9 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import EvaluationConfig
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.storage.metrics import SKILLS_TAG
-from music_tf.tools import pictures
+from music_tf.tools import evaluation_pictures
 from music_tf.tools.report import write_report
-from music_tf.tools.skills import skills_in_training
+from music_tf.tools.skill_pictures import skills_in_training
 from tests.kit.episodes import make_episodes
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import command_of, run_session
@@ -56,8 +56,8 @@ def test_one_skill_and_continuous_conditions_have_no_such_picture(tmp_path):
 
 def test_pictures_of_skills_take_a_small_share_of_the_time(tmp_path, monkeypatch):
     clock, drawn = iter([100.0, 100.3, 109.0, 111.0, 111.2]), []
-    monkeypatch.setattr(pictures, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    draw = pictures.Drawing(share=0.03)  # ten seconds after one that took 0.3
+    monkeypatch.setattr(evaluation_pictures, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    draw = evaluation_pictures.Drawing(share=0.03)  # ten seconds after one that took 0.3
     episodes, info = make_episodes(0, 3, skills=2), EnvironmentInfo(family="toy")
     for _ in range(3):
         drawn.append([one.tag for one in draw(tmp_path, episodes, info)])

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 
-from music_tf.tools.pace import duration, pace_of, reported
+from music_tf.tools.film_pace import duration, pace_of, reported
 from tests.kit.cases import cases
 
 

@@ -3,7 +3,8 @@ import pytest
 from PIL import ImageColor
 
 from music_tf.envs.registry import EnvironmentInfo, Support
-from music_tf.tools.paths import COLOURS, paths_from_above, round_length
+from music_tf.tools.drawing import COLOURS
+from music_tf.tools.object_paths import paths_from_above, round_length
 from music_tf.types import Episodes
 from tests.kit.cases import cases
 
