@@ -1,11 +1,12 @@
 """Acting in plain numpy: faster than a compiled call for a few rows, and without TensorFlow.
 
-A `Snapshot` acts in training between updates, on actors, and in saved runs. A learner with another
+A `Snapshot` acts in training between updates, on actors, in saved runs, and in the file for robots,
+into which `tools.portable` copies this module (so Python 3.9 must run it). A learner with another
 action distribution adds its actor to `ACTORS`.
 """
 
-import dataclasses
-import itertools
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -90,8 +91,8 @@ class Snapshot(NamedTuple):
 
     def act(self, observation: Array, goal: Array, skill: Array, noise: Array | None) -> Array:
         """Returns actions [E, A]: samples with standard normal `noise` [E, A], or the mode."""
-        given = self.inputs(observation, goal, skill)
-        return ACTORS[self.actor].act(list(self.weights.values()), given, noise)
+        inputs = self.inputs(observation, goal, skill)
+        return ACTORS[self.actor].act(list(self.weights.values()), inputs, noise)
 
 
 def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
@@ -165,7 +166,7 @@ def skill_arrays(snapshot: Snapshot) -> dict[str, Array]:
     moments = (snapshot.inputs.observation, snapshot.inputs.goal)
     return {
         **{f"{SKILLS}{name}": array for name, array in snapshot.weights.items()},
-        **{f"{SKILLS}moments/{n}": np.stack(m) for n, m in zip(_MOMENTS, moments, strict=True)},
+        **{f"{SKILLS}moments/{name}": np.stack(moments[n]) for n, name in enumerate(_MOMENTS)},
     }
 
 
@@ -177,25 +178,21 @@ def learned_skill(like: Snapshot, arrays: Mapping[str, Array], skill: int) -> Sn
     return like._replace(weights=weights, inputs=inputs)
 
 
-@dataclasses.dataclass(frozen=True)
 class SnapshotPolicy:
-    """A snapshot as a policy for `rollout.play`; `policy_of` describes the fields."""
+    """A snapshot as a policy for `rollout.play`."""
 
-    snapshot: Snapshot | SkillSnapshots
-    sample: bool
-    rows: int | None
+    def __init__(self, snapshot: Snapshot | SkillSnapshots, sample: bool, rows: int | None) -> None:
+        """Takes the arguments of `policy_of`."""
+        self.snapshot, self._sample, self._rows = snapshot, sample, rows
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        step = self.rows or len(observation)
-        parts = (slice(start, start + step) for start in range(0, len(observation), step))
-        return np.concatenate(
-            [
-                self.snapshot.act(
-                    observation[part], goal[part], skill[part], noise[part] if self.sample else None
-                )
-                for part in parts
-            ]
-        )
+        step = self._rows or len(observation)
+        actions = []
+        for start in range(0, len(observation), step):
+            part = slice(start, start + step)
+            drawn = noise[part] if self._sample else None
+            actions.append(self.snapshot.act(observation[part], goal[part], skill[part], drawn))
+        return np.concatenate(actions)
 
 
 def policy_of(
@@ -228,8 +225,8 @@ def actor_shapes(
     actor: str, input_dim: int, hidden_sizes: Sequence[int], action_dim: int
 ) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of an actor's weights by name, in the order of its Keras model."""
-    sizes = itertools.pairwise([input_dim, *hidden_sizes])
-    kernels = {f"hidden_{index}": shape for index, shape in enumerate(sizes)}
+    sizes = [input_dim, *hidden_sizes]
+    kernels = {f"hidden_{n}": (sizes[n], width) for n, width in enumerate(hidden_sizes)}
     kernels |= ACTORS[actor].heads(hidden_sizes[-1], action_dim)
     return weight_shapes("actor/", kernels)
 
@@ -316,10 +313,10 @@ def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | N
     if noise is not None:
         uniform = np.clip(0.5 * _erfc(-noise / math.sqrt(2.0)), 1e-12, 1.0 - 1e-7)
         logits = logits - np.log(-np.log(uniform))
-    return _likeliest(logits)
+    return likeliest(logits)
 
 
-def _likeliest(logits: Any) -> Array:
+def likeliest(logits: Any) -> Array:
     """Returns the choice with the largest logit as a one-hot vector, [E, K]."""
     one_hot: Array = np.eye(logits.shape[-1], dtype=np.float32)[np.argmax(logits, axis=-1)]
     return one_hot
@@ -329,7 +326,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 ACTORS: dict[str, Actor] = {
     "categorical": Actor(
-        lambda width, choices: {"choice": (width, choices)}, categorical_action, _likeliest
+        lambda width, choices: {"choice": (width, choices)}, categorical_action, likeliest
     ),
     "deterministic": Actor(
         lambda width, actions: {"action": (width, actions)}, deterministic_action, np.asarray
@@ -357,9 +354,9 @@ def gru(weights: Sequence[Array], inputs: Array) -> Array:
     The initial h is zero. As in Keras, both products have a bias.
     """
     *layers, kernel, recurrent, biases, head, head_bias = weights
-    given = _hidden(layers, inputs, len(layers) // 2) @ kernel + biases[0]
+    rows = _hidden(layers, inputs, len(layers) // 2) @ kernel + biases[0]
     state = np.zeros(len(recurrent), np.float32)
-    for step in given:
+    for step in rows:
         update, reset, new = np.split(step, 3)
         old_update, old_reset, old = np.split(state @ recurrent + biases[1], 3)
         kept, seen = _sigmoid(update + old_update), _sigmoid(reset + old_reset)
@@ -374,9 +371,9 @@ def lstm(weights: Sequence[Array], inputs: Array) -> Array:
         c \leftarrow f c + i \tanh(W_c x + U_c h), \quad h \leftarrow o \tanh c
     """
     *layers, kernel, recurrent, bias, head, head_bias = weights
-    given = _hidden(layers, inputs, len(layers) // 2) @ kernel + bias
+    rows = _hidden(layers, inputs, len(layers) // 2) @ kernel + bias
     state = cell = np.zeros(len(recurrent), np.float32)
-    for step in given:
+    for step in rows:
         write, keep, new, show = np.split(step + state @ recurrent, 4)
         cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(new)
         state = _sigmoid(show) * np.tanh(cell)

@@ -1,20 +1,23 @@
 """The belief about a task, inferred from a context in plain numpy.
 
 It is the same computation as `losses.posterior` and the encoder of a learner, without TensorFlow,
-for actors and saved policies.
+for actors, saved policies and, copied as `networks.acting` is, robots.
 """
 
-import itertools
+from __future__ import annotations
+
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from music_tf.config.agents import GRU, LEAST_PRECISION, LEAST_VARIANCE, RECURRENT, Inference
-from music_tf.config.world import is_function
+from music_tf.config.agents import GRU, LEAST_PRECISION, LEAST_VARIANCE, LSTM, MLP, Inference
 from music_tf.networks.acting import ENCODER, NetworkInputs, gru, lstm, mlp, weight_shapes
 from music_tf.types import Array
+
+_NETWORKS: dict[str, Any] = {MLP: mlp, GRU: gru, LSTM: lstm}
+"""Encoders of the package; any other is a user's function."""
 
 
 class Steps(NamedTuple):
@@ -43,44 +46,40 @@ class Belief(NamedTuple):
         return (self.mean + away).astype(np.float32)
 
 
-class Encoder:
+class Encoder(NamedTuple):
     """Infers beliefs from contexts, which are rows of `context_rows`."""
 
-    def __init__(self, weights: Mapping[str, Array], inference: Inference) -> None:
-        """Takes the weights by name, in the order of `encoder_shapes`."""
-        self._weights, self._inference = weights, inference
-        self._latent, self._deterministic = inference.latent, inference.deterministic
+    weights: Mapping[str, Array]
+    """By name, in the order of `encoder_shapes`."""
+    inference: Inference
 
     @property
     def prior(self) -> Belief:
         """The belief without a context: N(0, I), or 0 for deterministic latents."""
-        zeros = np.zeros(self._latent, np.float32)
-        return Belief(zeros, zeros if self._deterministic else zeros + 1.0)
+        zeros = np.zeros(self.inference.latent, np.float32)
+        return Belief(zeros, zeros if self.inference.deterministic else zeros + np.float32(1.0))
 
     def __call__(self, context: Array) -> Belief:
         """Returns the posterior for a context [N, C], N >= 1; only a user's encoder needs TF."""
-        outputs = self._outputs(context)
-        if self._deterministic:
+        outputs, latent = self._outputs(context), self.inference.latent
+        if self.inference.deterministic:
             mean: Array = outputs.mean(axis=0)
             return Belief(mean, np.zeros_like(mean))
-        if self._inference.full:
-            return _after_observations(outputs.reshape(-1, self._latent + 1))
-        means, raw = outputs[:, : self._latent], outputs[:, self._latent :]
+        if self.inference.full:
+            return _after_observations(outputs.reshape(-1, latent + 1))
+        means, raw = outputs[:, :latent], outputs[:, latent:]
         precision = 1.0 / np.maximum(np.logaddexp(raw, np.float32(0.0)), LEAST_VARIANCE)
         variance: Array = 1.0 / precision.sum(axis=0)
         return Belief(variance * (precision * means).sum(axis=0), variance)
 
     def _outputs(self, context: Array) -> Array:
         """Returns the encoder's outputs for M parts of a context, [M, outputs]."""
-        if is_function(self._inference.encoder):
+        network = _NETWORKS.get(self.inference.encoder)
+        if network is None:
             from music_tf.networks.own_encoder import own_outputs  # noqa: PLC0415  (TensorFlow)
 
-            return own_outputs(self._weights, self._inference, context)
-        weights = list(self._weights.values())
-        if self._inference.encoder in RECURRENT:
-            run = gru if self._inference.encoder == GRU else lstm
-            return run(weights, context)[None]
-        return mlp(weights, context)
+            return own_outputs(self.weights, self.inference, context)
+        return np.atleast_2d(network(list(self.weights.values()), context))
 
 
 def _after_observations(observed: Array) -> Belief:
@@ -101,17 +100,18 @@ def encoder_shapes(
 
     The result is empty for a user's encoder, whose shapes only its model knows.
     """
-    if is_function(inference.encoder):
+    kind, units = inference.encoder, inference.sizes
+    if kind not in _NETWORKS:
         return {}
-    sizes = [inference.row_dim(observation_dim, action_dim), *inference.sizes]
+    widths = [inference.row_dim(observation_dim, action_dim), *units]
     state: dict[str, tuple[int, ...]] = {}
-    if inference.encoder in RECURRENT:
-        units, kind = inference.sizes[-1], f"{ENCODER}{inference.encoder}"
-        gates = (3 if inference.encoder == GRU else 4) * units
-        state = {f"{kind}/{part}": (units, gates) for part in ("kernel", "recurrent_kernel")}
-        state[f"{kind}/bias"] = (2, gates) if inference.encoder == GRU else (gates,)
-    layers = {f"hidden_{index}": kernel for index, kernel in enumerate(itertools.pairwise(sizes))}
-    head = {"factor": (sizes[-1], inference.outputs)}
+    if kind != MLP:
+        gates = (3 if kind == GRU else 4) * units[-1]
+        parts = ("kernel", "recurrent_kernel")
+        state = {f"{ENCODER}{kind}/{part}": (units[-1], gates) for part in parts}
+        state[f"{ENCODER}{kind}/bias"] = (2, gates) if kind == GRU else (gates,)
+    layers = {f"hidden_{n}": (widths[n], width) for n, width in enumerate(units)}
+    head = {"factor": (widths[-1], inference.outputs)}
     return weight_shapes(ENCODER, layers) | state | weight_shapes(ENCODER, head)
 
 

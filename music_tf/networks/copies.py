@@ -10,8 +10,8 @@ import numpy as np
 from music_tf.config.agents import AgentConfig
 from music_tf.errors import FROM_USERS, UsageError
 from music_tf.networks.acting import ACTORS, actor_shapes, mlp
-from music_tf.networks.discriminator import OWN
 from music_tf.networks.embedding import PHI
+from music_tf.networks.reward_networks import OWN
 from music_tf.types import Array
 
 _COPIED = ("discriminator", PHI)

@@ -1,12 +1,16 @@
-"""Zero-shot control with a learned embedding, in plain numpy."""
+"""Zero-shot control: what chooses a condition that leads to a place, in plain numpy.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+`tools.portable` copies this module into the file for robots, so Python 3.9 must run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from music_tf.networks.acting import mlp
-from music_tf.networks.discriminator import columns_of, refuse_own, weights_of
+from music_tf.networks.acting import likeliest, mlp
 from music_tf.types import Array, moved_first
 
 PHI = "phi"
@@ -15,7 +19,7 @@ SPEED = "scales/phi/speed"
 """Name in checkpoints of the length of the best step under a condition of length 1."""
 _HERE = 1e-9
 """Length of a displacement below which it has no direction."""
-_STEPS = 1.5
+STEPS = 1.5
 """Steps at full speed from a goal within which conditions of a ball get shorter."""
 
 
@@ -46,7 +50,7 @@ class Embedding(NamedTuple):
     @property
     def speed(self) -> float:
         """Length of a step under a velocity of length 1, as `near` is measured; 0 without them."""
-        return self.near / _STEPS if self.condition == "ball" and not self.places else 0.0
+        return self.near / STEPS if self.condition == "ball" and not self.places else 0.0
 
     def __call__(self, seen: Array) -> Array:
         """Returns points [..., D] in the embedding for inputs [..., n]."""
@@ -70,13 +74,12 @@ class Embedding(NamedTuple):
         """
         size = way.shape[-1]
         if self.condition == "one_hot":
-            chosen: Array = np.eye(size, dtype=np.float32)[way.argmax(axis=-1)]
-            return chosen
+            return likeliest(way)
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if self.condition == "gaussian" else 1.0
-        found: Array = (long * unit).astype(np.float32)
-        return found
+        condition: Array = (long * unit).astype(np.float32)
+        return condition
 
     def leading(self, here: Array, there: Array) -> Array:
         """Returns the condition that leads from one state to another, given inputs [..., n].
@@ -99,63 +102,33 @@ class Embedding(NamedTuple):
 
     def distance(self, here: Array, there: Array) -> Array:
         """Returns the distance of two states in the embedding, [...]."""
-        apart: Array = np.linalg.norm(self.way(here, there), axis=-1)
-        return apart
+        distance: Array = np.linalg.norm(self.way(here, there), axis=-1)
+        return distance
 
 
-def embedding_of(
-    arrays: Mapping[str, Array],
-    inputs: Any,
-    settings: Any,
-    condition: str,
-    size: int,
-    observation: int,
-) -> Embedding | None:
-    """Returns the embedding of a checkpoint; None if there is none.
+class Ends(NamedTuple):
+    """Measured end positions of the skills of a run."""
 
-    Args:
-        arrays: Arrays of the checkpoint, `parameters/phi/...`, `scales/phi` and `scales/phi/speed`.
-        inputs: Its inputs by the checkpoint: `components`.
-        settings: Settings of its reward: `hidden_sizes`, `constraint` and `reach` are used.
-        condition: Kind of the conditions.
-        size: Size D of a condition.
-        observation: Size O of an observation.
+    points: Array
+    """Mean descriptor of each of K skills at the end of an episode, [K, n]."""
+    columns: tuple[int, ...] = ()
+    """Columns of the observation that the descriptor has; empty if it is an extra or unknown."""
 
-    Raises:
-        ValueError: It does not fit the run; the text names what differs.
-    """
-    prefix = f"parameters/{PHI}"
-    if not any(name.startswith(f"{prefix}/") for name in arrays):
-        return None
-    refuse_own(prefix, inputs)
-    layer = "hidden_0" if settings.hidden_sizes else "point"
-    first = arrays.get(f"{prefix}/{layer}/kernel", np.zeros([0, 0], np.float32))
-    if first.ndim != 2:  # noqa: PLR2004
-        raise ValueError(f"{prefix}/{layer}/kernel: expected a matrix, found {first.shape}")
-    weights = weights_of(arrays, prefix, "point", [len(first), *settings.hidden_sizes, size])
-    if settings.constraint == "spectral":
-        weights = [_of_spectral_norm_one(each) for each in weights]
-    columns = columns_of(inputs)
-    if beyond := [column for column in columns if column >= observation]:
-        raise ValueError(
-            f"{prefix}: expected columns of the observation, 0 to {observation - 1}, found "
-            f"{beyond[0]}"
-        )
-    scale = arrays.get(f"scales/{PHI}")
-    if len(columns) not in (0, len(first)) or (
-        scale is not None and scale.shape != (2, len(first))
-    ):
-        raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
-    if settings.reach < np.inf:
-        return Embedding(weights, scale, columns, condition, settings.reach, places=True)
-    speed = arrays.get(SPEED, np.zeros([])) if condition == "ball" else np.ones([])
-    if speed.shape or not 0.0 < speed < np.inf:
-        raise ValueError(f"{SPEED}: expected a number above 0, found {speed}")
-    return Embedding(weights, scale, columns, condition, _STEPS * float(speed))
+    @property
+    def seen(self) -> int:
+        """Size n of the descriptor."""
+        return len(self.points[0])
 
+    def nearest(self, there: Array) -> Array:
+        """Returns the skill whose end is nearest to a goal [..., n], as one-hot [..., K]."""
+        return likeliest(-np.linalg.norm(there[..., None, :] - self.points, axis=-1))
 
-def _of_spectral_norm_one(weight: Array) -> Array:
-    """Returns a kernel divided by its largest singular value; a bias is unchanged."""
-    if weight.ndim == 1:
-        return weight
-    return weight / np.linalg.norm(weight, 2)
+    def leading(self, here: Array, there: Array) -> Array:
+        """Returns `nearest` for any current state, to be used like `Embedding.leading`."""
+        del here
+        return self.nearest(there)
+
+    def distance(self, here: Array, there: Array) -> Array:
+        """Returns the distance between descriptors [..., n], [...]."""
+        distance: Array = np.linalg.norm(there - here, axis=-1)
+        return distance

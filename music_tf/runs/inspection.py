@@ -13,7 +13,7 @@ from music_tf.config.changes import NOW
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import UsageError
 from music_tf.gate import ENVIRONMENT
-from music_tf.networks.ends import Ends
+from music_tf.networks.embedding import Ends
 from music_tf.runs.adapting import measure_adaptation, show_adaptation
 from music_tf.runs.comparison import (
     COVERED,

@@ -13,8 +13,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import descriptor_of
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots, Snapshot
-from music_tf.networks.embedding import Embedding
-from music_tf.networks.ends import Ends
+from music_tf.networks.embedding import Embedding, Ends
 from music_tf.rollout import Policy
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.storage.metrics import FOLLOWED

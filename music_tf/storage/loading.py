@@ -24,8 +24,8 @@ from music_tf.networks.acting import (
     learned_skill,
 )
 from music_tf.networks.belief import encoder_shapes
-from music_tf.networks.discriminator import Discriminator, discriminator_of
-from music_tf.networks.embedding import PHI, Embedding, embedding_of
+from music_tf.networks.embedding import PHI, Embedding
+from music_tf.networks.reward_networks import Discriminator, discriminator_of, embedding_of
 from music_tf.normalizer import Normalizer
 from music_tf.reading.stored import (
     StoredRun,

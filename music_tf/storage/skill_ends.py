@@ -8,7 +8,7 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.files import read_json
-from music_tf.networks.ends import Ends
+from music_tf.networks.embedding import Ends
 from music_tf.storage.run_paths import file_about
 
 SKILLS_NAME = "skills.json"

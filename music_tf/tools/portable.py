@@ -1,8 +1,8 @@
 """Policies for computers without this package: numpy and one file of Python, or ONNX."""
 
+import dataclasses
 import json
 import re
-from collections.abc import Mapping
 from inspect import getsource
 from pathlib import Path
 from types import ModuleType
@@ -10,152 +10,95 @@ from typing import Any
 
 import numpy as np
 
-from music_tf.config.agents import RECURRENT
+from music_tf import types
+from music_tf.config import agents
 from music_tf.config.world import is_function
 from music_tf.errors import UsageError
 from music_tf.gate import ENVIRONMENT
-from music_tf.networks.acting import GAUSSIANS, SkillSnapshots, Snapshot
+from music_tf.networks import acting, belief, embedding, policy
+from music_tf.networks.acting import GAUSSIANS, Moments, SkillSnapshots, Snapshot, arrays_of
 from music_tf.networks.embedding import Embedding
 from music_tf.process.children import check_extra
 from music_tf.storage.policy import SavedPolicy
-from music_tf.tools import robot_policy
 from music_tf.tools.drawing import appearing
-from music_tf.types import Array, bounds_of, moved_first, to_bounds, to_unit
+from music_tf.types import Array, bounds_of
 
 _OPSET, _IR_VERSION = 17, 8
 """Versions of ONNX, old enough for runtimes of 2022."""
+_HEAD = """from __future__ import annotations
+
+import math
+
+import numpy as np
+"""
+_CONSTANTS = {
+    types: ("ALIGNED",),
+    agents: ("MLP", "GRU", "LSTM", "LEAST_PRECISION", "LEAST_VARIANCE"),
+}
+_FUNCTIONS = (types.aligned, types.to_bounds, types.to_unit, types.bounds_of, types.moved_first)
+_MODULES = (acting, belief, embedding, policy)
+"""What a policy consists of; a module needs those before it."""
+_OUR_IMPORTS = re.compile(r"^from (__future__|music_tf\S*) import (\([^)]*\)|.*)\n", re.MULTILINE)
 
 
 def write_robot(saved: SavedPolicy, folder: Path) -> None:
     """Writes `policy.py`, which needs numpy alone, and `policy.npz`, which it reads."""
     with appearing(folder / "policy.npz") as draft, open(draft, "wb") as file:
         np.savez(file, allow_pickle=False, about=json.dumps(about(saved)), **arrays(saved))
-    text = Path(robot_policy.__file__).read_text(encoding="utf-8")
-    shared = "\n\n".join(getsource(each) for each in (to_bounds, to_unit, bounds_of, moved_first))
-    text = re.sub(r"from music_tf\.types import .*\n", lambda _: shared, text)
     with appearing(folder / "policy.py") as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(_one_file(), encoding="utf-8")
+
+
+def _one_file() -> str:
+    """Joins the modules of a policy, and what they import from the rest of the package."""
+    constants = [
+        f"{name} = {getattr(module, name)!r}"
+        for module, names in _CONSTANTS.items()
+        for name in names
+    ]
+    modules = [
+        _OUR_IMPORTS.sub("", Path(str(module.__file__)).read_text(encoding="utf-8"))
+        for module in _MODULES
+    ]
+    functions = [getsource(function) for function in _FUNCTIONS]
+    return "\n\n".join([_HEAD, *constants, *functions, *modules])
 
 
 def about(saved: SavedPolicy) -> dict[str, Any]:
     """Returns sizes, origin and structure of a policy, as JSON values."""
-    config, first = saved.stored.config, actors(saved)[0]
-    layers = {str(number): _hidden(one) for number, one in enumerate(actors(saved))}
+    first, inference = actors(saved)[0], saved.stored.config.agent.inference
+    if inference is not None and (is_function(inference.encoder) or not first.encoder):
+        inference = None  # a user's own code stays here
+    leads = saved.embedding._asdict() if isinstance(saved.embedding, Embedding) else {}
     return {
-        "recipe": saved.recipe,
-        "env_id": saved.env_id,
-        "epoch": saved.epoch,
-        "env_steps": saved.env_steps,
-        "observation_dim": saved.observation_dim,
-        "goal_dim": saved.goal_dim,
-        "action_dim": saved.action_dim,
+        **{name: getattr(saved, name) for name in policy.FACTS},
         ENVIRONMENT: vars(saved.declared) if saved.declared else None,
-        "zero_goals": saved.zero_goals,
-        "condition": saved.condition,
-        "condition_dim": saved.skills,
-        "condition_seen": first.inputs.condition,
-        "acting": list(config.acting_skills),
+        "actor": first.actor,
         "actors": len(actors(saved)),
-        "choices": first.actor == "categorical",
-        "layers": layers | {"encoder": _hidden_of_encoder(saved), "phi": _hidden_of_phi(saved)},
-        "clip": config.normalizer.clip,
-        "input_clip": config.normalizer.input_clip,
-        "inference": _inference(saved),
-        "reach": _reach(saved),
-    }
-
-
-def _reach(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns what a place needs of an embedding to become a condition; None without one."""
-    leads = saved.embedding
-    if not isinstance(leads, Embedding):
-        return None
-    told = {name: getattr(leads, name) for name in ("condition", "near", "groups", "places")}
-    return {"columns": list(leads.columns), **told}
-
-
-def _inference(saved: SavedPolicy) -> dict[str, Any] | None:
-    """Returns the structure of the encoder; None without one, or if it is the user's own code."""
-    inference = saved.stored.config.agent.inference
-    if inference is None or is_function(inference.encoder) or not actors(saved)[0].encoder:
-        return None
-    return {
-        "latent": inference.latent,
-        "deterministic": inference.deterministic,
-        "full": inference.full,
-        "recurrent": inference.encoder if inference.encoder in RECURRENT else "",
-        "next_observation": inference.next_observation,
-        "reward_scale": inference.reward_scale,
+        "condition_seen": first.inputs.condition,
+        "normalizer": dataclasses.asdict(first.inputs.config),
+        "inference": inference and inference._asdict(),
+        "embedding": {name: leads[name] for name in leads if name not in ("weights", "scale")},
     }
 
 
 def arrays(saved: SavedPolicy) -> dict[str, Array]:
     """Returns the weights and moments of all networks by their names in the archive."""
-    found: dict[str, Array] = {}
+    named = {
+        f"actor_{number}/{name}": array
+        for number, snapshot in enumerate(actors(saved))
+        for name, array in arrays_of(snapshot).items()
+    }
     if isinstance(saved.embedding, Embedding):
-        found |= _layers("phi", list(saved.embedding.weights))
-        found |= {} if saved.embedding.scale is None else {"phi/scale": saved.embedding.scale}
-    for number, one in enumerate(actors(saved)):
-        found |= _layers(str(number), acting_weights(one))
-        for name in ("observation", "goal"):
-            moments = getattr(one.inputs, name)
-            found |= {f"{number}/{name}/{part}": getattr(moments, part) for part in moments._fields}
-    inference = _inference(saved)
-    if inference is None:
-        return found
-    encoder = list(actors(saved)[0].encoder.values())
-    if kind := inference["recurrent"]:
-        *encoder, kernel, recurrent, bias, head, head_bias = encoder
-        found |= {f"{kind}/kernel": kernel, f"{kind}/recurrent": recurrent, f"{kind}/bias": bias}
-        found |= {f"{kind}/head": head, f"{kind}/head_bias": head_bias}
-    return found | _layers("encoder", encoder)
+        named |= {f"embedding/{n}": array for n, array in enumerate(saved.embedding.weights)}
+        named |= {} if saved.embedding.scale is None else {"scale": saved.embedding.scale}
+    return named
 
 
 def actors(saved: SavedPolicy) -> tuple[Snapshot, ...]:
     """Returns the actor of all skills, or one for each skill."""
-    found = saved.snapshot
-    return found.each if isinstance(found, SkillSnapshots) else (found,)
-
-
-def acting_weights(snapshot: Snapshot) -> list[Array]:
-    """Returns kernels and biases of the layers that compute the most likely action, in order."""
-    weights = list(snapshot.weights.values())
-    if snapshot.actor not in GAUSSIANS:
-        return weights
-    return [*weights[:-4], *weights[-2:]]  # without the head of the deviation
-
-
-def _hidden(snapshot: Snapshot) -> list[bool]:
-    """Returns for each layer whether a ReLU follows."""
-    layers = len(acting_weights(snapshot)) // 2
-    gaussian = GAUSSIANS.get(snapshot.actor)
-    linear = 2 if gaussian is not None and gaussian.features else 1
-    return [True] * (layers - linear) + [False] * linear
-
-
-def _hidden_of_encoder(saved: SavedPolicy) -> list[bool]:
-    """Returns the same for the layers of an encoder before its recurrent part, if any."""
-    inference = _inference(saved)
-    if inference is None:
-        return []
-    layers = len(actors(saved)[0].encoder) // 2
-    if inference["recurrent"]:
-        return [True] * (layers - 2)  # its and the last layer have five arrays
-    return [True] * (layers - 1) + [False]
-
-
-def _hidden_of_phi(saved: SavedPolicy) -> list[bool]:
-    """Returns the same for an embedding."""
-    leads = saved.embedding
-    layers = len(leads.weights) // 2 if isinstance(leads, Embedding) else 0
-    return [layer < layers - 1 for layer in range(layers)]
-
-
-def _layers(name: str, weights: list[Array]) -> dict[str, Array]:
-    return {
-        f"{name}/{index // 2}/{('kernel', 'bias')[index % 2]}": array
-        for index, array in enumerate(weights)
-    }
+    snapshot = saved.snapshot
+    return snapshot.each if isinstance(snapshot, SkillSnapshots) else (snapshot,)
 
 
 # --- ONNX -------------------------------------------------------------------------------------
@@ -183,37 +126,38 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
         draft.write_bytes(model.SerializeToString())
 
 
-def _without_constant(
-    facts: dict[str, Any], weights: dict[str, Array]
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Adds the one-hot vector of a single skill, which is constant, to the first bias."""
-    if facts["condition"] != "one_hot" or facts["condition_dim"] > 1 or not facts["condition_seen"]:
-        return facts, weights
-    kernel, row = weights["0/0/kernel"], facts["observation_dim"]
-    first = {
-        "0/0/kernel": np.delete(kernel, row, axis=0),
-        "0/0/bias": weights["0/0/bias"] + kernel[row],
-    }
-    return {**facts, "condition_seen": 0}, weights | first
+def _layers_of(saved: SavedPolicy, snapshot: Snapshot) -> tuple[list[Array], int]:
+    """Returns kernels and biases of an actor, and how many components of a condition it reads.
+
+    The layers are those of the most likely action, without the head of a deviation. The one-hot
+    vector of a single skill, which is constant, is added to the first bias.
+    """
+    weights, reads = list(snapshot.weights.values()), snapshot.inputs.condition
+    if snapshot.actor in GAUSSIANS:
+        weights = [*weights[:-4], *weights[-2:]]
+    if saved.condition != "one_hot" or saved.skills > 1 or not reads:
+        return weights, reads
+    (kernel, bias), row = weights[:2], saved.observation_dim
+    return [np.delete(kernel, row, axis=0), bias + kernel[row], *weights[2:]], 0
 
 
 class _Graph:
     """Collects the nodes and constants of a graph."""
 
     def __init__(self, onnx: ModuleType, saved: SavedPolicy) -> None:
-        self._onnx = onnx
-        self._about, self._weights = _without_constant(about(saved), arrays(saved))
+        self._onnx, self._saved = onnx, saved
         self._nodes: list[Any] = []
         self._constants: dict[str, np.ndarray] = {}
 
     def model(self) -> Any:
-        helper, facts = self._onnx.helper, self._about
-        several = facts["actors"] > 1
-        sizes = {"observation": facts["observation_dim"], "goal": facts["goal_dim"]}
-        sizes |= {"condition": facts["condition_dim"] * (several or facts["condition_seen"] > 0)}
-        actions = [self._actor(number) for number in range(facts["actors"])]
+        helper, saved, each = self._onnx.helper, self._saved, actors(self._saved)
+        several = len(each) > 1
+        reads = several or _layers_of(saved, each[0])[1] > 0
+        sizes = {"observation": saved.observation_dim, "goal": saved.goal_dim}
+        sizes |= {"condition": saved.skills * reads}
+        actions = [self._actor(number, snapshot) for number, snapshot in enumerate(each)]
         if several:
-            actions = [self._masked_by_skill(number, one) for number, one in enumerate(actions)]
+            actions = [self._masked_by_skill(number, name) for number, name in enumerate(actions)]
         self._in_units(self._node("Sum", actions, "unit"))
         value = self._onnx.helper.make_tensor_value_info
         kind = self._onnx.TensorProto.FLOAT
@@ -221,43 +165,45 @@ class _Graph:
             self._nodes,
             "policy",
             [value(name, kind, ["batch", size]) for name, size in sizes.items() if size],
-            [value("action", kind, ["batch", facts["action_dim"]])],
+            [value("action", kind, ["batch", saved.action_dim])],
             [self._onnx.numpy_helper.from_array(v, name) for name, v in self._constants.items()],
         )
         opset = helper.make_opsetid("", _OPSET)
         model = helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION)
-        helper.set_model_props(model, {"music_tf": json.dumps(facts)})
+        helper.set_model_props(model, {"music_tf": json.dumps(about(saved))})
         return model
 
-    def _actor(self, number: int) -> str:
+    def _actor(self, number: int, snapshot: Snapshot) -> str:
         """Adds an actor and returns the name of its actions."""
-        facts, weights = self._about, self._weights
-        parts = [self._normalized("observation", number, weights)]
-        if facts["condition_seen"]:
-            ends = np.array([[0], [facts["condition_seen"]], [1]], np.int64)  # start, end, axis
+        weights, reads = _layers_of(self._saved, snapshot)
+        parts = [self._normalized("observation", number, snapshot.inputs.observation)]
+        if reads:
+            ends = np.array([[0], [reads], [1]], np.int64)  # start, end, axis
             names = [self._constant(f"{number}/slice_{at}", end) for at, end in enumerate(ends)]
             parts.append(self._node("Slice", ["condition", *names], f"{number}/seen"))
-        if facts["goal_dim"]:
-            parts.append(self._normalized("goal", number, weights))
-        found = self._node("Concat", parts, f"{number}/inputs", axis=1)
-        for layer, is_hidden in enumerate(facts["layers"][str(number)]):
+        if self._saved.goal_dim:
+            parts.append(self._normalized("goal", number, snapshot.inputs.goal))
+        output = self._node("Concat", parts, f"{number}/inputs", axis=1)
+        layers, kind = len(weights) // 2, GAUSSIANS.get(snapshot.actor)
+        linear = 2 if kind is not None and kind.features else 1
+        for layer in range(layers):
             at = f"{number}/{layer}"
-            parts = [f"{at}/{part}" for part in ("kernel", "bias")]
-            kernel, bias = (self._constant(part, weights[part]) for part in parts)
-            found = self._node("MatMul", [found, kernel], f"{at}/product")
-            found = self._node("Add", [found, bias], f"{at}/sum")
-            if is_hidden:
-                found = self._node("Relu", [found], f"{at}/relu")
-        if not facts["choices"]:
-            return self._node("Tanh", [found], f"{number}/action")
-        chosen = self._node("ArgMax", [found], f"{number}/choice", axis=1, keepdims=0)
-        depth = self._constant(f"{number}/depth", np.array(facts["action_dim"], np.int64))
+            kernel = self._constant(f"{at}/kernel", weights[2 * layer])
+            bias = self._constant(f"{at}/bias", weights[2 * layer + 1])
+            output = self._node("MatMul", [output, kernel], f"{at}/product")
+            output = self._node("Add", [output, bias], f"{at}/sum")
+            if layer < layers - linear:
+                output = self._node("Relu", [output], f"{at}/relu")
+        if snapshot.actor != "categorical":
+            return self._node("Tanh", [output], f"{number}/action")
+        chosen = self._node("ArgMax", [output], f"{number}/choice", axis=1, keepdims=0)
+        depth = self._constant(f"{number}/depth", np.array(self._saved.action_dim, np.int64))
         off_on = self._constant(f"{number}/off_on", np.array([0.0, 1.0], np.float32))
         return self._node("OneHot", [chosen, depth, off_on], f"{number}/action", axis=-1)
 
-    def _in_units(self, found: str) -> None:
+    def _in_units(self, actions: str) -> None:
         """Scales actions in [-1, 1] as `to_bounds` does, in single precision."""
-        low, high = bounds_of(self._about[ENVIRONMENT])
+        low, high = bounds_of(vars(self._saved.declared))
         first, last = low.astype(np.float32), high.astype(np.float32)
         first = np.where(first < low, np.nextafter(first, last), first)  # inside double bounds
         last = np.where(last > high, np.nextafter(last, first), last)
@@ -268,16 +214,15 @@ class _Graph:
             steps = [("Add", [1.0]), ("Mul", [0.5 * (last - first)]), ("Add", [first]), *steps]
         for at, (operation, values) in enumerate(steps, 1 - len(steps)):
             names = [self._constant(f"scale{at}", np.asarray(v, np.float32)) for v in values]
-            found = self._node(operation, [found, *names], f"scaled{at}" if at else "action")
+            actions = self._node(operation, [actions, *names], f"scaled{at}" if at else "action")
 
-    def _normalized(self, name: str, number: int, weights: Mapping[str, Array]) -> str:
-        at = f"{number}/{name}"
-        limit, clip = self._about["input_clip"], self._about["clip"]
-        found = self._clipped(name, limit, f"{at}/bounded")
-        for operation, part in (("Sub", "mean"), ("Div", "deviation")):
-            constant = self._constant(f"{at}/{part}", weights[f"{at}/{part}"])
-            found = self._node(operation, [found, constant], f"{at}/{operation.lower()}")
-        return self._clipped(found, clip, f"{at}/normalized")
+    def _normalized(self, name: str, number: int, moments: Moments) -> str:
+        at, limits = f"{number}/{name}", self._saved.stored.config.normalizer
+        values = self._clipped(name, limits.input_clip, f"{at}/bounded")
+        for operation, moment in (("Sub", moments.mean), ("Div", moments.deviation)):
+            constant = self._constant(f"{at}/{operation}_by", moment)
+            values = self._node(operation, [values, constant], f"{at}/{operation}")
+        return self._clipped(values, limits.clip, f"{at}/normalized")
 
     def _clipped(self, values: str, limit: float, name: str) -> str:
         ends = np.array([-limit, limit], np.float32)

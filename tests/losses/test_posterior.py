@@ -13,7 +13,6 @@ from music_tf.losses.posterior import (
     product_of_observations,
 )
 from music_tf.networks.belief import _after_observations
-from music_tf.tools.robot_policy import _after_observations as after_observations_on_a_robot
 
 MEANS = np.float32([[0.0, 1.0], [2.0, -1.0], [4.0, 0.0]])
 VARIANCES = np.float32([[1.0, 0.5], [1.0, 2.0], [0.5, 1.0]])
@@ -89,7 +88,6 @@ def test_observations_of_any_length_leave_a_belief_and_usual_ones_their_bits(sca
     # single precision rounds all beside the longest direction
     rounded = pytest.approx(mean.numpy(), abs=0.15)
     assert _after_observations(observed).mean == rounded
-    assert after_observations_on_a_robot(observed).mean == rounded
     if scale <= 300.0:
         own = tf.eye(5) + tf.matmul(observed[:, :5], observed[:, :5], transpose_a=True)
         np.testing.assert_array_equal(root, tf.linalg.cholesky(own))

@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
-from music_tf.networks.discriminator import OWN, Discriminator, discriminator_of, refuse_own
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Layout, Network
+from music_tf.networks.reward_networks import OWN, Discriminator, discriminator_of, refuse_own
 from tests.kit.cases import cases
 
 SEEN = {"components": [0, 2], "state": "next"}

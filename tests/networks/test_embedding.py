@@ -3,8 +3,9 @@ import pytest
 
 from music_tf.config.settings import ConditionConfig
 from music_tf.intrinsic.distance import Distance
-from music_tf.networks.embedding import SPEED, Embedding, embedding_of
+from music_tf.networks.embedding import SPEED, Embedding
 from music_tf.networks.parameters import Layout
+from music_tf.networks.reward_networks import embedding_of
 from music_tf.recipes.distance import DistanceConfig
 from tests.kit.cases import cases
 from tests.kit.terms import context

@@ -11,8 +11,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.envs.toys import STEP_LENGTH
 from music_tf.errors import UsageError
-from music_tf.networks.embedding import Embedding
-from music_tf.networks.ends import Ends
+from music_tf.networks.embedding import Embedding, Ends
 from music_tf.runs import zero_shot
 from music_tf.runs.zero_shot import (
     Places,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from music_tf.errors import UsageError
-from music_tf.networks.ends import Ends
+from music_tf.networks.embedding import Ends
 from music_tf.runs import inspection
 from music_tf.runs.inspection import ExtraMeasures, evaluate_run
 from music_tf.runs.loaded_run import load_run

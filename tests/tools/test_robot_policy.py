@@ -78,11 +78,6 @@ def arguments(policy, count=7, seed=0):
     return given
 
 
-def renamed(given, policy):  # the same as the exported file calls it
-    latent = policy.condition != "one_hot"
-    return {("latent" if latent and name == "skill" else name): v for name, v in given.items()}
-
-
 def acted_alone(folder, given, tmp_path):
     """Actions of the file of Python by itself, without this package in reach."""
     np.savez(tmp_path / "given.npz", **given)
@@ -107,7 +102,7 @@ def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path,
     ]
     given = arguments(policy)
     expected = policy.act(**given)
-    found = acted_alone(tmp_path / "robot", renamed(given, policy), tmp_path)
+    found = acted_alone(tmp_path / "robot", given, tmp_path)
     assert np.abs(expected).max() > 0.0
     np.testing.assert_array_equal(found, expected)
 
@@ -131,7 +126,7 @@ def test_a_place_chooses_the_condition_with_numpy_alone_to_the_same_bits(runs, t
 
 
 def own(folder):  # the exported policy in this process
-    from music_tf.tools.robot_policy import Policy
+    from music_tf.networks.policy import Policy
 
     return Policy(folder / "policy.npz")
 
@@ -172,7 +167,7 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
             np.testing.assert_array_equal(found, expected)
         latent = robot.draw(inferred, seed=3)
         np.testing.assert_array_equal(latent, fresh.begin_episode(3))
-        np.testing.assert_array_equal(robot.act(observation, latent=latent), fresh.act(observation))
+        np.testing.assert_array_equal(robot.act(observation, skill=latent), fresh.act(observation))
     states, actions, rewards = episodes[0]
     unknown = np.full(4, np.nan)
     for bad in ((states, actions, unknown), (states, 9 * actions, rewards), (states[:1], [], [])):
@@ -197,44 +192,23 @@ def test_beliefs_follow_from_actions_in_the_units_of_act(adapting, tmp_path):
             door([(states, np.full([4, 2], 5.0), rewards)])
 
 
-@cases(
+@cases(  # the checks are those of `load_policy`; a file has what they read
     ("run", "given", "text"),
-    ("goals", {}, "goal: expected shape"),
-    ("zero", {"observation": [1.0, 2.0]}, "observation: expected shape"),
-    ("zero", {"observation": [np.nan] * 10}, "finite"),
-    ("skills", {}, r"skill: this agent has 3, expected one of 0\.\.2"),
-    ("skills", {"skill": 3}, r"skill: expected whole numbers in 0\.\.2, got 3"),
-    ("zero", {"goal": [1.0, 0.0, 0.0]}, "goal: this agent was trained without goals"),
-    ("goals", {"goal": np.zeros([2, 3])}, r"goal: expected one, .* \[\d+\], got \[2\]"),
-    ("skills", {"skill": [0, 1]}, r"skill: expected one, or one for each .* got \[2\]"),
-    (
-        "continuous",
-        {"goal": [0.0, 0.0, 0.0], "latent": np.zeros([2, 3])},
-        r"latent: expected one, or one for each .* got \[2\]",
-    ),
-    ("continuous", {"goal": [0.0, 0.0, 0.0]}, "latent: expected numbers of shape"),
-    ("continuous", {"goal": [0.0, 0.0, 0.0], "skill": 1}, "skill: this agent has no skills"),
-    ("skills", {"latent": [1.0, 0.0, 0.0]}, "latent: this agent has skills; give skill="),
-    ("skills", {"reach": [0.0, 0.0]}, "reach: this agent cannot go to places"),
-    ("metra", {"reach": [0.0]}, r"reach: expected shape \[2\] or \[B, 2\]"),
-    ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one place, .* got \[3, 2\]"),
-    ("metra", {"reach": [0.0, np.inf]}, "reach: expected finite numbers"),
-    ("metra", {"reach": [0.0, 0.0], "latent": [1.0, 0.0]}, "reach: .*; leave latent= out"),
-    ("metra", {"latent": [1.0, 1.0]}, r"latent: expected vectors of length 1, got \[1.0, 1.0\]"),
-    ("of_two", {"latent": [1.0, 1.0]}, r"latent: .* of length at most 1, got \[1.0, 1.0\]"),
-    ("metra_skills", {"reach": [0.0, 0.0], "skill": 1}, "reach: .*; leave skill= out"),
+    ("goals", {}, "goal: ddpg_her was trained on goals; give goal="),
+    ("zero", {"goal": [1.0, 0.0, 0.0]}, "goal: ddpg_music was trained without goals"),
+    ("skills", {}, r"skill: this run has 3, give one of 0\.\.2"),
+    ("zero", {"reach": [0.0, 0.0]}, "reach: ddpg_music on .* cannot go to places"),
+    ("continuous", {"goal": [0.0, 0.0, 0.0]}, "skill: ddpg has a gaussian condition"),
+    ("metra", {"reach": np.zeros([3, 2])}, r"reach: expected one, .* got \[3, 2\]"),
+    ("metra", {"skill": [1.0, 1.0]}, r"skill: expected vectors of length 1, got \[1.0, 1.0\]"),
+    ("of_two", {"skill": [1.0, 1.0]}, r"skill: .* of length at most 1, got \[1.0, 1.0\]"),
 )
 def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
     policy = music_tf.load_policy(runs / run)
     write_robot(policy, tmp_path)
-    whole = {"observation": np.zeros(policy.observation_dim)} | given
-    if len(np.asarray(whole["observation"])) == 10:
-        whole["observation"] = np.resize(whole["observation"], policy.observation_dim)
-    with pytest.raises(ValueError, match=text):
-        own(tmp_path).act(**whole)
-    if set(given) == {"latent"} and policy.condition != "one_hot":  # there it is called skill
-        with pytest.raises(ValueError, match=text.replace("latent", "skill", 1)):
-            policy.act(whole["observation"], skill=given["latent"])
+    for door in (policy, own(tmp_path)):
+        with pytest.raises(ValueError, match=text):
+            door.act(np.zeros(policy.observation_dim), **given)
 
 
 def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, capsys):

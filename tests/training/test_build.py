@@ -15,8 +15,8 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.intrinsic.skill import Skill
-from music_tf.networks.discriminator import discriminator_of
 from music_tf.networks.parameters import Layout, Network
+from music_tf.networks.reward_networks import discriminator_of
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.training.build import build_learner, build_terms, discount, return_bounds

@@ -1,4 +1,4 @@
-"""A trained discriminator that recognises skills in plain numpy."""
+"""Networks of reward terms that a saved policy applies, as a checkpoint holds them."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf.networks.acting import mlp, weight_shapes
+from music_tf.networks.embedding import PHI, SPEED, STEPS, Embedding
 from music_tf.types import Array
 
 OWN = "own"
@@ -71,6 +72,64 @@ def discriminator_of(
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
     after, blind = stored["state"] == "next", stored.get("blind") is True
     return Discriminator(weights, scale, columns, after, actions, blind)
+
+
+def embedding_of(
+    arrays: Mapping[str, Array],
+    inputs: Any,
+    settings: Any,
+    condition: str,
+    size: int,
+    observation: int,
+) -> Embedding | None:
+    """Returns the embedding of a checkpoint; None if there is none.
+
+    Args:
+        arrays: Arrays of the checkpoint, `parameters/phi/...`, `scales/phi` and `scales/phi/speed`.
+        inputs: Its inputs by the checkpoint: `components`.
+        settings: Settings of its reward: `hidden_sizes`, `constraint` and `reach` are used.
+        condition: Kind of the conditions.
+        size: Size D of a condition.
+        observation: Size O of an observation.
+
+    Raises:
+        ValueError: It does not fit the run; the text names what differs.
+    """
+    prefix = f"parameters/{PHI}"
+    if not any(name.startswith(f"{prefix}/") for name in arrays):
+        return None
+    refuse_own(prefix, inputs)
+    layer = "hidden_0" if settings.hidden_sizes else "point"
+    first = arrays.get(f"{prefix}/{layer}/kernel", np.zeros([0, 0], np.float32))
+    if first.ndim != 2:  # noqa: PLR2004
+        raise ValueError(f"{prefix}/{layer}/kernel: expected a matrix, found {first.shape}")
+    weights = weights_of(arrays, prefix, "point", [len(first), *settings.hidden_sizes, size])
+    if settings.constraint == "spectral":
+        weights = [_of_spectral_norm_one(each) for each in weights]
+    columns = columns_of(inputs)
+    if beyond := [column for column in columns if column >= observation]:
+        raise ValueError(
+            f"{prefix}: expected columns of the observation, 0 to {observation - 1}, found "
+            f"{beyond[0]}"
+        )
+    scale = arrays.get(f"scales/{PHI}")
+    if len(columns) not in (0, len(first)) or (
+        scale is not None and scale.shape != (2, len(first))
+    ):
+        raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
+    if settings.reach < np.inf:
+        return Embedding(weights, scale, columns, condition, settings.reach, places=True)
+    speed = arrays.get(SPEED, np.zeros([])) if condition == "ball" else np.ones([])
+    if speed.shape or not 0.0 < speed < np.inf:
+        raise ValueError(f"{SPEED}: expected a number above 0, found {speed}")
+    return Embedding(weights, scale, columns, condition, STEPS * float(speed))
+
+
+def _of_spectral_norm_one(weight: Array) -> Array:
+    """Returns a kernel divided by its largest singular value; a bias is unchanged."""
+    if weight.ndim == 1:
+        return weight
+    return weight / np.linalg.norm(weight, 2)
 
 
 def refuse_own(prefix: str, inputs: Any) -> None:
