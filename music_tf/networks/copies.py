@@ -25,22 +25,21 @@ _ROUNDING = 1e-3
 def check_actor(agent: AgentConfig, actor: Any, input_dim: int, action_dim: int) -> None:
     """Refuses an actor that differs from `networks.acting` at random weights, of fixed seed."""
     option = f"learner of agent: its policy acts by networks.acting.ACTORS[{agent.actor!r}]"
-    wanted = actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
-    made = zip(actor.weight_names, actor.shapes, strict=True)
-    for expected, found in itertools.zip_longest(wanted.items(), made, fillvalue=("none", ())):
-        if expected != found:
-            raise UsageError(
-                f"{option}: expected the weight {expected[0]} {list(expected[1])}, got "
-                f"{found[0]} {list(found[1])}"
-            )
+    shapes = actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
+    pairs = itertools.zip_longest(
+        shapes.items(), zip(actor.weight_names, actor.shapes, strict=True)
+    )
+    for expected, came in pairs:
+        if expected != came:
+            raise UsageError(f"{option}: expected the weight {expected}, got {came}")
     kind = ACTORS[agent.actor]
     if kind.mode is None:
         return
     weights, rows = _at_random(actor.shapes, input_dim)
-    apart = np.abs(kind.act(weights, rows, None) - kind.mode(actor(weights, rows))).max()
-    if not apart <= _ROUNDING:
+    error = np.abs(kind.act(weights, rows, None) - kind.mode(actor(weights, rows))).max()
+    if not error <= _ROUNDING:
         raise UsageError(
-            f"{option}: expected the actions of its Keras model, got others by up to {apart:.2g}\n"
+            f"{option}: expected the actions of its Keras model, got others by up to {error:.2g}\n"
             "nearest: hidden layers of ReLU, as in networks.models"
         )
 
@@ -55,10 +54,10 @@ def _is_plain(network: Any) -> bool:
     """Whether `networks.acting.mlp` computes a network: ReLU layers, and a linear one."""
     weights, rows = _at_random(network.shapes, network.shapes[0][0])
     try:
-        apart = np.abs(mlp(weights, rows) - network(weights, rows))
+        errors = np.abs(mlp(weights, rows) - network(weights, rows))
     except FROM_USERS:  # it has other inputs or layers
         return False
-    return bool(apart.max() <= _ROUNDING)
+    return bool(errors.max() <= _ROUNDING)
 
 
 def _at_random(shapes: Sequence[Sequence[int]], input_dim: int) -> tuple[list[Array], Array]:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -42,33 +43,35 @@ def own_encoder(
     chooses M: N for a factor from each row, 1 for one from a final state.
     """
     make = load_function(inference.encoder, _OPTION)
-    expected = (
-        f"{_OPTION}: {inference.encoder} must return a keras.Model that maps contexts "
-        f"[B, N, {row_dim}] to [B, M, {inference.outputs}]"
-    )
     try:
         model = make(row_dim, inference.outputs, inference.sizes, seed)
-        is_model = isinstance(model, keras.Model)
-        context = np.zeros([*_CONTEXTS, row_dim], np.float32)
-        if is_model:
-            model(np.zeros([2, 2 * _CONTEXTS[1], row_dim], np.float32))  # contexts differ in length
-        tried = np.asarray(model(context) if is_model else context)
+        came = _misfit(model, row_dim, inference.outputs)
     except FROM_USERS as error:
         raise UsageError(f"{_OPTION}: {inference.encoder} fails: {error_line(error)}") from error
-    if not is_model:
-        raise UsageError(f"{expected}, got {model!r:.80}")
-    parts = tried.shape[1:2]  # M
-    if tried.shape != (_CONTEXTS[0], *parts, inference.outputs) or parts == (0,):
-        raise UsageError(f"{expected}, got {list(tried.shape)} for {list(context.shape)}")
-    if tried.dtype != np.float32:
-        raise UsageError(f"{expected} in float32, got {tried.dtype}")
-    kept = [weight.path for weight in model.non_trainable_variables if weight.name != SEED]
-    if kept or not model.trainable_variables:
+    if came:
         raise UsageError(
-            f"{expected}, whose weights are all trainable; got {len(model.trainable_variables)} "
-            f"trainable and {len(kept)} others {', '.join(kept)[:80]}"
+            f"{_OPTION}: {inference.encoder} must return a keras.Model of trainable weights that "
+            f"maps contexts [B, N, {row_dim}] to [B, M, {inference.outputs}] in float32, got {came}"
         )
     return OwnEncoder("encoder", model, learning_rate)
+
+
+def _misfit(model: Any, row_dim: int, outputs: int) -> str:
+    """Tries a user's model; describes what does not fit, or returns ""."""
+    if not isinstance(model, keras.Model):
+        return f"{model!r:.80}"
+    model(np.zeros([2, 2 * _CONTEXTS[1], row_dim], np.float32))  # contexts differ in length
+    factors = np.asarray(model(np.zeros([*_CONTEXTS, row_dim], np.float32)))
+    parts = factors.shape[1:2]  # M
+    if factors.shape != (_CONTEXTS[0], *parts, outputs) or parts == (0,):
+        return f"{list(factors.shape)} for {[*_CONTEXTS, row_dim]}"
+    if factors.dtype != np.float32:
+        return str(factors.dtype)
+    fixed = [weight.path for weight in model.non_trainable_variables if weight.name != SEED]
+    if fixed or not model.trainable_variables:
+        trained = len(model.trainable_variables)
+        return f"{trained} trainable and {len(fixed)} others {', '.join(fixed)[:80]}"
+    return ""
 
 
 def own_outputs(weights: Mapping[str, Array], inference: Inference, context: Array) -> Array:
@@ -86,11 +89,10 @@ def _check_weights(weights: Mapping[str, Array], network: OwnEncoder, function: 
     made = dict(zip(network.weight_names, network.shapes, strict=True))
     stored = {name: array.shape for name, array in weights.items()}
     for name in dict.fromkeys((*made, *stored)):
-        expected, found = (shapes.get(name, "no such weight") for shapes in (made, stored))
-        if expected != found:
+        if made.get(name) != stored.get(name):
             raise UsageError(
                 f"{_OPTION}: {function} makes another model than the one that was trained: {name}: "
-                f"expected {expected}, found {found} in the checkpoint\n"
+                f"expected {made.get(name)}, found {stored.get(name)} in the checkpoint\n"
                 "load the run with the function as it was in training"
             )
 

@@ -16,8 +16,8 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_DONE, MusicError, UsageError
 from music_tf.gate import Arrays
-from music_tf.intrinsic.answers import reward_of
 from music_tf.intrinsic.base import RewardTerm
+from music_tf.intrinsic.term_outputs import reward_of
 from music_tf.networks.parameters import Layout
 from music_tf.reading.stored import allow_modules, read_run
 from music_tf.replay.buffer import all_transitions

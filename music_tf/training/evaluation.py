@@ -203,7 +203,7 @@ class Evaluation(NamedTuple):
     ) -> Metrics:
         """Returns metrics of reward terms on episodes that they were not trained on."""
         played = self.counted(played)
-        from music_tf.intrinsic.answers import heldout_of  # noqa: PLC0415 - loads TensorFlow
+        from music_tf.intrinsic.term_outputs import heldout_of  # noqa: PLC0415 - loads TensorFlow
 
         found = [heldout_of(term, weights, played) for term in terms]
         return {name: value for metrics in found for name, value in metrics.items()}

@@ -19,8 +19,8 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, restore_fields
-from music_tf.intrinsic.answers import prior_of, priorities_of
 from music_tf.intrinsic.base import RewardTerm, schedule_value
+from music_tf.intrinsic.term_outputs import prior_of, priorities_of
 from music_tf.measures.behaviour import visited_cells
 from music_tf.networks.acting import (
     EXPLORER,

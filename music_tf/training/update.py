@@ -14,8 +14,8 @@ from music_tf.config.agents import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.gate import check_fit, expected_of
-from music_tf.intrinsic.answers import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.intrinsic.base import RewardTerm
+from music_tf.intrinsic.term_outputs import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step

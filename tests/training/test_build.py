@@ -180,7 +180,7 @@ def test_a_discriminator_that_numpy_cannot_copy_is_none_to_a_policy(envs):
 @cases(
     ("learner", "told"),
     ("Smooth", r"'deterministic'\]: expected the actions .* got others by up to \d"),
-    ("Renamed", r"expected the weight actor/hidden_0/kernel \[14, 16\], got actor/first/kernel"),
+    ("Renamed", r"expected the weight .*actor/hidden_0/kernel.* got .*actor/first/kernel"),
 )
 def test_an_actor_that_a_policy_could_not_copy_is_refused(learner, told, envs):
     def built(name):
