@@ -221,7 +221,7 @@ class Key(NamedTuple):
 
 
 def _of_peak(flop: int) -> Callable[[Mapping[str, float]], float]:
-    return lambda found: found["updates_per_s"] * flop / found["peak_flop_per_s"]
+    return lambda measured: measured["updates_per_s"] * flop / measured["peak_flop_per_s"]
 
 
 def _rates(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
@@ -237,12 +237,12 @@ def _cycle_over_limit(
 KEYS: dict[str, Key] = {
     "env_fetch_vs_gymnasium": Key(
         *("x", "higher", ("simulation",)),
-        lambda found: found["env_steps_per_s"] / found["gymnasium_steps_per_s"],
+        lambda measured: measured["env_steps_per_s"] / measured["gymnasium_steps_per_s"],
         "our environment steps/s over gymnasium.make's, FetchPush-v4, resets included",
     ),
     "env_fetch_vs_mjstep": Key(
         *("x", "higher", ("simulation",)),
-        lambda found: found["env_steps_per_s"] / found["mj_step_per_s"],
+        lambda measured: measured["env_steps_per_s"] / measured["mj_step_per_s"],
         "our environment steps/s over those of mj_step(nstep=20) alone, from the same states",
     ),
     "update_vs_peak_1t": Key(
@@ -335,16 +335,12 @@ def why_not(probe: str) -> str:
 
 
 def take(probe: str, quick: bool) -> dict[str, Any]:
-    """Takes one measurement.
-
-    Raises:
-        EnvironmentFault: It failed or took too long.
-    """
+    """Takes one measurement."""
     sizes = sizes_of(quick)
     if probe in _PROGRAMS:
         return _PROGRAMS[probe](sizes)
     with tempfile.TemporaryDirectory() as folder, own_sessions(os.environ) as sessions:
-        out = Path(folder) / "found.json"
+        out = Path(folder) / "measured.json"
         start: list[str] = [sys.executable]
         if probe in _RANKED:
             mpirun = find_mpirun() or "mpirun"
@@ -360,10 +356,10 @@ def take(probe: str, quick: bool) -> dict[str, Any]:
                 **sessions,
             },
         )
-        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    if probe in _RANKED and found["ranks"] != RANKS:
-        raise EnvironmentFault(f"mpirun started {found['ranks']} ranks, expected {RANKS}")
-    return found
+        values: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if probe in _RANKED and values["ranks"] != RANKS:
+        raise EnvironmentFault(f"mpirun started {values['ranks']} ranks, expected {RANKS}")
+    return values
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -418,15 +414,15 @@ def _memory(sizes: Sizes) -> dict[str, float]:
 def _theirs(sizes: Sizes, learner: str) -> dict[str, Any]:
     """Measures the updates of a learner of Stable-Baselines3."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "found.json"
+        out = Path(folder) / "measured.json"
         words = [learner, str(out), "--threads", str(sizes.compared_threads), "--rate"]
         words += map(str, (sizes.stored_episodes, sizes.rounds, sizes.updates))
         try:
             _run([sys.executable, str(HERE / "compare_baselines.py"), *words])
         except EnvironmentFault as fault:
             return {"left_out": str(fault).splitlines()[0]}
-        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return found
+        values: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return values
 
 
 _PROGRAMS: Mapping[str, Callable[[Sizes], dict[str, Any]]] = {
@@ -460,11 +456,7 @@ def header(command: str, repetitions: int, quick: bool) -> dict[str, Any]:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Returns a stored record.
-
-    Raises:
-        UsageError: The file is missing or no record.
-    """
+    """Returns a stored record."""
     try:
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         stored["header"]["machine"]
@@ -515,12 +507,7 @@ def spread_warning(record: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, or shows stored measurements, and returns 0.
-
-    Raises:
-        UsageError: Unknown key, bad number, or no stored results.
-        EnvironmentFault: A measurement failed.
-    """
+    """Measures, or shows stored measurements, and returns 0."""
     width = max(map(len, KEYS))
     listed = "\n".join(f"  {name:{width}}  {key.meaning}" for name, key in KEYS.items())
     parser = argparse.ArgumentParser(
@@ -540,24 +527,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "size; else nowhere)",
     )
     option("--table", action="store_true", help="show the stored results and end")
-    given = parser.parse_args(arguments)
-    if given.table:
-        sys.stdout.write(markdown(load(given.out or RESULTS)))
+    options = parser.parse_args(arguments)
+    if options.table:
+        sys.stdout.write(markdown(load(options.out or RESULTS)))
         return EXIT_DONE
-    for name in given.only:
+    for name in options.only:
         if name not in KEYS:
             raise UsageError(f"--only: no key {name[:80]!r}{suggestion(name, KEYS)}")
-    names = [name for name in KEYS if not given.only or name in given.only]
-    repetitions = given.repetitions
+    names = [name for name in KEYS if not options.only or name in options.only]
+    repetitions = options.repetitions
     if repetitions is None:
-        repetitions = 1 if given.quick else 5
+        repetitions = 1 if options.quick else 5
     if repetitions < 1:
         raise UsageError(f"--repetitions: expected at least 1, got {repetitions}")
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python experiments/benchmark.py", *words])
-    about = header(command, repetitions, given.quick)
-    record = {"header": about} | measure(names, repetitions, given.quick)
-    out = given.out or (None if given.only or given.quick else RESULTS)
+    about = header(command, repetitions, options.quick)
+    record = {"header": about} | measure(names, repetitions, options.quick)
+    out = options.out or (None if options.only or options.quick else RESULTS)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -566,11 +553,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(names: Sequence[str], repetitions: int, quick: bool) -> dict[str, Any]:
-    """Returns median, min and max of each key, reasons for those left out, and raw measurements.
-
-    Raises:
-        EnvironmentFault: A measurement failed.
-    """
+    """Returns median, min and max of each key, reasons for those left out, and raw measurements."""
     console = Console(stderr=True, highlight=False)
     left_out: dict[str, str] = {}
     repeated: list[dict[str, Any]] = [{} for _ in range(repetitions)]
@@ -581,11 +564,11 @@ def measure(names: Sequence[str], repetitions: int, quick: bool) -> dict[str, An
             continue
         start = time.monotonic()
         reason = why_not(probe)
-        found = {"left_out": reason} if reason else take(probe, quick)
-        if "left_out" in found:
-            left_out.update(dict.fromkeys(wanted, str(found["left_out"])))
+        answer = {"left_out": reason} if reason else take(probe, quick)
+        if "left_out" in answer:
+            left_out.update(dict.fromkeys(wanted, str(answer["left_out"])))
             continue
-        measured[probe] = found
+        measured[probe] = answer
         seconds = time.monotonic() - start
         console.print(f"repetition {number}/{repetitions}: {probe}, {seconds:.1f} s")
     record: dict[str, Any] = {"left_out": left_out, "measured": repeated}

@@ -10,11 +10,7 @@ from music_tf.storage.metrics import JUDGED, SECTIONS
 
 
 def list_of(name: str) -> str:
-    """Returns the columns of metrics.csv for `metrics`, else the measures of a part of `JUDGED`.
-
-    Raises:
-        UsageError: There is no such list.
-    """
+    """Returns the columns of metrics.csv for `metrics`, else the measures of a part of `JUDGED`."""
     lists = {"metrics": _sections(), **{part: _list(JUDGED[part]) for part in JUDGED}}
     if name not in lists:
         raise UsageError(f"there is no list {name!r}{suggestion(name, lists)}")

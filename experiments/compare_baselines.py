@@ -39,11 +39,7 @@ _PACKAGES = ("stable-baselines3", "torch", "mujoco", "gymnasium-robotics")
 
 
 def load_library(threads: int) -> Any:
-    """Imports Stable-Baselines3 and sets the number of PyTorch's threads.
-
-    Raises:
-        EnvironmentFault: One of them cannot be imported.
-    """
+    """Imports Stable-Baselines3 and sets the number of PyTorch's threads."""
     sys.modules["tensorflow"] = None  # type: ignore[assignment] # its logger would load it
     try:
         library = importlib.import_module("stable_baselines3")
@@ -138,11 +134,7 @@ def train(model: Any, env_id: str, limits: argparse.Namespace, out: TextIO) -> N
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reads the command line, trains or measures, and returns 0.
-
-    Raises:
-        EnvironmentFault: Stable-Baselines3 or PyTorch is not installed.
-    """
+    """Reads the command line, trains or measures, and returns 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("learner", choices=LEARNERS)
     parser.add_argument("out", type=Path, help="the CSV to write, or the JSON of a rate")
@@ -154,21 +146,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--episodes", type=int, default=40, help="of an evaluation")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     parser.add_argument("--rate", type=int, nargs=3, metavar=("EPISODES", "ROUNDS", "UPDATES"))
-    given = parser.parse_args(arguments)
-    library = load_library(given.threads)
+    options = parser.parse_args(arguments)
+    library = load_library(options.threads)
     import_robotics()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    if given.rate:
-        rate = updates_per_s(library, given.learner, *given.rate)
-        given.out.write_text(json.dumps({"updates_per_s": rate}), encoding="utf-8")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    if options.rate:
+        rate = updates_per_s(library, options.learner, *options.rate)
+        options.out.write_text(json.dumps({"updates_per_s": rate}), encoding="utf-8")
         return EXIT_DONE
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES]
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python experiments/compare_baselines.py", *words])
-    model = build(library, given.learner, given.env_id, seed=given.seed)
-    with given.out.open("w", encoding="utf-8", newline="") as out:
+    model = build(library, options.learner, options.env_id, seed=options.seed)
+    with options.out.open("w", encoding="utf-8", newline="") as out:
         out.write(header(command, ", ".join([code_version(), *versions])))
-        train(model, given.env_id, given, out)
+        train(model, options.env_id, options, out)
     return EXIT_DONE
 
 

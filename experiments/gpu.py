@@ -114,16 +114,16 @@ def topologies(device: str, quick: bool) -> dict[str, float]:
     """Returns milliseconds of a cycle of a learner with actors, and of equal ranks on cores."""
     actors = max(1, available_cores() - 1)
 
-    def taken(ranks: int, *words: str) -> float:
+    def measured_ms(ranks: int, *words: str) -> float:
         launch = [sys.executable, "-m", "music_tf", "launch", "-n", str(ranks)]
         return cycle_ms(launch, words, actors, quick)
 
     learner = ("--learners", "1", "--device", device)
     return {
         "actors": actors,
-        "learner_lag_0_ms": taken(1 + actors, *learner),
-        "learner_lag_1_ms": taken(1 + actors, *learner, "--lag", "1"),
-        "equal_ranks_ms": taken(actors, "--device", "cpu"),
+        "learner_lag_0_ms": measured_ms(1 + actors, *learner),
+        "learner_lag_1_ms": measured_ms(1 + actors, *learner, "--lag", "1"),
+        "equal_ranks_ms": measured_ms(actors, "--device", "cpu"),
     }
 
 
@@ -135,25 +135,22 @@ def cycle_ms(launch: Sequence[str], words: Sequence[str], workers: int, quick: b
         words: Options for the learners and the device.
         workers: Of the run, each with two rollouts per cycle.
         quick: Whether to use tiny sizes on a toy.
-
-    Raises:
-        EnvironmentFault: The run fails.
     """
-    given, cycles = sizes_of(quick), 2 if quick else 20
+    scale, cycles = sizes_of(quick), 2 if quick else 20
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        task = f"train ddpg_her --env-id {given.memory_env} --workers {workers} --rollouts 2"
-        sizes = f"--cycles {cycles} --updates {given.updates} --replay.batch-size {given.batch}"
-        said = [*f"{task} {sizes} --epochs 4 --evaluation.episodes 2".split(), *words]
+        task = f"train ddpg_her --env-id {scale.memory_env} --workers {workers} --rollouts 2"
+        sizes = f"--cycles {cycles} --updates {scale.updates} --replay.batch-size {scale.batch}"
+        train = [*f"{task} {sizes} --epochs 4 --evaluation.episodes 2".split(), *words]
         done = run_command(
-            [*launch, *said, "--run-dir", str(run)],
+            [*launch, *train, "--run-dir", str(run)],
             seconds=900.0,
             environment={**os.environ, "PYTHONPATH": os.getcwd()},
         )
         if not done.ok:
-            raise EnvironmentFault(f"{' '.join(said)}\nfailed, code {done.code}: {done.reason}")
+            raise EnvironmentFault(f"{' '.join(train)}\nfailed, code {done.code}: {done.reason}")
         rates = read_result(run / CSV_NAME).columns["time/updates_per_second"]
-    return float(1e3 * given.updates / np.median(rates[1:]))
+    return float(1e3 * scale.updates / np.median(rates[1:]))
 
 
 def main() -> None:
@@ -165,32 +162,32 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="in this order")
     parser.add_argument("--recipes", nargs="+", default=RECIPES, help="of the updates")
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS, help="of an update")
-    given = parser.parse_args()
-    if given.device == "cpu":
+    options = parser.parse_args()
+    if options.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = NO_GPU
-    name = claim_gpu(needed=given.device == "gpu")
-    found: dict[str, Any] = {"header": header(" ".join(sys.argv), 1, given.quick)}
-    found["header"]["machine"]["gpu"] = name
-    found["header"]["build"] = dict(tf.sysconfig.get_build_info())
+    name = claim_gpu(needed=options.device == "gpu")
+    record: dict[str, Any] = {"header": header(" ".join(sys.argv), 1, options.quick)}
+    record["header"]["machine"]["gpu"] = name
+    record["header"]["build"] = dict(tf.sysconfig.get_build_info())
 
     def measured(key: str, value: dict[str, Any]) -> None:
-        found[key] = value
+        record[key] = value
         sys.stdout.write(f"{key} {value}\n")
         sys.stdout.flush()
-        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
-    for part in given.parts:
+    for part in options.parts:
         try:
             if part == "topologies":
-                measured(part, topologies(given.device, given.quick))
+                measured(part, topologies(options.device, options.quick))
             elif part == "same_bits":
-                measured(part, same_bits(given.device))
+                measured(part, same_bits(options.device))
             else:
-                for recipe, rows in itertools.product(given.recipes, given.rows):
-                    measured(f"{recipe}/{rows}", update_times(recipe, rows, given.quick))
+                for recipe, rows in itertools.product(options.recipes, options.rows):
+                    measured(f"{recipe}/{rows}", update_times(recipe, rows, options.quick))
         except (EnvironmentFault, subprocess.CalledProcessError, tf.errors.OpError) as error:
             measured(f"failed/{part}", {"error": str(error)})  # the other parts are still wanted
-    sys.exit(int(any(key.startswith("failed/") for key in found)))
+    sys.exit(int(any(key.startswith("failed/") for key in record)))
 
 
 if __name__ == "__main__":

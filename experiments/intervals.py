@@ -28,15 +28,15 @@ def mean(values: Sequence[float | None], *, share: bool = False) -> str:
     A single value, or equal values, have no interval, since a width of 0 would claim that no other
     seed could differ. A share at a bound has `counted` instead. Blank if a seed lacks its value.
     """
-    known = [value for value in values if value is not None and not math.isnan(value)]
-    if not known or len(known) < len(values):
+    finite = [value for value in values if value is not None and not math.isnan(value)]
+    if not finite or len(finite) < len(values):
         return ""
-    average = number(statistics.fmean(known))
-    if share and len(known) > 1 and at_a_bound(known):
-        return f"{average}: {counted(known)}"
-    if np.ptp(known) == 0.0:
+    average = number(statistics.fmean(finite))
+    if share and len(finite) > 1 and at_a_bound(finite):
+        return f"{average}: {counted(finite)}"
+    if np.ptp(finite) == 0.0:
         return average
-    return f"{average} ± {number(half_width(known))}"
+    return f"{average} ± {number(half_width(finite))}"
 
 
 def arrivals(times: Sequence[float | None], digits: int = 0) -> str:
@@ -44,26 +44,26 @@ def arrivals(times: Sequence[float | None], digits: int = 0) -> str:
 
     A seed that never did counts as later than all others. Blank if a seed has no level.
     """
-    known = [value for value in times if value is not None]
-    if not known or len(known) < len(times):
+    known_times = [value for value in times if value is not None]
+    if not known_times or len(known_times) < len(times):
         return ""
-    there = [value for value in known if math.isfinite(value)]
-    said = f"{len(there)} of {len(known)} seeds"
-    if not there:
-        return said
+    arrived = [value for value in known_times if math.isfinite(value)]
+    count = f"{len(arrived)} of {len(known_times)} seeds"
+    if not arrived:
+        return count
     median, first, last = (
         "never" if math.isinf(value) else f"{value:.{digits}f}"
-        for value in (statistics.median(known), min(known), max(known))
+        for value in (statistics.median(known_times), min(known_times), max(known_times))
     )
-    return f"{said}: {median}" + (f" ({first} to {last})" if len(known) > 1 else "")
+    return f"{count}: {median}" + (f" ({first} to {last})" if len(known_times) > 1 else "")
 
 
 def with_least(shares: Sequence[float | None]) -> str:
     """Returns the mean and the least of shares; blank if a seed lacks its value."""
-    known = [value for value in shares if value is not None]
-    if not known or len(known) < len(shares):
+    present = [value for value in shares if value is not None]
+    if not present or len(present) < len(shares):
         return ""
-    return f"{number(statistics.fmean(known))} (least {number(min(known))})"
+    return f"{number(statistics.fmean(present))} (least {number(min(present))})"
 
 
 def difference(

@@ -280,13 +280,13 @@ def music(sizes: Sizes) -> dict[str, float]:
 def feeding(sizes: Sizes) -> dict[str, float]:
     """Measures the feed of all updates of a worker's cycle: drawing, relabelling, conversion."""
     limit_threads(1)
-    found = {}
+    times = {}
     for recipe in ("ddpg_her", "ddpg_music"):
         config = configuration(recipe, sizes, {"threads": 1})
         trainer = filled_trainer(config, sizes, Communicator())
-        taken = [_seconds(fed, trainer) for _ in range(sizes["rounds"] + 1)][1:]
-        found[f"{recipe}_ms"] = 1e3 * statistics.median(taken)
-    return found
+        seconds = [_seconds(fed, trainer) for _ in range(sizes["rounds"] + 1)][1:]
+        times[f"{recipe}_ms"] = 1e3 * statistics.median(seconds)
+    return times
 
 
 def neighbours(sizes: Sizes) -> dict[str, float]:
@@ -301,18 +301,18 @@ def neighbours(sizes: Sizes) -> dict[str, float]:
         tf.constant(generator.standard_normal([1, count, 3]), tf.float32)
         for count in (batch, rows, rows)
     )
-    found = {}
+    times = {}
     for k in (3, 5):
 
         def distances(k: int = k) -> list[tf.Tensor]:
-            return [kth_nearest(query, own, k) for own in each]
+            return [kth_nearest(query, known_rows, k) for known_rows in each]
 
-        taken = compiled(distances)
-        taken()
+        measure_distances = compiled(distances)
+        measure_distances()
         counts = {"number": sizes["updates"], "repeat": sizes["rounds"]}
-        seconds = timeit.repeat(taken, timer=time.process_time, **counts)
-        found[f"k{k}_ms"] = 1e3 * min(seconds) / sizes["updates"]
-    return found
+        seconds = timeit.repeat(measure_distances, timer=time.process_time, **counts)
+        times[f"k{k}_ms"] = 1e3 * min(seconds) / sizes["updates"]
+    return times
 
 
 def one_by_one(sizes: Sizes) -> dict[str, float]:
@@ -374,9 +374,9 @@ def _timed(name: str) -> Callable[..., Any]:
 
     def method(comm: TimedCommunicator, *values: Any) -> Any:
         start = time.perf_counter()
-        found = collective(comm, *values)
+        answer = collective(comm, *values)
         comm.spent_s += time.perf_counter() - start
-        return found
+        return answer
 
     return method
 
@@ -397,8 +397,8 @@ def ranks(sizes: Sizes) -> dict[str, float]:
     for _ in range(sizes["cycles"]):
         trainer.run_cycle()
     elapsed = time.perf_counter() - start
-    found = comm.max_in_place(np.array([elapsed / sizes["cycles"], comm.spent_s / elapsed]))
-    return {"cycle_s": float(found[0]), "mpi_share": float(found[1]), "ranks": comm.size}
+    slowest = comm.max_in_place(np.array([elapsed / sizes["cycles"], comm.spent_s / elapsed]))
+    return {"cycle_s": float(slowest[0]), "mpi_share": float(slowest[1]), "ranks": comm.size}
 
 
 class SwitchedCommunicator(Communicator):
@@ -436,8 +436,8 @@ def guards(sizes: Sizes) -> dict[str, float]:
     pairs = []
     for number in range(2 * sizes["cycles"]):
         order = (True, False) if number % 2 else (False, True)
-        taken = {guarded: cycle(guarded) for guarded in order}
-        pairs.append((taken[True], taken[False]))
+        seconds = {guarded: cycle(guarded) for guarded in order}
+        pairs.append((seconds[True], seconds[False]))
     comm.guarded = True
     always = comm.max_in_place(np.array([_always_on(trainer)]))
     with_them, without = np.array(pairs).T - [[0.0], always]
@@ -461,8 +461,8 @@ def _always_on(trainer: Trainer) -> float:
         _seconds(lambda: tf.reduce_sum(trainer.update.parameters).numpy()) for _ in range(5)
     )
     steps, updates = spec.max_episode_steps, config.updates
-    own = steps * (_CHECKS_PER_STEP * check + beat) + updates * beat + total
-    return own + equal * updates / DESYNC_INTERVAL
+    of_rank = steps * (_CHECKS_PER_STEP * check + beat) + updates * beat + total
+    return of_rank + equal * updates / DESYNC_INTERVAL
 
 
 MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
@@ -483,9 +483,9 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
 
 def main(name: str, out: str, sizes: str) -> None:
     """Takes a measurement and writes the result as JSON."""
-    found = MEASUREMENTS[name](json.loads(sizes))
+    measured = MEASUREMENTS[name](json.loads(sizes))
     if launched_rank() == 0:
-        Path(out).write_text(json.dumps(found), encoding="utf-8")
+        Path(out).write_text(json.dumps(measured), encoding="utf-8")
 
 
 if __name__ == "__main__":

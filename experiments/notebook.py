@@ -35,11 +35,7 @@ def sources(notebook: Mapping[str, Any]) -> list[str]:
 
 
 def executed(cells: Sequence[str]) -> list[list[Output]]:
-    """Runs cells in the current folder, one after the other, and returns the outputs of each.
-
-    Raises:
-        EnvironmentFault: A cell has written to standard error, a warning for example.
-    """
+    """Runs cells in the current folder, one after the other, and returns the outputs of each."""
     names: dict[str, Any] = {}
     return [_shown(count, source, names) for count, source in enumerate(cells, 1)]
 

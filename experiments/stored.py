@@ -80,13 +80,13 @@ class Group(NamedTuple):
         words = itertools.pairwise(shlex.split(self.condition.arguments))
         return {option: value for option, value in words if option in (KWARGS, SKILLS)}
 
-    def found(self, metric: str) -> list[float | None]:
+    def final(self, metric: str) -> list[float | None]:
         """Returns a measure at the end of each run, else the last value in its metrics."""
         return [
             float(evaluated(run, metric)[-1])
-            if metric not in own and evaluated(run, metric).size
-            else own.get(metric)
-            for run, own in zip(self.runs.values(), self.measured, strict=True)
+            if metric not in measures and evaluated(run, metric).size
+            else measures.get(metric)
+            for run, measures in zip(self.runs.values(), self.measured, strict=True)
         ]
 
     def beside(self, policy: str) -> list[dict[str, float]]:
@@ -100,15 +100,11 @@ def is_share(metric: str) -> bool:
 
 
 def planned(name: str) -> Study:
-    """Returns the study of a name.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Returns the study of a name."""
     file = STUDIES / f"{name}.py"
     if not file.is_file():
-        known = [path.stem for path in STUDIES.glob("*.py")]
-        raise UsageError(f"there is no study {name!r}{suggestion(name, known)}")
+        names = [path.stem for path in STUDIES.glob("*.py")]
+        raise UsageError(f"there is no study {name!r}{suggestion(name, names)}")
     return load_study(file)
 
 
@@ -116,26 +112,23 @@ def groups_of(name: str, results: Path) -> list[Group]:
     """Returns the groups of a study after those of its `beside`, task by task.
 
     A condition without a run has a group without runs.
-
-    Raises:
-        UsageError: There is no such study, or a stored result is damaged or is none of its runs.
     """
     study = planned(name)
-    own = [*_groups(name, study, results)]
-    known = {path for group in own for path in group.files.values()}
-    strays = sorted({*(results / name).glob("*.csv")} - known)
+    own_groups = [*_groups(name, study, results)]
+    own_files = {path for group in own_groups for path in group.files.values()}
+    strays = sorted({*(results / name).glob("*.csv")} - own_files)
     if strays:
         raise UsageError(f"{strays[0]}: is no run of experiments/studies/{name}.py")
     beside = [
         group
-        for other, _, condition in (one.partition("/") for one in study.beside)
+        for other, _, condition in (row.partition("/") for row in study.beside)
         for group in _groups(other, planned(other), results)
         if group.condition.name == condition
     ]
     return [
         group
         for task in study.tasks
-        for group in (*beside, *own)
+        for group in (*beside, *own_groups)
         if group.task.env_id == task.env_id
     ]
 
@@ -154,10 +147,10 @@ def _groups(name: str, study: Study, results: Path) -> Iterator[Group]:
 
 def measured_of(run: StoredResult, policy: str) -> dict[str, float]:
     """Returns the measures of a policy at the end of a run."""
-    found: dict[str, float] = {}
+    measures: dict[str, float] = {}
     for group in _GROUPS:
-        found |= _finite(run.details.get(group, {}).get(policy, {}))
-    return found
+        measures |= _finite(run.details.get(group, {}).get(policy, {}))
+    return measures
 
 
 def _finite(metrics: Mapping[str, float | None]) -> dict[str, float]:
@@ -196,9 +189,9 @@ def evaluated(run: StoredResult, metric: str) -> Floats:
 
 def followed(run: StoredResult, metric: str, steps: Sequence[float]) -> list[float | None]:
     """Returns a metric after total numbers of steps; None if no epoch ended there."""
-    known = run.in_all("time/env_steps")
-    rows = [np.flatnonzero(known == count) for count in steps]
-    values = run.columns.get(metric, np.full(len(known), np.nan))
+    counts = run.in_all("time/env_steps")
+    rows = [np.flatnonzero(counts == count) for count in steps]
+    values = run.columns.get(metric, np.full(len(counts), np.nan))
     return [float(values[row[0]]) if row.size else None for row in rows]
 
 
@@ -222,15 +215,15 @@ def _level(run: StoredResult, task: Task) -> dict[str, float]:
     met = meets(run.columns, task.level) if task.level else np.array([np.nan])
     if np.all(np.isnan(met)):
         return {}
-    found = {"level/share": float(np.nanmean(met))}
+    measures = {"level/share": float(np.nanmean(met))}
     if not np.any(met == 1.0):
-        return found | {FIRST: math.inf, MINUTES: math.inf}
+        return measures | {FIRST: math.inf, MINUTES: math.inf}
     first = int(np.nanargmax(met))
     later = met[first + 1 :]
     if np.any(np.isfinite(later)):
-        found[HELD] = float(np.nanmean(later))
+        measures[HELD] = float(np.nanmean(later))
     steps = float(run.in_all("time/env_steps")[first]) / 1e3
-    return found | {FIRST: steps, MINUTES: float(seconds_of(run)[first]) / 60.0}
+    return measures | {FIRST: steps, MINUTES: float(seconds_of(run)[first]) / 60.0}
 
 
 def seconds_of(run: StoredResult) -> Floats:
@@ -263,9 +256,9 @@ def _spent(run: StoredResult) -> dict[str, float]:
 def _of_skills(run: StoredResult) -> dict[str, float]:
     """Returns mean, least and most over skills of the metrics that all of them have."""
     each = [_finite(skill["metrics"]) for skill in run.details.get("skills", ())]
-    names = [name for name in (each[0] if each else {}) if all(name in one for one in each)]
+    names = [name for name in (each[0] if each else {}) if all(name in metrics for metrics in each)]
     return {
-        f"skills/{kind}/{name}": float(of([one[name] for one in each]))
+        f"skills/{kind}/{name}": float(of([metrics[name] for metrics in each]))
         for name in names
         for kind, of in (("mean", statistics.fmean), ("least", min), ("most", max))
     }

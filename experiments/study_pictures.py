@@ -41,8 +41,8 @@ def files_of(name: str, picture: Picture, results: Path = RESULTS) -> list[Path]
 def outdated_pictures() -> list[str]:
     """Returns the pictures whose data or file differ from the stored digests."""
     noted = json.loads(ORIGINS.read_text(encoding="utf-8")) if ORIGINS.exists() else {}
-    found = {name: _digests(name, *of) for name, of in pictures().items()}
-    return [name for name, digests in found.items() if noted.get(name) != digests]
+    current = {name: _digests(name, *of) for name, of in pictures().items()}
+    return [name for name, digests in current.items() if noted.get(name) != digests]
 
 
 def _digests(name: str, study: str, picture: Picture) -> dict[str, str | None]:
@@ -58,12 +58,12 @@ def _digests(name: str, study: str, picture: Picture) -> dict[str, str | None]:
 
 def draw(names: Sequence[str]) -> None:
     """Draws pictures, and stores the digests of all."""
-    known = pictures()
+    drawable = pictures()
     for name in names:
-        study, picture = known[name]
+        study, picture = drawable[name]
         curves = [load_curve(path) for path in files_of(study, picture)]
         each = picture.lines == "seeds"
         draw_curves(curves, picture.metrics, picture.axis, IMAGES / name, each)
     if names:
-        digests = {name: _digests(name, *of) for name, of in known.items()}
+        digests = {name: _digests(name, *of) for name, of in drawable.items()}
         ORIGINS.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")

@@ -37,11 +37,11 @@ _STAGES = 6
 def readme(name: str, results: Path = RESULTS) -> str:
     """Returns the README of a study."""
     study, planned_groups = planned(name), groups_of(name, results)
-    own = [group for group in planned_groups if group.study == name]
+    own_groups = [group for group in planned_groups if group.study == name]
     groups = [group for group in planned_groups if group.runs]
     parts = [
         f"# {name}\n\n{study.question} Role: {study.role}. `make results` writes this page.",
-        f"{made_by(name, own)}.{waiting(own)}",
+        f"{made_by(name, own_groups)}.{waiting(own_groups)}",
         "Means have half of their 95 % interval (Student's t), differences Welch's; shares at a "
         "bound have counts of seeds. Many measures are compared: an interval that just excludes "
         "zero may be chance. [What each measure is](../../../docs/metrics.md).",
@@ -75,12 +75,12 @@ def _by_seed(group: Group) -> str:
     measured = group.measured
     others = policies_beside([*group.runs.values()])
     beside = [group.beside(policy)[0] for policy in others]
-    names = dict.fromkeys(name for one in (*measured, *beside) for name in one)
+    names = dict.fromkeys(name for measures in (*measured, *beside) for name in measures)
     rows = [
         [
             f"`{name}`",
-            cell(group, name) if any(name in one for one in measured) else "",
-            *(_exactly(one.get(name)) for one in (*measured, *beside)),
+            cell(group, name) if any(name in measures for measures in measured) else "",
+            *(_exactly(measures.get(name)) for measures in (*measured, *beside)),
         ]
         for name in names
     ]
@@ -101,16 +101,16 @@ def _differences(groups: Sequence[Group], base: str) -> list[str]:
         return []
     theirs = sources[0].measured
     names = [name for name in theirs[0] if not name.startswith(("spent/", "level/"))]
-    columns = [[one.get(name) for one in theirs] for name in names]
+    base_values = [[measures.get(name) for measures in theirs] for name in names]
     rows = [
         [
             f"`{name}`",
             *(
-                difference([one.get(name) for one in group.measured], own, share=is_share(name))
+                difference([row.get(name) for row in group.measured], values, share=is_share(name))
                 for group in others
             ),
         ]
-        for name, own in zip(names, columns, strict=True)
+        for name, values in zip(names, base_values, strict=True)
     ]
     titles = [f"{group.label} minus {sources[0].label}" for group in others]
     return [markdown(["", *titles], rows)]
@@ -121,13 +121,13 @@ def _progress(groups: Sequence[Group], metric: str) -> str:
     runs = [run for group in groups for run in group.runs.values() if evaluated(run, metric).size]
     if not runs:
         return ""
-    known = runs[0].in_all("time/env_steps")[np.isfinite(runs[0].columns[metric])]
-    stages = known[np.linspace(0, len(known) - 1, min(_STAGES, len(known))).astype(int)]
+    counts = runs[0].in_all("time/env_steps")[np.isfinite(runs[0].columns[metric])]
+    stages = counts[np.linspace(0, len(counts) - 1, min(_STAGES, len(counts))).astype(int)]
     rows = []
     for group in groups:
         if any(evaluated(run, metric).size for run in group.runs.values()):
-            found = [followed(run, metric, stages) for run in group.runs.values()]
-            cells = [mean(column, share=is_share(metric)) for column in zip(*found, strict=True)]
+            curves = [followed(run, metric, stages) for run in group.runs.values()]
+            cells = [mean(column, share=is_share(metric)) for column in zip(*curves, strict=True)]
             rows.append([group.label, *cells])
     titles = [f"{count / 1e3:g} thousand steps" for count in stages]
     return markdown([f"`{metric}` after", *titles], rows)
@@ -136,17 +136,17 @@ def _progress(groups: Sequence[Group], metric: str) -> str:
 def _each_skill(group: Group) -> Iterator[str]:
     """Yields a table of the metrics of each skill of each run, and of how it moves the object."""
     skills = [
-        (seed, one) for seed, run in group.runs.items() for one in run.details.get("skills", ())
+        (seed, skill) for seed, run in group.runs.items() for skill in run.details.get("skills", ())
     ]
     if skills:
-        names = dict.fromkeys(name for _, one in skills for name in one["metrics"])
+        names = dict.fromkeys(name for _, skill in skills for name in skill["metrics"])
         rows = []
-        for seed, one in skills:
-            way = one.get("shift_m")
+        for seed, skill in skills:
+            way = skill.get("shift_m")
             moved = ", ".join(f"{part:+.2f}" for part in way) if way else ""
-            cells = [_exactly(one["metrics"].get(name)) for name in names]
+            cells = [_exactly(skill["metrics"].get(name)) for name in names]
             toward = direction(*way[:2]) if way else ""
-            rows.append([str(seed), str(one["skill"]), *cells, moved, toward])
+            rows.append([str(seed), str(skill["skill"]), *cells, moved, toward])
         titles = [f"`{name}`" for name in names]
         yield markdown(["seed", "skill", *titles, "mean way (m)", "from above"], rows)
 
@@ -161,8 +161,8 @@ def _each_world(group: Group) -> Iterator[str]:
         played: dict[tuple[float, float], list[dict[str, float]]] = {}
         for row in run.details.get(WORLDS, ()):
             played.setdefault((row.get("skill", -1.0), row["world"]), []).append(row)
-        for (skill, world), found in sorted(played.items()):
-            first, last = found[0], found[-1]
+        for (skill, world), measured in sorted(played.items()):
+            first, last = measured[0], measured[-1]
             ends = "; ".join(
                 ", ".join(number(row[end]) for end in ENDS if end in row) for row in (first, last)
             )

@@ -28,11 +28,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def table_of(names: Sequence[str], page: Path, results: Path) -> str:
-    """Returns the table of one or several studies, with the origin of the runs.
-
-    Raises:
-        UsageError: There is no such study, or no run has a metric of the table.
-    """
+    """Returns the table of one or several studies, with the origin of the runs."""
     titles = planned(names[0]).shown
     if not titles:
         raise UsageError(f"{names[0]}: does not say what its table shows (shown={{...}})")
@@ -42,9 +38,9 @@ def table_of(names: Sequence[str], page: Path, results: Path) -> str:
     if not measured:
         return "\n\n".join(notes)
     for metric in titles:
-        if not any(value is not None for group in measured for value in group.found(metric)):
-            known = [name for group in measured for one in group.measured for name in one]
-            hint = suggestion(metric, {*known, *METRICS})
+        if not any(value is not None for group in measured for value in group.final(metric)):
+            stored = {name for group in measured for row in group.measured for name in row}
+            hint = suggestion(metric, {*stored, *METRICS})
             raise UsageError(f"{names[0]}: no run has {metric!r}, which its table shows{hint}")
     places = list(dict.fromkeys(group.place for group in measured))
     rows = [
@@ -62,7 +58,7 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
     """
     beside = dict(rows_beside("random", "random actions", groups, metrics))
     values = {
-        metric: [one for group in groups for one in group.found(metric)] for metric in metrics
+        metric: [value for group in groups for value in group.final(metric)] for metric in metrics
     }
     never = {
         metric
@@ -74,10 +70,12 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
         if len(group.runs) < len(group.seeds):
             seeds += f" of {len(group.seeds)}"
         cells = [cell(group, metric) for metric in metrics]
-        cells = ["0" if m in never and one else one for m, one in zip(metrics, cells, strict=True)]
+        cells = [
+            "0" if m in never and text else text for m, text in zip(metrics, cells, strict=True)
+        ]
         yield [f"{group.label}, {group.place}", *cells, seeds]
     for title, row in beside.items():
-        cells = [mean(found) for found in row.values()]
+        cells = [mean(column) for column in row.values()]
         yield [f"{title}, {groups[0].place}", *cells, f"{max(map(len, row.values()))}"]
 
 
@@ -92,25 +90,25 @@ def rows_beside(
     """
     alike: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
-        if any(metric in one for one in group.beside(policy) for metric in metrics):
+        if any(metric in measures for measures in group.beside(policy) for metric in metrics):
             skills = policy == "random" and SKILLS in group.played
-            said = "random choices of skills" if skills else title
-            alike.setdefault((said, f"{group.played}"), []).append(group)
-    titles = [said for said, _ in alike]
-    for (said, _), same in alike.items():
-        names = f" ({'; '.join(group.label for group in same)})" if titles.count(said) > 1 else ""
-        yield f"{said}{names}", {metric: _on_most(policy, metric, same) for metric in metrics}
+            label = "random choices of skills" if skills else title
+            alike.setdefault((label, f"{group.played}"), []).append(group)
+    titles = [label for label, _ in alike]
+    for (label, _), same in alike.items():
+        names = f" ({'; '.join(group.label for group in same)})" if titles.count(label) > 1 else ""
+        yield f"{label}{names}", {metric: _on_most(policy, metric, same) for metric in metrics}
 
 
 def _on_most(policy: str, metric: str, groups: Sequence[Group]) -> list[float | None]:
     """Returns a measure of a simple policy in the condition that has it on most seeds."""
-    found = [[one.get(metric) for one in group.beside(policy)] for group in groups]
-    return max(found, key=lambda values: len(values) - values.count(None))
+    by_group = [[measures.get(metric) for measures in group.beside(policy)] for group in groups]
+    return max(by_group, key=lambda values: len(values) - values.count(None))
 
 
 def cell(group: Group, metric: str) -> str:
     """Returns a metric over the seeds of a group with its interval; blank if a seed lacks it."""
-    values = group.found(metric)
+    values = group.final(metric)
     if metric in (FIRST, MINUTES):
         return arrivals(values, digits=int(metric == MINUTES))
     return with_least(values) if metric == HELD else mean(values, share=is_share(metric))
@@ -118,12 +116,12 @@ def cell(group: Group, metric: str) -> str:
 
 def origin_of(name: str, groups: Sequence[Group], page: Path, results: Path) -> str:
     """Returns the command of a study, a link to its README, and conditions without runs."""
-    own = [group for group in groups if group.study == name]
-    made = made_by(name, own)
-    if not any(group.runs for group in own):
+    own_groups = [group for group in groups if group.study == name]
+    made = made_by(name, own_groups)
+    if not any(group.runs for group in own_groups):
         return f"Not measured yet: {made}."
     link = os.path.relpath(results / name / "README.md", page.parent)
-    return f"{made}; [every seed]({link}).{waiting(own)}"
+    return f"{made}; [every seed]({link}).{waiting(own_groups)}"
 
 
 def made_by(name: str, groups: Iterable[Group]) -> str:
@@ -147,22 +145,18 @@ def waiting(groups: Iterable[Group]) -> str:
     for group in groups:
         if not group.runs:
             names.setdefault(group.place, []).append(group.label)
-    return "".join(f" Not run yet on {at}: {'; '.join(own)}." for at, own in names.items())
+    return "".join(f" Not run yet on {at}: {'; '.join(labels)}." for at, labels in names.items())
 
 
 def value_of(study: str, group: str, metric: str, results: Path) -> str:
-    """Returns the mean of a metric over the seeds of a condition on a task.
-
-    Raises:
-        UsageError: There is no such group, or one of its seeds lacks the metric.
-    """
-    groups = {one.name: one for one in groups_of(study, results) if one.study == study and one.runs}
+    """Returns the mean of a metric over the seeds of a condition on a task."""
+    groups = {row.name: row for row in groups_of(study, results) if row.study == study and row.runs}
     if group not in groups:
         raise UsageError(f"{study}: no run of {group!r}{suggestion(group, groups)}")
-    found = cell(groups[group], metric)
-    if not found:
-        known = {name for one in groups[group].measured for name in one}
+    shown = cell(groups[group], metric)
+    if not shown:
+        metrics = {name for row in groups[group].measured for name in row}
         raise UsageError(
-            f"{study}: a seed of {group!r} lacks {metric!r}{suggestion(metric, known)}"
+            f"{study}: a seed of {group!r} lacks {metric!r}{suggestion(metric, metrics)}"
         )
-    return found
+    return shown

@@ -38,12 +38,7 @@ _VALUE = re.compile(r"(<!-- value: (\w+)/(\S+) (\S+) -->)[^`\n]*?(<!-- /value --
 
 
 def filled(text: str, page: Path, results: Path = RESULTS) -> str:
-    """Returns a page with the tables, lists and values that its markers name.
-
-    Raises:
-        UsageError: A marker names no study or list, or results lack the value; the text has page
-            and line.
-    """
+    """Returns a page with the tables, lists and values that its markers name."""
     made_by: dict[re.Pattern[str], Callable[..., str]] = {
         _TABLE: lambda names: f"{table_of(names.split(), page, results)}\n",
         _LIST: lambda name: f"{list_of(name)}\n",
@@ -54,14 +49,14 @@ def filled(text: str, page: Path, results: Path = RESULTS) -> str:
     return text
 
 
-def _made(page: Path, make: Callable[..., str], found: re.Match[str]) -> str:
+def _made(page: Path, make: Callable[..., str], marker: re.Match[str]) -> str:
     """Returns a marker with what is made of the words between its first and its last group."""
-    head, *words, tail = found.groups()
+    head, *words, tail = marker.groups()
     try:
         return f"{head}{make(*words)}{tail}"
     except UsageError as fault:
-        line = found.string.count("\n", 0, found.start()) + 1
-        row = found.string.splitlines()[line - 1].strip()[:100]
+        line = marker.string.count("\n", 0, marker.start()) + 1
+        row = marker.string.splitlines()[line - 1].strip()[:100]
         raise UsageError(f"{page.name}, line {line}, {row!r}: {fault}") from fault
 
 
@@ -76,11 +71,7 @@ def studies_in(results: Path) -> list[str]:
 
 
 def outdated() -> dict[Path, str]:
-    """Returns the outdated pages with their new text.
-
-    Raises:
-        UsageError: A stored result is missing or damaged, or lacks a value of a page.
-    """
+    """Returns the outdated pages with their new text."""
     wanted = {RESULTS / name / "README.md": readme(name) for name in studies_in(RESULTS)}
     wanted |= {page: filled(page.read_text(encoding="utf-8"), page) for page in pages()}
     return {
@@ -91,18 +82,14 @@ def outdated() -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes what has changed, or only lists it, and returns the exit code.
-
-    Raises:
-        UsageError: As `outdated`.
-    """
+    """Writes what has changed, or only lists it, and returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, say what differs")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     changed, drawn = outdated(), outdated_pictures()
     for path in [*changed, *(IMAGES / name for name in drawn)]:
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
-    if given.check:
+    if options.check:
         return EXIT_BUG if changed or drawn else EXIT_DONE
     for page, text in changed.items():
         page.write_text(text, encoding="utf-8")

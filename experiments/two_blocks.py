@@ -23,12 +23,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run")
     parser.add_argument("--goals", type=int, default=GOALS)
-    asked = parser.parse_args()
-    policy = music_tf.load_policy(asked.run)
+    options = parser.parse_args()
+    policy = music_tf.load_policy(options.run)
     for moves in ("first", "second", "both"):
         environment = gymnasium.make("music_tf/FetchPushTwo-v0", moves=moves)
         ways, ends = [], []
-        for seed in range(10**6, 10**6 + asked.goals):
+        for seed in range(10**6, 10**6 + options.goals):
             seen, over = environment.reset(seed=seed)[0], False
             begun, goal = seen["achieved_goal"], seen["desired_goal"]
             while not over:

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, Stopped
 from music_tf.files import read_json, replace_file
@@ -50,28 +50,12 @@ def tracking(name: str | None, directory: Path) -> Iterator[Sequence["Tracker"]]
         tracker.finish(code)
 
 
-class Service(Protocol):
-    """A tracking package."""
-
-    def start(self, run_id: str | None, name: str, config: Mapping[str, Any]) -> str:
-        """Starts a run, or continues the one with this id; returns its id."""
-
-    def row(self, values: Mapping[str, float], steps: int) -> None:
-        """Logs the metrics of an epoch."""
-
-    def file(self, path: Path, steps: int) -> None:
-        """Logs a picture or a film."""
-
-    def end(self, summary: Mapping[str, float], code: int) -> None:
-        """Ends the run with an exit code of `errors`."""
-
-
 class Tracker:
     """A callback that passes metrics and films of one run to a service, from the first row on."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self._name, self._directory = name, directory
-        self._service: Service | None = None
+        self._service: _Wandb | _Mlflow | None = None
         self._files = self._videos()
         self._warned = False
         self._steps = 0
@@ -97,9 +81,9 @@ class Tracker:
         with self._tolerant():
             self._service.end(summary, code)
 
-    def _started(self) -> Service:
+    def _started(self) -> "_Wandb | _Mlflow":
         if self._service is None:
-            service: Service = _SERVICES[self._name]()
+            service = _SERVICES[self._name]()
             record = read_record(self._directory)
             config = flatten(record["config"])
             config |= {name: record.get(name) for name in ("recipe", "preset", "commit")}
@@ -213,4 +197,4 @@ class _Mlflow:
         self._mlflow.end_run({EXIT_DONE: "FINISHED", EXIT_STOPPED: "KILLED"}.get(code, "FAILED"))
 
 
-_SERVICES: Mapping[str, Callable[[], Service]] = {"wandb": _Wandb, "mlflow": _Mlflow}
+_SERVICES: Mapping[str, Callable[[], _Wandb | _Mlflow]] = {"wandb": _Wandb, "mlflow": _Mlflow}

@@ -183,63 +183,60 @@ class Study(_Declared):
         """Refuses double and unknown names, and conditions that start from each other."""
         tasks = [task.env_id for task in self.tasks]
         conditions = [condition.name for condition in self.conditions]
+        seeds = {str(seed) for task in self.tasks for seed in task.seeds}
         for title, names in (("tasks", tasks), ("conditions", conditions)):
             if len(set(names)) != len(names) or not names:
                 raise UsageError(f"Study: {title}: expected one or more, each once, got {names}")
-        seeds = {str(seed) for task in self.tasks for seed in task.seeds}
+        for name in self.beside:
+            if not name.partition("/")[2]:
+                raise UsageError(
+                    f"Study: beside: expected STUDY/CONDITION, as in 'music_holds/music', got "
+                    f"{name!r:.80}"
+                )
+        bases = [*conditions, *(name.partition("/")[2] for name in self.beside)]
+        _refuse_unknown("Study: compared_with", [self.compared_with], bases)
+        _refuse_unknown("Study: followed", self.followed, METRICS)
         for condition in self.conditions:
             title = f"Condition {condition.name}"
             if not re.fullmatch(r"[A-Za-z0-9_]+", condition.name):
                 raise UsageError(f"{title[:80]}: name: expected letters, digits and _")
-            start_task = [condition.start_task] if condition.start_task else []
-            start_from = [condition.start_from] if condition.start_from else []
             _refuse_unknown(f"{title}: tasks", [*condition.tasks, *condition.epochs], tasks)
-            _refuse_unknown(f"{title}: start_task", start_task, tasks)
-            _refuse_unknown(f"{title}: start_from", start_from, conditions)
+            _refuse_unknown(f"{title}: start_task", [condition.start_task], tasks)
+            _refuse_unknown(f"{title}: start_from", [condition.start_from], conditions)
             _refuse_unknown(f"{title}: seeds", map(str, condition.seeds), seeds)
+        for picture in self.pictures:
+            title = f"Picture {picture.name}"
+            _refuse_unknown(f"{title}: conditions", picture.conditions, conditions)
+            _refuse_unknown(f"{title}: tasks", picture.tasks, tasks)
         starts = {row.name: [row.start_from] for row in self.conditions if row.start_from}
         try:
             graphlib.TopologicalSorter(starts).prepare()
         except graphlib.CycleError as error:
             circle = " from ".join(reversed(error.args[1]))
             raise UsageError(f"start_from: expected no circle, got {circle}") from error
-        wrong = [name for name in self.beside if not name.partition("/")[2]]
-        if wrong:
-            raise UsageError(
-                "Study: beside: expected STUDY/CONDITION, as in 'music_holds/music', got "
-                f"{wrong[0]!r:.80}"
-            )
-        bases = [*conditions, *(name.partition("/")[2] for name in self.beside)]
-        _refuse_unknown("Study: compared_with", filter(None, [self.compared_with]), bases)
-        _refuse_unknown("Study: followed", self.followed, METRICS)
-        for picture in self.pictures:
-            title = f"Picture {picture.name}"
-            _refuse_unknown(f"{title}: conditions", picture.conditions, conditions)
-            _refuse_unknown(f"{title}: tasks", picture.tasks, tasks)
 
     def _check_seeds(self, task: Task) -> None:
         """Refuses seeds that the role of the study does not allow."""
-        tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
         seeds = set(task.seeds)
         if len(seeds) != len(task.seeds) or not seeds:
             raise UsageError(f"{task.env_id}: expected seeds, each once, got {list(task.seeds)}")
-        if self.role == "tuning" and seeds - set(TUNING):
+        tuning, looked_at = (f"{seeds[0]} to {seeds[-1]}" for seeds in (TUNING, LOOKED_AT))
+        wrong, expected = set[int](), ""
+        if self.role == "tuning":
+            wrong, expected = seeds - {*TUNING}, f"{tuning}; others are for published runs"
+        elif self.role == "reported":
+            wrong = seeds & {*TUNING, *LOOKED_AT}
+            expected = f"none of {looked_at} and {tuning}, on which settings were chosen"
+        if wrong:
             raise UsageError(
-                f"{task.env_id}: seeds: expected {tuning} in a study that tunes, got "
-                f"{sorted(seeds - set(TUNING))}; the others are for published runs"
-            )
-        seen = sorted(seeds & {*TUNING, *LOOKED_AT})
-        if self.role == "reported" and seen:
-            raise UsageError(
-                f"{task.env_id}: seeds: settings were chosen on {tuning} or after looking at "
-                f"{looked_at}: expected others in a reported study, got {seen}\n"
-                "for example: seeds=range(200, 205)"
+                f"{task.env_id}: seeds: a study with the role {self.role!r} has {expected}; got "
+                f"{sorted(wrong)}"
             )
 
 
 def _refuse_unknown(title: str, names: Iterable[str], valid: Iterable[str]) -> None:
-    """Refuses an unknown name, with the nearest known one."""
-    for name in names:
+    """Refuses an unknown name, with the nearest valid one; an empty name is none."""
+    for name in filter(None, names):
         if name not in valid:
             raise UsageError(f"{title}: there is no {name!r:.80}{suggestion(name, valid)}")
 

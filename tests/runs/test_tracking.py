@@ -109,6 +109,11 @@ def test_wandb_gets_settings_rows_pictures_and_the_end(tmp_path, standing_in):
     stored = json.loads((run / "summary.json").read_text())["metrics"]
     assert wandb.summary == {name: value for name, value in stored.items() if value is not None}
     assert wandb.ends == [0]
+    again = standing_in(Wandb())
+    train(run, "--resume", "--epochs", "3", "--track", "wandb")
+    assert again.runs[0]["id"] == "abc123"
+    shown = [values for values in again.logged if "videos/paths" in values]
+    assert [values["time/env_steps"] for values in shown] == [720]
 
 
 def test_mlflow_gets_the_same_within_its_limits(tmp_path, standing_in):
@@ -119,23 +124,11 @@ def test_mlflow_gets_the_same_within_its_limits(tmp_path, standing_in):
     assert [step for step, _ in mlflow.logged] == [240, 480]
     assert mlflow.files[0] == ("videos", str(run / "videos" / "paths_240.png"))
     assert mlflow.dicts["summary.json"]["time/epoch"] == 2.0
-
-
-@pytest.mark.parametrize(("kind", "known"), [(Wandb, "abc123"), (Mlflow, "f" * 32)])
-def test_a_resumed_run_goes_on_where_it_was_tracked(tmp_path, standing_in, kind, known):
-    run, name = tmp_path / "run", kind().__name__
-    standing_in(kind())
-    train(run, *TINY, "--track", name)
-    again = standing_in(kind())
-    train(run, "--resume", "--epochs", "3", "--track", name)
-    began = again.runs[0]
-    assert (began["id"] if kind is Wandb else began[0]) == known
-    if kind is Wandb:  # of its pictures the new one alone
-        shown = [values for values in again.logged if "videos/paths" in values]
-        assert [values["time/env_steps"] for values in shown] == [720]
-    else:
-        assert [step for step, _ in again.logged] == [720]
-        assert again.files == [("videos", str(run / "videos" / "paths_720.png"))]
+    again = standing_in(Mlflow())
+    train(run, "--resume", "--epochs", "3", "--track", "mlflow")
+    assert again.runs == [("f" * 32, None)]
+    assert [step for step, _ in again.logged] == [720]
+    assert again.files == [("videos", str(run / "videos" / "paths_720.png"))]
 
 
 def test_a_tracker_that_breaks_is_warned_of_once_and_costs_nothing(tmp_path, standing_in, caplog):

@@ -118,10 +118,8 @@ def test_a_space_is_read_from_its_file(tmp_path):
     ('{"a": 3}', r'a: expected \{"low": 0\.1, "high": 1\}.*"choices".*got 3'),
     ('{"a": {"low": 2, "high": 1}}', "low below high"),
     ('{"a": {"low": 0, "high": 1, "log": true}}', "above 0 with log"),
-    ('{"a": {"low": 0, "hihg": 1}}', r"expected \{"),
     ('{"a": {"choices": [1]}}', r"two choices or more, got \[1\]"),
     (f'{{"a": {{"low": 0, "high": {10**400}}}}}', "low below high"),
-    ('{"a": {"low": -1.7e308, "high": 1.7e308}}', "low below high"),
     (f'{{"a": {{"low": -{10**308}, "high": {10**308}}}}}', "low below high"),
     ('{"a": {"low": false, "high": true}}', "low below high"),
 )
@@ -293,14 +291,6 @@ def test_a_new_study_reads_no_run_of_an_old_one(root, trainer, tmp_path):
     search().storage.unlink()
     tuner_of(trainer()).work(1, 1, math.inf)
     assert len(seen(tmp_path)) == 2
-
-
-def test_a_choice_keeps_all_of_its_digits(root, trainer):
-    method = Method(METHOD.metrics, {"exploration.noise": Choices((0.29995, 0.1))})
-    tuner = tuner_of(trainer(), method=method)
-    queue(tuner, 0.29995)
-    tuner.work(1, 1, math.inf)
-    assert tuner.best == {"exploration.noise": 0.29995}
 
 
 @cases(
