@@ -54,10 +54,6 @@ class EnvSpec:
     """
 
 
-ACHIEVED_REST, DESIRED_REST = "music_tf/achieved_goal_rest", "music_tf/desired_goal_rest"
-"""Extras with the rounding remainders of goals in float32, [G], if goals are stored exactly."""
-
-
 def kept_steps(length: IntArray, steps: int) -> BoolArray:
     """Returns a mask of the steps within each episode's length, [E, T]."""
     return np.arange(steps) < length[:, None]

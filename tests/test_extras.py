@@ -11,7 +11,7 @@ import tensorflow as tf
 from music_tf.config import world as config_world
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import DISCOUNT, World
-from music_tf.envs.extras import Asked, InfoEntry
+from music_tf.envs.extras import InfoEntry, RecordingInfo
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
@@ -226,7 +226,7 @@ def test_what_reads_info_is_noticed_whichever_way_it_does():
         "copy": lambda info: info.copy(),
     }
     for way, read in ways.items():
-        asked = Asked({"cost": 2.0})
+        asked = RecordingInfo({"cost": 2.0})
         read(asked)
         assert list(asked.names) == ["cost"], way
 

@@ -76,9 +76,6 @@ class EnvConfig(Settings):
     success_ends: bool | None = None
     """Whether an episode ends when the environment ends it for success at its own goal. Unset: yes,
     unless the agent is shown other goals and the environment's own goal cannot be set."""
-    exact_goals: bool = False
-    """Keeps goals in double precision for rewards; turned on where an episode before training shows
-    goals with more digits than single precision has."""
     changes: str = "[]"
     """Stages of a world that changes between two epochs, as JSON: each describes the whole world
     relative to the defaults. `at` is the number of steps (or, of skills learned one by one, the

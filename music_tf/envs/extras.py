@@ -81,7 +81,7 @@ class Extras(NamedTuple):
     """Whether the environment took steps to determine them."""
 
 
-class Asked(dict[str, Any]):
+class RecordingInfo(dict[str, Any]):
     """An `info` that records which of its entries are read."""
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
@@ -271,7 +271,7 @@ def asked_of_info(
     for method, desired, variant in itertools.product(
         methods, (goal, as_declared(goal + 1.0, goal.dtype)), variants
     ):
-        info = Asked(variant)
+        info = RecordingInfo(variant)
         try:
             with np.errstate(all="ignore"):
                 method(goal.copy(), desired.copy(), info)

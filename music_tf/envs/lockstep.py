@@ -42,8 +42,6 @@ from music_tf.errors import (
 from music_tf.process.signals import keep_signal_handlers, stop_requested
 from music_tf.process.watchdog import heartbeat
 from music_tf.types import (
-    ACHIEVED_REST,
-    DESIRED_REST,
     Array,
     BoolArray,
     Declared,
@@ -131,11 +129,7 @@ class LockstepEnvs:
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
         self._extras = find_extras(env_id, environment, self.info, spec)
-        exact = (
-            (ACHIEVED_REST, DESIRED_REST) if self._settings.exact_goals and spec.goal_dim else ()
-        )
-        rests = dict.fromkeys(exact, spec.goal_dim)
-        self.spec = dataclasses.replace(spec, extras={**self._extras.sizes, **rests})
+        self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
         self.declared = Declared.of(spec, *self._bounds)
         first = self._member_of(environment, beginning)
         self._members: list[PlainMember | None] = [first]
@@ -325,7 +319,7 @@ class LockstepEnvs:
         The known reward is compared with the environment's on goals on both sides of the threshold.
         """
         known = distance_reward(self._some_member().environment)
-        if known is None or self._extras.asked or self._settings.exact_goals:
+        if known is None or self._extras.asked:
             return None
         shape = (_COMPARED, self.spec.goal_dim)
         achieved, way = np.random.default_rng(0).standard_normal((2, *shape))
@@ -398,8 +392,8 @@ class LockstepEnvs:
                 member.environment.close()
         self._viewer.close()
 
-    def hush(self) -> None:
-        """Makes the first fault go to the log alone, as later ones do."""
+    def mute_faults(self) -> None:
+        """Logs the first environment fault at INFO instead of warning."""
         self._broke = True
 
     @property
@@ -432,7 +426,7 @@ class LockstepEnvs:
         return bool(self.environment.has_wrapper_attr(TEST_TASKS))
 
     @property
-    def asked(self) -> Collection[str]:
+    def info_keys_read(self) -> Collection[str]:
         """Entries of `info` that are stored, since rewards or ends read them."""
         return self._extras.asked
 
@@ -556,13 +550,8 @@ class LockstepEnvs:
         return ""
 
     def _rounded(self, rows: Floats) -> tuple[Array, Array, Array, dict[str, Array]]:
-        """Splits rows [E, ...] of the table in single precision; rests hold the lost digits."""
-        observation, achieved, desired, extras = self._split(rows.astype(np.float32))
-        if ACHIEVED_REST in extras:
-            _, exact, aim, _ = self._split(rows)
-            extras[ACHIEVED_REST] = (exact - achieved).astype(np.float32)
-            extras[DESIRED_REST] = (aim - desired).astype(np.float32)
-        return observation, achieved, desired, extras
+        """Splits rows [E, ...] of the table in single precision."""
+        return self._split(rows.astype(np.float32))
 
     def _split(self, rows: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Splits rows of the table into observations, achieved and desired goals, and extras."""

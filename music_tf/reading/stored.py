@@ -29,6 +29,8 @@ CONFIG_NAME = "config.json"
 LATEST = "latest"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 """Settings that do not change what a run computes up to a given epoch."""
+REMOVED: Mapping[str, Any] = {"env.exact_goals": False}
+"""Settings of older versions that are constants now, each with its value."""
 _SHOWN = 5
 LARGEST_CONFIG = 10_000_000
 """Maximum size of a configuration in bytes, with the tasks that a run has drawn."""
@@ -179,7 +181,7 @@ def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
         {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
         for run in (stored, asked)
     )
-    allowed = (*MAY_CHANGE_ON_RESUME, *_appended(before, after))
+    allowed = (*MAY_CHANGE_ON_RESUME, *REMOVED, *_appended(before, after))
     allowed += ("env_id",) * _moved(before.get("env_id", ""), after.get("env_id", ""))
     lines = [
         f"{name if name == 'RECIPE' else show_option(name)}: "
@@ -305,10 +307,12 @@ class _Reader:
             raise _refusal(prefix.rstrip(".") or "config", "an object", data)
         hints = hints_of(kind)
         for key in data:
-            if key not in hints:
-                raise UsageError(
-                    f"unknown setting {f'{prefix}{key}'[:80]!r}{suggestion(key, hints)}"
-                )
+            name = f"{prefix}{key}"
+            if name in REMOVED and data[key] != REMOVED[name]:
+                fixed = json.dumps(REMOVED[name])
+                raise UsageError(f"{name}: this version has {fixed} alone, got {data[key]!r:.80}")
+            if key not in hints and name not in REMOVED:
+                raise UsageError(f"unknown setting {name[:80]!r}{suggestion(key, hints)}")
         self.missing += [f"{prefix}{key}" for key in hints if key not in data]
         given = {key: hint for key, hint in hints.items() if key in data}
         return kind(**{k: self._value(hint, data[k], f"{prefix}{k}") for k, hint in given.items()})

@@ -16,7 +16,6 @@ from music_tf.replay.rows import (
     GoalReward,
     Picks,
     packed,
-    remainders_of,
     transition,
 )
 from music_tf.replay.tasks import TaskStore
@@ -144,14 +143,10 @@ class Shard:
         episode = self._episodes.take(slot)
         states, first = self._states.ravel(), slot * self._states.shape[1]
         goal = episode["desired_goal"].copy()
-        achieved = (first + chosen)[relabelled]
-        goal[relabelled] = states["achieved_goal"][achieved]
+        goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
         last = time == episode["length"] - 1
-        achieved_rest, rest = remainders_of(states)
-        rest = rest[first + time]
-        rest[relabelled] = achieved_rest[achieved]
         return Drawn(
             state,
             after,
@@ -164,7 +159,6 @@ class Shard:
             terminated=episode["terminated"] & last,
             truncated=last & ~(episode["terminated"] | episode["lost"]),  # episodes are whole
             lost=episode["lost"] & last,
-            goal_rest=rest,
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:

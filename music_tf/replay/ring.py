@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import ReplayConfig
-from music_tf.replay.rows import Drawn, Picks, packed, remainders_of
+from music_tf.replay.rows import Drawn, Picks, packed
 from music_tf.types import EXTRAS, Array, BoolArray, EnvSpec, Episodes, IntArray
 
 _FEWEST_PARTS = 1024
@@ -146,7 +146,6 @@ class StepRing:
             terminated=part["terminated"] & last,
             truncated=part["truncated"] & last,
             lost=np.zeros(slot.shape, np.bool_),
-            goal_rest=remainders_of(state)[1],
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:

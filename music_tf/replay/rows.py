@@ -6,15 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from music_tf.config.world import DISCOUNT
-from music_tf.types import (
-    ACHIEVED_REST,
-    DESIRED_REST,
-    EXTRAS,
-    Array,
-    BoolArray,
-    IntArray,
-    Transition,
-)
+from music_tf.types import EXTRAS, Array, BoolArray, IntArray, Transition
 
 GoalReward = Callable[[Array, Array, Mapping[str, Array]], Array]
 """Maps achieved goals [N, G], desired goals [N, G] and extras [N, D] to rewards [N]."""
@@ -73,12 +65,6 @@ def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
     return {name.removeprefix(EXTRAS): state[name] for name in names}
 
 
-def remainders_of(state: np.ndarray) -> tuple[Array, Array]:
-    """Returns the rounding remainders of achieved and desired goals; of size 0 if not stored."""
-    extras, none = extras_of(state), np.zeros([*state.shape, 0], np.float32)
-    return extras.get(ACHIEVED_REST, none), extras.get(DESIRED_REST, none)
-
-
 class Picks(NamedTuple):
     """Indices of drawn steps."""
 
@@ -111,7 +97,6 @@ class Drawn(NamedTuple):
     terminated: BoolArray
     truncated: BoolArray
     lost: BoolArray  # whether the object is lost for good
-    goal_rest: Array  # [..., G], rounding remainder of the goal; of size 0 if not stored
 
 
 def transition(
@@ -152,16 +137,7 @@ def transition(
 
 
 def of_goals(drawn: Drawn, chosen: Any) -> tuple[Any, Any, dict[str, Array]]:
-    """Returns achieved goals, goals and extras of chosen steps, [N, G] or [N, D].
-
-    Goals with a stored rounding remainder are returned in double precision.
-    """
+    """Returns achieved goals, goals and extras of chosen steps, [N, G] or [N, D]."""
     after = drawn.after[chosen].reshape(-1)
     goal, extras = drawn.goal[chosen].reshape(len(after), -1), extras_of(after)
-    achieved = np.ascontiguousarray(after["achieved_goal"])
-    if not drawn.goal_rest.shape[-1]:
-        return achieved, goal, extras
-    rests = extras[ACHIEVED_REST], drawn.goal_rest[chosen].reshape(goal.shape)
-    pairs = zip((achieved, goal), rests, strict=True)
-    achieved, goal = (np.add(*pair, dtype=np.float64) for pair in pairs)
-    return achieved, goal, extras
+    return np.ascontiguousarray(after["achieved_goal"]), goal, extras

@@ -18,7 +18,7 @@ from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.stored import StoredRun, flatten, run_to_json
 from music_tf.storage.provenance import versions
-from music_tf.training.rehearsal import rehearse
+from music_tf.training.checks import try_environment
 
 if TYPE_CHECKING:
     from music_tf.reading.command import TrainCommand
@@ -46,24 +46,23 @@ def agreed(
         command = dataclasses.replace(command, config=with_registered_world(command.config))
     run = StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
     check_alike(run_to_json(run), command.resume, comm, command.learners)
-    config = rehearsed(command.config, comm)
+    config = tried(command.config, comm)
     if not command.resume:
         command, run = dataclasses.replace(command, config=config), run._replace(config=config)
     return command, run_to_json(run)
 
 
 @longer_timeout()
-def rehearsed(config: Config, comm: Communicator) -> Config:
-    """Plays an episode on the root and replays it; every rank must call it together."""
-    # Returns `config` with the bounds of rewards and the precision of goals that were found.
-    found = fail_together(lambda: rehearse(config) if comm.is_root else None, comm)
-    for text in found.warnings if found else ():
+def tried(config: Config, comm: Communicator) -> Config:
+    """Tries the environment on the root; every rank must call it together.
+
+    Returns `config` with the bounds of rewards that were measured.
+    """
+    result = fail_together(lambda: try_environment(config) if comm.is_root else None, comm)
+    for text in result.warnings if result else ():
         _LOGGER.warning("%s", text)
-    bounds, exact = comm.broadcast_object(
-        (found.reward_bounds, found.exact_goals) if found else (None, False)
-    )
-    turned_out = {"world.reward": bounds} if bounds is not None else {}
-    return with_fields(config, turned_out | ({"env.exact_goals": True} if exact else {}))
+    bounds = comm.broadcast_object(result.reward_bounds if result else None)
+    return config if bounds is None else with_fields(config, {"world.reward": bounds})
 
 
 def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | None:

@@ -13,7 +13,7 @@ from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import UNKNOWN, EnvironmentInfo
 from music_tf.errors import MusicError, UsageError
 from music_tf.reading.command import as_typed, changes_as_typed, parse_train
-from music_tf.training.rehearsal import rehearse
+from music_tf.training.checks import try_environment
 from music_tf.types import SplitSpec
 
 _MINUTES = 10.0
@@ -126,7 +126,7 @@ def _line(
     words = ["music-tf", "train", recipe, "--env-id", task.env_id, *options]
     words += changes_as_typed(task.settings)
     try:
-        rehearse(parse_train(words[2:]).config)
+        try_environment(parse_train(words[2:]).config)
     except MusicError as error:
         yield f"{what}: {recipe} is refused, {str(error).splitlines()[0]}"
         return

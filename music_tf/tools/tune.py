@@ -162,7 +162,7 @@ def check_task(search: Search) -> None:
     if needs_split and not config.world.agent and info.split is None:
         raise no_split(search.env_id, info)
     with closing(LockstepEnvs(search.env_id, 1, config.env, world=config.world)) as envs:
-        envs.hush()
+        envs.mute_faults()
         check_steps(envs)
 
 

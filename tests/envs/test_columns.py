@@ -25,7 +25,7 @@ FETCH = ((0, 1, 2), (3, 4, 5))
 
 def found_in(env_id, **arguments):
     envs = LockstepEnvs(env_id, 1, EnvConfig(kwargs=json.dumps(arguments)))
-    envs.hush()
+    envs.mute_faults()
     try:
         return look(envs)
     finally:

@@ -36,7 +36,7 @@ def test_copies_that_share_a_state_do_not_repeat_themselves_beside_each_other():
 
 def test_an_episode_beside_that_ends_or_breaks_is_left_there(odd):
     envs = LockstepEnvs(ODD, 2)
-    envs.hush()
+    envs.mute_faults()
     envs._members[1].environment.unwrapped.fault = "exception"
     assert repeats_itself(envs)
     assert repeats_itself(LockstepEnvs(HIDING, 2))

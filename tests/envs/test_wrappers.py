@@ -18,7 +18,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.reading.command import parse_train
-from music_tf.runs.agreement import rehearsed
+from music_tf.runs.agreement import tried
 from music_tf.tools.check_env import check_environment
 from music_tf.training.build import build_trainer
 from tests.kit.packages import MODULES, stand_in
@@ -106,7 +106,7 @@ def test_a_recipe_trains_on_it(recipe, env_id):
     extra = [] if recipe == "ddpg_her" else ["--music.trajectories", "2"]
     words = [recipe, "--env-id", env_id, *SMALL.split(), *extra]
     comm = Communicator()
-    trainer = build_trainer(rehearsed(parse_train(words).config, comm), comm)
+    trainer = build_trainer(tried(parse_train(words).config, comm), comm)
     metrics = trainer.run_epoch(lambda _: False)
     assert math.isfinite(metrics["train/critic_loss"])
     learned = "music/bound" if recipe == "ddpg_music" else "eval/success_rate"
@@ -129,7 +129,7 @@ def test_robots_of_dm_control_are_told_apart_by_where_they_are(dm_robots):
     sizes = "--epochs 2 --incremental.epochs 1 --cycles 2 --collect.random-steps 0"
     small = [*sizes.split(), "--replay.batch-size", "16", "--agent.hidden-sizes", "16", "16"]
     comm = Communicator()
-    trainer = build_trainer(rehearsed(parse_train([*words, *small]).config, comm), comm)
+    trainer = build_trainer(tried(parse_train([*words, *small]).config, comm), comm)
     rows = [trainer.run_epoch(lambda _: False) for _ in range(2)]
     assert math.isfinite(rows[1]["skill/hausdorff_mean"])
     assert trainer.terms[0].shared()["disk/past"].shape[2] == 2

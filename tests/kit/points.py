@@ -145,6 +145,11 @@ class Moves(Point):  # draws another goal within the episode
         return super().step(action)
 
 
+class MovesUnpaid(Moves):  # does so, and pays nothing but at a goal that random actions miss
+    def compute_reward(self, achieved, desired, info):
+        return (np.linalg.norm(achieved - desired, axis=-1) < 1e-9) - 1.0
+
+
 class Lies(Point):  # pays something else than it computes
     def step(self, action):
         seen, reward, *rest = super().step(action)

@@ -196,6 +196,7 @@ def test_unusual_values_come_back_too():
     (("music",), {}, "unknown setting 'music'"),
     (("agent", "polyac"), 1, "did you mean polyak"),
     (("agent", "__class__"), "os.system", "__class__"),
+    (("env", "exact_goals"), True, "env.exact_goals: this version has false alone, got True"),
 )
 def test_a_wrong_value_or_key_is_refused_by_name(path, value, part):
     data = stored()
@@ -229,6 +230,15 @@ def test_a_setting_that_is_newer_than_the_file_has_its_own_default_and_is_named(
     assert run.notice.splitlines() == [run.notice]
     assert all(name in run.notice for name in run.missing)
     assert read_run(written(tmp_path / "whole", config)).notice == ""
+
+
+def test_a_setting_of_an_older_version_that_is_a_constant_now_is_read_and_resumed():
+    config = recipes.resolve("sac")
+    document = run_to_json(StoredRun("sac", "laptop", (), config))
+    now = run_to_json(StoredRun("sac", "laptop", (), config))
+    document["config"]["env"]["exact_goals"] = False
+    assert config_from_json(document["config"], "sac") == (config, ())
+    refuse_changes(document, now)
 
 
 def written(directory, config):

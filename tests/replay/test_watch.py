@@ -27,7 +27,6 @@ def drawn(achieved, paid, own):  # steps that achieved places on a line, of whic
         "reward": np.array(paid, np.float32),
         "goal": np.zeros((len(achieved), 1), np.float32),
         "own": np.array(own),
-        "goal_rest": np.zeros((len(achieved), 0), np.float32),
     }
     return Drawn(**parts)
 

@@ -8,12 +8,11 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.distributed import Communicator
-from music_tf.errors import UsageError
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
 from music_tf.tools.check_env import check_environment
 from music_tf.training.build import build_trainer
-from music_tf.training.observed import ROWS
-from music_tf.training.rehearsal import rehearse
+from music_tf.training.checks import CHECKS, try_environment
 from tests.kit.arm import ARM, ARM_WITH_GOALS
 from tests.kit.cases import cases
 from tests.kit.counting import (
@@ -27,32 +26,46 @@ from tests.kit.counting import (
 from tests.kit.layouts import LAYOUT
 from tests.kit.liberties import Quits
 from tests.kit.odd import ODD
+from tests.kit.small import HER
 from tests.kit.tidying import TIDYING
 from tests.kit.troubles import TROUBLED
 
-NAMES = [
-    *("goal keys", "actions", "episode length", "observations", "rewards", "fresh arrays"),
-    *("constant goal", "goal met", "goal apart", "reward", "other goal", "batched reward"),
-    *(
-        "success",
-        "corners",
-        "reset",
-        "settable goal",
-        "goal set",
-        "inputs",
-        *("bounds", "units", "last step", "render"),
-        "time limit",
-        "columns",
-    ),
-    *("world", "next"),
-]
+DECLARED = ["goal keys", "actions", "episode length"]
+LAST = ["columns", "world", "next"]
+GOALS = {check.name for check in CHECKS if check.goals}
+NAMES = [check.name for check in CHECKS if check.name not in ("stages", "split", "family")]
 
 
 @cases("env_id", "music_tf/PointPush-v0", "FetchReach-v4", "HandManipulatePen-v1")
 def test_a_good_environment_passes_every_check(env_id):
     checks = check_environment(env_id)
-    assert [check.name for check in checks] == NAMES
+    assert [check.name for check in checks] == [*DECLARED, *NAMES, *LAST]
     assert all(check.ok and check.detail and not check.cure for check in checks)
+
+
+@cases(
+    "env_id",
+    *(
+        f"tests.kit.points:{name}-v0"
+        for name in (
+            *("Lies", "Moves", "MovesUnpaid", "Shows", "ShowsHidden", "KnowsHit", "FineFarAway"),
+            *("EndsSilently", "EndsUnsaid", "NoSuccess", "Together", "KnowsGoal", "Point"),
+        )
+    ),
+    *("tests.kit.ends:Counts-v0", "tests.kit.tasks:Moods-v0", "tests.kit.tasks:Restless-v0"),
+)
+def test_train_refuses_and_warns_of_what_check_env_shows(points, env_id):
+    config = dataclasses.replace(HER, env_id=env_id)
+    concerned = [check.name for check in CHECKS if check.concerns(config)]
+    rows = [row for row in check_environment(env_id) if row.cure and row.name in concerned]
+    failed = [row for row in rows if not row.ok]
+    refusal, warnings = "", ()
+    try:
+        warnings = try_environment(config).warnings
+    except EnvironmentFault as fault:
+        refusal = str(fault)
+    texts = tuple(f"{env_id}: {row.detail}\ncure: {row.cure}" for row in failed or rows)
+    assert refusal.startswith(texts[0]) if failed else (refusal, warnings) == ("", texts)
 
 
 def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
@@ -64,10 +77,9 @@ def test_the_odd_environment_is_good_as_long_as_it_has_no_fault(odd):
     ("nan", {"observations"}),
     ("no info", {"rewards"}),
     ("degree", {"rewards"}),
-    ("goal", {"constant goal", "goal met"}),
+    ("goal", {"constant goal"}),
     ("wrong reward", {"reward"}),
     ("axis", {"batched reward", "reward"}),
-    ("success", {"success"}),
     ("leftover", {"reset"}),
     ("exception", {"episode"}),
     ("reset", {"episode"}),
@@ -145,25 +157,13 @@ def test_unbounded_actions_fail_before_anything_is_played(odd):
 def test_arguments_of_the_environment_change_what_is_checked():
     kwargs = EnvConfig(kwargs='{"reward_type": "dense"}')
     findings = [check_environment("FetchReach-v4", each) for each in (EnvConfig(), kwargs)]
-    assert [found[NAMES.index("reward")].ok for found in findings] == [True, True]
+    assert [row.ok for rows in findings for row in rows if row.name == "reward"] == [True, True]
 
 
 def test_a_task_without_goals_is_checked_for_what_it_has():
     checks = check_environment("Pendulum-v1")
-    assert [check.name for check in checks] == [
-        *("goal keys", "actions", "episode length", "observations", "rewards"),
-        *(
-            "fresh arrays",
-            "corners",
-            "reset",
-            "inputs",
-            *ROWS,
-            "time limit",
-            "columns",
-            "world",
-            "next",
-        ),
-    ]
+    rows = [name for name in NAMES if name not in GOALS]
+    assert [check.name for check in checks] == [*DECLARED, *rows, *LAST]
     assert all(check.ok for check in checks)
     assert "no goals" in checks[0].detail
     assert [check.name for check in check_environment("CartPole-v1") if not check.ok] == ["actions"]
@@ -293,7 +293,7 @@ def test_every_command_that_is_proposed_is_accepted(points, env_id, kwargs, reci
     assert [shlex.split(line)[2] for line in lines] == recipes
     for config in configs:
         few = dataclasses.replace(config, workers=1, rollouts=1)
-        found = rehearse(few)
+        found = try_environment(few)
         bounds = {} if found.reward_bounds is None else {"world.reward": found.reward_bounds}
         build_trainer(with_fields(few, bounds), Communicator(alone=True)).envs.close()
 

@@ -9,8 +9,9 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.tools.check_env import check_environment
-from music_tf.training import worlds
-from music_tf.training.rehearsal import Rehearsal, rehearse
+from music_tf.training import world_checks as worlds
+from music_tf.training.checks import try_environment
+from music_tf.training.environment_trial import EnvironmentTrial
 from tests.kit import pearl
 from tests.kit.cases import cases
 from tests.kit.small import SAC
@@ -20,7 +21,7 @@ NO_EFFECT = "8 tasks give the same 12 random steps, bit for bit: they have no "
 
 def seen_by(row, env_id, changes=()):
     settings = EnvConfig(changes=json.dumps(list(changes)))
-    with Rehearsal(env_id, settings) as stage:
+    with EnvironmentTrial(env_id, settings) as stage:
         return row(stage)
 
 
@@ -49,11 +50,11 @@ def test_a_family_is_checked_before_its_tasks_are_visited_and_by_check_env():
         return pearl.small(env_id=f"tests.kit.tasks:{name}-v0", env__max_episode_steps=9)
 
     with pytest.raises(EnvironmentFault, match="Forgets-v0: 8 tasks give the same 9 random steps"):
-        rehearse(config("Forgets"))
-    (text,) = rehearse(config("TooSparse")).warnings
+        try_environment(config("Forgets"))
+    (text,) = try_environment(config("TooSparse")).warnings
     assert "they have no effect, or rewards are too sparse" in text
-    assert not rehearse(config("Places")).warnings
-    assert not rehearse(with_fields(SAC, {"env_id": "tests.kit.tasks:Forgets-v0"})).warnings
+    assert not try_environment(config("Places")).warnings
+    assert not try_environment(with_fields(SAC, {"env_id": "tests.kit.tasks:Forgets-v0"})).warnings
     checks = {check.name: check for check in check_environment("tests.kit.tasks:Forgets-v0")}
     assert checks["family"].state == "FAIL"
     assert "\nadaptation to new tasks: sac_pearl is refused, tests.kit" in checks["next"].detail
@@ -64,10 +65,10 @@ def test_a_family_is_checked_before_its_tasks_are_visited_and_by_check_env():
 
 def test_copies_whose_constructor_draws_are_other_worlds(monkeypatch):
     env_id = "tests.kit.tasks:Moods-v0"
-    (text,) = rehearse(with_fields(SAC, {"env_id": env_id})).warnings
+    (text,) = try_environment(with_fields(SAC, {"env_id": env_id})).warnings
     assert "two copies of the environment play different episodes" in text
     checks = {check.name: check for check in check_environment(env_id)}
-    assert checks["reset"].state == "warn"
+    assert checks["copies"].state == "warn"
     monkeypatch.setattr("tests.kit.tasks.Moods.draw", lambda self, low, high: low)
     assert seen_by(worlds.copies, env_id).state == "ok"
     restless = seen_by(worlds.copies, "tests.kit.tasks:Restless-v0")
@@ -111,14 +112,14 @@ def test_rows_are_told_before_a_run_of_any_environment_that_is_not_known():
     with pytest.raises(
         EnvironmentFault, match=r"stage 1: body_mass: OwnNumbers-v0: .*\ncure: let res"
     ):
-        rehearse(config)
+        try_environment(config)
     with pytest.raises(UsageError, match="stage 0: reset: Anew-v0: builds its model anew"):
-        rehearse(with_fields(config, {"env_id": "tests.kit.carts:Anew-v0"}))
+        try_environment(with_fields(config, {"env_id": "tests.kit.carts:Anew-v0"}))
     settings = EnvConfig(changes=changes["env.changes"])
     (failed,) = [
         one for one in check_environment("tests.kit.carts:Anew-v0", settings) if not one.ok
     ]
     assert failed.name == "stages"
-    (text,) = rehearse(with_fields(SAC, {"env_id": "tests.kit.ends:Counts-v0"})).warnings
+    (text,) = try_environment(with_fields(SAC, {"env_id": "tests.kit.ends:Counts-v0"})).warnings
     assert "is that a limit of time?" in text
-    assert rehearse(with_fields(SAC, {"env_id": "tests.kit.ends:Varies-v0"})).warnings == ()
+    assert try_environment(with_fields(SAC, {"env_id": "tests.kit.ends:Varies-v0"})).warnings == ()

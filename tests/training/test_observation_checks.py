@@ -8,7 +8,7 @@ import pytest
 
 from music_tf.config.settings import EnvConfig
 from music_tf.tools.check_env import check_environment
-from music_tf.training.rehearsal import Rehearsed, rehearse
+from music_tf.training.checks import TrialResult, try_environment
 from tests.kit.cases import cases
 from tests.kit.small import MUSIC
 from tests.kit.troubles import TROUBLED
@@ -34,7 +34,7 @@ def test_what_is_wrong_with_observations_is_told_before_training_and_by_check_en
     name, trouble, unit, says
 ):
     config = dataclasses.replace(MUSIC, env_id=TROUBLED, env=settings(trouble, unit))
-    (text,) = rehearse(config).warnings
+    (text,) = try_environment(config).warnings
     assert re.search(says, text)
     assert "\ncure: " in text
     (check,) = [check for check in check_environment(TROUBLED, config.env) if check.cure]
@@ -42,12 +42,15 @@ def test_what_is_wrong_with_observations_is_told_before_training_and_by_check_en
 
 
 def test_nothing_is_told_without_trouble():
-    assert rehearse(dataclasses.replace(MUSIC, env_id=TROUBLED, env=settings(""))) == Rehearsed()
+    assert (
+        try_environment(dataclasses.replace(MUSIC, env_id=TROUBLED, env=settings("")))
+        == TrialResult()
+    )
 
 
 @cases(
     ("trouble", "name", "state", "says", "cure"),
-    ("alone", "copies", "warn", "the simulator is in use", "--workers 1 --rollouts 1"),
+    ("alone", "reset", "warn", "the simulator is in use", "--workers 1 --rollouts 1"),
     ("options", "episode", "FAIL", "not subscriptable", r"run without options\['course'\]"),
     ("objects", "observations", "warn", "is object", "return floating point numbers"),
 )

@@ -15,9 +15,9 @@ from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault, Finding, UsageError
 from music_tf.tools.check_env import check_environment
-from music_tf.training import rehearsal
-from music_tf.training.rehearsal import Rehearsal, Rehearsed, rehearse
-from music_tf.types import ACHIEVED_REST
+from music_tf.training import checks, environment_trial, goal_checks, observation_checks
+from music_tf.training.checks import TrialResult, try_environment
+from music_tf.training.environment_trial import EnvironmentTrial
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
@@ -32,37 +32,41 @@ WRONG = {
     "Rescaled": "around the environment are Rescaled",
     "Together": "compute_reward is wrong for many goals at once",
     "KnowsGoal": "compute_reward reads from the environment itself what other episodes change",
+    "Far": "have more digits than the single precision in which replay keeps them",
 }
 KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
 
 
-def rewards(env_id, settings=None):
-    with Rehearsal(env_id, settings) as stage:
-        return stage.rewards()
+def found(check, env_id, settings=None):
+    with EnvironmentTrial(env_id, settings) as trial:
+        return check(trial)
+
+
+def tried(env_id, config=HER, **changes):
+    return try_environment(dataclasses.replace(config, env_id=env_id, **changes))
 
 
 @pytest.mark.parametrize(("name", "cause"), WRONG.items())
 def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, name, cause):
-    found = rewards(f"{name}-v0")
-    assert cause in found.detail
-    assert found.cure
-    assert not found.warning
+    finding = found(goal_checks.reward, f"{name}-v0")
+    assert cause in finding.detail
+    assert not finding.ok
 
 
 @cases(
     "name",
     *("Point", "Sparse", "Ends", "Items", "Copies", "SetsDefault", "IsTrue", "Later"),
-    *("AfterTouch", "Far", "Pixels", "Flags", "Cells"),
+    *("AfterTouch", "Pixels", "Flags", "Cells"),
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):
-    assert rewards(f"{name}-v0") == Finding(f"replay computes what {STEPS} steps paid")
+    expected = Finding(f"replay computes what {STEPS} steps paid")
+    assert found(goal_checks.reward, f"{name}-v0") == expected
 
 
 def test_a_word_that_rewards_read_is_refused_and_two_numbers_that_differ_are_said(points):
     with pytest.raises(UsageError, match=r"info\['phase'\], which its rewards read: .*got str"):
-        rewards("Chatty-v0")
-    found = rewards("Moves-v0").detail
-    assert found.startswith(
+        EnvironmentTrial("Chatty-v0")
+    assert found(goal_checks.reward, "Moves-v0").detail.startswith(
         "step 11 paid -1.56666, and replay computes -1.36031 under the same goal (10 of 20 steps "
     )
 
@@ -73,21 +77,24 @@ def test_a_word_that_rewards_read_is_refused_and_two_numbers_that_differ_are_sai
     *("PointMaze_UMaze-v3", "AntMaze_UMaze-v5", "HandManipulatePen-v1"),
 )
 def test_robots_pass(env_id):
-    settings = EnvConfig(max_episode_steps=30)
-    assert rewards(env_id, settings).detail == "replay computes what 30 steps paid"
+    with EnvironmentTrial(env_id, EnvConfig(max_episode_steps=30)) as trial:
+        assert goal_checks.reward(trial).detail == "replay computes what 30 steps paid"
+        assert goal_checks.digits(trial).ok
+
+
+@cases(("name", "fine"), ("FineFarAway", False), ("Far", False), ("Point", True), ("Resting", True))
+def test_goals_that_single_precision_would_move_are_refused_with_their_cure(points, name, fine):
+    assert found(goal_checks.digits, f"{name}-v0").ok == fine
+    if fine:
+        return
+    with pytest.raises(EnvironmentFault, match=r"(?s)goals such as \(.*cure: .*subtract a const"):
+        tried(f"{name}-v0")
 
 
 class Rarely(Point):  # pays something else in one of two hundred steps
     def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, reward - (self.steps == 7), *rest
-
-
-@pytest.fixture
-def rarely():
-    gymnasium.register("Rarely-v0", Rarely, max_episode_steps=200)
-    yield
-    del gymnasium.registry["Rarely-v0"]
 
 
 class Prized(Point):  # pays half too little but for one place, which is worth a thousand
@@ -100,23 +107,26 @@ class Prized(Point):  # pays half too little but for one place, which is worth a
         return seen, reward - 0.5 * (reward < 500.0), *rest
 
 
+def registered(monkeypatch, kind, steps=STEPS):
+    name = f"{kind.__name__}-v0"
+    spec = gymnasium.envs.registration.EnvSpec(name, kind, max_episode_steps=steps)
+    monkeypatch.setitem(gymnasium.registry, name, spec)
+    return name
+
+
 def test_a_single_large_reward_hides_no_errors_of_small_ones(monkeypatch):
-    monkeypatch.setitem(
-        gymnasium.registry,
-        "Prized-v0",
-        gymnasium.envs.registration.EnvSpec("Prized-v0", Prized, max_episode_steps=20),
-    )
+    prized = registered(monkeypatch, Prized)
     monkeypatch.setattr(Prized, "far", np.inf, raising=False)
-    with Rehearsal("Prized-v0") as stage:
-        places = np.linalg.norm(stage.episode.achieved_goal[0, 1:], axis=-1)
+    with EnvironmentTrial(prized) as trial:
+        places = np.linalg.norm(trial.achieved[1:], axis=-1)
     monkeypatch.setattr(Prized, "far", np.sort(places)[-2:].mean())
-    with Rehearsal("Prized-v0") as stage:
-        assert stage.episode.reward.max() > 900.0
-        assert "(19 of 20 steps differ)" in stage.rewards().detail
+    with EnvironmentTrial(prized) as trial:
+        assert trial.episode.reward.max() > 900.0
+        assert "(19 of 20 steps differ)" in goal_checks.reward(trial).detail
 
 
-def test_what_differs_in_few_steps_is_told_and_refuses_nothing(rarely):
-    (text,) = rehearse(dataclasses.replace(HER, env_id="Rarely-v0")).warnings
+def test_what_differs_in_few_steps_is_told_and_refuses_nothing(monkeypatch):
+    (text,) = tried(registered(monkeypatch, Rarely, 200)).warnings
     assert text.startswith("Rarely-v0: step 7 paid ")
     assert "(1 of 200 steps differ)" in text
 
@@ -129,38 +139,31 @@ def test_training_is_refused_before_anything_is_written_as_check_env_says(points
             run_dir=tmp_path / "run",
         )
     assert not (tmp_path / "run").exists()
-    found = {finding.name: finding for finding in check_environment("Moves-v0")}
-    assert not found["reward"].ok
-    assert found["reward"].detail == rewards("Moves-v0").detail
+    rows = {finding.name: finding for finding in check_environment("Moves-v0")}
+    assert not rows["reward"].ok
+    assert rows["reward"].detail == found(goal_checks.reward, "Moves-v0").detail
 
 
 @cases(
-    "config",
-    MUSIC,
-    dataclasses.replace(HER, goals="zero"),
-    dataclasses.replace(HER, env_id="Pendulum-v1"),
+    ("config", "env_id"),
+    *((MUSIC, "Lies-v0"), (dataclasses.replace(HER, goals="zero"), "Lies-v0")),
+    (HER, "Pendulum-v1"),
     ids=["no task", "zero goals", "no goals"],
 )
-def test_nothing_is_compared_where_replay_recomputes_nothing(points, config):
-    env_id = "Pendulum-v1" if config.env_id == "Pendulum-v1" else "Lies-v0"
-    assert rehearse(dataclasses.replace(config, env_id=env_id)) == Rehearsed()
-
-
-def shown(env_id, kwargs="{}"):
-    with Rehearsal(env_id, EnvConfig(kwargs=kwargs)) as stage:
-        return stage.goal_apart()
+def test_nothing_is_compared_where_replay_recomputes_nothing(points, config, env_id):
+    assert tried(env_id, config) == TrialResult()
 
 
 def test_an_observation_that_holds_the_goal_is_found_with_its_columns(points):
-    found = shown("Shows-v0")
-    assert found.cure
-    assert found.detail.startswith("columns 0, 1 of the observation change with the goal")
+    finding = found(goal_checks.goal_apart, "Shows-v0")
+    assert finding.cure
+    assert finding.detail.startswith("columns 0, 1 of the observation change with the goal")
 
 
 @pytest.mark.parametrize("name", ["ShowsHidden", "Rescaled"])
 def test_a_goal_in_the_observation_cannot_be_found_where_goals_cannot_be_set(points, name):
-    found = Finding("cannot tell: no attribute `goal` sets the goal of an episode")
-    assert shown(f"{name}-v0") == found
+    expected = Finding("cannot tell: no attribute `goal` sets the goal of an episode")
+    assert found(goal_checks.goal_apart, f"{name}-v0") == expected
 
 
 @cases(
@@ -171,58 +174,51 @@ def test_a_goal_in_the_observation_cannot_be_found_where_goals_cannot_be_set(poi
     *((env_id, HER.replay, False) for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
 )
 def test_hindsight_warns_where_an_observed_goal_cannot_be_ruled_out(points, env_id, replay, told):
-    warnings = rehearse(dataclasses.replace(HER, env_id=env_id, replay=replay)).warnings
+    warnings = tried(env_id, replay=replay).warnings
     says = "ShowsHidden-v0: no attribute `goal` sets the goal of an episode, so nothing can tell"
-    assert [text.startswith(says) for text in warnings] == ([True] if told else [])
-    assert told or not warnings
+    assert [text.startswith(says) for text in warnings] == [True] * told
 
 
 def test_an_id_that_is_known_needs_no_goal_that_can_be_set(monkeypatch):
-    monkeypatch.setattr(rehearsal, "show_goal", lambda unwrapped, goal: None)
-    with Rehearsal("music_tf/PointPush-v0") as stage:
-        assert stage.goal_apart().detail.startswith("cannot tell: no attribute `goal`")
-        assert not stage.goal_set().cure
+    monkeypatch.setattr(environment_trial, "show_goal", lambda unwrapped, goal: None)
+    with EnvironmentTrial("music_tf/PointPush-v0") as trial:
+        assert goal_checks.goal_apart(trial).detail.startswith("cannot tell: no attribute `goal`")
+        assert not goal_checks.goal_set(trial).cure
 
 
 def test_a_goal_in_the_observation_cannot_be_found_without_repeatable_episodes(points, monkeypatch):
-    random = np.random.default_rng(0)
-    seen = {"observation": lambda: random.uniform(size=2)}
-    plain = points["Point-v0"].seen
-
-    def noisy(self):
-        return plain(self) | {name: draw() for name, draw in seen.items()}
-
+    random, plain = np.random.default_rng(0), points["Point-v0"].seen
+    noisy = lambda self: plain(self) | {"observation": random.uniform(size=2)}  # noqa: E731
     monkeypatch.setattr(points["Point-v0"], "seen", noisy)
-    assert shown("Point-v0").detail == "cannot tell: it does not repeat itself under one seed"
+    expected = Finding("cannot tell: it does not repeat itself under one seed")
+    assert found(goal_checks.goal_apart, "Point-v0") == expected
 
 
 @cases(
     "env_id",
-    "Point-v0",
-    "FetchPush-v4",
-    "HandReach-v3",
-    "PointMaze_UMaze-v3",
-    "music_tf/PointPush-v0",
+    *("Point-v0", "FetchPush-v4", "HandReach-v3", "PointMaze_UMaze-v3", "music_tf/PointPush-v0"),
 )
 def test_an_observation_without_the_goal_passes(points, env_id):
-    assert shown(env_id) == Finding("the observation does not change with the goal")
+    expected = Finding("the observation does not change with the goal")
+    assert found(goal_checks.goal_apart, env_id) == expected
 
 
-@pytest.mark.parametrize(("relabel_k", "refused"), [(4.0, True), (0.0, False)])
-def test_such_an_observation_is_refused_in_hindsight_alone(points, relabel_k, refused):
-    config = dataclasses.replace(HER, env_id="Shows-v0", replay=ReplayConfig(relabel_k=relabel_k))
-    if not refused:
-        assert rehearse(config) == Rehearsed()
-        return
+def test_such_an_observation_is_refused_in_hindsight_alone(points):
+    assert tried("Shows-v0", replay=ReplayConfig(relabel_k=0.0)) == TrialResult()
     with pytest.raises(EnvironmentFault, match="columns 0, 1 of the observation change"):
-        rehearse(config)
+        tried("Shows-v0")
 
 
-@cases(("env_id", "kwargs"), ("Onwards-v0", "{}"), ("PointMaze_UMaze-v3", '{"reset_target": true}'))
-def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
-    config = dataclasses.replace(HER, env_id=env_id, env=EnvConfig(kwargs=kwargs))
-    with pytest.raises(EnvironmentFault, match="goal moves at step 2 of an episode that meets it"):
-        rehearse(config)
+@cases(
+    ("env_id", "kwargs", "says"),
+    ("Onwards-v0", "{}", "at step 2 of an episode that meets it"),
+    ("PointMaze_UMaze-v3", '{"reset_target": true}', "at step 2 of an episode that meets it"),
+    ("Moves-v0", "{}", "at step 11 of an episode: replay pays all steps"),
+    ("MovesUnpaid-v0", "{}", "at step 11 of an episode: replay pays all steps"),
+)
+def test_a_goal_that_moves_is_refused(points, env_id, kwargs, says):
+    with pytest.raises(EnvironmentFault, match=f"goal moves {says}"):
+        tried(env_id, env=EnvConfig(kwargs=kwargs))
 
 
 @cases(
@@ -235,34 +231,26 @@ def test_a_goal_that_moves_once_it_is_met_is_refused(points, env_id, kwargs):
     ("Point", {}, False),
 )
 def test_hindsight_says_where_episodes_end_at_goals_it_cannot_know(points, name, changes, told):
-    warnings = rehearse(dataclasses.replace(HER, env_id=f"{name}-v0", **changes)).warnings
-    assert [text.startswith(f"{name}-v0: episodes end at their goal") for text in warnings] == (
-        [True] if told else []
-    )
-
-
-def test_clipped_inputs_of_networks_are_reported(points):
-    config = dataclasses.replace(HER, env_id="Point-v0")
-    narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
-    (text,) = rehearse(narrow).warnings
-    assert re.search(
-        r"columns 0, 1 of the observation reach 0\.727616, and networks see them clipped", text
-    )
-    assert rehearse(config) == Rehearsed()
+    warnings = tried(f"{name}-v0", **changes).warnings
+    told_of = [text.startswith(f"{name}-v0: episodes end at their goal") for text in warnings]
+    assert told_of == [True] * told
+    if "env" not in changes:
+        (row,) = (row for row in check_environment(f"{name}-v0") if row.name == "ends")
+        assert row.warning == (name == "EndsSilently")
 
 
 @cases(
-    "config",
-    dataclasses.replace(HER, env_id=COUNTING),
-    dataclasses.replace(HER, env_id="Point-v0", goals="zero"),
-    dataclasses.replace(MUSIC, env_id="Point-v0"),
-    ids=["no goals", "zero goals", "no task"],
+    ("config", "env_id"),
+    *((HER, "Point-v0"), (HER, COUNTING), (MUSIC, "Point-v0")),
+    (dataclasses.replace(HER, goals="zero"), "Point-v0"),
+    ids=["goals", "no goals", "no task", "zero goals"],
 )
-def test_clipped_inputs_are_reported_in_any_run_of_an_environment_that_is_not_known(points, config):
-    narrow = dataclasses.replace(config, normalizer=NormalizerConfig(input_clip=0.5))
-    (text,) = rehearse(narrow).warnings
+def test_clipped_inputs_are_reported_in_any_run_of_an_environment_that_is_not_known(
+    points, config, env_id
+):
+    (text,) = tried(env_id, config, normalizer=NormalizerConfig(input_clip=0.5)).warnings
     assert re.search(r"columns [01, ]+ of the observation reach .*see them clipped at 0\.5", text)
-    assert rehearse(config) == Rehearsed()
+    assert tried(env_id, config) == TrialResult()
 
 
 def far_away(kind, monkeypatch, offsets):  # observes columns with these offsets, and near goals
@@ -297,11 +285,11 @@ def test_a_larger_clip_is_no_cure_for_motion_that_single_precision_loses(
     points, monkeypatch, offsets, clip, told
 ):
     far_away(points["Point-v0"], monkeypatch, np.array(offsets))
-    with Rehearsal("Point-v0") as stage:
-        found = stage.inputs(clip)
-    assert re.search(told, found.detail)
-    assert ("input-clip" in found.cure) == ("clipped" in told)
-    assert (found.warning, bool(found.cure)) == (bool(told), bool(told))
+    with EnvironmentTrial("Point-v0", normalizer=NormalizerConfig(input_clip=clip)) as trial:
+        finding = observation_checks.inputs(trial)
+    assert re.search(told, finding.detail)
+    assert ("input-clip" in finding.cure) == ("clipped" in told)
+    assert (finding.warning, bool(finding.cure)) == (bool(told), bool(told))
 
 
 def test_goals_that_policies_do_not_see_may_be_large(points, monkeypatch):
@@ -310,23 +298,22 @@ def test_goals_that_policies_do_not_see_may_be_large(points, monkeypatch):
         return {"observation": self.place.copy(), "achieved_goal": place, "desired_goal": goal}
 
     monkeypatch.setattr(points["Point-v0"], "seen", seen)
-    assert rehearse(dataclasses.replace(HER, env_id="Point-v0", goals="zero")) == Rehearsed()
+    assert tried("Point-v0", goals="zero") == TrialResult()
 
 
 def test_no_environment_is_made_to_look_for_clipped_inputs_of_a_known_one(monkeypatch):
-    monkeypatch.setattr(rehearsal, "Rehearsal", lambda *_: pytest.fail("was made"))
+    monkeypatch.setattr(checks, "EnvironmentTrial", lambda *_: pytest.fail("was made"))
     for config in (MUSIC, dataclasses.replace(MUSIC, env_id="FetchPush-v4", goals="zero")):
-        assert rehearse(config) == Rehearsed()
+        assert try_environment(config) == TrialResult()
 
 
 @cases(("name", "told"), ("NoSuccess", False), ("SaysSuccess", True), ("Sparse", True))
 def test_a_goal_environment_that_tells_no_success_is_told_so(points, name, told):
-    warnings = rehearse(dataclasses.replace(HER, env_id=f"{name}-v0")).warnings
-    assert [text.startswith(f"{name}-v0: info has no is_success") for text in warnings] == (
-        [] if told else [True]
-    )
-    (found,) = (one for one in check_environment(f"{name}-v0") if one.name == "success")
-    assert found.ok == told
+    warnings = tried(f"{name}-v0").warnings
+    says = [text.startswith(f"{name}-v0: info has no is_success") for text in warnings]
+    assert says == [True] * (not told)
+    (row,) = (row for row in check_environment(f"{name}-v0") if row.name == "success")
+    assert row.warning != told
 
 
 @cases(
@@ -335,9 +322,9 @@ def test_a_goal_environment_that_tells_no_success_is_told_so(points, name, told)
     ("Progress", "pays 0.0278106, and replay computes 1.2", f"{KNOWN}info: before"),
 )
 def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name, pays, cause):
-    assert not rewards(f"{name}-v0").cure
+    assert found(goal_checks.reward, f"{name}-v0").ok
     with pytest.raises(EnvironmentFault) as refusal:
-        rehearse(dataclasses.replace(HER, env_id=f"{name}-v0"))
+        tried(f"{name}-v0")
     assert f"under another goal {pays}" in str(refusal.value)
     assert cause in str(refusal.value)
 
@@ -356,10 +343,9 @@ def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name
     ("PaysElsewhere-v0", "cannot tell: steps pay for another goal than the attribute `goal`"),
 )
 def test_rewards_under_another_goal_pass_or_cannot_be_told(points, env_id, says):
-    with Rehearsal(env_id) as stage:
-        found = stage.other_goal()
-    assert found.detail.startswith(says)
-    assert not found.cure
+    finding = found(goal_checks.other_goal, env_id)
+    assert finding.detail.startswith(says)
+    assert not finding.cure
 
 
 @cases(
@@ -368,41 +354,38 @@ def test_rewards_under_another_goal_pass_or_cannot_be_told(points, env_id, says)
     ("SaysEnds", "goes on, and compute_terminated says that it does end"),
 )
 def test_an_end_that_compute_terminated_denies_is_told(points, name, says):
-    config = dataclasses.replace(HER, env_id=f"{name}-v0")
-    (text,) = rehearse(config).warnings
+    (text,) = tried(f"{name}-v0").warnings
     assert f"step 1 of an episode that meets its goal {says}" in text
-    assert not rehearse(dataclasses.replace(config, env=EnvConfig(success_ends=False))).warnings
-    found = {finding.name: finding for finding in check_environment(f"{name}-v0")}
-    assert says in found["goal met"].detail
+    assert not tried(f"{name}-v0", env=EnvConfig(success_ends=False)).warnings
+    rows = {finding.name: finding for finding in check_environment(f"{name}-v0")}
+    assert says in rows["ends"].detail
 
 
 def test_what_was_found_counts_though_goals_elsewhere_break_the_reward(points):
     with pytest.raises(EnvironmentFault, match="step pays something else than compute_reward"):
-        rehearse(dataclasses.replace(HER, env_id="MappedLies-v0"))
-    with Rehearsal("Mapped-v0") as stage:
-        assert stage.reward_bounds() == (-1.0, 0.0)
+        tried("MappedLies-v0")
+    assert found(EnvironmentTrial.reward_bounds, "Mapped-v0") == (-1.0, 0.0)
 
 
 class Drawing(Point):  # draws from streams that all of numpy and Python share
     def reset(self, **options):
-        found = super().reset(**options)
+        super().reset(**options)
         self.place = np.random.uniform(-1, 1, 2)  # noqa: NPY002
-        return self.seen(), found[1]
+        return self.seen(), {}
 
 
 def test_the_random_streams_of_a_process_stay_as_they_were(monkeypatch):
-    gymnasium.register("Drawing-v0", Drawing, max_episode_steps=STEPS)
+    drawing = registered(monkeypatch, Drawing)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    assert rehearse(dataclasses.replace(HER, env_id="Drawing-v0")) == Rehearsed()
+    assert tried(drawing) == TrialResult()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-    del gymnasium.registry["Drawing-v0"]
 
 
 def test_what_breaks_or_cannot_be_made_is_left_to_training(points, monkeypatch):
     monkeypatch.setattr(points["Point-v0"], "step", lambda *_: 1 / 0)
-    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Rehearsed()
+    assert tried("Point-v0") == TrialResult()
     monkeypatch.setattr(points["Point-v0"], "__init__", lambda self: 1 / 0)
-    assert rehearse(dataclasses.replace(HER, env_id="Point-v0")) == Rehearsed()
+    assert tried("Point-v0") == TrialResult()
 
 
 def test_a_refusal_of_a_reward_that_fails_names_its_environment_once(points, monkeypatch):
@@ -413,15 +396,15 @@ def test_a_refusal_of_a_reward_that_fails_names_its_environment_once(points, mon
 
     monkeypatch.setattr(points["Point-v0"], "compute_reward", compute_reward)
     with pytest.raises(EnvironmentFault) as refusal:
-        rehearse(dataclasses.replace(HER, env_id="Point-v0"))
+        tried("Point-v0")
     first = str(refusal.value).splitlines()[0]
     assert first.startswith("Point-v0: compute_reward of goals ")
     assert first.count("Point-v0") == 1
 
 
 def test_a_long_episode_is_cut(points, monkeypatch):
-    monkeypatch.setattr(rehearsal, "LONGEST", 7)
-    assert rewards("Point-v0").detail == "replay computes what 7 steps paid"
+    monkeypatch.setattr(environment_trial, "LONGEST", 7)
+    assert found(goal_checks.reward, "Point-v0").detail == "replay computes what 7 steps paid"
 
 
 @cases(
@@ -434,8 +417,7 @@ def test_a_long_episode_is_cut(points, monkeypatch):
     ("FetchReach-v4", None),  # known by its id
 )
 def test_rewards_of_two_values_show_their_bounds(points, env_id, bounds):
-    with Rehearsal(env_id) as stage:
-        assert stage.reward_bounds() == bounds
+    assert found(EnvironmentTrial.reward_bounds, env_id) == bounds
 
 
 def test_bounds_that_are_no_whole_numbers_hold_in_both_precisions(points, monkeypatch):
@@ -443,8 +425,7 @@ def test_bounds_that_are_no_whole_numbers_hold_in_both_precisions(points, monkey
         return np.where(np.linalg.norm(achieved - desired, axis=-1) < 0.3, 1 / 3, -0.1)
 
     monkeypatch.setattr(points["Sparse-v0"], "compute_reward", compute_reward)
-    with Rehearsal("Sparse-v0") as stage:
-        low, high = stage.reward_bounds()
+    low, high = found(EnvironmentTrial.reward_bounds, "Sparse-v0")
     assert low <= min(-0.1, np.float32(-0.1))
     assert high >= max(1 / 3, np.float32(1 / 3))
     assert (low, high) == pytest.approx((-0.1, 1 / 3), abs=1e-6)
@@ -481,9 +462,9 @@ def test_hindsight_asks_for_bounds_only_where_rewards_have_more_than_two_values(
 )
 def test_where_bounds_cannot_be_found_the_fault_is_said_and_not_the_bounds(points, name, says):
     config = dataclasses.replace(HER, env_id=f"{name}-v0")
-    assert rehearse(config) == Rehearsed()  # needs no bounds, and training says it
+    assert try_environment(config) == TrialResult()  # needs no bounds, and training says it
     with pytest.raises(EnvironmentFault, match=says):
-        rehearse(with_fields(config, {"agent.return_clip": "auto"}))
+        try_environment(with_fields(config, {"agent.return_clip": "auto"}))
 
 
 def test_a_reward_beyond_its_bounds_ends_the_run(points):
@@ -496,33 +477,6 @@ def test_a_reward_beyond_its_bounds_ends_the_run(points):
 
 
 @cases(
-    ("env_id", "exact"),
-    *(
-        ("Far-v0", True),
-        ("FineFarAway-v0", True),
-        ("Point-v0", False),
-        ("Resting-v0", False),
-        ("Pendulum-v1", False),
-    ),
-    *(("FetchPush-v4", False), ("PointMaze_UMaze-v3", False), ("HandReach-v3", False)),
-)
-def test_goals_are_kept_exactly_where_single_precision_would_move_them(points, env_id, exact):
-    with Rehearsal(env_id) as stage:
-        assert stage.exact_goals == exact
-        assert (ACHIEVED_REST in stage.envs.spec.extras) == exact
-
-
-@pytest.mark.thorough
-def test_a_run_with_goals_far_away_keeps_them_says_so_and_resumes(points, tmp_path, caplog):
-    options = HER_OPTIONS | {"task": {"clip": (-20, 0)}, "run_dir": tmp_path / "run"}
-    run = music_tf.train("ddpg_her", env_id="tests.kit.points:Far-v0", **options)
-    stored = json.loads((run.path / "config.json").read_text())["config"]
-    assert stored["env"]["exact_goals"] is True
-    assert "reach 5e+06, and networks see them in steps of 0.5" in caplog.text
-    assert len(run.resume(epochs=2).metrics["time/epoch"]) == 2
-
-
-@cases(
     ("env_id", "world", "share"),
     (ARM, World(agent=(0, 1, 2), surrounding=(3, 4, 5)), "100%"),
     (ARM, World(agent=TIP, surrounding=DISC), ""),
@@ -531,7 +485,7 @@ def test_a_run_with_goals_far_away_keeps_them_says_so_and_resumes(points, tmp_pa
     ids=["arm against arm", "arm and disc", "own velocities", "known"],
 )
 def test_surroundings_that_always_move_are_questioned(env_id, world, share):
-    warnings = rehearse(dataclasses.replace(MUSIC, env_id=env_id, world=world)).warnings
+    warnings = try_environment(dataclasses.replace(MUSIC, env_id=env_id, world=world)).warnings
     assert len(warnings) == bool(share)
     for text in warnings:
         assert f"move in {share} of random steps; is that split right?" in text
@@ -539,10 +493,12 @@ def test_surroundings_that_always_move_are_questioned(env_id, world, share):
 
 def test_surroundings_that_no_reward_uses_are_not_questioned_and_no_stream_moves(points):
     world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
-    assert rehearse(dataclasses.replace(HER, env_id=ARM_WITH_GOALS, world=world)).warnings == ()
+    assert (
+        try_environment(dataclasses.replace(HER, env_id=ARM_WITH_GOALS, world=world)).warnings == ()
+    )
     np.random.seed(7)  # noqa: NPY002 - code of users may draw from it
     world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
-    rehearse(dataclasses.replace(MUSIC, env_id=ARM, world=world))
+    try_environment(dataclasses.replace(MUSIC, env_id=ARM, world=world))
     after = np.random.random()  # noqa: NPY002
     np.random.seed(7)  # noqa: NPY002
     assert after == np.random.random()  # noqa: NPY002
@@ -553,7 +509,7 @@ def test_a_robot_of_which_no_action_moves_anything_is_refused():
     world = World(agent=(0, 1), surrounding=(2, 3))
     still = dataclasses.replace(MUSIC, env_id=LAYOUT, env=groups, world=world)
     with pytest.raises(EnvironmentFault, match=rf"(?s)actions move, got 0, 1,.*check-env {LAYOUT}"):
-        rehearse(still)
+        try_environment(still)
     robot = dataclasses.replace(still, world=World(agent=(4, 5), surrounding=(2, 3)))
-    (text,) = rehearse(robot).warnings  # which is true of this environment
+    (text,) = try_environment(robot).warnings  # which is true of this environment
     assert "is that a limit of time?" in text
