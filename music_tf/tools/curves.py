@@ -5,6 +5,7 @@ From five seeds on, the line is their interquartile mean, as Agarwal et al. reco
 Fewer seeds have a line each.
 """
 
+import contextlib
 import io
 import itertools
 import os
@@ -23,7 +24,6 @@ from music_tf.config.names import FEW, few, suggestion
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.reading.stored import (
     MAY_CHANGE_ON_RESUME,
-    StoredRun,
     flatten,
     read_record,
     read_run,
@@ -98,60 +98,32 @@ def load(path: Path) -> RunCurves:
 
     Steps, minutes and episodes include those of the source of a warm start.
     """
-    if os.path.isdir(path):
-        if not (path / CSV_NAME).exists():
-            read_record(path, "config")
-            raise NoEpochError(f"{path}: holds no epoch of a run yet")
-        try:
-            stored = read_run(path, stored_env_id(path))  # imports no module that it names
-        except ModuleNotAllowed:
-            return _unread(path)
-        return as_run(path, stored, columns_of(path, stored))
-    columns = read_result(path).counted_in_all()
-    group, seed = group_and_seed(path)
-    study = {"of": path.resolve().parent.name}
-    return RunCurves(path.stem, group, columns, study, str(path.parent), seed)
+    if not os.path.isdir(path):
+        group, seed = group_and_seed(path)
+        study = {"of": path.resolve().parent.name}
+        columns = read_result(path).counted_in_all()
+        return RunCurves(path.stem, group, columns, study, str(path.parent), seed)
+    before = taken_before(read_record(path, "config").get("init_from"), path)
+    if not (path / CSV_NAME).exists():
+        raise NoEpochError(f"{path}: holds no epoch of a run yet")
+    counted = read_result(path / CSV_NAME)._replace(details={BEFORE: before})
+    return described(path, counted.counted_in_all())
 
 
-def columns_of(path: Path, stored: StoredRun) -> dict[str, Floats]:
-    """Returns the metrics of a run directory; counts include the source of a warm start."""
-    return _counted(path, stored.init_from)
-
-
-def _counted(path: Path, start: Mapping[str, Any] | None) -> dict[str, Floats]:
-    before = taken_before(start, path)
-    return read_result(path / CSV_NAME)._replace(details={BEFORE: before}).counted_in_all()
-
-
-def as_run(path: Path, stored: StoredRun, columns: Mapping[str, Floats]) -> RunCurves:
+def described(path: Path, columns: Mapping[str, Floats]) -> RunCurves:
     """Describes a run directory for plots.
 
     Runs share a line if they have the same warm start and the same settings, except the seed and
     settings that may change on resume.
     """
-    settings = {field.name: field.value for field in fields_of(stored.config)}
-    kind = {_PRESET: stored.preset, "recipe": stored.recipe}
-    return _described(path, kind, settings, stored.init_from, columns)
-
-
-def _unread(path: Path) -> RunCurves:
-    """Describes a run by its raw config.json, since reading that needs the user's modules."""
     record = read_record(path, "recipe", "config")
-    start, settings = record.get("init_from"), flatten(record["config"])
-    return _described(path, record, settings, start, _counted(path, start))
-
-
-def _described(
-    path: Path,
-    kind: Mapping[str, Any],
-    values: Mapping[str, Any],
-    start: Mapping[str, Any] | None,
-    columns: Mapping[str, Floats],
-) -> RunCurves:
-    """Describes a run directory by recipe and preset (`kind`) and the values of its settings."""
-    group = f"{kind['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
+    start, values = record.get("init_from"), flatten(record["config"])
+    with contextlib.suppress(ModuleNotAllowed):  # reading imports no module that a file names
+        config = read_run(path, stored_env_id(path)).config
+        values = {field.name: field.value for field in fields_of(config)}
+    group = f"{record['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
     settings = {
-        _PRESET: str(kind.get(_PRESET)),
+        _PRESET: str(record.get(_PRESET)),
         "takes over": ",".join(parts_taken(start)) or "nothing",
         **{
             name: show_value(value)
@@ -159,25 +131,25 @@ def _described(
             if name not in ("seed", *MAY_CHANGE_ON_RESUME)
         },
     }
-    name, folder, seed = f"{group}, {path.name}", str(path.parent), values.get("seed")
-    known = seed if isinstance(seed, int) else None
-    return RunCurves(name, group, columns, settings, folder, known, digest_of(start))
+    seed = values.get("seed") if isinstance(values.get("seed"), int) else None
+    name, folder = f"{group}, {path.name}", str(path.parent)
+    return RunCurves(name, group, columns, settings, folder, seed, digest_of(start))
 
 
 def read_each(
     paths: Iterable[Path], read: Callable[[Path], Read]
 ) -> tuple[list[Read], dict[str, UsageError]]:
     """Reads runs; returns the readable ones, and the faults of others by path."""
-    found: list[Read] = []
+    runs: list[Read] = []
     faults: dict[str, UsageError] = {}
     for path in paths:
         try:
-            found.append(read(path))
+            runs.append(read(path))
         except UsageError as fault:
             faults[str(path)] = fault
-    if not found:
+    if not runs:
         raise next(iter(faults.values()))
-    return found, faults
+    return runs, faults
 
 
 def load_begun(paths: Sequence[Path]) -> tuple[list[RunCurves], list[str], dict[str, UsageError]]:
@@ -243,8 +215,8 @@ def own_labels(runs: Sequence[RunCurves]) -> list[str]:
 def in_groups(runs: Sequence[RunCurves], each: bool = False) -> dict[str, list[RunCurves]]:
     """Returns the runs of each line by its label; with `each`, every run has its own line."""
     groups: dict[str, list[RunCurves]] = {}
-    for own, run in zip(own_labels(runs), runs, strict=True):
-        groups.setdefault(own if each else run.group, []).append(run)
+    for label, run in zip(own_labels(runs), runs, strict=True):
+        groups.setdefault(label if each else run.group, []).append(run)
     return groups
 
 
@@ -263,17 +235,17 @@ def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str)
             raise UsageError(
                 f"--metric: none of the runs has {name[:80]!r}{suggestion(name, present)}"
             )
-    wanted = list(metrics) or [name for name in LEADING if name in present]
-    if not wanted:
+    likely = list(metrics) or [name for name in LEADING if name in present]
+    if not likely:
         raise UsageError("RUN: these runs hold no evaluation yet; name a column with --metric")
-    over = {
-        each: [name for name in wanted if any(curve_of(run, name, each).up.size for run in runs)]
-        for each in AXES
-    }
-    chosen = list(metrics) or (over[axis] or wanted)[:1]
+
+    def over(axis: str) -> list[str]:
+        return [name for name in likely if any(curve_of(run, name, axis).up.size for run in runs)]
+
+    chosen = list(metrics) or (over(axis) or likely)[:1]
     for name in chosen:
-        if name not in over[axis]:
-            others = [f"\nchoose --axis {other}" for other in AXES if name in over[other]]
+        if name not in over(axis):
+            others = [f"\nchoose --axis {other}" for other in AXES if name in over(other)]
             raise UsageError(
                 f"--axis {axis}: none of the runs has {AXES[axis][0]} where it has {name}"
                 + "".join(others)
@@ -283,13 +255,13 @@ def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str)
 
 def left_out(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
     """Returns the labels of runs without a line, by the column that they lack."""
-    found: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
     for label, run in zip(own_labels(runs), runs, strict=True):
         if not any(curve_of(run, metric, axis).up.size for metric in metrics):
             measured = any(run.has(metric) for metric in metrics)
             lacks = AXES[axis][0] if measured else " or ".join(metrics)
-            found.setdefault(f"no {lacks}", []).append(label)
-    return found
+            lacking.setdefault(f"no {lacks}", []).append(label)
+    return lacking
 
 
 def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
@@ -298,8 +270,8 @@ def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
     if not {column, metric} <= run.columns.keys():
         return Curve(np.zeros(0), np.zeros(0))
     across, up = run.columns[column], run.columns[metric]
-    known = np.isfinite(across) & np.isfinite(up)
-    return Curve(unit * across[known], up[known])
+    finite = np.isfinite(across) & np.isfinite(up)
+    return Curve(unit * across[finite], up[finite])
 
 
 def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Floats, Floats]:

@@ -6,6 +6,7 @@ This module collects the content of the page; the template `report.html.j2` has 
 import base64
 import contextlib
 import datetime
+import itertools
 import math
 import os
 import re
@@ -20,19 +21,20 @@ import numpy as np
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.files import read_at_most, read_json, replace_file
+from music_tf.files import read_at_most, read_json
 from music_tf.measures.behaviour import direction
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
 from music_tf.runs.key_metrics import shortfalls, without_unpaid
 from music_tf.storage.checkpoint import labels
 from music_tf.storage.lock import refuse_if_in_use
-from music_tf.storage.metrics import CSV_NAME, JUDGED, METRICS
+from music_tf.storage.metrics import JUDGED, METRICS
+from music_tf.storage.results import NoEpochError
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
 from music_tf.storage.warm_start import start_line, taken_before
 from music_tf.storage.worlds import COLUMNS, read_worlds
 from music_tf.tools import curves
 from music_tf.tools.adaptation_pictures import PICTURE, adaptation_svg, curves_of
-from music_tf.tools.drawing import COLOURS
+from music_tf.tools.drawing import COLOURS, appearing
 from music_tf.tools.object_paths import WIDTH
 
 FORMATS = (".html", ".htm")
@@ -55,6 +57,7 @@ MEANINGS = {**COUNTED, **METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """First bytes of a PNG, and the bytes with its width in pixels."""
+_CONTROL = "measures of control"
 _TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s", "time/wall_s"}
 _SMALL, _LARGE, _HUGE, _LARGEST = 1e-3, 1e4, 1e15, 1e300
 
@@ -86,12 +89,6 @@ class Recorded(NamedTuple):
     """From `evaluation.json`, by `music-tf evaluate`."""
     trained: Measured
     """From `summary.json`, at the end of training."""
-    control: Rows
-    """By `music-tf evaluate --full`."""
-    coverage: Rows
-    """The same on more episodes."""
-    zero_shot: Rows
-    """By `music-tf evaluate --zero-shot`."""
     curves: curves.RunCurves
     """Columns of `metrics.csv`; none before the end of the first epoch."""
     before: Mapping[str, float]
@@ -110,29 +107,33 @@ class Recorded(NamedTuple):
     @property
     def measured(self) -> Measured:
         """The newer of the evaluation and the measurement at the end of training."""
-        found = [one for one in (self.evaluated, self.trained) if one.policies]
-        return max(found, key=lambda one: one.epoch, default=self.trained)
+        both = [measured for measured in (self.evaluated, self.trained) if measured.policies]
+        return max(both, key=lambda measured: measured.epoch, default=self.trained)
 
     @property
     def behaviour(self) -> dict[str, float]:
         """Our policy's newest metrics: evaluated, or of a later epoch of training."""
         policies, epoch, episodes = self.measured
-        later = self.last(epoch).items()
-        if evaluated := {name: value for name, value in later if name.startswith("eval/")}:
-            return evaluated | {EPISODES: float(self.stored.config.evaluation.episodes)}
+        later = {name: at for name, at in self.last(epoch).items() if name.startswith("eval/")}
+        if later:
+            return later | {EPISODES: float(self.stored.config.evaluation.episodes)}
         return policies.get(OURS, {}) | ({EPISODES: episodes} if is_number(episodes) else {})
 
     def last(self, after: float = -math.inf) -> dict[str, float]:
         """Returns the newest value of each metric in the epochs after a given one."""
         columns = self.curves.columns
         counted = columns.get("time/epoch", np.zeros(self.curves.epochs)) > after
-        known = {name: values[counted & np.isfinite(values)] for name, values in columns.items()}
-        return {name: float(values[-1]) for name, values in known.items() if values.size}
+        values = {name: column[counted & np.isfinite(column)] for name, column in columns.items()}
+        return {name: float(column[-1]) for name, column in values.items() if column.size}
 
     def taken(self, metric: str) -> float:
         """Returns the steps or seconds of this run, without those of its source."""
         earlier = self.before.get(metric, 0.0)
         return self.last().get(metric, earlier) - earlier
+
+    def rows(self, kind: str) -> Rows:
+        """Returns metrics by policy of one of `JUDGED`, which `music-tf evaluate` measures."""
+        return rows_of(self.evaluation.get(kind))
 
     def skills(self) -> Rows:
         """Returns the metrics of each evaluated skill, with `WAYS` and an arrow for ways over 5 cm.
@@ -140,7 +141,7 @@ class Recorded(NamedTuple):
         The random policy has a row, too. Empty without an evaluation of several skills.
         """
         listed = self.evaluation.get("skills")
-        found = {}
+        skills = {}
         for row in listed if isinstance(listed, list) else ():
             if isinstance(row, dict):
                 way = row.get("shift_m")
@@ -148,20 +149,20 @@ class Recorded(NamedTuple):
                 metrics = rows_of(row).get("metrics", {}) | rows_of({"": ways})[""]
                 x, y, _ = (metrics.get(name, 0.0) for name in WAYS)
                 arrow = direction(x, y).replace("-", "")
-                found[f"skill {row.get('skill')} {arrow}".rstrip()] = metrics
+                skills[f"skill {row.get('skill')} {arrow}".rstrip()] = metrics
         random = self.evaluated.policies.get(RANDOM)
-        return found | {RANDOM: random} if found and random else found
+        return skills | {RANDOM: random} if skills and random else skills
 
     def worlds(self) -> Rows:
         """Returns metrics of each skill in each stage of its world, at changes and at the end."""
-        found, rows = {}, list[dict[str, float]]()
+        worlds, rows = {}, list[dict[str, float]]()
         with contextlib.suppress(EnvironmentFault):  # the page then lacks this table
             rows = read_worlds(self.path)
         for row in rows:
             skill = f"skill {row['skill']:.0f}" if "skill" in row else "policy"
             label = f"{skill} in stage {row['world']:.0f}, epoch {row['epoch']:.0f}"
-            found[label] = {name: row[name] for name in IN_WORLDS if name in row}
-        return found
+            worlds[label] = {name: row[name] for name in IN_WORLDS if name in row}
+        return worlds
 
     def settings(self) -> list[tuple[str, str, str, str]]:
         """Returns name, value, the recipe's value, and meaning of every setting."""
@@ -184,39 +185,50 @@ class Recorded(NamedTuple):
 
     def adaptation(self) -> list[tuple[str, str]]:
         """Returns titles and curves over the number of episodes seen of a task, as SVG."""
-        told = self.evaluation.get("adaptation")
-        explored = told.get("explored") if isinstance(told, dict) else None
+        adaptation = self.evaluation.get("adaptation")
+        explored = adaptation.get("explored") if isinstance(adaptation, dict) else None
         first = explored if type(explored) is int and explored > 0 else 1
-        found = []
+        drawn = []
         for name, title in (("returns", "return"), ("success", "share of visits that succeed")):
-            curves_by_part = curves_of(told, name)
-            if curves_by_part:
-                salt = f"{name} {self.path}"
-                found.append((title, adaptation_svg(curves_by_part, first, salt)))
-        return found
+            if curves_by_part := curves_of(adaptation, name):
+                svg = adaptation_svg(curves_by_part, first, f"{name} {self.path}")
+                drawn.append((title, svg))
+        return drawn
 
     def visits(self) -> str:
         """Returns the data URL of the picture of its visits, empty without one."""
         png = _content(self.path / "videos" / PICTURE, _LARGEST_PICTURE)
         return _address(Path(PICTURE), png) if png.startswith(_PNG) else ""
 
-    def pictures(self) -> list[tuple[str, int | None, bool]]:
+    def pictures(self) -> list[tuple[str, str, bool]]:
         """Returns the first, the middle and the last picture of the object's paths.
 
-        Each has a data URL, the environment steps, if known, and whether it is wide.
+        Each has a data URL, a caption, and whether it is wide.
         """
         earlier = round(self.before.get("time/env_steps", 0.0))
-        found = []
+        pictures = []
         for file in _media(self.path) + _media(self.path / "videos"):
             name = PATHS.fullmatch(file.name)
             png = _content(file, _LARGEST_PICTURE) if name else b""
             if name and png.startswith(_PNG):
-                steps = int(name[1]) + earlier if name[1] else None
+                steps = int(name[1]) + earlier if name[1] else math.inf
+                caption = f"after {number(steps)} steps" if name[1] else "at the newest evaluation"
                 wide = int.from_bytes(png[_PNG_WIDTH]) > WIDTH
-                found.append((_address(file, png), steps, wide))
-        found.sort(key=lambda picture: math.inf if picture[1] is None else picture[1])
-        shown = np.unique(np.linspace(0, len(found) - 1, 3).round().astype(int))
-        return [found[number] for number in shown] if found else []
+                pictures.append((steps, _address(file, png), caption, wide))
+        pictures.sort()
+        shown = sorted({0, len(pictures) // 2, len(pictures) - 1}) if pictures else ()
+        return [pictures[at][1:] for at in shown]
+
+    def lacks(self) -> list[str]:
+        """Returns what `music-tf evaluate` would add to the page; nothing without a checkpoint."""
+        several = len(self.stored.config.acting_skills) > 1
+        parts = {
+            "a comparison with simple policies": self.measured.policies,
+            "a table of skills": self.skills() or not several,
+            _CONTROL: self.rows("control") or self.adapts,
+            "curves of adaptation": self.adaptation() or not self.adapts,
+        }
+        return [name for name, part in parts.items() if self.has_checkpoint and not part]
 
 
 def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
@@ -228,11 +240,8 @@ def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
     different = {path.resolve(): path for path in runs}.values()
     recorded, unread = curves.read_each(different, read_recorded)
     page = render(recorded)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(out, page)
-    except OSError as error:
-        raise EnvironmentFault(f"{out}: cannot be written ({error.strerror})") from error
+    with appearing(out) as draft:
+        draft.write_bytes(page)
     return unread
 
 
@@ -240,11 +249,12 @@ def read_recorded(path: Path) -> Recorded:
     """Reads a run directory, also of a running job."""
     stored = read_run(path, stored_env_id(path))  # imports no module that it names
     notes: list[str] = []
-    columns: Mapping[str, Any] = {}
-    before: Mapping[str, float] = {}
+    drawn, before = curves.described(path, {}), dict[str, float]()
     try:
         before = taken_before(stored.init_from, path)
-        columns = curves.columns_of(path, stored) if (path / CSV_NAME).exists() else {}
+        drawn = curves.load(path)
+    except NoEpochError:
+        pass
     except UsageError as error:
         notes.append(str(error))
     in_use = True
@@ -255,42 +265,37 @@ def read_recorded(path: Path) -> Recorded:
     record, evaluation, summary = (_read_json(path / name, notes) for name in files)
     evaluated_at = rows_of(evaluation).get("checkpoint", {}).get("epoch", -1.0)
     trained_for = rows_of({"": summary})[""].get("epochs", -1.0)
+    films = [film for film in _media(path / "videos") if not PATHS.fullmatch(film.name)]
     saved = path / "checkpoints"
     name = f"{stored.recipe} on {stored.config.env_id}, seed {stored.config.seed}"
-    found = Recorded(
+    run = Recorded(
         path,
         stored,
         record,
         evaluation,
-        Measured(_policies(evaluation, "policies", stored), evaluated_at, evaluation.get(EPISODES)),
-        Measured(_policies(summary, "evaluation", stored), trained_for, summary.get(EPISODES)),
-        rows_of(evaluation.get("control")),
-        rows_of(evaluation.get("coverage")),
-        rows_of(evaluation.get("zero_shot")),
-        curves.as_run(path, stored, columns)._replace(name=name, folder=str(path)),
+        _measured(stored, evaluation, "policies", evaluated_at),
+        _measured(stored, summary, "evaluation", trained_for),
+        drawn._replace(name=name, folder=str(path)),
         before,
-        [
-            film
-            for film in _media(path / "videos")
-            if not (PATHS.fullmatch(film.name) or film.name == PICTURE)
-        ],
+        [film for film in films if film.name != PICTURE],
         in_use,
         saved.is_dir() and bool(labels(os.listdir(saved))),
         notes,
     )
-    notes += shortfalls(stored.config, found.last())
-    return found
+    notes += shortfalls(stored.config, run.last())
+    return run
 
 
-def _policies(told: Mapping[str, Any], name: str, stored: StoredRun) -> Rows:
-    return without_unpaid(rows_of(told.get(name)), stored.config)
+def _measured(stored: StoredRun, record: Mapping[str, Any], name: str, epoch: float) -> Measured:
+    policies = without_unpaid(rows_of(record.get(name)), stored.config)
+    return Measured(policies, epoch, record.get(EPISODES))
 
 
-def rows_of(found: Any) -> Rows:
+def rows_of(content: Any) -> Rows:
     """Returns labelled metrics of an untrusted file; only numbers are kept."""
     return {
         label: {name: float(value) for name, value in metrics.items() if is_number(value)}
-        for label, metrics in (found.items() if isinstance(found, dict) else ())
+        for label, metrics in (content.items() if isinstance(content, dict) else ())
         if isinstance(metrics, dict)
     }
 
@@ -339,21 +344,22 @@ def render(runs: Sequence[Recorded]) -> bytes:
 
 def telling_columns(run: Recorded) -> set[str]:
     """Returns the columns of a run that have numbers, without an unrewarded return of zero."""
-    epochs: Rows = {str(epoch): {} for epoch in range(run.curves.epochs)}
-    for name, values in run.curves.columns.items():
-        for epoch in np.flatnonzero(np.isfinite(values)).tolist():
-            epochs[str(epoch)][name] = float(values[epoch])
-    return {name for row in without_unpaid(epochs, run.stored.config).values() for name in row}
+    finite = {name: column[np.isfinite(column)] for name, column in run.curves.columns.items()}
+    ends = {
+        str(end): {name: float(end(column)) for name, column in finite.items() if column.size}
+        for end in (np.min, np.max)
+    }
+    return {name for row in without_unpaid(ends, run.stored.config).values() for name in row}
 
 
 def leading_columns(runs: Sequence[Recorded]) -> set[str]:
     """Returns the columns that are drawn first: behaviour, and those that show learning."""
-    terms = [
-        (run.stored.config, term) for run in runs for term in run.stored.config.rewards.values()
-    ]
-    told = [one for config, term in terms if term.counts for one in term.key_metrics(config)]
     behaviour = {name for name in METRICS if name.startswith("eval/")}
-    return behaviour | {name for one in told for name in (one.metric, one.random)}
+    for run in runs:
+        for term in run.stored.config.rewards.values():
+            for metric in term.key_metrics(run.stored.config) if term.counts else ():
+                behaviour |= {metric.metric, metric.random}
+    return behaviour
 
 
 def all_policies(runs: Sequence[Recorded]) -> Rows:
@@ -369,38 +375,24 @@ def all_policies(runs: Sequence[Recorded]) -> Rows:
 
 
 def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
-    """Returns what all pages together lack, each with the command that adds it.
-
-    Runs without a checkpoint are left out.
-    """
-    runs = [run for run in runs if run.has_checkpoint]
-    several = [run for run in runs if len(run.stored.config.acting_skills) > 1]
-    unjudged = [run for run in runs if not run.control and not run.adapts]
-    tables = {
-        "a comparison with simple policies": [run for run in runs if not run.measured.policies],
-        "a table of skills": [run for run in several if not run.skills()],
-        "measures of control": unjudged,
-        "curves of adaptation": [run for run in runs if run.adapts and not run.adaptation()],
-    }
-    wanted = [
-        ("films", ["play"], [run for run in runs if not run.has_film]),
-        (
-            " and ".join(name for name, lacking in tables.items() if lacking),
-            ["evaluate", "--full"] if unjudged else ["evaluate"],
-            list({run.path: run for lacking in tables.values() for run in lacking}.values()),
-        ),
-    ]
-    found = []
+    """Returns what all pages together lack, each with the command that adds it."""
+    lacks = [run.lacks() for run in runs]
+    names = dict.fromkeys(itertools.chain.from_iterable(lacks))
+    evaluate = ["evaluate", "--full"] if _CONTROL in names else ["evaluate"]
+    unfilmed = [run for run in runs if run.has_checkpoint and not run.has_film]
+    lacking = [run for run, parts in zip(runs, lacks, strict=True) if parts]
+    wanted = (("films", ["play"], unfilmed), (" and ".join(names), evaluate, lacking))
+    commands = []
     for adds, (verb, *options), some in wanted:
         if len(some) > 1:
             command = " ".join(["music-tf", verb, "RUN", *options])  # RUN stands for each of them
-            found.append((f"{adds} of {len(some)} runs", command))
+            commands.append((f"{adds} of {len(some)} runs", command))
         elif some:
             path, here, env_id = some[0].path, Path.cwd(), some[0].stored.config.env_id
             typed = str(path.relative_to(here) if path.is_relative_to(here) else path)
             module = ["--env-id", env_id] if ":" in env_id else []
-            found.append((adds, shlex.join(["music-tf", verb, typed, *options, *module])))
-    return found
+            commands.append((adds, shlex.join(["music-tf", verb, typed, *options, *module])))
+    return commands
 
 
 def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
@@ -410,14 +402,14 @@ def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     per cent of the largest.
     """
     present = {name for row in rows.values() for name in row}
-    found = []
+    columns = []
     for name in [*filter(present.__contains__, MEANINGS), *sorted(present - set(MEANINGS))]:
         values = [row.get(name) for row in rows.values()]
         most = max(0.0, *(value for value in values if value is not None))
         bars = [round(100.0 * max(0.0, value or 0.0) / (most or 1.0)) for value in values]
         cells = list(zip(_written(values), bars, strict=True))
-        found.append((name, MEANINGS.get(name, ""), cells))
-    return found
+        columns.append((name, MEANINGS.get(name, ""), cells))
+    return columns
 
 
 def number(value: Any) -> str:
@@ -433,10 +425,10 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 def _written(values: Sequence[Any]) -> list[str]:
     """Returns the numbers of a column as text in a common format."""
-    known = [value for value in values if is_number(value)]
-    most = max(map(abs, known), default=0.0)
+    numbers = [value for value in values if is_number(value)]
+    most = max(map(abs, numbers), default=0.0)
     form = "z.3f" if _SMALL <= most < _LARGE else "z.3g"
-    if most < _HUGE and all(value == int(value) for value in known):
+    if most < _HUGE and all(value == int(value) for value in numbers):
         form = "z,.0f"
     return [format(value, form) if is_number(value) else "-" for value in values]
 
@@ -457,8 +449,8 @@ def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
 
 def _media(directory: Path) -> list[Path]:
     """Returns the films and pictures in a folder by name, without drafts."""
-    found = sorted(directory.glob("[!.]*")) if directory.is_dir() else []
-    return [path for path in found if path.suffix.lower() in MEDIA_TYPES and path.is_file()]
+    paths = sorted(directory.glob("[!.]*")) if directory.is_dir() else []
+    return [path for path in paths if path.suffix.lower() in MEDIA_TYPES and path.is_file()]
 
 
 def _content(path: Path, room: int) -> bytes:

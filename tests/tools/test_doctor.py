@@ -68,7 +68,6 @@ def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, versio
     ("tensorflow", broken("Traceback\nImportError: lib.so\n"), "ImportError: lib", "require"),
     ("tensorflow", Probe(None, "", "", 120.0), "no answer within 120 s", "requirements.lock"),
     ("simulator", broken("ModuleNotFoundError: gymna"), "gymna", "requirements.lock"),
-    ("tensorboard", {"tensorboard": None}, "not installed", "pip install tensorboard"),
     ("tensorboard", broken("ImportError: a\n"), "ImportError: a", "--force-reinstall tens"),
     (
         *("rendering", broken("OSError: a"), "egl: OSError: a, osmesa: OSError: a"),

@@ -14,7 +14,14 @@ from music_tf.storage.lock import RunLock
 from music_tf.storage.metrics import MetricsWriter
 from music_tf.storage.worlds import WorldsTable
 from music_tf.tools import report
-from music_tf.tools.report import by_column, number, write_report
+from music_tf.tools.report import (
+    all_policies,
+    by_column,
+    missing,
+    number,
+    read_recorded,
+    write_report,
+)
 from tests.kit.cases import cases
 from tests.kit.recorded import TOY, write_run
 
@@ -22,6 +29,7 @@ LABEL = f"ddpg_music on {TOY}, seed 0"
 HOSTILE = "</style><script>alert('x')</script>\"&"
 OURS = {"eval/object_comotion_m": 0.21, "eval/object_moved_rate": 1.0}
 RANDOM = {"eval/object_comotion_m": 0.07, "eval/object_moved_rate": 0.5}
+SUCCEEDS = {"eval/success_rate": 0.25}
 START = {
     "run": "/runs/push/checkpoints",
     "checkpoint": "epoch_000007",
@@ -47,11 +55,6 @@ class Page:  # a page as its reader sees it; it is well-formed XML
     def addresses(self):
         names = {"src", "href", "{http://www.w3.org/1999/xlink}href"}
         return [e.attrib[name] for e in self.root.iter() for name in names & e.attrib.keys()]
-
-    def missing(self):  # what the page says could be added, which it does in one line at most
-        lines = self.texts("p[@class='quiet missing']")
-        assert len(lines) <= 1
-        return "".join(lines).removeprefix("Not here yet: ")
 
     def tiles(self):
         return {text_of(tile[1]): text_of(tile[0]) for tile in self.all("div[@class='tile']")}
@@ -166,23 +169,26 @@ def test_a_page_says_what_was_run_and_how_far_it_came_with_a_curve_for_each_metr
 
 def test_a_return_that_nothing_pays_has_no_curve_and_what_is_paid_comes_first(tmp_path):
     pays = {"music/bound_heldout": 0.1, "music/bound_random": 0.0, "eval/length": 50.0}
-    for recipe, kept in (("ddpg_music", []), ("ddpg", ["eval/return", "eval/length"])):
+    policies = {"ours": {"eval/return": 0.0, "eval/length": 50.0, "eval/information": 1.0}}
+    bounds = {"music/bound_heldout", "music/bound_random"}
+    paid = {"eval/return", "eval/length"}
+    for recipe, drawn, leading in (
+        ("ddpg_music", bounds, bounds),
+        ("ddpg", bounds | paid, paid),
+    ):
         run = tmp_path / recipe
         write_run(run, recipe)
         writer = MetricsWriter(run, resume_after=None)
         for epoch in (1, 2):
             row = {"time/epoch": epoch, "time/env_steps": 100 * epoch, "train/mean_q": 0.5}
             writer.write({**row, "eval/return": 0.0, **pays})
-        policies = {"ours": {"eval/return": 0.0, "eval/length": 50.0, "eval/information": 1.0}}
         evaluate(run, 2, policies=policies)
-        page = page_of(tmp_path, run)
-        drawn = [caption.split()[0] for caption in page.texts("figcaption")]
-        if kept:
-            assert drawn == [*kept, "train/mean_q", "music/bound_heldout", "music/bound_random"]
-        else:
-            assert drawn == ["music/bound_heldout", "music/bound_random", "train/mean_q"]
-        heads = [name.removeprefix("eval/") for name in kept]
-        assert page.table("Behaviour")[""] == ["policy", *heads, "information"]
+        recorded = read_recorded(run)
+        telling = report.telling_columns(recorded)
+        assert telling - report._TIMES == drawn | {"epoch", "train/mean_q"}
+        assert report.leading_columns([recorded]) & telling == leading
+        columns = set(recorded.measured.policies["ours"])
+        assert columns == {"eval/information"} | (paid & drawn)
 
 
 def test_behaviour_stands_beside_simple_policies_and_skills_beside_the_random_one(whole):
@@ -209,11 +215,11 @@ def test_what_skills_do_in_a_changing_world_is_a_table(tmp_path):
     row = {"stage": 0, "next_stage": 1, "world": 0, "skill": 2, "return": 5.0, "end_0": 1.0}
     table.add([row | {"epoch": 1}, row | {"epoch": 3, "end_0": 4.0}])
     table.add([{"epoch": 3, "stage": 1, "next_stage": 1, "world": 1, "return": 7.0}])
-    found = page_of(tmp_path, run).table("Changing world")
-    assert found[""] == ["skill", "return", "moved"]
-    assert found["skill 2 in stage 0, epoch 1"] == ["5", "0"]
-    assert found["skill 2 in stage 0, epoch 3"] == ["5", "3"]
-    assert found["policy in stage 1, epoch 3"] == ["7", "-"]
+    assert read_recorded(run).worlds() == {
+        "skill 2 in stage 0, epoch 1": {"return": 5.0, "moved": 0.0},
+        "skill 2 in stage 0, epoch 3": {"return": 5.0, "moved": 3.0},
+        "policy in stage 1, epoch 3": {"return": 7.0},
+    }
 
 
 def test_control_stands_beside_chance_and_coverage_says_of_how_many_episodes_it_is(whole):
@@ -317,37 +323,29 @@ def test_a_damaged_start_record_costs_the_curves_of_a_page(tmp_path):
     assert "starts from /runs/push, checkpoint epoch_000007:" in page.texts("p")
 
 
-def test_the_newer_of_evaluation_and_summary_is_shown(tmp_path):
+def test_the_newest_of_evaluation_summary_and_training_is_shown(tmp_path):
     run = finish(make_run(tmp_path / "run"))
     evaluate(run, 2, skills=[{"skill": 0, "metrics": RANDOM}])
+    recorded = read_recorded(run)
+    assert (recorded.measured, recorded.evaluated.epoch) == (recorded.trained, 2.0)
+    assert recorded.behaviour == OURS | {"episodes": 100}
     page = page_of(tmp_path, run)
-    assert page.tiles()["object comotion m"] == "0.210"
-    assert page.table("Behaviour")["ours"] == ["1.000", "0.210"]
     assert "100 episodes at the end of training, after epoch 3." in page.text
     assert "of epoch 2. Training has gone on since, to epoch 3. Each skill" in page.text
-
-
-def test_training_that_has_evaluated_since_is_what_leads(tmp_path):
     runs = [finish(make_run(tmp_path / name, epochs=5)) for name in ("one", "two")]
-    page = page_of(tmp_path, runs[0])
-    assert page.tiles()["object comotion m"] == "0.500"
-    assert "after epoch 3. Training has gone on since, to epoch 5." in page.text
-    assert page_of(tmp_path, *runs).table("Behaviour of all runs") == {
-        "": ["policy", "episodes", "object moved rate", "object comotion m"],
-        **{f"{LABEL} ({run})": ["40", "-", "0.500"] for run in runs},
-        f"random on {TOY}": ["-", "0.500", "0.070"],
+    newest = {"episodes": 40.0, "eval/object_comotion_m": 0.5}
+    assert all_policies([*map(read_recorded, runs)]) == {
+        **{f"{LABEL} ({run})": newest for run in runs},
+        f"random on {TOY}": RANDOM,
     }
 
 
 def test_a_simple_policy_has_the_metrics_that_any_run_measured(tmp_path):
-    music = finish(make_run(tmp_path / "a"))
-    her = make_run(tmp_path / "b", recipe="ddpg_her")
-    evaluate(her, 3, policies={"ours": OURS, "random": RANDOM | {"eval/success_rate": 0.25}})
+    music = read_recorded(finish(make_run(tmp_path / "a")))
+    evaluate(make_run(tmp_path / "b", recipe="ddpg_her"), 3, policies={"random": SUCCEEDS})
+    her = read_recorded(tmp_path / "b")
     for runs in ((music, her), (her, music)):
-        rows = page_of(tmp_path, *runs).table("Behaviour of all runs")
-        assert rows[f"random on {TOY}"] == ["-", "0.250", "0.500", "0.070"]
-        counts = [cells[0] for label, cells in rows.items() if "seed 0" in label]
-        assert sorted(counts) == ["100", "20"]
+        assert all_policies(runs)[f"random on {TOY}"] == RANDOM | SUCCEEDS
 
 
 def test_many_runs_are_compared_and_one_given_twice_is_shown_once(tmp_path):
@@ -369,7 +367,6 @@ def test_a_seed_has_one_curve_and_the_other_run_is_named(tmp_path):
     assert page.texts("li") == ["ddpg_music, PointPush-v0 (2 seeds)"]
     assert f"Left out, another run of the same seed is drawn: {LABEL} ({runs[1]})." in page.text
     assert len(page.all("details[@class='run']")) == 3
-    assert "Left out" not in page_of(tmp_path, runs[0], runs[2]).text
 
 
 def test_the_page_claims_a_band_only_where_one_is_drawn(tmp_path):
@@ -381,41 +378,42 @@ def test_the_page_claims_a_band_only_where_one_is_drawn(tmp_path):
         assert ("thick their interquartile mean" in page.text) == (bands > 0)
 
 
+def lacks(*runs):
+    return missing([*map(read_recorded, runs)])
+
+
 def test_a_page_names_the_commands_that_would_add_to_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = finish(make_run(Path("my runs") / "push", "--skills", "2"))
-    assert page_of(tmp_path, run).missing() == ""  # nothing can be added without a checkpoint
+    assert lacks(run) == []  # nothing can be added without a checkpoint
     save(run)
-    films = "films (music-tf play 'my runs/push')"
-    control = "measures of control (music-tf evaluate 'my runs/push' --full)"
-    assert page_of(tmp_path, run).missing() == f"{films}; a table of skills and {control}"
+    films = ("films", "music-tf play 'my runs/push'")
+    full = "music-tf evaluate 'my runs/push' --full"
+    assert lacks(run) == [films, ("a table of skills and measures of control", full)]
+    text = page_of(tmp_path, run).texts("p[@class='quiet missing']")[0]
+    assert text.startswith(f"Not here yet: films ({films[1]}); a table of skills and")
     skills = [{"skill": skill, "metrics": OURS} for skill in range(2)]
     evaluate(run, 3, skills=skills)
-    assert page_of(tmp_path, run.resolve()).missing() == f"{films}; {control}"
+    assert lacks(run.resolve()) == [films, ("measures of control", full)]
     evaluate(run, 3, control={"ours": CONTROLLED})
-    table = "a table of skills (music-tf evaluate 'my runs/push')"
-    assert page_of(tmp_path, run).missing() == f"{films}; {table}"
+    assert lacks(run) == [films, ("a table of skills", "music-tf evaluate 'my runs/push'")]
     evaluate(run, 3, skills=skills, control={"ours": {}, "random": {}})  # there was none to measure
     film(run)
-    assert page_of(tmp_path, run).missing() == ""
+    assert lacks(run) == []
+    assert page_of(tmp_path, run).texts("p[@class='quiet missing']") == []
 
 
-def test_a_run_of_one_skill_is_not_asked_for_a_table_of_them(tmp_path):
+def test_commands_name_an_environment_of_yours_whose_module_is_not_imported(tmp_path):
     run = save(make_run(tmp_path / "run", "--skills", "3", "--pinned-skill", "1"))
-    assert page_of(tmp_path, run).missing() == (
-        f"films (music-tf play {run}); a comparison with simple policies and measures of control "
-        f"(music-tf evaluate {run} --full)"
-    )
-
-
-def test_your_own_environment_is_named_in_the_commands_and_its_module_is_not_imported(tmp_path):
-    run = save(make_run(tmp_path / "run"))
     config = json.loads((run / "config.json").read_text())["config"]
     change(run, config=config | {"env_id": "mine:Task-v0"})
-    page = page_of(tmp_path, run)
-    assert f"(music-tf play {run} --env-id mine:Task-v0)" in page.missing()
-    assert f"(music-tf evaluate {run} --full --env-id mine:Task-v0)" in page.missing()
-    assert page.texts("h1") == ["ddpg_music on mine:Task-v0, seed 0"]
+    assert lacks(run) == [  # no table of skills, since one acts
+        ("films", f"music-tf play {run} --env-id mine:Task-v0"),
+        (
+            "a comparison with simple policies and measures of control",
+            f"music-tf evaluate {run} --full --env-id mine:Task-v0",
+        ),
+    ]
 
 
 def test_many_runs_share_a_line_about_what_is_missing(tmp_path):
@@ -423,31 +421,22 @@ def test_many_runs_share_a_line_about_what_is_missing(tmp_path):
     evaluate(runs[0], 3, control={"ours": CONTROLLED})
     film(runs[0])
     film(runs[1])
-    assert page_of(tmp_path, *runs).missing() == (
-        f"films (music-tf play {runs[2]}); "
-        "measures of control of 2 runs (music-tf evaluate RUN --full)"
-    )
-
-
-def test_of_many_pictures_of_paths_the_first_middle_and_last_are_shown(tmp_path):
-    run = make_run(tmp_path / "run", epochs=5, pictures=True)
-    page = page_of(tmp_path, run)
-    assert page.texts("figcaption")[2:] == [f"after {steps} steps" for steps in (100, 300, 500)]
-    assert len(page.all("div[@class='pictures']")) == 1
-    Image.new("RGB", (848, 278)).save(run / "paths.png")  # of several skills
-    page = page_of(tmp_path, run)
-    assert page.texts("figcaption")[4:] == ["at the newest evaluation"]
-    assert len(page.all("div[@class='pictures wide']")) == 1
+    assert lacks(*runs) == [
+        ("films", f"music-tf play {runs[2]}"),
+        ("measures of control of 2 runs", "music-tf evaluate RUN --full"),
+    ]
 
 
 @pytest.mark.parametrize("folder", ["", "videos"])
-def test_a_picture_of_paths_may_have_no_steps_and_is_no_film(tmp_path, folder):
-    run = make_run(tmp_path / "run")
+def test_of_many_pictures_of_paths_the_first_middle_and_last_are_shown(tmp_path, folder):
+    run = make_run(tmp_path / "run", epochs=5, pictures=True)
+    shown = [(caption, wide) for _, caption, wide in read_recorded(run).pictures()]
+    assert shown == [(f"after {steps} steps", False) for steps in (100, 300, 500)]
     (run / folder).mkdir(exist_ok=True)
-    Image.new("RGB", (40, 40)).save(run / folder / "paths.png")
-    page = page_of(tmp_path, run)
-    assert page.texts("figcaption")[2:] == ["at the newest evaluation"]
-    assert page.texts("h3") == ["Paths in evaluation, from above", "Settings"]
+    Image.new("RGB", (848, 278)).save(run / folder / "paths.png")  # of several skills
+    recorded = read_recorded(run)
+    assert recorded.pictures()[2][1:] == ("at the newest evaluation", True)
+    assert recorded.films == []
 
 
 def test_films_are_inside_until_they_are_too_large(tmp_path, monkeypatch):
@@ -473,11 +462,11 @@ def test_a_run_still_going_is_reported_and_left_alone(tmp_path):
     assert "not finished, 3 of " in page_of(tmp_path, run).text
 
 
-def test_a_run_before_its_first_epoch_is_reported(tmp_path):
+@pytest.mark.parametrize("table", ["", "epoch,time/env_steps\n"])
+def test_a_run_before_its_first_epoch_is_reported(tmp_path, table):
     run = make_run(tmp_path / "run", epochs=0)
+    (run / "metrics.csv").write_text(table)
     assert "No epoch is over yet." in page_of(tmp_path, run).text
-    (run / "metrics.csv").write_text("epoch,time/env_steps\n")
-    assert "holds no epoch of a run yet" in page_of(tmp_path, run).text
 
 
 @cases("content", "{", "[]", '{"policies": 3, "skills": {}, "control": [1]}', "[" * 10**5)
