@@ -83,7 +83,6 @@ class Communicator:
         return group
 
     def _place(self) -> tuple[int, int]:
-        """Returns rank and size."""
         return (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
 
     def _hosts(self) -> list[str]:
@@ -92,7 +91,6 @@ class Communicator:
 
     @property
     def is_root(self) -> bool:
-        """Whether this rank prints, logs and writes checkpoints."""
         return self.rank == 0
 
     @property

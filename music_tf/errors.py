@@ -29,10 +29,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def place_of(error: BaseException) -> str:
-    """Returns `file.py:line in function` of the user's innermost frame; empty if there is none.
-
-    An installed library counts as the user's code if no other file took part.
-    """
+    """`file.py:line in function` of the user's innermost frame; installed libraries only alone."""
     frames = traceback.walk_tb(error.__traceback__)
     places = [
         (code.co_filename, f"{os.path.basename(code.co_filename)}:{line} in {code.co_name}")
@@ -44,10 +41,7 @@ def place_of(error: BaseException) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Returns an exception of the user's code as one line, with the place where it was raised.
-
-    Its traceback goes to the log of the run, if one is open.
-    """
+    """An exception of the user's code as one line with its place; the traceback is logged."""
     text = f"{type(error).__name__}: {error}".splitlines()[0][:_LONGEST].rstrip(": ")
     place = place_of(error)
     text += f" at {place}" if place else ""
@@ -87,7 +81,6 @@ class NumbersFault(MusicError):
     exit_code = EXIT_NUMBERS
 
     def __init__(self, text: str, evidence: Mapping[str, object] | None = None) -> None:
-        """Takes the message, and the arrays concerned for debugging."""
         super().__init__(text)
         self.evidence: Mapping[str, object] = evidence or {}
 
@@ -149,7 +142,6 @@ class Finding:
 
     @property
     def state(self) -> str:
-        """Returns `ok`, `warn` or `FAIL`."""
         return "FAIL" if not self.ok else "warn" if self.cure else "ok"
 
     def __str__(self) -> str:

@@ -101,10 +101,7 @@ def describe(error: OSError) -> str:
 
 
 def links_and_devices(directory: Path) -> Iterator[str]:
-    """Yields every entry below a directory that is neither a folder nor a regular file.
-
-    A reader or writer could leave the directory through a link, or wait for ever on a pipe.
-    """
+    """Yields every entry below a directory that is neither a folder nor a regular file."""
     folders = [str(directory)]
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:

@@ -92,7 +92,6 @@ class ExpectedAtMost:
     of: ExpectedFrom
 
     def __call__(self, found: Expected) -> Expected:
-        """Returns the arrays that are expected of a file."""
         return self.of(found)
 
 
@@ -135,11 +134,7 @@ def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
 
 
 def restore_fields(template: Own, data: Any, name: str) -> Own:
-    """Makes a copy of a dataclass with values from JSON, checked by its hints; else a ValueError.
-
-    Numbers must not be negative: they are counts, durations or shares. The `__post_init__` of the
-    dataclass may check more.
-    """
+    """Makes a copy of a dataclass with counts or shares from JSON, checked by its hints."""
     hints = hints_of(type(template))
     if not isinstance(data, dict) or set(data) != set(hints):
         raise ValueError(f"{name}: expected {', '.join(hints)}")
@@ -169,7 +164,6 @@ def declared_in(meta: Mapping[str, Any]) -> Declared | None:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a JSON value is a whole number from 0 on."""
     return fits(value, int) and value >= 0
 
 
@@ -223,8 +217,7 @@ def read_arrays(
 ) -> tuple[Arrays, tuple[str, ...]]:
     """Returns the arrays of a file whose names have a wanted prefix, and the names of all arrays.
 
-    A DamagedError: the file is not what was saved, or far larger than expected. A ValueError: an
-    array is not finite or, as a MisfitError, does not fit.
+    DamagedError: it is not what was saved. ValueError: not finite or, as a MisfitError, no fit.
     """
     arrays: Arrays = {}
     with _verified(base, entry, _largest(expected)) as file:
@@ -294,7 +287,6 @@ def _verified(base: Path, entry: Entry, most: int) -> Iterator[io.BufferedReader
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Returns the members of an archive by array, after checking that they are not compressed."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     for name, member in members.items():
         check_path(name)
@@ -308,7 +300,6 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _read_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Kind:
-    """Returns type and shape of an array, after comparing them with its size in bytes."""
     with archive.open(member) as content:
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(content)](content)
         if dtype.kind not in _KINDS:

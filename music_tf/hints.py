@@ -55,7 +55,6 @@ def notes_of(hint: Any) -> tuple[Any, ...]:
 
 
 def is_optional(hint: Any) -> bool:
-    """Whether the value may be None."""
     return _is_union(_bare(hint)) and type(None) in get_args(_bare(hint))
 
 
@@ -136,7 +135,6 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
-    """Converts a value to one bare type, or raises ValueError."""
     if kind is float and isinstance(value, str) and value in texts:
         return texts[value]
     if not _is_one(value, kind):

@@ -91,12 +91,10 @@ class Episodes(NamedTuple):
 
     @property
     def step_mask(self) -> BoolArray:
-        """Which steps are not padding, [E, T]."""
         return kept_steps(self.length, self.action.shape[1])
 
     @property
     def state_mask(self) -> BoolArray:
-        """Which states are not padding, [E, T + 1]."""
         return kept_steps(self.length + 1, self.observation.shape[1])
 
     def named(self) -> dict[str, np.ndarray]:
@@ -119,7 +117,6 @@ class Episodes(NamedTuple):
 
     @classmethod
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
-        """Inverts `named`."""
         own = {name: arrays[name] for name in cls._fields if name != "extras"}
         names = [name for name in arrays if name.startswith(EXTRAS)]
         return cls(**own, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
@@ -198,11 +195,7 @@ ALL = (*SPACES, "episode")
 
 
 def to_bounds(actions: Array, bounds: Bounds | None) -> np.ndarray:
-    """Maps actions [..., A] in [-1, 1] to bounds, in their type; bounds of -1 and 1 change no bit.
-
-    They are scaled in single precision, rounded if the type has integers, and finally clipped to
-    the bounds in that type.
-    """
+    """Maps actions [..., A] in [-1, 1] to bounds, in their type; -1 and 1 change no bit."""
     if bounds is None:
         raise ValueError(
             "act: the bounds of actions are unknown, since earlier versions did not store them; "
@@ -240,10 +233,9 @@ def bounds_of(declared: Mapping[str, Any]) -> Bounds:
 
 
 def moved_first(way: np.ndarray, groups: int, near: float) -> np.ndarray:
-    """Whether components of a way [..., D] are of the object to move first, of several, [..., D].
+    """Which components of a way [..., D] are of the object to move first, of several.
 
-    It is the one nearest to its goal, but not within `near`, and stays the nearest on its way. If
-    all are within `near`, it is the farthest one.
+    The one nearest to its goal but not within `near`; if all are, the farthest one.
     """
     length = np.linalg.norm(way.reshape(*way.shape[:-1], groups, -1), axis=-1)
     away = length > near
@@ -291,21 +283,13 @@ class Declared:
 def refusal(
     before: Declared | None, now: Declared, where: str, compared: Sequence[str] = ALL
 ) -> str:
-    """Returns a message if an environment differs from that of training, else "".
-
-    Args:
-        before: What the environment declared in training; None if unknown.
-        now: What it declares now.
-        where: Name of the trained run, for the message.
-        compared: Some of `ALL`.
-    """
+    """Returns how an environment differs from that of training in `compared`, or nothing."""
     differs = "" if before is None else _difference(before, now, compared)
     cure = "the environment was different in training; restore it, or train again"
     return f"{differs}\n{where}: {cure}" if differs else ""
 
 
 def _difference(before: Declared, now: Declared, compared: Sequence[str]) -> str:
-    """Returns the first difference in words."""
     sizes = {
         "observation": (before.observation, now.observation, "numbers"),
         "goal": (before.goal, now.goal, "numbers"),
@@ -336,5 +320,4 @@ def _other_bounds(before: Declared, now: Declared) -> str:
 
 
 def _shown(bound: float) -> str:
-    """Returns a bound with as many digits as single precision has."""
     return np.format_float_positional(np.float32(bound), trim="-")

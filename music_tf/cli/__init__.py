@@ -75,7 +75,6 @@ def run_verb(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    """Returns the text of `music-tf --help`."""
     listed = [f"  {verb:10} {says}" for verb, says in VERBS.items()]
     return "\n".join(
         [

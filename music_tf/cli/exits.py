@@ -96,8 +96,7 @@ def _without_output(error: Exception) -> int:
 def _without_mpi(fault: NoMpi) -> int:
     """Returns the exit code of a rank that cannot load MPI, or ends the job if it is the only one.
 
-    The first rank leaves a file in mpirun's folder for the job, so that other ranks of its host
-    print nothing. Without that file, or on another host, a rank prints its own fault.
+    The first rank leaves a file in mpirun's folder, so that others of its host print nothing.
     """
     rank, folder = launched_rank(), os.environ.get("PMIX_SERVER_TMPDIR")
     mark = Path(folder) / "music_tf_no_mpi" if folder else Path(os.devnull) / "none"
@@ -131,11 +130,7 @@ def leave(code: int) -> NoReturn:
 
 
 def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
-    """Runs an action on all ranks, then ends the process with the exit code they agree on.
-
-    The first rank with a fault reports it. If other ranks do not arrive in time, the job is
-    aborted.
-    """
+    """Runs an action on all ranks, then ends the process with the exit code they agree on."""
 
     def end_from_thread(raised: threading.ExceptHookArgs) -> None:
         if raised.exc_type is not SystemExit:
@@ -168,7 +163,6 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
 
 
 def _of_users(raised: KeyboardInterrupt) -> EnvironmentFault:
-    """Returns the fault of the user's code that raises KeyboardInterrupt without a signal."""
     last = traceback.extract_tb(raised.__traceback__)[-1]
     return EnvironmentFault(
         f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt without a signal\n"

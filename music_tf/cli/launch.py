@@ -107,12 +107,8 @@ def run_job(
     """Runs an mpirun and returns its exit code, or 128 + N if signal N ended it.
 
     mpirun has its own process group, so that Ctrl-C does not reach it directly. A signal is passed
-    to the ranks as SIGUSR1, which asks them to save and stop. It is repeated every second until the
-    job ends, since ranks that are starting miss it. A second Ctrl-C ends the job at once, with 75.
-
-    If mpirun loses a host, its exit code is 0 too. So 0 is accepted only if the first rank has
-    written its exit code into `proof`, which it does at its end; mpirun then has `_END_SECONDS` to
-    end. After the loss of a host, the message names the command `again`.
+    to the ranks as SIGUSR1, every second, since ranks that are starting miss it. If mpirun loses a
+    host, its exit code is 0 too: 0 counts only if the first rank has written its own into `proof`.
     """
     install_signal_handlers()
     ask_at, end = time.monotonic() + _START_SECONDS, math.inf
@@ -155,7 +151,6 @@ def run_job(
 
 
 def _stop(job: "subprocess.Popen[bytes]") -> None:
-    """Ends an mpirun and its ranks."""
     job.terminate()
     try:
         job.wait(timeout=_GRACE_SECONDS)
@@ -165,7 +160,6 @@ def _stop(job: "subprocess.Popen[bytes]") -> None:
 
 
 def _not_ours(option: str) -> str:
-    """Returns the message about an option that launch does not have."""
     if option in ("--learners", "--lag"):
         return (
             f"{option}: expected after train, got before it\n"

@@ -35,10 +35,7 @@ def die_with_parent(number: int) -> None:
 
 
 def death_follower() -> Callable[[], None]:
-    """Returns the function that a child runs first: it gets SIGTERM once this process dies.
-
-    The child ignores SIGUSR1 until it installs its own handler.
-    """
+    """Returns what a child runs first: it gets SIGTERM if we die, and ignores SIGUSR1 at first."""
     parent = os.getpid()
 
     def follow() -> None:
@@ -77,10 +74,7 @@ class Probe:
 def run_command(
     command: Sequence[str], *, seconds: float, environment: Mapping[str, str] | None = None
 ) -> Probe:
-    """Runs `command` without input for at most `seconds`, with `environment` added to ours.
-
-    If it cannot be started, the probe has failed; nothing is raised.
-    """
+    """Runs `command` without input, with `environment` added to ours; never raises."""
     start = time.monotonic()
     try:
         done = subprocess.run(

@@ -62,8 +62,7 @@ def check_topology(
 ) -> None:
     """Checks that the workers can be divided among all ranks, or among actors with `learners`.
 
-    Several learners cannot use a GPU, since they synchronise between updates. A resumed run has a
-    `fixed` number of workers, so the message proposes another number of ranks alone.
+    Several learners cannot use a GPU, since they synchronise between updates.
     """
     if device == "gpu" and (learners or ranks) > 1:
         raise UsageError(

@@ -6,15 +6,11 @@ from pathlib import Path
 
 
 def available_cores() -> int:
-    """Returns how many cores this process may use."""
     return max(1, len(os.sched_getaffinity(0)))
 
 
 def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
-    """Returns the threads asked for; for 0 a default: 1 if several of `ranks` learn.
-
-    A single learner has all cores except those of its actors, but at least two beside actors.
-    """
+    """Threads asked for; else 1 if several ranks learn, all cores but the actors' for one."""
     cores = available_cores()
     return asked or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
 

@@ -30,21 +30,17 @@ def ask_version(mpirun: str, seconds: float) -> Probe:
 
 
 def flavour(version_text: str) -> str:
-    """Returns the MPI library of an mpirun from its version text."""
     return next((name for mark, name in _MARKS.items() if mark in version_text), "unknown MPI")
 
 
 def rank_words(mpirun: str, library: str, ranks: int) -> list[str]:
-    """Returns the command that starts ranks, also more than there are cores.
-
-    `library` is the result of `flavour`.
-    """
+    """Returns the command that starts ranks, also more than there are cores."""
     open_mpi = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]
     return [mpirun, "-n", str(ranks), *(open_mpi if library == OPEN_MPI else [])]
 
 
 def needed(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns environment variables that Open MPI requires and that are not given."""
+    """Variables that Open MPI requires and that are not given."""
     lacking: dict[str, str] = {}
     if os.geteuid() == 0:
         lacking |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -58,10 +54,9 @@ def needed(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yields the variable that gives one mpirun a folder of its own, unless `given` names one.
+    """Gives one mpirun a folder of its own.
 
-    Open MPI 5 names the files of a job by the process id of mpirun. Files of a killed job make a
-    later one with the same id fail ("listener thread failed to start", code 213).
+    Files of a killed job make a later one with the same process id fail (code 213).
     """
     if _SESSIONS_VARIABLE in given:
         yield {}

@@ -14,7 +14,6 @@ class _Unmuted(logging.Logger):
     disabled = property(lambda self: False, lambda self, value: None)
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
-        """Whether the level of the logger lets a notice pass."""
         return level >= self.getEffectiveLevel()
 
 

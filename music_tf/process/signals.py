@@ -44,10 +44,7 @@ class Interruption(BaseException):
 
 
 def install_signal_handlers() -> None:
-    """Turns SIGUSR1, SIGTERM and Ctrl-C into a request to save and stop.
-
-    A second Ctrl-C ends the process at once.
-    """
+    """SIGUSR1, SIGTERM and Ctrl-C ask to save and stop; a second Ctrl-C ends the process."""
     _handlers.update(dict.fromkeys(_SIGNALS, _note))
     for number in _SIGNALS:
         signal.signal(number, _note)
@@ -97,10 +94,7 @@ def ending_at_once() -> Iterator[None]:
 
 
 def is_ctrl_c(raised: KeyboardInterrupt) -> bool:
-    """Whether a signal raised the exception, and not the user's code.
-
-    Under our handlers only a second Ctrl-C raises an exception.
-    """
+    """Whether a signal raised it; under our handlers only a second Ctrl-C does."""
     return isinstance(raised, SecondInterrupt) or signal.getsignal(signal.SIGINT) is not _note
 
 
@@ -116,7 +110,6 @@ def request_stop() -> None:
 
 
 def forget_signals() -> None:
-    """Clears a request to stop, so that another run in this process can begin."""
     _received.clear()
 
 
@@ -136,12 +129,7 @@ def is_guest() -> bool:
 
 @contextlib.contextmanager
 def as_guest() -> Iterator[None]:
-    """Trains inside the caller's own process, such as a notebook.
-
-    Within the context, signals ask the run to stop; afterwards the earlier handlers are restored.
-    Outside the main thread handlers cannot be set and stay as they are. The watchdog ends the run
-    instead of the process.
-    """
+    """Trains inside the caller's own process: signals and the watchdog end the run alone."""
     forget_signals()
     before = {}
     if threading.current_thread() is threading.main_thread():

@@ -30,10 +30,7 @@ def hide_gpus() -> None:
 
 
 def prepare_tensorflow(shows_gpus: bool = False) -> None:
-    """Sets Keras's backend and one thread for numpy; hides GPUs unless the user chose some.
-
-    With `shows_gpus` nothing is hidden.
-    """
+    """Sets Keras's backend and one thread for numpy; hides GPUs unless the user chose some."""
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a policy acts on a few rows
@@ -78,11 +75,7 @@ class _Redirected:
 
 @contextlib.contextmanager
 def standard_error_to(target: TextIO) -> Iterator[None]:
-    """Redirects what Python writes to standard error.
-
-    An object that keeps the stream for longer, such as a logging handler of an imported library,
-    writes to standard error afterwards.
-    """
+    """Redirects Python's standard error; whoever keeps the stream writes to the real one later."""
     redirected = _Redirected(target)
     try:
         with contextlib.redirect_stderr(cast(TextIO, redirected)):
@@ -94,8 +87,7 @@ def standard_error_to(target: TextIO) -> Iterator[None]:
 def load_tensorflow() -> None:
     """Imports TensorFlow without the log lines of its libraries, which are shown if it fails.
 
-    Output of Python itself, such as the stacks of a process that hangs or crashes, is shown at
-    once. Matplotlib is hidden from Keras, which saves each rank 20 MB.
+    Matplotlib is hidden from Keras, which saves each rank 20 MB.
     """
     sys.stderr.flush()
     with contextlib.ExitStack() as stack:

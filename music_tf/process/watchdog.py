@@ -58,12 +58,10 @@ def longer_timeout() -> Iterator[None]:
 def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     """Ends this process with exit code 86 if it hangs, and prints the stacks of its threads.
 
-    MPI has no timeouts, so a rank would wait for ever for one that hangs or has ended. Every rank
-    therefore watches itself. Ranks run in lockstep, so all notice within a moment; each prints its
-    stacks, and a second later the first one ends the job. A thread that never releases Python's
-    interpreter lock goes unnoticed. In the caller's own process (`as_guest`) only the thread is
-    interrupted, once it returns to Python. `seconds` is the longest time between two heartbeats;
-    infinity watches nothing. The message starts with `speaker`; stacks go to `log`, too.
+    MPI has no timeouts, so every rank watches itself. Ranks run in lockstep: all notice within a
+    moment, each prints its stacks, and a second later the first one ends the job. In the caller's
+    own process (`as_guest`) only the thread is interrupted. `seconds` between heartbeats; infinity
+    watches nothing. A thread that never releases Python's interpreter lock goes unnoticed.
     """
     if math.isinf(seconds):
         yield
@@ -134,8 +132,7 @@ def backstop(seconds: float) -> Iterator[None]:
     """Ends this process with exit code 86 after `seconds`, whatever holds the interpreter lock.
 
     MPI starts within an import, which a `watchdog` in Python cannot interrupt. So faulthandler's
-    thread prints the stacks, and a timer of the C library calls `_exit`. Without such a timer, or
-    for more than a week, nothing happens.
+    thread prints the stacks, and a timer of the C library calls `_exit`.
     """
     library = ctypes.CDLL(None)
     if seconds > _WEEK or sys.platform != "linux" or not hasattr(library, "timer_create"):

@@ -15,15 +15,11 @@ _DIGITS = 3
 def measure_adaptation(
     adaptation: MetaEvaluation, snapshot: Snapshot, visits: int, full: bool = False
 ) -> tuple[dict[str, Any], dict[str, Metrics]]:
-    """Visits each task of `adaptation.parts` `visits` times; every rank must call it together.
+    """Visits each task of `adaptation.parts`; a collective call.
 
-    Returns:
-        The report, and columns of metrics.csv of our policy and of random actions (on evaluation
-        tasks if these are visited). The report has for `test` and `train` the vector of each task
-        with mean return and success by episode of a visit, means and standard errors over tasks,
-        and the returns of random actions. `full` needs both parts. It adds `probe_r2`, the R^2 of a
-        linear probe of the belief after two and after all episodes, and `leak`, the change of
-        visits if another task is visited among them; `leak` should be 0.
+    Returns the report and, by policy, columns of metrics.csv. `full` adds `probe_r2`, the R^2 of a
+    linear probe of the belief, and `leak`, the change of visits if another task is visited among
+    them, which should be 0.
     """
     parts = adaptation.parts
     played = {part: adaptation.play(snapshot, part, visits) for part in parts}
@@ -114,7 +110,6 @@ def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> f
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:
-    """Returns the standard error of the mean over the first axis; 0 for one row."""
     count = len(values)
     if count < 2:  # noqa: PLR2004
         return np.zeros(values.shape[1:])

@@ -106,10 +106,7 @@ def check_alike(
 
 
 def warn_of_processors(comm: Communicator) -> None:
-    """Warns on the root if the processors of ranks differ; every rank must call it together.
-
-    Processors with other vector instructions round differently.
-    """
+    """Warns on the root if vector instructions of ranks differ, since they round differently."""
     text = ""
     with contextlib.suppress(OSError), CPUINFO.open(encoding="utf-8", errors="replace") as file:
         text = file.read(_LONGEST)
@@ -123,10 +120,7 @@ def warn_of_processors(comm: Communicator) -> None:
 
 
 def describe_differences(flags: Sequence[Collection[str]]) -> str:
-    """Describes how the CPU flags of ranks differ from the first; empty if they do not.
-
-    A rank without known flags is left out.
-    """
+    """Describes how the CPU flags of ranks differ from the first; those without are left out."""
     groups: dict[frozenset[str], list[int]] = {}
     for rank, own in enumerate(flags):
         if own:

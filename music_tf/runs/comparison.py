@@ -76,11 +76,7 @@ class Trace(NamedTuple):
 
 
 def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
-    """Evaluates three policies on the same episodes; every rank must call it together.
-
-    Returns metrics of `ours`, `random`, and `scripted shove` where an arm can (`world.arm`). With
-    several skills, the metrics of `separate` as well, for our and for random actions.
-    """
+    """Evaluates our policy, random actions and a scripted shove on equal episodes; collective."""
     played = _beside_baselines(evaluation, policy, episodes, (SHOVE,))
     found = {name: evaluation.judged(one) for name, one in played}
     spec = evaluation.envs.spec
@@ -97,11 +93,9 @@ def separate(
     episodes: int,
     added: Callable[[int], Added | None] = lambda skill: None,
 ) -> Metrics:
-    """Measures how far skills lie apart, each on the same episodes, by the metrics of `separation`.
+    """Measures how far skills lie apart, by metrics of `separation`; a collective call.
 
-    Every rank must call it together. `episodes` are divided among skills, at least one and at most
-    `SEPARATED` of each; `added` returns what is added to the actions of a skill. Empty if fewer
-    than two skills act.
+    `added` returns what is added to the actions of a skill. Empty with fewer than two skills.
     """
     skills = evaluation.config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
@@ -112,11 +106,7 @@ def separate(
 
 
 def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
-    """Measures where policies bring the object and keep it, on `COVERED` episodes of each.
-
-    Every rank must call it together. Returns metrics named in `COVERAGE` by policy: those of
-    `compare`, and `shove in random directions`. Empty without an object.
-    """
+    """Measures where policies bring the object and keep it, by `COVERAGE`; a collective call."""
     info = evaluation.envs.info
     if info.object is None:
         return {}
@@ -130,13 +120,10 @@ def measure_skills(
     episodes: int,
     heldout: Callable[[Episodes], Metrics] = lambda played: {},
 ) -> list[dict[str, Any]]:
-    """Measures each skill by itself on the same episodes; every rank must call it together.
+    """Measures each skill on the same episodes, `heldout` included; a collective call.
 
-    Returns:
-        For each skill its number, its metrics with those of `heldout`, and `shift_m`, the mean
-        displacement of the object over an episode by axis, None without an object. `nearest` is
-        the Hausdorff distance to the nearest other skill, and `spread` the mean distance between
-        the ends of two episodes. Empty if fewer than two skills act.
+    `shift_m` is the mean displacement of the object by axis, `nearest` the Hausdorff distance to
+    the nearest other skill, `spread` the mean distance between the ends of two episodes.
     """
     acting = evaluation.config.acting_skills
     rows: list[dict[str, Any]] = []
@@ -158,11 +145,7 @@ def measure_skills(
 def skill_rows(
     measured: Sequence[dict[str, Any]], random: Metrics, unit: str = "m"
 ) -> dict[str, Row]:
-    """Returns the rows of the table: what `measure_skills` found, and the random policy.
-
-    The return is left out if it is zero in every row. `unit` is the unit of lengths. Distances
-    between skills are shown if there is no object.
-    """
+    """Returns the rows of the table of skills; distances between skills only without an object."""
     every = [random, *(found["metrics"] for found in measured)]
     shown = dict(_COLUMNS)
     if not any(metrics.get("eval/return") for metrics in every):
@@ -191,14 +174,10 @@ def skill_rows(
 def judge(
     evaluation: Evaluation, policy: Policy, episodes: int, rollout_cells: float | None = None
 ) -> dict[str, Metrics]:
-    """Measures control by our policy and by the random one, on the same episodes.
+    """Measures `CONTROL` by our and by the random policy, on the same episodes; a collective call.
 
-    Every rank must call it together. `rollout_cells` is `rollout/object_coverage` of the run, if
-    known. Without an object, skills end where the descriptor of the world ends, if it names one.
-
-    Returns:
-        Metrics named in `CONTROL` by policy, `ours` and `random`: those that the environment, the
-        number of episodes and the number of skills allow.
+    `rollout_cells` is `rollout/object_coverage` of the run. Without an object, skills end where the
+    descriptor of the world ends, if it names one.
     """
     spec = evaluation.envs.spec
     found = {
@@ -285,7 +264,6 @@ def _beside_baselines(
 
 
 def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
-    """Returns the mutual information between moves of robot and surroundings, as far as known."""
     found = information_of_moves(played, split, stream(_SEED, "judging/information"))
     if found is None:
         return {}
@@ -300,7 +278,7 @@ def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
 def _measures(
     evaluation: Evaluation, policy: Policy, episodes: int, added: Callable[[int], Added | None]
 ) -> Metrics:
-    """Measures a policy; `added(draw)` is added to its actions, for one of several draws."""
+    """`added(draw)` is added to actions, for one of several draws."""
     spec, info = evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
     measures = _information(played, spec.split)
@@ -359,7 +337,7 @@ def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
 
 
 def _descriptor_cells(evaluation: Evaluation, played: Episodes) -> float:
-    """Returns the number of cells of side 1 that the descriptor visits."""
+    """Number of cells of side 1 that the descriptor visits."""
     kept = evaluation.counted(played)
     seen = evaluation.seen(kept)
     visited = seen[kept.state_mask]

@@ -118,7 +118,6 @@ def _zero_shot(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[
 
 
 def _origin(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
-    """Returns the run, its checkpoint, the protocol and the software."""
     del extras
     config = loaded.config
     protocol: dict[str, Any] = {"policy": "deterministic, main networks", "goals": config.goals}
@@ -187,7 +186,6 @@ def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
 
 
 def _control(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
-    """Returns control of the object and coverage of its positions."""
     if not extras.full or loaded.adaptation is not None:
         return {}
     metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)

@@ -49,10 +49,9 @@ class LearnedRewards:
         return self._evaluation.heldout(terms, self._weights, played)
 
     def traces(self, played: Episodes) -> list[Trace]:
-        """Returns each learned reward at each step, also in the padding after an episode.
+        """Returns each learned reward at each step with full weight, also in the padding.
 
-        Rewards are scaled, clipped and shifted as in training, but have full weight. Where training
-        chooses the kind of negative pairs at random, these are swapped.
+        Where training chooses the kind of negative pairs at random, these are swapped.
         """
         return [
             Trace(
@@ -76,7 +75,7 @@ class LearnedRewards:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes traces of the episodes of a job file and returns an exit code; prints a fault."""
+    """Writes traces of the episodes of a job file and returns an exit code."""
     run, job, out, env_id = arguments
     try:
         with np.load(job, allow_pickle=False) as file:

@@ -207,12 +207,7 @@ def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = Non
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
-    """Returns weights and scales of the networks of rewards from the arrays of a checkpoint.
-
-    Empty if one of these networks or an automatic gain is missing, as in a folder of exported
-    weights, and if no reward has a network. A scalar, as a dual variable, is an array with the name
-    of its network.
-    """
+    """Weights and scales of the networks of rewards; none if one is missing, as in exports."""
     networks = [f"parameters/{one}/" for term in rewards.values() for one in term.built]
     names = [f"{name}/" for name in arrays]
     scaled = [term for term in rewards.values() if isinstance(term, ScaledConfig)]

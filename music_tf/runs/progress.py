@@ -51,11 +51,7 @@ class Progress:
     """Shows how far a run has come; silent on all ranks but the root."""
 
     def __init__(self, *, shown: bool = True, file: TextIO | None = None) -> None:
-        """Decides between a bar and lines on `file`, by default standard output, if `shown`.
-
-        A bar needs a terminal that can move its cursor, or a notebook with ipywidgets. Under mpirun
-        the output of a rank always looks like a terminal.
-        """
+        """Shows a bar where a terminal or ipywidgets can move the cursor, else lines."""
         file = file or sys.stdout
         self.key_metrics: Sequence[KeyMetric] = ()
         """Metrics that `epoch` shows, those that say whether the run learns."""
@@ -121,7 +117,6 @@ class Progress:
             self.banner([self._line(f"epoch {self._done}/{self._total}", steps, self._done, width)])
 
     def go_back(self, epochs: int) -> None:
-        """Sets the number of epochs that are over, after a rollback."""
         self._done = epochs
 
     def stop(self) -> None:
@@ -152,7 +147,6 @@ class Progress:
             self._console.print(table)
 
     def _line(self, head: str, steps: int, done: float, width: int) -> str:
-        """Returns the line after `done` epochs; its least important parts go if it is too long."""
         elapsed = time.monotonic() - self._started
         trained, left = done - self._first, "?"
         if trained > 0:
@@ -182,10 +176,7 @@ def cursor_moves(file: TextIO) -> bool:
 
 
 def fitted(parts: Mapping[str, int], width: int) -> str:
-    """Joins texts in their order; if they are too wide, those with low numbers are kept.
-
-    The text with the lowest number is kept whatever the width.
-    """
+    """Joins texts in their order; if they are too wide, those with low numbers are kept."""
     kept: set[str] = set()
     for text in sorted(filter(None, parts), key=lambda text: parts[text]):
         room = width - sum(len(one) + len(_GAP) for one in kept)

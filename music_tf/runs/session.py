@@ -284,7 +284,6 @@ class Session:
             self._progress.banner([f"{one}; music-tf check-env knows more"])
 
     def _keep_tasks(self) -> None:
-        """Records the tasks of a new run."""
         tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm
         if tasks is None:
             return
@@ -365,7 +364,6 @@ class Session:
             self._refuse_undeclared(EpochLog(totals=totals).averages())
 
     def _refuse_undeclared(self, names: Iterable[str]) -> None:
-        """Refuses metrics without a documented meaning."""
         if unknown := sorted({*names} - self._metrics.keys()):
             raise UsageError(
                 f"metrics: expected names that settings declare, got {', '.join(unknown)}\n"
@@ -411,7 +409,6 @@ class Session:
             self._listeners.tell("on_save", self._checkpoints.newest)  # known on the root alone
 
     def _meta(self, best: float | None) -> dict[str, Any]:
-        """Returns the JSON part of a checkpoint."""
         return self._trainer.meta() | {"best_success_rate": best, BEFORE: self._before}
 
     def _make_sure_it_is_saved(self) -> None:

@@ -41,7 +41,6 @@ class SkillEpisodes(NamedTuple):
 
     @property
     def ends(self) -> Array:
-        """Last descriptor of each episode, [E, D]."""
         return self.seen[:, -1]
 
 
@@ -61,7 +60,6 @@ def describe_episodes(
 
 
 def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
-    """Returns episodes with other rewards."""
     paid = np.zeros_like(played.reward)
     for episode, steps in enumerate(played.length):
         states = played.observation[episode, : steps + 1]
@@ -81,11 +79,7 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
 
 
 def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
-    """Returns the arrays `skill/...` that `evaluate --out` adds for one-hot skills.
-
-    `return` and `diversity_return` [E], `descriptor` [T, E, D] and `kept` [T, E], the steps before
-    the first end. Empty without several skills.
-    """
+    """Arrays `skill/...` of `evaluate --out`, by episode [E] or step [T, E]; else none."""
     if len(loaded.config.acting_skills) < 2:  # noqa: PLR2004
         return {}
     kept, seen, likelihood = _judged(loaded, played)
@@ -151,16 +145,11 @@ def play_each_skill(
 
 
 def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
-    """Returns what `skills.json` says of the skills of a run.
+    """Returns what `skills.json` says of skills; None for what needs more skills or log q.
 
-    Returns:
-        `effective`: exp(H) of the prior that prefers recognised skills; `recognised`:
-        exp(E[log q] + log K), the number of perfectly recognised skills with the same likelihood;
-        `matrix`: share of steps by acting and by recognised skill; `end_distances`; `hausdorff` and
-        `coverage`: see `separation`; `explained`: share of the variance of end states that skills
-        explain; `best`: by mean return; `each`: a row for each skill, with `best_return` of its
-        best episode and `spread`, how far its episodes end apart. Without a discriminator, or with
-        a single episode or skill, what needs it is None.
+    `effective` is exp(H) of the prior that prefers recognised skills; `recognised` is
+    exp(E[log q] + log K), the number of perfectly recognised skills with the same likelihood;
+    `matrix` has shares of steps by acting and by recognised skill.
     """
     apart = separation([Track(one.seen, one.length) for one in followed])
     ends = np.stack([one.ends for one in followed])
@@ -219,7 +208,6 @@ def show_skills(
 
 
 def _rows(followed: Sequence[SkillEpisodes], found: Mapping[str, Any]) -> dict[str, Row]:
-    """Returns the rows of the table, for what `summarize_skills` found."""
     rows: dict[str, Row] = {}
     apart = np.array(found["end_distances"] or [[np.nan]])
     np.fill_diagonal(apart, np.inf)
@@ -245,7 +233,7 @@ def _rows(followed: Sequence[SkillEpisodes], found: Mapping[str, Any]) -> dict[s
 
 
 def _lines(found: Mapping[str, Any], reward: str, size: int) -> list[str]:
-    """Returns the lines below the table; `reward` says what skills earn, `size` is their K."""
+    """`reward` says what skills earn, `size` is their number."""
     returns = [row["return"] for row in found["each"]]
     lines = [f"best by {reward}: skill {found['best']}"]
     if len(returns) > 1 and min(returns) == max(returns):

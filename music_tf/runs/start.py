@@ -123,7 +123,7 @@ def _learn(
     drawing: "Callable[[], Draw] | None",
     callbacks: Iterable[object],
 ) -> None:
-    """Trains under the tracker of `--track`; running out of memory becomes an environment fault."""
+    """Trains under the tracker of `--track`."""
     if command.may_use_gpu:
         keep_autotuning(decisions.path)
     with watch_the_start(command.config.hang_after):
@@ -147,11 +147,7 @@ def _learn(
 def _prepared(
     command: TrainCommand, comm: "Communicator", claim: Callable[[], str | None]
 ) -> _Found:
-    """Returns the run directory, the warm start, and settings that the source of that implies.
-
-    These settings are the number of skills, the pinned skill, and how many skills of another run a
-    controller chooses among, with their digest. All ranks raise the root's fault.
-    """
+    """Returns run directory, warm start, and settings that its source implies; the root decides."""
     found: _Found | None = None
     config = command.config
     fault_text, code = "", 0
@@ -196,10 +192,7 @@ def _prepared(
 
 
 def _choices(env: EnvConfig) -> dict[str, int | str]:
-    """Returns how many skills of an earlier run a new run chooses among, and their digest.
-
-    That run may still learn, one skill after the other.
-    """
+    """Number and digest of the skills of another run, which may still learn, to choose among."""
     from music_tf.envs.skill_choice import skills_of  # noqa: PLC0415 - numpy, Gymnasium
 
     policy = skills_of(env.skills)

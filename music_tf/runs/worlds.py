@@ -28,25 +28,17 @@ class Acting(NamedTuple):
 
 
 class Worlds:
-    """Measures what skills do in each stage of the world, at every change and at the end of a run.
-
-    Does nothing if the world has no stages, and never affects training.
-    """
+    """Measures skills in each stage of a changing world, at every change and at the end."""
 
     def __init__(
         self, trainer: Trainer, path: Path, warn: Callable[[str, OSError, Path], None]
     ) -> None:
-        """Takes the run, its directory, and the function that reports a fault of the disk."""
         self._trainer = trainer
         self._table = WorldsTable(path, warn)
         self._stage = trainer.world
 
     def resume(self) -> None:
-        """Continues at the present epoch of the trainer; every rank must call it together.
-
-        A stage that was added for the next skill is measured now, since the run did not know it
-        when the last skill ended.
-        """
+        """Continues at the present epoch; measures a stage that was added for the next skill."""
         trainer, sequence = self._trainer, self._trainer.sequence
         self._stage, measured = trainer.world, False
         if not trainer.config.env.stages:
@@ -61,18 +53,15 @@ class Worlds:
             self._judge()
 
     def end_epoch(self) -> None:
-        """Measures if the world changes after this epoch; every rank must call it together."""
         last = self._trainer.counters.epoch >= self._trainer.config.epochs  # `end_run` measures
         if self._trainer.world != self._stage and not last:
             self._judge()
 
     def end_run(self) -> None:
-        """Measures at the end of a run; every rank must call it together."""
         if self._trainer.config.env.stages:
             self._judge()
 
     def _judge(self) -> None:
-        """Adds rows for all stages up to the next one."""
         trainer, start, counters = self._trainer, time.monotonic(), self._trainer.counters
         if trainer.sequence is None:
             acting = acting_now(trainer.config, trainer.policy(), self._stage)

@@ -103,11 +103,6 @@ def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
 
     Each column is another component, in the order of the goal where several fit. Columns that never
     differ show nothing. All other columns of a place keep their present values.
-
-    Args:
-        leads: Names the columns.
-        played: Any episodes of the environment.
-        run: For messages, after the option that asks.
     """
     columns, count = np.array(leads.columns), len(played.observation)
     seen, achieved = (
@@ -148,11 +143,7 @@ def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
 
 @dataclasses.dataclass(frozen=True)
 class ReachingPolicy:
-    """A policy that goes to the environment's goal although its networks see zero goals.
-
-    At each step the goal is turned into a condition: by the embedding, or the skill that ends
-    nearest.
-    """
+    """Goes to the environment's goal by conditions; its networks see zero goals."""
 
     snapshot: Snapshot | SkillSnapshots
     leads: GoalGuide
@@ -203,18 +194,8 @@ def measure_zero_shot(
 ) -> dict[str, Metrics]:
     """Measures how many of the environment's own goals a run reaches that was trained without.
 
-    Args:
-        evaluation: Of the run.
-        snapshot: The policy.
-        leads: What chooses the condition.
-        run: For messages.
-        goals: Number of goals.
-
-    Returns:
-        By policy, the share of goals that are reached at any state and at the last one. For the
-        run also the share with a stopping distance (`stop`), which is chosen on other goals; with
-        `hold`, if conditions have opposites; and, with speeds, how it follows goals that move.
-        The other policies are random conditions, random actions, and no actions.
+    For the run also with a stopping distance, which is chosen on other goals, with `hold` if
+    conditions have opposites, and how it follows moving goals. Others are random or no actions.
     """
     spec = evaluation.envs.spec
     shown, plain = reaching(evaluation, snapshot, leads, run)
@@ -275,7 +256,7 @@ def moving_goals(
 ) -> Array:
     """Returns a goal that moves along a path at a share of the policy's speed, [T + 1, G].
 
-    A shape lies in the middle of the environment's own goals, upright if these differ in height. A
+    A shape lies in the middle of the environment's goals, upright if these differ in height. A
     closed path is repeated; an open one ends in its last point.
     """
     leads: Any = policy.leads
@@ -325,10 +306,7 @@ def _follow(evaluation: Evaluation, policy: ReachingPolicy) -> Metrics:
 
 
 def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:
-    """Returns how many goals are reached at any state, and at the last one.
-
-    Goals above a table and on it are also counted apart.
-    """
+    """Shares of goals reached at any state and at the last one, also above a table and on it."""
     reached = reached_states(evaluation, played)
     last = reached[np.arange(len(reached)), played.length]
     shares = {
@@ -365,7 +343,6 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
 
 
 def _two_values(env_id: str) -> str:
-    """Returns the message about a reward that does not say when a goal is reached."""
     return (
         f"--zero-shot: {env_id}: expected a reward of two values, which says when a goal "
         "is reached\n"
@@ -375,8 +352,6 @@ def _two_values(env_id: str) -> str:
 
 
 def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:
-    """Returns the run's policy under the conditions of evaluation, which ignore the goal."""
-
     def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
         del noise
         return snapshot.act(observation, np.zeros_like(goal), skill, None)

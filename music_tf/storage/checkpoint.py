@@ -105,13 +105,13 @@ class Manifest(NamedTuple):
 
 
 def labels(names: Iterable[str]) -> list[str]:
-    """Returns the names that are checkpoints', oldest first."""
+    """Names of checkpoints, oldest first."""
     found = [match for name in names if (match := _LABEL.fullmatch(name))]
     return [match[0] for match in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 0)))]
 
 
 def epoch_of(name: str) -> int | None:
-    """Returns the epoch that a checkpoint is named after; None for any other name."""
+    """Epoch in the name of a checkpoint; None for any other name."""
     found = _LABEL.fullmatch(name)
     return int(found[1]) if found else None
 
@@ -156,7 +156,6 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def _entry(found: Sequence[Any]) -> Entry:
-    """Returns what a manifest says about a file after checking each part of it."""
     entry = Entry(*found)
     check_path(entry.path)
     if not is_count(entry.size) or not _SHA256.fullmatch(entry.sha256):
@@ -207,7 +206,6 @@ class Checkpoints:
     """The checkpoints of a run; every rank calls each method at the same time."""
 
     def __init__(self, directory: Path, comm: Communicator, keep: int = 3) -> None:
-        """Takes a directory that every rank sees, the ranks, and how many of the newest to keep."""
         self._directory = directory
         self._comm = comm
         self._keep = keep
@@ -231,11 +229,10 @@ class Checkpoints:
         meta: Mapping[str, Any],  # JSON values; the root's are written
         compact: bool = False,  # `shards` hold all rows, so older files are removed
     ) -> bool:
-        """Saves a checkpoint, then removes those no longer kept; tells all ranks if it is complete.
+        """Saves a checkpoint, then removes those no longer kept; tells ranks if it is complete.
 
-        If it is not, a warning was logged, older checkpoints are as they were, and the rows must be
-        passed again. `shards` are replay rows since the last save that returned True, by worker of
-        this rank (`worker_0003`) and name; a worker without new rows has an empty mapping.
+        If not, the rows must be passed again. `shards` are replay rows since the last complete
+        save, by worker of this rank (`worker_0003`) and name.
         """
         root = self._comm.is_root
         label, problem = self._comm.broadcast_object(
@@ -270,9 +267,8 @@ class Checkpoints:
     ) -> Restored | None:
         """Returns the newest checkpoint intact on all ranks, with the rows of `workers`, or None.
 
-        A damaged checkpoint is skipped with a warning; whatever came after the restored one
-        is removed once the next save is complete. All ranks together must name each worker once.
-        Nothing beside `expected` is read into memory. Without `replay`, files of rows may be gone.
+        A damaged checkpoint is skipped with a warning; later ones are removed after the next save.
+        Without `replay`, files of rows may be gone.
         """
         listed = _tried(self._existing) if self._comm.is_root else None
         existing, problem = self._comm.broadcast_object(listed)
@@ -411,7 +407,6 @@ class Checkpoints:
         return self._directory / f"{label}{DRAFT}new"
 
     def _tidy(self) -> None:
-        """Removes drafts of earlier saves; warns if that fails."""
         try:
             remove_drafts(self._directory)
         except OSError as error:
@@ -487,7 +482,6 @@ def newest_weights(
 
 
 def _candidates(directory: Path) -> Iterator[Path]:
-    """Yields folders that may hold weights, best first."""
     replaced = directory.with_name(f"{directory.name}{REPLACED}")
     if (directory / MANIFEST).exists():
         yield directory

@@ -28,11 +28,10 @@ def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
 def of_one_skill(
     stored: StoredWeights, source: Path, skill: int | None, before_condition: tuple[int, int]
 ) -> StoredWeights:
-    """Returns one frozen skill, counted from 0, as if a run had learned it alone; None is refused.
+    """Returns one frozen skill as if a run had learned it alone, without critics; None is refused.
 
-    It has the frozen weights and normaliser moments of the skill and no critics. Its actor never
-    read a condition, so kernels get zeros in those rows. The moments have the count of all
-    observations of the source. `before_condition` has the sizes of observation and condition.
+    Its actor never read a condition, so kernels get zeros in those rows. The moments have the count
+    of all observations of the source. `before_condition`: sizes of observation and condition.
     """
     learned = len(worlds_of(stored.meta) or ())
     every = {name: array for name, array in stored.arrays.items() if name.startswith(SKILLS)}
@@ -68,7 +67,7 @@ def with_zeros(kernel: Array, before: int, condition: int) -> Array:
 
 
 def _totals(moments: Array, counted: Array) -> Array:
-    """Returns sums, sums of squares and count [2D + 1] with the moments [2, D]."""
+    """Sums, sums of squares and count [2D + 1] from moments [2, D]."""
     mean, deviation = moments.astype(np.float64)
     count = counted[-1:]
     return np.concatenate([count * mean, count * (np.square(mean) + np.square(deviation)), count])

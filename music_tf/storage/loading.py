@@ -82,7 +82,7 @@ def load_policy(
 
 
 def load_policy_for(run: str, env_id: str) -> SavedPolicy:
-    """Loads a policy for an environment that may be another one than its own; as `load_policy`."""
+    """Loads a policy for an environment that may be another one than its own."""
     directory = find_agent(run)
     return _policy_of(directory, read_run(directory.resolve(), env_id))
 
@@ -96,11 +96,7 @@ def _policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:
 def saved_policy(
     run: Path, stored: StoredRun, wanted: tuple[str, ...]
 ) -> tuple[SavedPolicy, StoredWeights]:
-    """Returns the policy of a run's newest intact checkpoint, and what was read of that.
-
-    `wanted` are prefixes of the arrays to read: actor, normalisers, and others that the caller
-    needs. Arrays that are not read may be damaged. Raises as `load_policy`.
-    """
+    """Returns the newest intact policy, and what was read of it: arrays with `wanted` prefixes."""
     config = stored.config
     expected = functools.partial(_expected, config)
     if config.incremental.on:
@@ -146,7 +142,6 @@ def saved_policy(
 
 
 def _inputs_in(found: StoredWeights, network: str) -> dict[str, Any]:
-    """Returns what a checkpoint says of the inputs of a network; empty if it says nothing."""
     inputs = found.meta.get("inputs")
     seen = inputs.get(network) if isinstance(inputs, dict) else None
     return seen if isinstance(seen, dict) else {}
@@ -183,7 +178,6 @@ def _embedding_in(
 
 
 def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:
-    """Returns the stage in which each finished skill was learned."""
     worlds = worlds_of(found.meta)
     room = len(found.arrays[f"{SKILLS}moments/observation"])
     stages = range(max(1, len(config.env.stages)))
@@ -203,7 +197,6 @@ def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, .
 
 
 def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> dict[str, Array]:
-    """Returns the weights of the encoder by name; empty without an encoder."""
     inference = config.agent.inference
     if inference is None or not _has_encoder(found.arrays):
         return {}
@@ -228,7 +221,7 @@ def _actor_shapes(
 
 
 def _expected(config: Config, found: Expected) -> Expected:
-    """Returns the arrays that a run's checkpoint must hold; sizes of the environment are its own.
+    """Returns the arrays that a checkpoint must hold; sizes of the environment are its own.
 
     Shapes of reward networks are known to TensorFlow alone, so only their total size is bounded.
     """

@@ -23,8 +23,7 @@ _LOGGER = logging.getLogger(__name__)
 class RunLock:
     """Keeps other jobs out of a directory for as long as this process lives.
 
-    On this host it is a lock of the kernel, which ends with its holder. Across hosts it is the lock
-    file, with the host, the Slurm job and its restart count of the holder.
+    On this host the kernel's lock ends with its holder. Across hosts it is the lock file.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -48,11 +47,10 @@ class RunLock:
         """Holds the directory until the end of a `with`."""
 
     def __exit__(self, *fault: object) -> None:
-        """Releases the lock."""
         self.release()
 
     def release(self) -> None:
-        """Releases the lock."""
+        """Releases the directory."""
         with contextlib.suppress(OSError):
             if _holder(self._path) == self._mine:
                 self._path.unlink()

@@ -80,10 +80,7 @@ def header(command: str, made_with: str, details: Mapping[str, Any] | None = Non
 
 
 def group_and_seed(path: Path) -> tuple[str, int | None]:
-    """Returns group and seed of a stored result: GROUP_seedN.csv, or GROUP/seedN.csv.
-
-    The group of any other file is its folder, without a seed.
-    """
+    """Group and seed of GROUP_seedN.csv or GROUP/seedN.csv; of any other file its folder."""
     found = _NAME.fullmatch(path.stem)
     if found is None:
         return path.resolve().parent.name, None

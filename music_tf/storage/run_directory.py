@@ -79,10 +79,7 @@ def prepare_directory(command: "TrainCommand") -> Path:
 
 
 def missing_folders(command: "TrainCommand") -> list[Path]:
-    """Returns the folders that a run would create, innermost first.
-
-    `remove_empty` removes them again if the run is refused.
-    """
+    """Folders that a run would create, innermost first, for `remove_empty`."""
     place = command.run_dir or _parent(command)
     return [folder for folder in (place, *place.parents) if not os.path.lexists(folder)]
 
@@ -127,10 +124,7 @@ class RunDirectory:
         lock: RunLock | None,
         resumed: Mapping[str, Any] | None = None,
     ) -> None:
-        """Starts this rank's log; the root holds the lock, and warns on the terminal as well.
-
-        Of a resumed run the root also takes what `keep_record` writes.
-        """
+        """Starts this rank's log; the root holds the lock, and warns on the terminal as well."""
         self.path = path
         self._resumed = resumed
         self.checkpoints = path / "checkpoints"
@@ -166,10 +160,7 @@ class RunDirectory:
             self._write_record({**read_record(self.path), "tasks": tasks})
 
     def keep_record(self) -> None:
-        """Writes what a resumed run now is into its `config.json`, on the root.
-
-        Until then the file describes the run as it was: a resume that is refused changes nothing.
-        """
+        """Writes what a resumed run now is, on the root; a refused resume changes nothing."""
         if self._resumed is not None:
             tasks = read_record(self.path).get("tasks")
             drawn = {} if tasks is None else {"tasks": tasks}
@@ -182,10 +173,7 @@ class RunDirectory:
             raise EnvironmentFault(f"{self.path}: cannot be written: {error}") from error
 
     def write_evidence(self, arrays: Mapping[str, Any]) -> None:
-        """Writes the arrays of a numerical fault beside this rank's log; warns of a full disk.
-
-        Without arrays the file of an earlier fault stays.
-        """
+        """Writes the arrays of a numerical fault beside this rank's log, if there are any."""
         if not arrays:
             return
         import numpy as np  # noqa: PLC0415 - a refusal needs no numpy
@@ -228,10 +216,7 @@ def open_run(
 ) -> RunDirectory:
     """Creates the directory of a new run, or opens that of a run to resume; locked until `close`.
 
-    `path` is the same on every rank and visible to all of them. The root does the work, and every
-    rank raises its faults. `record` is for `config.json`: `recipe`, `preset`, `arguments` and the
-    resolved `config`, all JSON values. Versions, ranks, host and commit are added. `keep_record`
-    writes that of a resumed run.
+    `record` is for `config.json`; versions, ranks, host and commit are added. A collective call.
     """
     lock: RunLock | None = None
     resumed: Mapping[str, Any] | None = None

@@ -22,10 +22,7 @@ def folder_name(env_id: str) -> str:
 
 
 def find_run(text: str) -> Path:
-    """Returns the run directory of a path or name; `latest` is the newest in the root.
-
-    Of a folder of weights whose replacement was cut off it is the one that was to be replaced.
-    """
+    """Returns the run directory of a path or name; `latest` is the newest in the root."""
     directory = named_run(text)
     if directory is None and text:
         directory = named_run(f"{Path(text)}{REPLACED}")
@@ -40,10 +37,7 @@ def find_run(text: str) -> Path:
 
 
 def find_agent(text: str) -> Path:
-    """Returns the directory of a run, of a folder of weights, or of an agent by its name.
-
-    A path has priority over the name of an agent.
-    """
+    """Returns the directory of a run, of a folder of weights, or of an agent by its name."""
     try:
         return find_run(text)
     except UsageError as error:
@@ -76,10 +70,7 @@ def find_source(text: str) -> Path:
 
 
 def agents() -> dict[str, dict[str, Any]]:
-    """Returns the agents of the package by name, each with the content of its `agent.json`.
-
-    The file holds a description, the command, seed, commit and versions, and the evaluation.
-    """
+    """Agents of the package by name, with `agent.json`: description, command, evaluation."""
     return {
         path.parent.name: json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(AGENTS.glob("*/agent.json"))
@@ -106,10 +97,7 @@ def film_path(run: Path) -> Path:
 
 
 def place_of(name: str, runs: Sequence[Path]) -> Path:
-    """Returns the default path of a file about runs.
-
-    It lies in the run if there is one, given by its directory or its table; else in the root.
-    """
+    """Default path of a file about runs: in the run if there is one, else in the root."""
     only = runs[0].absolute() if len(runs) == 1 else runs_root().absolute()
     folder = only if os.path.isdir(only) else only.parent  # False where a name is too long
     inside = os.path.isfile(folder / CONFIG_NAME)

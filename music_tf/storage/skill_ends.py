@@ -19,10 +19,9 @@ _FINITE = 1e30
 
 
 def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | str | None:
-    """Returns the ends of a run's skills, a text that says why they are unknown, or None.
+    """Returns the ends of a run's skills at the checkpoint `counters`, or why they are unknown.
 
-    None: the run has fewer than two skills. The file about an agent of the package lies in the root
-    folder of runs. The checkpoint that must have been measured has these `epoch` and `env_steps`.
+    None: the run has fewer than two skills.
     """
     skills = config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004

@@ -42,15 +42,11 @@ class WorldsTable:
     """The table in memory and on disk; a full disk is a warning, and no row is lost."""
 
     def __init__(self, path: Path, warn: Callable[[str, OSError, Path], None]) -> None:
-        """Takes the run directory, and the function that reports a fault of the disk."""
         self._path, self._warn = path / WORLDS_NAME, warn
         self._rows: list[dict[str, str]] = []
 
     def resume(self, epoch: int) -> bool:
-        """Keeps the rows of changes up to an epoch; returns whether there are any of this epoch.
-
-        Rows of later epochs and of the end of the run are dropped, since they are measured again.
-        """
+        """Keeps rows of changes up to an epoch; returns whether there are any of this epoch."""
         found = _whole_rows(self._path)
         if found is None:
             return False
@@ -68,7 +64,6 @@ class WorldsTable:
         self._write()
 
     def _moved(self, row: Mapping[str, str]) -> float | None:
-        """Returns the distance of a skill's end from that of its first row in the same world."""
         same = [one for one in self._rows if all(one[name] == row[name] for name in _WHERE)]
         first = same[0] if same else row
         ends = [
