@@ -6,12 +6,20 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.errors import EXIT_DONE, EXIT_HANGING, EnvironmentFault, NoMpi, NumbersFault
+from music_tf.errors import (
+    EXIT_DONE,
+    EXIT_HANGING,
+    EnvironmentFault,
+    MusicError,
+    NoMpi,
+    NumbersFault,
+    fault_of,
+)
 from music_tf.process.children import PIP_INSTALL
 from music_tf.process.launcher import (
     asked_world_size,
@@ -147,6 +155,22 @@ class Communicator:
     def broadcast_object(self, value: Any) -> Any:
         """Returns the root's JSON-like `value` on every rank; for start-up, never per update."""
         return value if self._comm is None else self._comm.bcast(value, root=0)
+
+    def from_root(self, action: Callable[[], Result]) -> Result:
+        """Runs an action on the root; every rank returns its JSON-like result or raises its fault.
+
+        For start-up: a rank without the root's fault would wait for ever in the next collective.
+        """
+        result, text, code = None, "", EXIT_DONE
+        if self.is_root:
+            try:
+                result = action()
+            except MusicError as fault:
+                text, code = str(fault), fault.exit_code
+        result, text, code = self.broadcast_object((result, text, code))
+        if code != EXIT_DONE:
+            raise fault_of(code)(text)
+        return cast(Result, result)
 
     def allgather(self, value: Any) -> list[Any]:
         """Returns the JSON-like values of all ranks, in their order; never per update."""

@@ -86,7 +86,7 @@ class NumbersFault(MusicError):
 
 
 class Hanging(MusicError):
-    """No progress for longer than `--hang-after`, in a process that must not be ended."""
+    """No progress for longer than `--hang-after`, or a host or process of the job is gone."""
 
     exit_code = EXIT_HANGING
 
@@ -97,12 +97,6 @@ class LearnerEnded(MusicError):
     def __init__(self, code: int) -> None:
         super().__init__("")
         self.exit_code = code
-
-
-class HostLost(MusicError):
-    """A host of the job is gone, with its ranks, or a process was killed."""
-
-    exit_code = EXIT_HANGING
 
 
 class Stopped(MusicError):

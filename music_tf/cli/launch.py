@@ -16,7 +16,7 @@ from types import MappingProxyType
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
 from music_tf.config.names import suggestion
-from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, HostLost, Stopped, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Hanging, Stopped, UsageError
 from music_tf.process.children import PIP_INSTALL, death_follower
 from music_tf.process.launcher import ASKED_VARIABLE, END_VARIABLE, LAUNCH_VARIABLE, check_topology
 from music_tf.process.mpirun import (
@@ -127,13 +127,13 @@ def run_job(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = job.wait(timeout=_POLL_SECONDS)
                 if code == EXIT_DONE and proof is not None and not proof.exists():
-                    raise HostLost(
+                    raise Hanging(
                         "a host was lost: mpirun ended, and the first rank had not; to resume:\n"
                         + again
                     )
                 if code in _KILLED:
                     cure = f" To resume:\n{again}" if again else ""
-                    raise HostLost(f"a process was killed: memory?{cure}")
+                    raise Hanging(f"a process was killed: memory?{cure}")
                 return code if code >= 0 else 128 - code
             if proof is not None and proof.exists():
                 end = min(end, time.monotonic() + _END_SECONDS)

@@ -14,7 +14,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.making import with_registered_world
-from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
+from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError, fault_of
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.stored import StoredRun, flatten, run_to_json
 from music_tf.storage.provenance import versions
@@ -54,28 +54,29 @@ def agreed(
 
 @longer_timeout()
 def tried(config: Config, comm: Communicator) -> Config:
-    """Tries the environment on the root; every rank must call it together.
+    """Tries the environment on the root; returns `config` with bounds of rewards; collective."""
 
-    Returns `config` with the bounds of rewards that were measured.
-    """
-    result = fail_together(lambda: try_environment(config) if comm.is_root else None, comm)
-    for text in result.warnings if result else ():
-        _LOGGER.warning("%s", text)
-    bounds = comm.broadcast_object(result.reward_bounds if result else None)
+    def measured_bounds() -> tuple[float, float] | None:
+        trial = try_environment(config)
+        for text in trial.warnings:
+            _LOGGER.warning("%s", text)
+        return trial.reward_bounds
+
+    bounds = comm.from_root(measured_bounds)
     return config if bounds is None else with_fields(config, {"world.reward": bounds})
 
 
 def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | None:
     """Runs `action` on every rank; if any rank fails, all ranks raise the first failure."""
-    found, text, code = None, "", 0
+    result, text, code = None, "", EXIT_DONE
     try:
-        found = action()
+        result = action()
     except (UsageError, EnvironmentFault) as fault:
         text, code = str(fault), fault.exit_code
-    for said, its_code in comm.allgather((text, code)):
-        if its_code:
-            raise (UsageError if its_code == EXIT_USAGE else EnvironmentFault)(said)
-    return found
+    for fault_text, fault_code in comm.allgather((text, code)):
+        if fault_code != EXIT_DONE:
+            raise fault_of(fault_code)(fault_text)
+    return result
 
 
 def check_alike(

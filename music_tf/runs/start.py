@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
-from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError, fault_of
+from music_tf.errors import EnvironmentFault, Stopped, UsageError
 from music_tf.process.children import check_extra
 from music_tf.process.launcher import check_topology, launch_words, launched_rank
 from music_tf.process.machine import threads_per_rank
@@ -148,47 +148,37 @@ def _prepared(
     command: TrainCommand, comm: "Communicator", claim: Callable[[], str | None]
 ) -> _Found:
     """Returns run directory, warm start, and settings that its source implies; the root decides."""
-    found: _Found | None = None
-    config = command.config
-    fault_text, code = "", 0
-    if comm.is_root:
-        try:
-            if command.track is not None:
-                check_extra(f"--track {command.track}", command.track, command.track)
-            warm_start = None
-            if command.start is not None:
-                from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
-                    best_skill,
-                    try_warm_start,
-                    with_skills_of,
-                )
 
-                claim()  # before networks are made
-                begins, parts = command.start.path, command.start.parts
-                chosen = command.starts_by_default  # a folder of that name is not meant
-                source = AGENTS / begins if chosen else find_source(begins)
-                if command.start.same_skills:
-                    config = with_skills_of(config, begins)
-                if command.start.best_of is not None:
-                    best, returns = best_skill(config, begins, command.start.best_of, parts)
-                    shown = "  ".join(f"{value:.3g}" for value in returns)
-                    sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
-                    config = dataclasses.replace(config, pinned_skill=best)
-                otherwise = "; from random weights: --init-from none" if chosen else ""
-                warm_start = try_warm_start(config, source, parts, otherwise)
-            follows: dict[str, object] = {
-                "skills": config.skills,
-                "pinned_skill": config.pinned_skill,
-            }
-            if config.env.skills and not command.resume:
-                follows |= _choices(config.env)
-            found = prepare_directory(command), warm_start, follows
-        except MusicError as fault:
-            fault_text, code = str(fault), fault.exit_code
-    found, fault_text, code = comm.broadcast_object((found, fault_text, code))
-    if found is None:
-        raise fault_of(code)(fault_text)
-    return found
+    def prepared() -> _Found:
+        config, warm_start = command.config, None
+        if command.track is not None:
+            check_extra(f"--track {command.track}", command.track, command.track)
+        if command.start is not None:
+            from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
+                best_skill,
+                try_warm_start,
+                with_skills_of,
+            )
+
+            claim()  # before networks are made
+            begins, parts = command.start.path, command.start.parts
+            chosen = command.starts_by_default  # a folder of that name is not meant
+            source = AGENTS / begins if chosen else find_source(begins)
+            if command.start.same_skills:
+                config = with_skills_of(config, begins)
+            if command.start.best_of is not None:
+                best, returns = best_skill(config, begins, command.start.best_of, parts)
+                shown = "  ".join(f"{value:.3g}" for value in returns)
+                sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
+                config = dataclasses.replace(config, pinned_skill=best)
+            otherwise = "; from random weights: --init-from none" if chosen else ""
+            warm_start = try_warm_start(config, source, parts, otherwise)
+        follows: dict[str, object] = {"skills": config.skills, "pinned_skill": config.pinned_skill}
+        if config.env.skills and not command.resume:
+            follows |= _choices(config.env)
+        return prepare_directory(command), warm_start, follows
+
+    return comm.from_root(prepared)
 
 
 def _choices(env: EnvConfig) -> dict[str, int | str]:

@@ -218,23 +218,19 @@ def open_run(
 
     `record` is for `config.json`; versions, ranks, host and commit are added. A collective call.
     """
-    lock: RunLock | None = None
-    resumed: Mapping[str, Any] | None = None
-    refused = broken = None
-    if comm.is_root:
+    locks: list[RunLock] = []  # of the root alone
+
+    def prepared() -> Mapping[str, Any]:
         try:
             lock, found = _prepare(path, {**record, **provenance(comm, record)}, resume)
-            resumed = found if resume else None
-        except UsageError as error:
-            refused = str(error)
         except OSError as error:
-            broken = f"{path}: cannot be used: {error}"
-    refused, broken = comm.broadcast_object((refused, broken))
-    if refused is not None:
-        raise UsageError(refused)
-    if broken is not None:
-        raise EnvironmentFault(broken)
-    return RunDirectory(path, comm, lock, resumed)
+            raise EnvironmentFault(f"{path}: cannot be used: {error}") from error
+        locks.append(lock)
+        return found
+
+    found = comm.from_root(prepared)
+    lock = locks[0] if locks else None
+    return RunDirectory(path, comm, lock, found if resume and locks else None)
 
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock, Mapping[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 
 from music_tf.cli import hosts, launch
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
-from music_tf.errors import EnvironmentFault, HostLost, UsageError
+from music_tf.errors import EnvironmentFault, Hanging, UsageError
 from music_tf.process.children import Probe
 from tests.kit.cases import cases
 
@@ -111,9 +111,9 @@ def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first
     assert launch.run_job(["sh", "-c", f"echo 0 > {proof}"], {}, proof) == 0
     assert not proof.exists()
     again = f"music-tf launch -n 2 train --run-dir {tmp_path} --resume"
-    with pytest.raises(HostLost, match=f"a host was lost: .*\n{again}$"):
+    with pytest.raises(Hanging, match=f"a host was lost: .*\n{again}$"):
         launch.run_job(["true"], {}, proof, again)
-    assert (HostLost.exit_code, launch.run_job(["sh", "-c", "exit 75"], {}, proof)) == (86, 75)
+    assert (Hanging.exit_code, launch.run_job(["sh", "-c", "exit 75"], {}, proof)) == (86, 75)
 
 
 def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from music_tf.cli import launch
 from music_tf.cli.launch import run_job
-from music_tf.errors import EnvironmentFault, HostLost, Stopped
+from music_tf.errors import EnvironmentFault, Hanging, Stopped
 from music_tf.process.mpirun import needed, own_sessions
 from tests.kit.cases import cases
 from tests.kit.seen import SEEN
@@ -134,7 +134,7 @@ def test_the_code_of_a_job_is_passed_on(code, expected):
 @pytest.mark.parametrize("code", [137, 9], ids=["Open MPI", "MPICH"])
 @pytest.mark.parametrize("again", ["", "music-tf launch -n 2 train --resume"])
 def test_a_killed_rank_is_told_with_the_command_that_resumes(code, again):
-    with pytest.raises(HostLost, match=r"a process was killed: memory\?") as caught:
+    with pytest.raises(Hanging, match=r"a process was killed: memory\?") as caught:
         run_job([sys.executable, "-c", f"raise SystemExit({code})"], os.environ, again=again)
     assert caught.value.exit_code == 86
     assert str(caught.value).endswith(f"To resume:\n{again}" if again else "memory?")
@@ -192,7 +192,7 @@ def test_a_lost_host_brings_the_line_that_resumes_all_ranks(own, more, rest, mon
     pathlib.Path("our hosts").write_text("a slots=2\nb slots=2\n")
     monkeypatch.setattr(launch, "_mpirun", lambda *given: ["true"])
     words = ["train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", "run"]
-    with pytest.raises(HostLost) as fault:
+    with pytest.raises(Hanging) as fault:
         launch.main([*own, *words, *more, "--workers", "4"])
     again = f"music-tf launch {shlex.join(own)} train --run-dir {tmp_path / 'run'} --resume{rest}"
     assert str(fault.value).splitlines()[1:] == [again]
