@@ -70,10 +70,10 @@ class Communicator:
         self.rank, self.size = self._place()
         self.hosts = self._hosts()
         """Host of each rank."""
-        asked = None if alone else asked_world_size()
-        if asked not in {None, self.size}:
+        wanted_ranks = None if alone else asked_world_size()
+        if wanted_ranks not in {None, self.size}:
             raise EnvironmentFault(
-                f"{asked} ranks were asked for, but mpirun started {self.size}\n"
+                f"{wanted_ranks} ranks were asked for, but mpirun started {self.size}\n"
                 "music-tf doctor looks for what is wrong with this mpirun"
             )
 
@@ -94,8 +94,8 @@ class Communicator:
         return (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
 
     def _hosts(self) -> list[str]:
-        own = platform.node()
-        return [own] if self._comm is None else list(self._comm.allgather(own))
+        host = platform.node()
+        return [host] if self._comm is None else list(self._comm.allgather(host))
 
     @property
     def is_root(self) -> bool:

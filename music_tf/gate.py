@@ -157,10 +157,10 @@ def success_rate(value: Any) -> float | None:
 
 def declared_in(meta: Mapping[str, Any]) -> Declared | None:
     """Returns the spaces of a checkpoint's environment, or a ValueError; earlier ones have None."""
-    found = meta.get(ENVIRONMENT)
-    if isinstance(found, dict):  # checkpoints of earlier versions name no type of actions
-        found = {"type": Declared.type, **found}
-    return None if found is None else restore_fields(Declared(), found, ENVIRONMENT)
+    declared = meta.get(ENVIRONMENT)
+    if isinstance(declared, dict):  # checkpoints of earlier versions name no type of actions
+        declared = {"type": Declared.type, **declared}
+    return None if declared is None else restore_fields(Declared(), declared, ENVIRONMENT)
 
 
 def is_count(value: Any) -> bool:
@@ -200,12 +200,12 @@ def read_object(base: Path, entry: Entry) -> dict[str, Any]:
     with _verified(base, entry, _LARGEST_DOCUMENT) as file:
         content = file.read(entry.size)
     try:
-        found = parse_json(content)
+        value = parse_json(content)
     except ValueError as error:
         raise DamagedError(f"{entry.path}: not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise DamagedError(f"{entry.path}: expected a JSON object")
-    return found
+    return value
 
 
 def read_arrays(
@@ -226,10 +226,10 @@ def read_arrays(
                 members = _members(archive, entry.size)
                 chosen = {name: m for name, m in members.items() if name.startswith(wanted)}
                 headers = {name: _read_header(archive, m) for name, m in chosen.items()}
-                own = expected(headers) if callable(expected) else expected
-                if own is not None:
-                    own = {name: e for name, e in own.items() if name.startswith(wanted)}
-                    check_fit(headers, own, rows)
+                fitting = expected(headers) if callable(expected) else expected
+                if fitting is not None:
+                    fitting = {n: kind for n, kind in fitting.items() if n.startswith(wanted)}
+                    check_fit(headers, fitting, rows)
                 for name, member in chosen.items():
                     with archive.open(member) as content:
                         arrays[name] = np.lib.format.read_array(content, allow_pickle=False)

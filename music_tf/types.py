@@ -117,6 +117,7 @@ class Episodes(NamedTuple):
 
     @classmethod
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
+        """Inverts `named`."""
         own = {name: arrays[name] for name in cls._fields if name != "extras"}
         names = [name for name in arrays if name.startswith(EXTRAS)]
         return cls(**own, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})

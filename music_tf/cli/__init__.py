@@ -75,6 +75,7 @@ def run_verb(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
+    """Text of `music-tf --help`."""
     listed = [f"  {verb:10} {says}" for verb, says in VERBS.items()]
     return "\n".join(
         [

@@ -27,7 +27,7 @@ _LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
 
 def hosts_of(text: str) -> dict[str, int]:
     """Returns the number of ranks of each host, from `a:8,b:8`."""
-    found: dict[str, int] = {}
+    hosts: dict[str, int] = {}
     for word in text.split(","):
         name, colon, slots = word.strip().partition(":")
         number = _slots(slots) if colon else 1
@@ -36,13 +36,13 @@ def hosts_of(text: str) -> dict[str, int]:
                 f"--hosts: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
                 "for example: music-tf launch --hosts node1:8,node2:8 train ..."
             )
-        if name in found:
+        if name in hosts:
             raise UsageError(
                 f"--hosts: {name} is listed twice; list it once, with all its ranks: "
-                f"{name}:{found[name] + number}"
+                f"{name}:{hosts[name] + number}"
             )
-        found[name] = number
-    return found
+        hosts[name] = number
+    return hosts
 
 
 def hosts_in(path: Path) -> dict[str, int]:
@@ -52,7 +52,7 @@ def hosts_in(path: Path) -> dict[str, int]:
             lines = file.readlines(2**20)[:_MOST_LINES]
     except OSError as error:
         raise UsageError(f"--hostfile: {path} cannot be read: {error.strerror}") from error
-    found: dict[str, int] = {}
+    hosts: dict[str, int] = {}
     for line in lines:
         name, *settings = line.partition("#")[0].split() or [""]
         if not name:
@@ -65,15 +65,15 @@ def hosts_in(path: Path) -> dict[str, int]:
                 "--hostfile: expected a host a line, and how many ranks it takes, got "
                 f"{line.strip()[:80]!r}\nfor example: node1 slots=8"
             )
-        if name in found:
+        if name in hosts:
             raise UsageError(
                 f"--hostfile: {name} is listed twice, got {line.strip()[:80]!r}\n"
-                f"list it once, with all its ranks: {name} slots={found[name] + number}"
+                f"list it once, with all its ranks: {name} slots={hosts[name] + number}"
             )
-        found[name] = number
-    if not found:
+        hosts[name] = number
+    if not hosts:
         raise UsageError(f"--hostfile: {path} lists no host\nfor example: node1 slots=8")
-    return found
+    return hosts
 
 
 def _slots(text: str) -> int:
@@ -102,11 +102,11 @@ def check_hosts(
     each = {name: 1 for name in hosts}
     command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
     probe = run_command(command, seconds=_PROBE_SECONDS, environment=environment)
-    said = {int(rank): (name, version) for rank, name, version in _SAID.findall(probe.output)}
-    if not probe.ok or len(said) != len(hosts):
+    answers = {int(rank): (name, version) for rank, name, version in _SAID.findall(probe.output)}
+    if not probe.ok or len(answers) != len(hosts):
         answer = f"{probe.output}\n{probe.errors}"
         named = [name for name in _LOST.findall(answer) if name in hosts]
-        silent = [name for rank, name in enumerate(hosts) if rank not in said]
+        silent = [name for rank, name in enumerate(hosts) if rank not in answers]
         first, *others = dict.fromkeys(named or silent or hosts)
         likewise = f", likewise {', '.join(others)}" if others else ""
         raise EnvironmentFault(
@@ -114,12 +114,12 @@ def check_hosts(
             f"each must be reached without a password and have the same Python: "
             f"ssh {first} {python[0]} -c 'import music_tf'{likewise}"
         )
-    _refuse_unlike(hosts, [said[rank] for rank in range(len(hosts))])
+    _refuse_unlike(hosts, [answers[rank] for rank in range(len(hosts))])
 
 
-def _refuse_unlike(hosts: Mapping[str, int], said: Sequence[tuple[str, str]]) -> None:
+def _refuse_unlike(hosts: Mapping[str, int], answers: Sequence[tuple[str, str]]) -> None:
     """Refuses hosts by the name and version that each has reported, in the order of the list."""
-    names = [name for name, _ in said]
+    names = [name for name, _ in answers]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         alike = [host for host, name in zip(hosts, names, strict=True) if name == double]
@@ -130,17 +130,17 @@ def _refuse_unlike(hosts: Mapping[str, int], said: Sequence[tuple[str, str]]) ->
             f"one host under two names? list it once, e.g. {alike[0]}:{room}\n"
             "else give each host its own name: hostnamectl hostname NAME"
         )
-    own = socket.gethostname()
-    if names[0] != own:
+    here = socket.gethostname()
+    if names[0] != here:
         first = next(iter(hosts))
         raise EnvironmentFault(
             f"--hosts: expected to be started on the first host, {first}, which writes the run; "
-            f"its name is {names[0]}, and that of this host {own}\n"
+            f"its name is {names[0]}, and that of this host {here}\n"
             f"start it on {first}, or list this host first"
         )
-    if len({version for _, version in said}) > 1:
-        found = ", ".join(f"{host} has {said[at][1]}" for at, host in enumerate(hosts))
+    if len({version for _, version in answers}) > 1:
+        versions = ", ".join(f"{host} has {answers[at][1]}" for at, host in enumerate(hosts))
         raise EnvironmentFault(
-            f"--hosts: expected one version of music_tf, got: {found}\n"
+            f"--hosts: expected one version of music_tf, got: {versions}\n"
             "install the same version on all hosts"
         )

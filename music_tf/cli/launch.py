@@ -77,14 +77,14 @@ def main(arguments: list[str]) -> int:
     if not command:
         sys.stdout.write(USAGE)
         return EXIT_DONE
-    own = shlex.join(arguments[: len(arguments) - len(command)])
+    options = shlex.join(arguments[: len(arguments) - len(command)])
     made: list[Path] = []
     proof, again = None, ""
     if command[0] == "train" and not asks_for_help(command):
-        command, made, proof, again = _check_train(command, ranks, own)
+        command, made, proof, again = _check_train(command, ranks, options)
     if ranks == 1 and not hosts:
         return run_verb(command)
-    marks = {ASKED_VARIABLE: str(ranks), LAUNCH_VARIABLE: own}
+    marks = {ASKED_VARIABLE: str(ranks), LAUNCH_VARIABLE: options}
     environment = {**os.environ, **needed(os.environ), **marks}
     if proof is not None:
         environment[END_VARIABLE] = str(proof)
@@ -171,7 +171,7 @@ def _not_ours(option: str) -> str:
 
 def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
     """Returns number of ranks, hosts, and the verb with its arguments; no verb to show the help."""
-    given = dict.fromkeys(("ranks", "hosts", "hostfile"), "")
+    options = dict.fromkeys(("ranks", "hosts", "hostfile"), "")
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option, equals, value = rest.pop(0).partition("=")
@@ -180,15 +180,15 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
         if option not in (*_RANK_OPTIONS, *_HOST_OPTIONS):
             raise UsageError(_not_ours(option))
         name = option[2:] if option in _HOST_OPTIONS else "ranks"
-        given[name] = value if equals else (rest.pop(0) if rest else "")
-        if not given[name]:
+        options[name] = value if equals else (rest.pop(0) if rest else "")
+        if not options[name]:
             raise UsageError(f"{option}: expected a value, got none")
-    if given["hosts"] and given["hostfile"]:
+    if options["hosts"] and options["hostfile"]:
         raise UsageError("launch: expected --hosts or --hostfile, got both")
-    hosts = hosts_of(given["hosts"]) if given["hosts"] else {}
-    hosts = hosts_in(Path(given["hostfile"])) if given["hostfile"] else hosts
+    hosts = hosts_of(options["hosts"]) if options["hosts"] else {}
+    hosts = hosts_in(Path(options["hostfile"])) if options["hostfile"] else hosts
     slots = sum(hosts.values())
-    ranks = given["ranks"] or (str(slots) if hosts else "")
+    ranks = options["ranks"] or (str(slots) if hosts else "")
     if not ranks:
         raise UsageError("launch: expected -n N\nfor example: music-tf launch -n 2 train ddpg_her")
     few = ranks.isascii() and ranks.isdigit() and len(ranks) <= len(str(_MOST_RANKS))
@@ -202,20 +202,20 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
             f"--ranks: expected at most {slots}, the ranks that the hosts take, got {number}\n"
             f"for example: --hosts {next(iter(hosts))}:{number}"
         )
-    known = [verb for verb in VERBS if verb != "launch"]
+    verbs = [verb for verb in VERBS if verb != "launch"]
     verb = rest[0] if rest else ""
-    if verb not in known:
+    if verb not in verbs:
         raise UsageError(
-            f"launch: expected one of {', '.join(known)}, got {verb[:80]!r}"
-            + suggestion(verb, known)
+            f"launch: expected one of {', '.join(verbs)}, got {verb[:80]!r}"
+            + suggestion(verb, verbs)
         )
     return number, hosts, rest
 
 
 def _check_train(
-    command: list[str], ranks: int, own: str
+    command: list[str], ranks: int, options: str
 ) -> tuple[list[str], list[Path], Path | None, str]:
-    """Refuses a command line that the ranks would refuse; `own` are the options of launch.
+    """Refuses a command line that the ranks would refuse; `options` are those of launch.
 
     Returns it with a run directory, the new folders, the file for the exit code of the first rank,
     and the command that resumes the run.
@@ -232,7 +232,7 @@ def _check_train(
         words, made = [*command, "--run-dir", str(directory)], [directory, *missing]
     else:
         directory, words, made = train.run_dir.absolute(), command, []
-    return words, made, directory / proof, resume_line(train, directory, own)
+    return words, made, directory / proof, resume_line(train, directory, options)
 
 
 def _mpirun(

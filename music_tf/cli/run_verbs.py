@@ -48,6 +48,7 @@ class Verb(Options):
     """A verb with its options."""
 
     def act(self) -> int:
+        """Runs the verb and returns the exit code."""
         raise NotImplementedError
 
 

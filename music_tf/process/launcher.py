@@ -41,8 +41,8 @@ def launch_words(ranks: int) -> str:
 
 def _number(*names: str) -> int | None:
     """Returns the first of these environment variables that is a number."""
-    found = (os.environ.get(name, "") for name in names)
-    return next((int(text) for text in found if text.isdigit()), None)
+    texts = (os.environ.get(name, "") for name in names)
+    return next((int(text) for text in texts if text.isdigit()), None)
 
 
 def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
@@ -101,13 +101,13 @@ def check_topology(
 
 def asked_learners(arguments: Sequence[str]) -> int:
     """Returns the value of `--learners` on a command line that may be wrong."""
-    found = 0
+    learners = 0
     for word, after in zip(arguments, (*arguments, "")[1:], strict=True):
         option, equals, value = word.partition("=")
         text = value if equals else after
         if option == "--learners" and text.isdecimal():
-            found = int(text)
-    return found
+            learners = int(text)
+    return learners
 
 
 def prove_end(code: int) -> None:

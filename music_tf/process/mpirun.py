@@ -39,12 +39,12 @@ def rank_words(mpirun: str, library: str, ranks: int) -> list[str]:
     return [mpirun, "-n", str(ranks), *(open_mpi if library == OPEN_MPI else [])]
 
 
-def needed(given: Mapping[str, str]) -> dict[str, str]:
+def needed(environment: Mapping[str, str]) -> dict[str, str]:
     """Variables that Open MPI requires and that are not given."""
     lacking: dict[str, str] = {}
     if os.geteuid() == 0:
         lacking |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    if not given.get("HOME"):
+    if not environment.get("HOME"):
         home = ""
         with contextlib.suppress(KeyError):
             home = pwd.getpwuid(os.getuid()).pw_dir
@@ -53,12 +53,12 @@ def needed(given: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def own_sessions(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def own_sessions(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Gives one mpirun a folder of its own.
 
     Files of a killed job make a later one with the same process id fail (code 213).
     """
-    if _SESSIONS_VARIABLE in given:
+    if _SESSIONS_VARIABLE in environment:
         yield {}
         return
     try:

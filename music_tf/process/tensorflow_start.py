@@ -132,17 +132,17 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
             "--device cpu\n"
             f'what is missing: {shlex.quote(sys.executable)} -c "{look}"'
         )
-    taken = gpus[:1] if allowed else []
-    details = [config.experimental.get_device_details(gpu) for gpu in taken]
-    if any(found.get("compute_capability", _NEWEST) > _NEWEST for found in details):
+    used = gpus[:1] if allowed else []
+    details = [config.experimental.get_device_details(gpu) for gpu in used]
+    if any(each.get("compute_capability", _NEWEST) > _NEWEST for each in details):
         text = f"{details[0].get('device_name', 'the GPU')} is too new for this TensorFlow"
         if needed:
             raise EnvironmentFault(f"--device gpu: {text}\ntake --device cpu")
         _LOGGER.warning("--device auto: %s; learning on the CPU", text)
-        taken = []
+        used = []
     try:
-        config.set_visible_devices(taken, "GPU")
-        for gpu in taken:
+        config.set_visible_devices(used, "GPU")
+        for gpu in used:
             config.experimental.set_memory_growth(gpu, True)
     except RuntimeError as error:
         if not allowed:
@@ -152,10 +152,10 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
             f"--device: TensorFlow computes in this process already ({error})\n"
             "start training before anything else uses it, or say --device cpu"
         ) from error
-    if not taken:
+    if not used:
         return None
     config.experimental.enable_tensor_float_32_execution(False)
-    return str(details[0].get("device_name", taken[0].name))
+    return str(details[0].get("device_name", used[0].name))
 
 
 def limit_threads(threads: int) -> None:

@@ -25,11 +25,11 @@ def measure_adaptation(
     played = {part: adaptation.play(snapshot, part, visits) for part in parts}
     random = {part: adaptation.play(None, part, visits) for part in parts}
     result: dict[str, Any] = {"visits": visits, "explored": adaptation.explored}
-    for part, found in played.items():
+    for part, adapted in played.items():
         tasks = getattr(adaptation.tasks, part)
-        by_task, at_random = (one.returns.mean(axis=1) for one in (found, random[part]))  # [N, E]
-        said = (found.success >= 0.0).all()
-        success = found.success.mean(axis=1) if said else np.zeros([len(tasks), 0])
+        by_task, at_random = (one.returns.mean(axis=1) for one in (adapted, random[part]))  # [N, E]
+        succeeds = (adapted.success >= 0.0).all()
+        success = adapted.success.mean(axis=1) if succeeds else np.zeros([len(tasks), 0])
         rows = [
             {
                 "task": task.tolist(),
@@ -53,10 +53,10 @@ def measure_adaptation(
             str(seen): adaptation.probe(train, test, seen) for seen in (min(2, last), last)
         }
         result["leak"] = _leak(adaptation, snapshot, test)
-    told = parts[0]
+    shown = parts[0]
     both = len(parts) > 1
-    ours = adaptation.metrics(*played.values()) if both else adaptation.by_episode(played[told])
-    return result, {"ours": ours, "random": adaptation.by_episode(random[told])}
+    ours = adaptation.metrics(*played.values()) if both else adaptation.by_episode(played[shown])
+    return result, {"ours": ours, "random": adaptation.by_episode(random[shown])}
 
 
 def show_adaptation(
@@ -80,22 +80,22 @@ def show_adaptation(
 
 def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
     """Returns the rows of a table: one per task, then their mean and its standard error."""
-    found = measured[part]
+    report = measured[part]
 
     def row(values: list[float], random: float | None) -> Row:
         episodes = {str(seen): value for seen, value in enumerate(values)}
         return {**episodes, "random": random}
 
     rows = {
-        " ".join(f"{number:.{_DIGITS}g}" for number in one["task"]): row(
-            one["returns"], one["random"][-1]
+        " ".join(f"{number:.{_DIGITS}g}" for number in task["task"]): row(
+            task["returns"], task["random"][-1]
         )
-        for one in found["tasks"]
+        for task in report["tasks"]
     }
     return {
         **rows,
-        "mean": row(found["returns"], found["random"][-1]),
-        "standard error": row(found["standard_errors"], None),
+        "mean": row(report["returns"], report["random"][-1]),
+        "standard error": row(report["standard_errors"], None),
     }
 
 
@@ -104,9 +104,10 @@ def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> f
     sets, repeats = adaptation.tasks, test.returns.shape[1]
     both = sets._replace(test=np.concatenate([sets.test[:1], sets.train[:1]]))
     rows = np.random.default_rng(0).permutation(2 * repeats)  # of both tasks in each batch
-    found = adaptation._replace(tasks=both).play_some(snapshot, "test", repeats, rows)
-    own = np.argsort(rows)[:repeats]
-    return float(max(np.abs(one[own] - two[0]).max() for one, two in zip(found, test, strict=True)))
+    mixed = adaptation._replace(tasks=both).play_some(snapshot, "test", repeats, rows)
+    of_first = np.argsort(rows)[:repeats]
+    pairs = zip(mixed, test, strict=True)
+    return float(max(np.abs(among[of_first] - alone[0]).max() for among, alone in pairs))
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:

@@ -90,13 +90,13 @@ def check_alike(
     for path in sorted(PACKAGE.rglob("*.py")):
         code.update(path.read_bytes())
     software = {**versions(), "code of music_tf": code.hexdigest()[:16]}
-    found = comm.allgather(({n: json.dumps(v) for n, v in settings.items()}, software))
+    answers = comm.allgather(({n: json.dumps(v) for n, v in settings.items()}, software))
     cures = (
         (UsageError, "start all ranks with the same command line"),
         (EnvironmentFault, "install the same on all machines of the job"),
     )
-    for rank, its in enumerate(found):
-        for (fault, cure), first, other in zip(cures, found[0], its, strict=True):
+    for rank, answer in enumerate(answers):
+        for (fault, cure), first, other in zip(cures, answers[0], answer, strict=True):
             differing = [
                 f"{name}: rank 0 has {first.get(name)}, rank {rank} has {other.get(name)}"[:200]
                 for name in {**first, **other}
@@ -112,26 +112,26 @@ def warn_of_processors(comm: Communicator) -> None:
     with contextlib.suppress(OSError), CPUINFO.open(encoding="utf-8", errors="replace") as file:
         text = file.read(_LONGEST)
     first = _FLAGS.search(text)
-    own = [flag for flag in first[1].split() if flag.startswith(_VECTORS)] if first else []
-    found = describe_differences(comm.allgather(sorted(set(own))))
-    if found and comm.is_root:
+    flags = [flag for flag in first[1].split() if flag.startswith(_VECTORS)] if first else []
+    differences = describe_differences(comm.allgather(sorted(set(flags))))
+    if differences and comm.is_root:
         _LOGGER.warning(
-            "processors differ, so ranks may round differently and be found apart: %s", found
+            "processors differ, so ranks may round differently and be found apart: %s", differences
         )
 
 
 def describe_differences(flags: Sequence[Collection[str]]) -> str:
     """Describes how the CPU flags of ranks differ from the first; those without are left out."""
     groups: dict[frozenset[str], list[int]] = {}
-    for rank, own in enumerate(flags):
-        if own:
-            groups.setdefault(frozenset(own), []).append(rank)
+    for rank, of_rank in enumerate(flags):
+        if of_rank:
+            groups.setdefault(frozenset(of_rank), []).append(rank)
     if not groups:
         return ""
-    (known, ranks), *others = groups.items()
+    (expected, ranks), *others = groups.items()
     texts = []
-    for own, its_ranks in others:
-        pairs = ((" lack ", known - own), (" have ", own - known))
-        said = "".join(f"{verb}{', '.join(sorted(some))}" for verb, some in pairs if some)
-        texts.append(f"ranks {its_ranks}{said} unlike ranks {ranks}")
+    for of_rank, its_ranks in others:
+        pairs = ((" lack ", expected - of_rank), (" have ", of_rank - expected))
+        differing = "".join(f"{verb}{', '.join(sorted(some))}" for verb, some in pairs if some)
+        texts.append(f"ranks {its_ranks}{differing} unlike ranks {ranks}")
     return "; ".join(texts)

@@ -51,7 +51,7 @@ class Listeners:
         self._callbacks = tuple(callbacks)
         self.fault: BaseException | None = None
 
-    def tell(self, hook: str, said: object) -> None:
+    def tell(self, hook: str, argument: object) -> None:
         """Calls the method `hook` of all callbacks that have it, until one of them has failed."""
         for callback in self._callbacks:
             method = getattr(callback, hook, None)
@@ -59,7 +59,7 @@ class Listeners:
                 continue
             try:
                 with longer_timeout():
-                    method(said)
+                    method(argument)
             except (Interruption, SecondInterrupt):  # raised by our signal handlers
                 raise
             except BaseException as error:  # whatever a callback raises ends the run, after saving
@@ -71,12 +71,12 @@ def checked(callbacks: object) -> Sequence[object]:
     expected = f"callbacks: expected objects with any of {', '.join(HOOKS)}"
     if not isinstance(callbacks, Iterable) or isinstance(callbacks, str):
         raise UsageError(f"{expected}, in a list, got {callbacks!r:.80}")
-    found = list(callbacks)
-    for callback in found:
+    listed = list(callbacks)
+    for callback in listed:
         if isinstance(callback, type):
             raise UsageError(f"{expected}, got the class {callback.__name__}: make one of it")
         others = [name for name in dir(callback) if name.startswith("on") and name not in HOOKS]
         near = [f" with {name}{meant}" for name in others if (meant := suggestion(name, HOOKS))]
         if near or not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
             raise UsageError(f"{expected}, got {callback!r:.80}{next(iter(near), '')}")
-    return found
+    return listed

@@ -78,13 +78,13 @@ class Trace(NamedTuple):
 def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
     """Evaluates our policy, random actions and a scripted shove on equal episodes; collective."""
     played = _beside_baselines(evaluation, policy, episodes, (SHOVE,))
-    found = {name: evaluation.judged(one) for name, one in played}
+    metrics = {name: evaluation.judged(each) for name, each in played}
     spec = evaluation.envs.spec
-    found["ours"] |= separate(evaluation, policy, episodes)
-    found["random"] |= separate(
+    metrics["ours"] |= separate(evaluation, policy, episodes)
+    metrics["random"] |= separate(
         evaluation, zero_policy, episodes, lambda skill: random_actions(spec, skill)
     )
-    return found
+    return metrics
 
 
 def separate(
@@ -102,7 +102,7 @@ def separate(
         return {}
     each = max(1, min(SEPARATED, episodes // len(skills)))
     played = (evaluation.play(policy, each, skill, added(skill)) for skill in skills)
-    return separation([evaluation.track(one) for one in played]).metrics()
+    return separation(list(map(evaluation.track, played))).metrics()
 
 
 def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
@@ -111,7 +111,7 @@ def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
     if info.object is None:
         return {}
     played = _beside_baselines(evaluation, policy, COVERED, (SHOVE, RANDOM_SHOVE))
-    return {name: coverage(one.observation, one.length, info) for name, one in played}
+    return {name: coverage(each.observation, each.length, info) for name, each in played}
 
 
 def measure_skills(
@@ -136,8 +136,8 @@ def measure_skills(
         shift = None if ways is None else [float(way) for way in ways.mean(axis=0)]
         rows.append({"skill": skill, "metrics": metrics, "shift_m": shift})
     if rows:
-        apart = separation(tracks)
-        for row, nearest, spread in zip(rows, apart.nearest, apart.spreads, strict=True):
+        distances = separation(tracks)
+        for row, nearest, spread in zip(rows, distances.nearest, distances.spreads, strict=True):
             row |= {"nearest": float(nearest), "spread": float(spread)}
     return rows
 
@@ -146,7 +146,7 @@ def skill_rows(
     measured: Sequence[dict[str, Any]], random: Metrics, unit: str = "m"
 ) -> dict[str, Row]:
     """Returns the rows of the table of skills; distances between skills only without an object."""
-    every = [random, *(found["metrics"] for found in measured)]
+    every = [random, *(skill["metrics"] for skill in measured)]
     shown = dict(_COLUMNS)
     if not any(metrics.get("eval/return") for metrics in every):
         del shown["eval/return"]
@@ -159,15 +159,15 @@ def skill_rows(
         return f"{title} {unit}".rstrip() if title in _LENGTHS else title
 
     rows: dict[str, Row] = {}
-    for found in measured:
-        row = named(found["metrics"])
-        if found["shift_m"] is None and "nearest" in found:
-            row |= {"nearest skill": found["nearest"], "spread": found["spread"]}
-        if found["shift_m"] is not None:
-            row |= dict(zip(map(in_unit, _LENGTHS[-_AXES:]), found["shift_m"], strict=False))
-            if len(found["shift_m"]) > 1:
-                row["way"] = direction(*found["shift_m"][:2])
-        rows[f"skill {found['skill']}"] = row
+    for skill in measured:
+        row = named(skill["metrics"])
+        if skill["shift_m"] is None and "nearest" in skill:
+            row |= {"nearest skill": skill["nearest"], "spread": skill["spread"]}
+        if skill["shift_m"] is not None:
+            row |= dict(zip(map(in_unit, _LENGTHS[-_AXES:]), skill["shift_m"], strict=False))
+            if len(skill["shift_m"]) > 1:
+                row["way"] = direction(*skill["shift_m"][:2])
+        rows[f"skill {skill['skill']}"] = row
     return rows | {"random": named(random)}
 
 
@@ -180,7 +180,7 @@ def judge(
     descriptor of the world ends, if it names one.
     """
     spec = evaluation.envs.spec
-    found = {
+    measured = {
         "ours": _measures(evaluation, policy, episodes, lambda draw: None),
         "random": _measures(
             evaluation, zero_policy, episodes, lambda draw: random_actions(spec, draw)
@@ -188,10 +188,10 @@ def judge(
     }
     support = evaluation.envs.info.support
     if support is not None and rollout_cells is not None:
-        found["ours"]["control/rollout_coverage"] = rollout_cells / support_cells(support)
+        measured["ours"]["control/rollout_coverage"] = rollout_cells / support_cells(support)
     return {
         name: {metric: measures[metric] for metric in CONTROL if metric in measures}
-        for name, measures in found.items()
+        for name, measures in measured.items()
     }
 
 
@@ -215,9 +215,9 @@ def variance_explained(ends: Array) -> float:
     In [0, 1], and 0 if nothing varies. `ends` has the shape [K, S, D], for K skills on the same S
     starts. If skills have no effect, the expected share is (K - 1) / (K S - 1), so 1 for S = 1.
     """
-    apart = ends.astype(np.float64) - ends.mean(axis=(0, 1), dtype=np.float64)
-    total = float(np.square(apart).sum())
-    between = ends.shape[1] * float(np.square(apart.mean(axis=1)).sum())
+    deviations = ends.astype(np.float64) - ends.mean(axis=(0, 1), dtype=np.float64)
+    total = float(np.square(deviations).sum())
+    between = ends.shape[1] * float(np.square(deviations.mean(axis=1)).sum())
     return between / total if total > _STILL else 0.0
 
 
@@ -229,11 +229,11 @@ def linearly_explained(conditions: Array, ends: Array) -> float:
     For conditions [E, K] and ends [E, D]; with one-hot conditions it equals `variance_explained`.
     If conditions have no effect, the expected share is K / (E - 1). 0 if nothing varies.
     """
-    apart = ends.astype(np.float64) - ends.mean(axis=0, dtype=np.float64)
+    deviations = ends.astype(np.float64) - ends.mean(axis=0, dtype=np.float64)
     inputs = np.column_stack([conditions, np.ones(len(conditions))]).astype(np.float64)
-    left = apart - inputs @ np.linalg.lstsq(inputs, apart)[0]
-    total = float(np.square(apart).sum())
-    return 1.0 - float(np.square(left).sum()) / total if total > _STILL else 0.0
+    residuals = deviations - inputs @ np.linalg.lstsq(inputs, deviations)[0]
+    total = float(np.square(deviations).sum())
+    return 1.0 - float(np.square(residuals).sum()) / total if total > _STILL else 0.0
 
 
 def median_steps(steps: IntArray, length: IntArray) -> float | None:
@@ -264,14 +264,14 @@ def _beside_baselines(
 
 
 def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
-    found = information_of_moves(played, split, stream(_SEED, "judging/information"))
-    if found is None:
+    information = information_of_moves(played, split, stream(_SEED, "judging/information"))
+    if information is None:
         return {}
     return {
-        "control/information": found.nats,
-        "control/information_null": float(found.null.mean()),
-        "control/information_null_std": float(found.null.std()),
-        "control/information_p": found.chance,
+        "control/information": information.nats,
+        "control/information_null": float(information.null.mean()),
+        "control/information_null_std": float(information.null.std()),
+        "control/information_p": information.chance,
     }
 
 
@@ -332,13 +332,13 @@ def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
     """Returns the last place of each episode, [plays, E, D]: the object's, or the descriptor."""
     info = evaluation.envs.info
     if info.object is not None:
-        return np.stack([end_position(one.observation, one.length, info) for one in many])
-    return np.stack([evaluation.track(one).ends for one in many])
+        return np.stack([end_position(played.observation, played.length, info) for played in many])
+    return np.stack([evaluation.track(played).ends for played in many])
 
 
 def _descriptor_cells(evaluation: Evaluation, played: Episodes) -> float:
     """Number of cells of side 1 that the descriptor visits."""
-    kept = evaluation.counted(played)
-    seen = evaluation.seen(kept)
-    visited = seen[kept.state_mask]
+    counted = evaluation.counted(played)
+    seen = evaluation.seen(counted)
+    visited = seen[counted.state_mask]
     return float(len(np.unique(np.floor(visited), axis=0)))

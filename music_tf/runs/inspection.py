@@ -113,8 +113,8 @@ def _zero_shot(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[
         skills = show_skills(loaded, loaded.file(SKILLS_NAME), _EPISODES_OF_SKILLS)
         saved.ends = Ends(np.stack([skill.ends.mean(axis=0) for skill in skills]))
     guide, label = guide_to_goals(loaded), f"--zero-shot: {loaded.path}"
-    found = measure_zero_shot(loaded.evaluation, saved.snapshot, guide, label)
-    return {"zero_shot": found, "zero_shot_episodes": GOALS}
+    reached = measure_zero_shot(loaded.evaluation, saved.snapshot, guide, label)
+    return {"zero_shot": reached, "zero_shot_episodes": GOALS}
 
 
 def _origin(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
@@ -208,8 +208,8 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
         progress.policies(without_unpaid(policies, loaded.config), title)
     trained = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
     followed = key_metrics(loaded.config, loaded.envs.info, loaded.envs.spec.goal_dim > 0)
-    told = [each for each in followed if each.metric in policies["ours"]]
-    progress.banner([*explanation(told), *shortfalls(loaded.config, trained)])
+    shown = [each for each in followed if each.metric in policies["ours"]]
+    progress.banner([*explanation(shown), *shortfalls(loaded.config, trained)])
     if result["success"]:
         rate, (low, high) = result["success"]["rate"], result["success"]["interval_95"]
         progress.banner([f"success rate {rate:.3f} (95 % interval {low:.3f} to {high:.3f})"])

@@ -79,21 +79,21 @@ def main(arguments: list[str]) -> int:
     run, job, out, env_id = arguments
     try:
         with np.load(job, allow_pickle=False) as file:
-            given = dict(file)
+            arrays = dict(file)
         allow_modules(Path(run))  # the calling process was allowed to read this run
         config = read_run(Path(run), env_id).config
         envs = LockstepEnvs(env_id, 1, config.env, world=config.world)
         evaluation = Evaluation(envs, config, Communicator(alone=True))
-        traces = LearnedRewards(evaluation, given).traces(Episodes.from_named(given))
+        traces = LearnedRewards(evaluation, arrays).traces(Episodes.from_named(arrays))
         envs.close()
     except MusicError as fault:
         sys.stdout.write(f"{fault}\n")
         return fault.exit_code
-    found: dict[str, Any] = {}
+    rewards: dict[str, Any] = {}
     for trace in traces:
-        found[trace.name] = trace.values
-        found[f"{trace.name}/range"] = np.array([trace.lowest, trace.highest])
-    np.savez(out, **found)
+        rewards[trace.name] = trace.values
+        rewards[f"{trace.name}/range"] = np.array([trace.lowest, trace.highest])
+    np.savez(out, **rewards)
     return EXIT_DONE
 
 

@@ -90,8 +90,8 @@ class LoadedRun:
         stored, saved, world = self.stored, self.saved, self.evaluation.world
         where = f" with {self.config.env.kwargs}" if self.env_overrides else ""
         if self.config.env.stages:
-            one = isinstance(world, int)
-            where += f" in stage {world} of its world" if one else " where each skill was learned"
+            stage = f" in stage {world} of its world"
+            where += stage if isinstance(world, int) else " where each skill was learned"
         return (
             f"{stored.recipe} ({stored.preset}) on {self.config.env_id}{where}, seed "
             f"{self.config.seed}, epoch {saved.epoch}, {saved.env_steps:,} steps"
@@ -156,7 +156,7 @@ def load_run(
     check_same_env("--env-id", stored, typed_env_id)
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
-    saved, found = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
+    saved, checkpoint = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
     stored, config = saved.stored, saved.stored.config
     now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # of the next skill
     world = chosen_stage(stage, config.env.stages, now, saved.worlds)
@@ -167,7 +167,7 @@ def load_run(
         envs.close()
         raise UsageError(text)
     for part in ("observation", "goal", "action"):
-        expected, came = (getattr(one, f"{part}_dim") for one in (envs.spec, saved))
+        expected, came = (getattr(sizes, f"{part}_dim") for sizes in (envs.spec, saved))
         if expected != came:
             envs.close()
             raise UsageError(
@@ -181,7 +181,7 @@ def load_run(
             "export them as well: --parts actor,encoder,normalizer"
         )
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
-    learned = learned_arrays(found.arrays, config.rewards)
+    learned = learned_arrays(checkpoint.arrays, config.rewards)
     tasks = recorded_tasks(stored.tasks, config) if stored.tasks else task_sets(config, envs)
     adaptation = None if tasks is None else MetaEvaluation(envs, config, evaluation.comm, tasks)
     return LoadedRun(

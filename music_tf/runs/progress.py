@@ -103,12 +103,10 @@ class Progress:
     def epoch(self, row: Mapping[str, float | None]) -> None:
         """Shows the metrics of an epoch that is over, as many as a line has room for."""
         self._done += 1
-        steps, told = (
-            int(row.get("time/env_steps") or 0),
-            [one.shown(row) for one in self.key_metrics],
-        )
-        if any(told) or not self.heading:
-            self._latest = [text for text in told if text]
+        steps = int(row.get("time/env_steps") or 0)
+        texts = [metric.shown(row) for metric in self.key_metrics]
+        if any(texts) or not self.heading:
+            self._latest = [text for text in texts if text]
         self._fps = f"fps {row.get('time/fps') or 0:.0f}"
         if self._bar is not None:
             self._move(self._bar, self._done, "", steps)
@@ -129,8 +127,7 @@ class Progress:
         """Shows metrics of several policies: a row per metric, a column per policy."""
         names = dict.fromkeys(name for row in rows.values() for name in row)
         if names:
-            by_metric = {name: {one: row.get(name) for one, row in rows.items()} for name in names}
-            self.table(by_metric, title)
+            self.table({m: {name: row.get(m) for name, row in rows.items()} for m in names}, title)
 
     def table(self, rows: Mapping[str, Row], title: str, corner: str = "metric") -> None:
         """Shows named rows; `corner` heads the column of names, and unknown cells stay blank."""
@@ -164,8 +161,8 @@ class Progress:
         return fitted(parts, width)
 
     def _move(self, bar: Bar, completed: float, head: str, steps: int) -> None:
-        taken = f"epoch {self._total}/{self._total} {'':{_BAR_WIDTH}} "
-        note = self._line(head, steps, completed, self._console.width - len(taken))
+        before = f"epoch {self._total}/{self._total} {'':{_BAR_WIDTH}} "
+        note = self._line(head, steps, completed, self._console.width - len(before))
         bar.update(bar.task_ids[0], completed=completed, note=note, refresh=True)
 
 
@@ -179,7 +176,7 @@ def fitted(parts: Mapping[str, int], width: int) -> str:
     """Joins texts in their order; if they are too wide, those with low numbers are kept."""
     kept: set[str] = set()
     for text in sorted(filter(None, parts), key=lambda text: parts[text]):
-        room = width - sum(len(one) + len(_GAP) for one in kept)
+        room = width - sum(len(other) + len(_GAP) for other in kept)
         if not kept or len(text) <= room:
             kept.add(text)
     return _GAP.join(text for text in parts if text in kept)

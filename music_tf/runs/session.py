@@ -178,9 +178,9 @@ class Session:
             _LOGGER.warning("%s: no checkpoint, starting from scratch", directory.checkpoints)
         self._launched_before = self._trainer.counters.wall_s
         if warm_start is not None and not command.resume:
-            found, wanted = warm_start.record, command.start
+            record, wanted = warm_start.record, command.start
             if wanted and comm.is_root:
-                for note in other_source(wanted, found.get("epoch"), found.get("env_id")):
+                for note in other_source(wanted, record.get("epoch"), record.get("env_id")):
                     _LOGGER.warning("%s", note)
             self._trainer.start_from(warm_start.arrays)  # the source is not needed from here on
             self._make_sure_it_is_saved()
@@ -221,8 +221,8 @@ class Session:
             self._check_learned()
             self._count_seconds()
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
-            asked = stop_requested() or self._listeners.fault is not None
-            return asked and not self._has_to_finish()
+            stopping = stop_requested() or self._listeners.fault is not None
+            return stopping and not self._has_to_finish()
 
         cycle = trainer.counters.cycle
         seconds = 60.0 * config.max_minutes - trainer.counters.elapsed_s

@@ -63,18 +63,18 @@ def _paid_by(rewards: StepRewards, played: Episodes) -> Episodes:
     paid = np.zeros_like(played.reward)
     for episode, steps in enumerate(played.length):
         states = played.observation[episode, : steps + 1]
-        given = (states[:-1], played.action[episode, :steps], states[1:])
+        step_arrays = (states[:-1], played.action[episode, :steps], states[1:])
         try:
-            found = np.asarray(rewards(*(values.copy() for values in given)))
+            of_steps = np.asarray(rewards(*(values.copy() for values in step_arrays)))
         except FROM_USERS as error:
             text = f"fails on an episode of {steps} steps: {error_line(error)}"
             raise UsageError(f"--reward: {text}") from error
-        if came := instead_of_numbers(found, (steps,)):
+        if came := instead_of_numbers(of_steps, (steps,)):
             raise UsageError(
                 f"--reward: expected {steps} finite numbers for an episode of {steps} steps, "
                 f"got {came}"
             )
-        paid[episode, :steps] = found
+        paid[episode, :steps] = of_steps
     return played._replace(reward=paid)
 
 
@@ -151,34 +151,36 @@ def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
     exp(E[log q] + log K), the number of perfectly recognised skills with the same likelihood;
     `matrix` has shares of steps by acting and by recognised skill.
     """
-    apart = separation([Track(one.seen, one.length) for one in followed])
-    ends = np.stack([one.ends for one in followed])
-    likelihoods = [one.log_likelihood for one in followed if one.log_likelihood is not None]
-    named = [one.named for one in followed if one.named is not None]
-    returns = [float(one.returns.mean()) for one in followed]
+    distances = separation([Track(skill.seen, skill.length) for skill in followed])
+    ends = np.stack([skill.ends for skill in followed])
+    likelihoods = [skill.log_likelihood for skill in followed if skill.log_likelihood is not None]
+    shares = [skill.named for skill in followed if skill.named is not None]
+    returns = [float(skill.returns.mean()) for skill in followed]
     several = len(followed) > 1
     return {
         "effective": effective_skills(learned_prior(likelihoods)) if likelihoods else None,
-        "recognised": float(np.exp(np.mean(likelihoods)) * len(named[0])) if likelihoods else None,
-        "matrix": [row.tolist() for row in named] or None,
+        "recognised": float(np.exp(np.mean(likelihoods)) * len(shares[0])) if likelihoods else None,
+        "matrix": [row.tolist() for row in shares] or None,
         "end_distances": end_distances(ends).tolist() if several else None,
-        "hausdorff": apart.hausdorff.tolist() if several else None,
-        "coverage": apart.coverage,
+        "hausdorff": distances.hausdorff.tolist() if several else None,
+        "coverage": distances.coverage,
         "explained": variance_explained(ends) if several and ends.shape[1] > 1 else None,
         "best": followed[int(np.argmax(returns))].skill,
         "each": [
             {
-                "skill": one.skill,
+                "skill": skill.skill,
                 "return": value,
-                "return_std": float(one.returns.std()) if len(one.returns) > 1 else None,
-                "best_return": float(one.returns.max()),
-                "length": float(one.length.mean()),
-                "diversity_return": None if one.diversity is None else float(one.diversity.mean()),
-                "log_likelihood": one.log_likelihood,
-                "end": one.ends.mean(axis=0).tolist(),
+                "return_std": float(skill.returns.std()) if len(skill.returns) > 1 else None,
+                "best_return": float(skill.returns.max()),
+                "length": float(skill.length.mean()),
+                "diversity_return": None
+                if skill.diversity is None
+                else float(skill.diversity.mean()),
+                "log_likelihood": skill.log_likelihood,
+                "end": skill.ends.mean(axis=0).tolist(),
                 "spread": float(spread),
             }
-            for one, value, spread in zip(followed, returns, apart.spreads, strict=True)
+            for skill, value, spread in zip(followed, returns, distances.spreads, strict=True)
         ],
     }
 
@@ -193,63 +195,63 @@ def show_skills(
     """Plays the skills of a run, shows a table of them, and writes a file such as `skills.json`."""
     name, rewards = reward or ("the task's own reward", None)
     followed = list(play_each_skill(loaded, episodes, only, rewards))
-    found, progress = summarize_skills(followed), Progress()
-    rows, lines = _rows(followed, found), _lines(found, name, loaded.config.condition_size)
+    summary, progress = summarize_skills(followed), Progress()
+    rows, lines = _rows(followed, summary), _lines(summary, name, loaded.config.condition_size)
     progress.table(rows, f"{loaded.title}: {episodes} episodes of each skill", "skill")
-    about = {
+    origin = {
         **loaded.identity,
         "episodes": episodes,
         "skills": loaded.config.condition_size,
         "reward": None if reward is None else name,
     }
-    write_json(loaded.here / path, about | found, path)
+    write_json(loaded.here / path, origin | summary, path)
     progress.banner([*lines, f"written: {path}"])
     return followed
 
 
-def _rows(followed: Sequence[SkillEpisodes], found: Mapping[str, Any]) -> dict[str, Row]:
+def _rows(followed: Sequence[SkillEpisodes], summary: Mapping[str, Any]) -> dict[str, Row]:
     rows: dict[str, Row] = {}
-    apart = np.array(found["end_distances"] or [[np.nan]])
-    np.fill_diagonal(apart, np.inf)
-    for one, row in zip(followed, found["each"], strict=True):
+    distances = np.array(summary["end_distances"] or [[np.nan]])
+    np.fill_diagonal(distances, np.inf)
+    for skill, row in zip(followed, summary["each"], strict=True):
         cells: dict[str, float | str | None] = {
             "return": row["return"],
             **({} if row["return_std"] is None else {"± deviation": row["return_std"]}),
             "best return": row["best_return"],
             "steps": row["length"],
         }
-        if one.diversity is not None:
+        if skill.diversity is not None:
             cells["diversity"] = row["diversity_return"]
-        if one.named is not None:
-            cells["named"] = float(one.named[one.skill])
-            taken = np.where(np.arange(len(one.named)) == one.skill, -1.0, one.named)
-            cells["else as"] = f"skill {taken.argmax()}" if taken.max() > 0 else "-"
+        if skill.named is not None:
+            cells["named"] = float(skill.named[skill.skill])
+            others = np.where(np.arange(len(skill.named)) == skill.skill, -1.0, skill.named)
+            cells["else as"] = f"skill {others.argmax()}" if others.max() > 0 else "-"
         if len(followed) > 1:
-            nearest = apart[len(rows)]
+            nearest = distances[len(rows)]
             cells["ends from next"] = float(nearest.min())
             cells["next"] = f"skill {followed[int(nearest.argmin())].skill}"
-        rows[f"skill {one.skill}"] = cells
+        rows[f"skill {skill.skill}"] = cells
     return rows
 
 
-def _lines(found: Mapping[str, Any], reward: str, size: int) -> list[str]:
+def _lines(summary: Mapping[str, Any], reward: str, size: int) -> list[str]:
     """`reward` says what skills earn, `size` is their number."""
-    returns = [row["return"] for row in found["each"]]
-    lines = [f"best by {reward}: skill {found['best']}"]
+    returns = [row["return"] for row in summary["each"]]
+    lines = [f"best by {reward}: skill {summary['best']}"]
     if len(returns) > 1 and min(returns) == max(returns):
         lines = [f"no skill is best by {reward}: all earn {returns[0]:.3f}"]
-    if found["effective"] is not None:
+    if summary["effective"] is not None:
         lines.append(
-            f"effective number of skills exp(H): {found['effective']:.2f} of {size}; "
-            f"as informative as {found['recognised']:.2f} that are never confused"
+            f"effective number of skills exp(H): {summary['effective']:.2f} of {size}; "
+            f"as informative as {summary['recognised']:.2f} that are never confused"
         )
-    if found["hausdorff"] is not None:
-        pairs = np.array(found["hausdorff"])[np.triu_indices(len(found["hausdorff"]), 1)]
-        within = np.mean([row["spread"] for row in found["each"]])
+    if summary["hausdorff"] is not None:
+        pairs = np.array(summary["hausdorff"])[np.triu_indices(len(summary["hausdorff"]), 1)]
+        within = np.mean([row["spread"] for row in summary["each"]])
         lines.append(
             f"Hausdorff distance of where two skills go: {pairs.mean():.3f} on average, at least "
             f"{pairs.min():.3f}; episodes of one skill end {within:.3f} apart"
         )
-    if found["explained"] is not None:
-        lines.append(f"share of where episodes end that skills explain: {found['explained']:.3f}")
+    if summary["explained"] is not None:
+        lines.append(f"share of where episodes end that skills explain: {summary['explained']:.3f}")
     return lines

@@ -103,8 +103,8 @@ def _decide_start(
     claim = functools.partial(_claim, command, comm)
     if command.start is not None and not acts:
         load_tensorflow()  # a warm start is tried on networks before anything is written
-    path, warm_start, found = _prepared(command, comm, claim)
-    command = dataclasses.replace(command, config=with_fields(command.config, found))
+    path, warm_start, implied = _prepared(command, comm, claim)
+    command = dataclasses.replace(command, config=with_fields(command.config, implied))
     return command, StartDecisions(path, warm_start, acts, claim)
 
 

@@ -112,14 +112,14 @@ def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
     least = _SAME * np.ptp(achieved, axis=0) + np.spacing(np.abs(achieved).max(axis=0))
     gaps = np.abs(seen[:, :, None] - achieved[:, None, :]).max(axis=0)
     same, still = gaps <= least, np.ptp(seen, axis=0) == 0.0  # [n, G], [n]
-    given, numbers = np.zeros(len(columns), np.bool_), np.zeros(len(columns), np.int64)
+    specified, numbers = np.zeros(len(columns), np.bool_), np.zeros(len(columns), np.int64)
     free = np.ones(achieved.shape[1], np.bool_)
     for place in range(len(columns)):
         fits = same[place] & free & ~still[place]
-        given[place], numbers[place] = fits.any(), fits.argmax()
-        free[numbers[place]] &= not given[place]
+        specified[place], numbers[place] = fits.any(), fits.argmax()
+        free[numbers[place]] &= not specified[place]
     unknown = columns[still & same.any(axis=1)].tolist()
-    if not given.any():
+    if not specified.any():
         why = (
             f"of which {unknown} never differ in {count} episodes, so that nothing tells "
             "their components in the goal\ncure: train on until the policy moves them"
@@ -138,7 +138,7 @@ def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
             few(list(map(str, unknown))),
             count,
         )
-    return Places(columns, given, numbers)
+    return Places(columns, specified, numbers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -106,14 +106,14 @@ class Manifest(NamedTuple):
 
 def labels(names: Iterable[str]) -> list[str]:
     """Names of checkpoints, oldest first."""
-    found = [match for name in names if (match := _LABEL.fullmatch(name))]
-    return [match[0] for match in sorted(found, key=lambda m: (int(m[1]), int(m[2] or 0)))]
+    matches = [match for name in names if (match := _LABEL.fullmatch(name))]
+    return [match[0] for match in sorted(matches, key=lambda m: (int(m[1]), int(m[2] or 0)))]
 
 
 def epoch_of(name: str) -> int | None:
     """Epoch in the name of a checkpoint; None for any other name."""
-    found = _LABEL.fullmatch(name)
-    return int(found[1]) if found else None
+    label = _LABEL.fullmatch(name)
+    return int(label[1]) if label else None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -155,8 +155,8 @@ def seal(content: Mapping[str, Any]) -> bytes:
     return f'{{"content": {text},\n"sha256": "{digest}"}}\n'.encode()
 
 
-def _entry(found: Sequence[Any]) -> Entry:
-    entry = Entry(*found)
+def _entry(parts: Sequence[Any]) -> Entry:
+    entry = Entry(*parts)
     check_path(entry.path)
     if not is_count(entry.size) or not _SHA256.fullmatch(entry.sha256):
         raise ValueError(f"expected path, size and sha256, got {list(entry)}")
@@ -309,13 +309,13 @@ class Checkpoints:
         """Creates the draft folder of a new checkpoint and returns its label."""
         self._directory.mkdir(parents=True, exist_ok=True)
         self._tidy()
-        taken = {path.name for path in self._directory.iterdir()}
-        taken.update(path.stem for path in self._directory.glob(_REPLAY))
+        names = {path.name for path in self._directory.iterdir()}
+        names.update(path.stem for path in self._directory.glob(_REPLAY))
         if self._lineage is None:
-            self._lineage = labels(taken)
+            self._lineage = labels(names)
         first = f"epoch_{epoch:06d}"
         revisions = (f"{first}_{number}" for number in itertools.count(1))
-        label = next(name for name in itertools.chain([first], revisions) if name not in taken)
+        label = next(name for name in itertools.chain([first], revisions) if name not in names)
         self._temporary(label).mkdir()
         return label
 
@@ -365,8 +365,8 @@ class Checkpoints:
             for other in () if failed else kept:
                 needed.update(read_manifest(self._directory / other).replay)
             for path in self._directory.glob(_REPLAY):
-                own = str(path.relative_to(self._directory))
-                if (path.stem == label) if failed else (own not in needed):
+                path_of_rows = str(path.relative_to(self._directory))
+                if (path.stem == label) if failed else (path_of_rows not in needed):
                     path.unlink()
 
     def _read(

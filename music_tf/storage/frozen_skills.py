@@ -20,8 +20,8 @@ _LEARNER = ("parameters/actor/", "parameters/critic_", "parameters/value/", "tar
 
 def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
     """Returns the stage in which each frozen skill was learned; None if the file has none."""
-    said = meta.get("incremental")
-    worlds = said.get("worlds") if isinstance(said, dict) else None
+    sequence = meta.get("incremental")
+    worlds = sequence.get("worlds") if isinstance(sequence, dict) else None
     return worlds if isinstance(worlds, list) else None
 
 

@@ -203,8 +203,8 @@ def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> d
     prefix = "parameters/"
     names = list(encoder_shapes(inference, observation_dim, 0))
     if not names:
-        there = (name.removeprefix(prefix) for name in found.arrays)
-        names = [name for name in there if name.startswith(ENCODER)]
+        stored = (name.removeprefix(prefix) for name in found.arrays)
+        names = [name for name in stored if name.startswith(ENCODER)]
     return {name: found.arrays[prefix + name] for name in names}
 
 
@@ -248,14 +248,14 @@ def _expected(config: Config, found: Expected) -> Expected:
             expected[f"{SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
     for name, size in (("observation", observation), ("goal", goal)) if skills else ():
         expected[f"{SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
-    known = ["parameters/actor/", "norm", SKILLS]
+    checked = ["parameters/actor/", "norm", SKILLS]
     inference = config.agent.inference
     if inference is not None and not is_function(inference.encoder):
-        known.append(f"parameters/{ENCODER}")
+        checked.append(f"parameters/{ENCODER}")
         inferring = encoder_shapes(inference, observation // 2, actions)
         shapes = inferring if _has_encoder(found) else {}
         expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in shapes.items()}
-    others = {n: e for n, e in found.items() if not n.startswith(tuple(known))}
+    others = {n: e for n, e in found.items() if not n.startswith(tuple(checked))}
     size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
     if size > _LARGEST_NETWORKS:
         raise MisfitError("parameters", f"at most {_LARGEST_NETWORKS} bytes", str(size))

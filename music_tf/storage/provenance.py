@@ -44,13 +44,13 @@ def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any
 
 def versions() -> dict[str, str | None]:
     """Returns the versions of Python and of the packages that affect a run's numbers."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    versions_by_name: dict[str, str | None] = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions_by_name[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
+            versions_by_name[package] = None
+    return versions_by_name
 
 
 def commit(checkout: Path) -> str | None:
@@ -60,17 +60,17 @@ def commit(checkout: Path) -> str | None:
         if git.is_file():  # a worktree, whose branches are in the main checkout
             git = checkout / git.read_text().strip().removeprefix("gitdir: ")
             shared = git / (git / "commondir").read_text().strip()
-        found = (git / "HEAD").read_text().strip()
-        if found.startswith("ref: "):
-            name = found.removeprefix("ref: ")
+        head = (git / "HEAD").read_text().strip()
+        if head.startswith("ref: "):
+            name = head.removeprefix("ref: ")
             if (shared / name).is_file():
-                found = (shared / name).read_text().strip()
+                head = (shared / name).read_text().strip()
             else:
                 packed = (shared / "packed-refs").read_text().splitlines()
-                found = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+                head = next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
     except (OSError, ValueError):
         return None
-    return found if _COMMIT.fullmatch(found) else None
+    return head if _COMMIT.fullmatch(head) else None
 
 
 def processor() -> str:

@@ -81,10 +81,10 @@ def header(command: str, made_with: str, details: Mapping[str, Any] | None = Non
 
 def group_and_seed(path: Path) -> tuple[str, int | None]:
     """Group and seed of GROUP_seedN.csv or GROUP/seedN.csv; of any other file its folder."""
-    found = _NAME.fullmatch(path.stem)
-    if found is None:
+    name = _NAME.fullmatch(path.stem)
+    if name is None:
         return path.resolve().parent.name, None
-    return found.group(1) or path.resolve().parent.name, int(found.group(2))
+    return name.group(1) or path.resolve().parent.name, int(name.group(2))
 
 
 def read_result(path: Path) -> StoredResult:
@@ -135,8 +135,8 @@ def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
     except UsageError:
         return {}
     rows = np.flatnonzero(columns.get("time/epoch", np.array([])) == epoch)[:1]
-    found = {name: float(values[row]) for name, values in columns.items() for row in rows}
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    cells = {name: float(values[row]) for name, values in columns.items() for row in rows}
+    return {name: value for name, value in cells.items() if math.isfinite(value)}
 
 
 def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
@@ -150,7 +150,8 @@ def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
     for name in metrics:
         values = columns.get(name, np.zeros(0))
         if np.isfinite(values).any():
-            return [(at + 1, float(one)) for at, one in enumerate(values) if math.isfinite(one)]
+            pairs = enumerate(values, 1)
+            return [(epoch, float(score)) for epoch, score in pairs if math.isfinite(score)]
     return []
 
 

@@ -253,13 +253,13 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock,
             remove_drafts(path, name)
         for name in _FOLDERS:
             (path / name).mkdir(exist_ok=True)
-        found = checked()
+        kept = checked()
         if not resume:
-            replace_file(path / CONFIG_NAME, _encode(found))
+            replace_file(path / CONFIG_NAME, _encode(kept))
     except BaseException:
         lock.release()
         raise
-    return lock, found
+    return lock, kept
 
 
 def refuse_if_taken(path: Path) -> None:
@@ -296,11 +296,12 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
     stored = read_record(path, "config")
     refuse_changes(stored, record)
     folder = path / "checkpoints"
-    found = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    done, asked = (found and epoch_of(found[-1])) or 0, record["config"].get("epochs")
-    if isinstance(asked, int) and asked < done:
+    checkpoints = labels(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    epochs = (checkpoints and epoch_of(checkpoints[-1])) or 0
+    wanted = record["config"].get("epochs")
+    if isinstance(wanted, int) and wanted < epochs:
         raise UsageError(
-            f"--epochs: expected at least the {done} that the run in {path} has, got {asked}\n"
+            f"--epochs: expected at least the {epochs} that the run in {path} has, got {wanted}\n"
             "the number counts all of them, also those before --resume"
         )
     resumes = stored.get("resumes") or []
@@ -333,9 +334,9 @@ def _encode(values: Mapping[str, Any]) -> bytes:
 
 def _with_null(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _with_null(one) for name, one in value.items()}
+        return {name: _with_null(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_with_null(one) for one in value]
+        return [_with_null(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -29,17 +29,17 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
     path = file_about(run, SKILLS_NAME)
     measure = f"measure it: music-tf skills {run}"
     try:
-        found = read_json(path, _LARGEST)
+        stored = read_json(path, _LARGEST)
     except FileNotFoundError:
         return f"nothing has measured where its skills end\n{measure}"
     except (OSError, ValueError) as error:
         return f"{path} cannot be read: {str(error)[:200]}\n{measure}"
     now = {name: counters[name] for name in ("epoch", "env_steps")}
-    measured = found.get("checkpoint") if isinstance(found, dict) else None
+    measured = stored.get("checkpoint") if isinstance(stored, dict) else None
     if measured != now:
         came = str(measured)[:80]
         return f"{path} is of another checkpoint, expected {now}, found {came}\n{measure}"
-    rows = found.get("each")
+    rows = stored.get("each")
     points = _points(rows, skills) if isinstance(rows, list) else None
     if points is None:
         return f"{path} does not hold an end of each of {len(skills)} skills\n{measure}"
@@ -48,15 +48,15 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
 
 def _points(rows: list[Any], skills: tuple[int, ...]) -> np.ndarray | None:
     """Returns the ends in rows, [K, n]; None unless all skills have ends of the same size."""
-    known = [row for row in rows if isinstance(row, dict) and type(row.get("skill")) is int]
-    ends = {row["skill"]: row.get("end") for row in known}
-    found = [ends.get(skill) for skill in skills]
-    first = found[0]
+    whole = [row for row in rows if isinstance(row, dict) and type(row.get("skill")) is int]
+    ends = {row["skill"]: row.get("end") for row in whole}
+    chosen = [ends.get(skill) for skill in skills]
+    first = chosen[0]
     if not isinstance(first, list) or not first:
         return None
-    for end in found:
+    for end in chosen:
         if not isinstance(end, list) or len(end) != len(first):
             return None
         if not all(type(part) in (int, float) and abs(part) < _FINITE for part in end):
             return None
-    return np.array(found, np.float32)
+    return np.array(chosen, np.float32)

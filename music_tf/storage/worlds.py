@@ -47,24 +47,25 @@ class WorldsTable:
 
     def resume(self, epoch: int) -> bool:
         """Keeps rows of changes up to an epoch; returns whether there are any of this epoch."""
-        found = _whole_rows(self._path)
-        if found is None:
+        stored = _whole_rows(self._path)
+        if stored is None:
             return False
-        self._rows = [
-            row for row in found if int(row["epoch"]) <= epoch and row["stage"] != row["next_stage"]
-        ]
+        changes = (row for row in stored if row["stage"] != row["next_stage"])
+        self._rows = [row for row in changes if int(row["epoch"]) <= epoch]
         self._write()
         return any(int(row["epoch"]) == epoch for row in self._rows)
 
     def add(self, rows: Sequence[Cells]) -> None:
         """Adds rows, computes their column `moved` from earlier rows, and writes the table."""
         for row in rows:
-            found = {name: _cell(row.get(name)) for name in COLUMNS}
-            self._rows.append(found | {"moved": _cell(self._moved(found))})
+            cells = {name: _cell(row.get(name)) for name in COLUMNS}
+            self._rows.append(cells | {"moved": _cell(self._moved(cells))})
         self._write()
 
     def _moved(self, row: Mapping[str, str]) -> float | None:
-        same = [one for one in self._rows if all(one[name] == row[name] for name in _WHERE)]
+        same = [
+            earlier for earlier in self._rows if all(earlier[name] == row[name] for name in _WHERE)
+        ]
         first = same[0] if same else row
         ends = [
             (float(row[name]), float(first[name])) for name in ENDS if row[name] and first[name]
