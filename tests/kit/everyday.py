@@ -11,6 +11,8 @@ ALWAYS = {
     "two ranks of MUSIC": "distributed/test_launched_runs.py::"
     "test_a_launched_run_leaves_everything",
     "a bit-equal resume": "training/test_trainer.py::test_a_restored_trainer_goes_on_bit_equal",
+    "an epoch of each kind of run": "training/test_trainer.py::"
+    "test_an_epoch_takes_the_updates_and_steps_it_says",
     "skills": "test_conditions.py::test_evenly_assigned_skills_train_and_are_recognised",
     "DISk": "runs/test_one_by_one.py::"
     "test_a_run_that_was_ended_within_and_between_skills_comes_to_the_same_bits",

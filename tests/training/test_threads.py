@@ -14,6 +14,7 @@ train sac_music --env-id music_tf/PointPush-v0 --epochs 2 --cycles 3 --updates 5
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_one_thread_and_two_train_the_same_weights(tmp_path):
     found = []

@@ -137,6 +137,7 @@ def test_a_restored_trainer_goes_on_bit_equal(trained, name):
     assert other.counters.env_steps == trainer.counters.env_steps
 
 
+@pytest.mark.thorough
 def test_going_on_leaves_what_was_loaded_as_it_is(trained):
     _, _, state = trained["everything"]
     before = json.dumps(state[1])
@@ -144,6 +145,7 @@ def test_going_on_leaves_what_was_loaded_as_it_is(trained):
     assert json.dumps(state[1]) == before
 
 
+@pytest.mark.thorough
 def test_an_interrupted_epoch_goes_on_where_it_stopped(trained):
     trainer, metrics, state = trained["everything"]
     other = restored(EVERYTHING, state)
@@ -161,6 +163,7 @@ def test_a_request_at_the_last_cycle_lets_the_epoch_finish():
     assert trainer.counters.epoch == 1
 
 
+@pytest.mark.thorough
 def test_the_seed_decides_everything():
     first, same, other = (trainer_of(SAC, seed=seed) for seed in (3, 3, 4))
     for trainer in (first, same, other):
@@ -356,6 +359,7 @@ def test_a_frozen_statistics_network_stays_as_it_is_through_training():
     assert "music/bound_heldout" in row
 
 
+@pytest.mark.thorough
 def test_measures_beside_random_actions_are_judged_anew_on_episodes_played_once(monkeypatch):
     played = []
     random = Evaluation.random
@@ -381,6 +385,7 @@ def test_measures_beside_random_actions_are_judged_anew_on_episodes_played_once(
     assert found["music/paid_heldout"] == second["music/paid_random"]
 
 
+@pytest.mark.thorough
 def test_every_episode_in_replay_has_its_own_priority(monkeypatch):
     def distance_covered(self, weights, episodes, worker, cycle):
         return np.abs(episodes.action).sum(axis=(1, 2)) + 1000 * worker + 100 * cycle
@@ -395,6 +400,7 @@ def test_every_episode_in_replay_has_its_own_priority(monkeypatch):
         assert len(np.unique(expected)) == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("env_id", ["FetchPush-v4", "HandManipulateBlock-v1"])
 def test_mujoco_tasks_go_on_bit_equal_too(env_id):
     config = dataclasses.replace(MUSIC, env_id=env_id, workers=1, rollouts=1, cycles=1)
@@ -406,6 +412,7 @@ def test_mujoco_tasks_go_on_bit_equal_too(env_id):
     assert_same_state(straight, second)
 
 
+@pytest.mark.thorough
 def test_a_term_whose_weight_stays_zero_is_not_fed_nor_measured_even_if_it_is_alone():
     music = dataclasses.replace(SMALL_MUSIC, weight=((0.0, 1.0), (1.0, 0.0)))
     handed_over = paying(HER, TaskConfig(weight=((0.0, 0.0), (1.0, 1.0))), music)
@@ -424,6 +431,7 @@ def test_a_term_whose_weight_stays_zero_is_not_fed_nor_measured_even_if_it_is_al
     assert metrics["reward/task_min"] == metrics["reward/task_max"] == 0.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["everything", "pearl"])
 @pytest.mark.parametrize("parts", [2, 3])
 def test_minibatches_that_are_looked_up_in_parts_change_no_bit(monkeypatch, name, parts):
@@ -446,6 +454,7 @@ def test_minibatches_that_are_looked_up_in_parts_change_no_bit(monkeypatch, name
         assert found[metric] == expected[metric], metric
 
 
+@pytest.mark.thorough
 def test_going_back_to_the_start_visits_every_task_again():
     trainer = trainer_of(small_pearl())
     arrays, meta, _ = saved(trainer)

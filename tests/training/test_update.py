@@ -128,6 +128,7 @@ def test_an_update_is_one_adam_step_along_the_mean_of_all_gradients(name):
     assert int(trainer.update.step) == 1
 
 
+@pytest.mark.thorough
 def test_gradients_of_workers_are_summed_or_averaged():
     moments = {}
     for reduce in ("sum", "mean"):
@@ -139,6 +140,7 @@ def test_gradients_of_workers_are_summed_or_averaged():
     assert np.abs(moments["mean"]).max() > 0.0
 
 
+@pytest.mark.thorough
 def test_the_updates_of_a_cycle_are_taken_one_after_the_other_and_then_the_targets_move():
     trainer, given = prepared(EVERYTHING)
     other, _ = prepared(EVERYTHING)
@@ -156,6 +158,7 @@ def test_the_updates_of_a_cycle_are_taken_one_after_the_other_and_then_the_targe
         assert together[name] == pytest.approx(expected, rel=1e-3, abs=1e-5), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["her", "everything"])
 def test_the_path_of_several_ranks_gives_the_results_of_one_rank(name):
     trainer, given = prepared(ALL[name])
@@ -171,6 +174,7 @@ def test_the_path_of_several_ranks_gives_the_results_of_one_rank(name):
     np.testing.assert_allclose(trainer.update.targets, other.update.targets, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_gradients_of_all_ranks_are_added_up():
     class Doubling(Beside):
         def sum_into(self, values, total):
@@ -280,6 +284,7 @@ def first_gradients(config, order, **rates):
     }
 
 
+@pytest.mark.thorough
 @cases(
     ("config", "order", "of_critics", "of_actor"),
     (HER, "sequential", {"actor"}, {}),
@@ -300,6 +305,7 @@ def test_an_update_in_order_sees_networks_that_have_moved_and_the_entropy_of_bef
         assert differ == set(later)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("config", [HER, SOFT, VALUE], ids=["ddpg", "sac", "sac_value"])
 def test_the_first_phase_of_a_sequential_update_is_that_of_a_simultaneous_one(config):
     found = []
@@ -317,6 +323,7 @@ def test_the_first_phase_of_a_sequential_update_is_that_of_a_simultaneous_one(co
         assert sequential[name] == pytest.approx(simultaneous[name], rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_moments_are_stored_under_the_weights_that_they_belong_to():
     agent = dataclasses.replace(SOFT.agent, update_order="sequential")
     trainer, given = prepared(dataclasses.replace(SOFT, agent=agent))
@@ -401,6 +408,7 @@ class TwoSteps(Spy):
         return Losses(tf.square(b - a) * tf.ones([1]), {"train/seen": a * tf.ones([2])})
 
 
+@pytest.mark.thorough
 def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     trainer, given = prepared(updates=3)
     update = update_of(trainer, TwoSteps(None))
@@ -546,6 +554,7 @@ class Twice(RewardTerm):
         return tf.reduce_sum(tf.abs(number - feed["goal"])), {"twice/goal": feed["goal"]}
 
 
+@pytest.mark.thorough
 def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone():
     trainer, given = prepared(updates=2)
     update = update_of(trainer, trainer.update.learner, [Twice()])
