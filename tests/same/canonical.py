@@ -31,7 +31,7 @@ def read_run(directory):
     folder = newest(directory / "checkpoints")
     state = _arrays(folder / "state.npz")
     meta = json.loads((folder / "meta.json").read_text())
-    content, _ = json.loads((folder / "manifest.json").read_text())
+    content = json.loads((folder / "manifest.json").read_text())["content"]
     shards = {
         worker: [_arrays(folder.parent / path) for path, *_ in saved]
         for worker, saved in content["shards"].items()

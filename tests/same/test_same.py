@@ -54,7 +54,7 @@ class Made:
             np.savez(place, **arrays)
         np.savez(folder / "state.npz", **self.state)
         entries = [[f"{path}.npz", 1, "digest"] for path in shards]
-        manifest = [{"epoch": 2, "shards": {"worker_0000": entries}}, "digest"]
+        manifest = {"content": {"epoch": 2, "shards": {"worker_0000": entries}}, "sha256": "0"}
         (folder / "manifest.json").write_text(json.dumps(manifest))
         return directory
 
