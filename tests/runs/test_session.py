@@ -34,6 +34,8 @@ from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import EVERYTHING, HER, MUSIC, SMALL_SKILL, paying
 
+pytestmark = pytest.mark.thorough
+
 HER_RUN = replace(HER, workers=1, epochs=3, updates=2)
 """Epochs of 2 cycles of 60 steps."""
 ONE = replace(HER_RUN, epochs=1)

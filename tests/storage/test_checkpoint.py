@@ -510,6 +510,7 @@ def continued(directory):
     return checkpoints, checkpoints.restore(WORKERS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("power_cut", [False, True], ids=["kill", "power cut"])
 @pytest.mark.parametrize("compact", [False, True], ids=["new rows", "all rows"])
 def test_an_end_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path, compact, power_cut):
@@ -545,6 +546,7 @@ def test_an_end_at_any_call_of_a_save_loses_at_most_that_epoch(tmp_path, compact
     assert epochs.count(4) > 5
 
 
+@pytest.mark.thorough
 def test_a_full_disk_at_any_call_keeps_the_older_checkpoints(tmp_path, caplog):
     saved(tmp_path / "base", [1, 2, 3], keep=2)
     outcomes = []
@@ -639,6 +641,7 @@ def test_a_copy_of_weights_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkey
     assert load_weights(best)[1] == {"score": 2}
 
 
+@pytest.mark.thorough
 def test_a_kill_at_any_call_of_saving_weights_leaves_a_whole_copy(tmp_path):
     best = tmp_path / "best"
     scores = []

@@ -14,6 +14,8 @@ from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
 from tests.kit.small import trainer_of
 
+pytestmark = pytest.mark.thorough
+
 WORDS = """
 --env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2
 --agent.hidden-sizes 16 16 --replay.batch-size 16

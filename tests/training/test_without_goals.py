@@ -28,6 +28,8 @@ from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import command_of, run_session, stop_asked
 
+pytestmark = pytest.mark.thorough
+
 AGENT = replace(recipes.resolve("sac", "laptop", COUNTING).agent, hidden_sizes=(8, 8))
 CONFIG = replace(
     recipes.resolve("sac", "laptop", COUNTING),

@@ -18,6 +18,8 @@ from tests.kit.pearl import small
 from tests.kit.ranks import Beside
 from tests.kit.small import HER, MUSIC, SOFT, paying, trainer_of
 
+pytestmark = pytest.mark.thorough
+
 DEEP = {"her": (HER, 150), "music": (MUSIC, 190), "soft": (SOFT, 230)}
 """Configurations, and the most products and fusions of an update: each is a kernel on a GPU."""
 SEED = 11
