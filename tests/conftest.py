@@ -1,5 +1,6 @@
 import collections
 import csv
+import importlib
 import os
 import signal
 
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(items):
         folder, always = item.path.parent.name, _id(item).startswith(tuple(ALWAYS.values()))
         if folder in FOLDERS and not always:
             item.add_marker(FOLDERS[folder])
+
+
+def pytest_collection_finish(session):
+    """Loads what is loaded late, so that no test counts as slow for being the first to need it."""
+    if session.items and session.config.getoption("everyday_limit"):
+        importlib.import_module("tensorflow_probability")
 
 
 def _id(item):  # from the folder of this file on
