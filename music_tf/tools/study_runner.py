@@ -3,17 +3,14 @@
 import collections
 import json
 import math
-import os
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from music_tf.errors import (
     EXIT_DONE,
@@ -36,26 +33,15 @@ from music_tf.storage.warm_start import taken_before
 from music_tf.storage.worlds import read_worlds
 from music_tf.tools.curves import LEADING
 from music_tf.tools.study import StudyRun, load_study, runs_of
+from music_tf.tools.subprocesses import MUSIC_TF, Subprocesses, last_lines
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 STOPPED, FAILED, BLOCKED = "stopped", "failed", "not run"
 BUDGETS = "budgets.json"
 """File with the epochs and minutes that each condition of a reported study began with."""
-TRAINER = (sys.executable, "-m", "music_tf")
-_FOLLOWER = """
-import os, signal, sys
-from music_tf.process.children import die_with_parent
-die_with_parent(signal.SIGTERM)
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
-"""Program that becomes another one, which gets SIGTERM when this process dies. The `preexec_fn` of
-`subprocess` is not safe with threads."""
 _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
-_POLL_SECONDS = 0.2
-_SHOWN_LINES = 10
 _LARGEST_NOTE = 1_000_000
 _ALWAYS = ("control", "coverage", "skills")
 """Results of `evaluate --full` for every run that does not adapt to tasks."""
@@ -137,18 +123,6 @@ def hold_budgets(runs: Sequence[StudyRun], folder: Path) -> None:
     replace_file(notes, json.dumps(budgets).encode())
 
 
-def started(words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """A single-threaded subprocess that logs to a file and gets SIGTERM if this process dies."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *words],
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        start_new_session=True,
-    )
-
-
 class StudyRunner:
     """Trains the runs of a study, and knows the state of each."""
 
@@ -157,7 +131,7 @@ class StudyRunner:
         runs: Sequence[StudyRun],
         results: Path,
         jobs: int = 1,
-        trainer: Sequence[str] = TRAINER,
+        trainer: Sequence[str] = MUSIC_TF,
     ) -> None:
         """Reads the state of each run; a run stands after the one that it starts from."""
         self.runs = runs
@@ -180,42 +154,29 @@ class StudyRunner:
             if not (source.has_checkpoint and (source.directory / SUMMARY_NAME).exists()):
                 self.states[source.name] = _unfinished_state(source)
         self._results, self._jobs, self._trainer = results, jobs, tuple(trainer)
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._received: list[int] = []
-        self._deadline = math.inf
 
     def work(self, minutes: float) -> None:
-        """Trains the missing runs, until none is left or a request to stop is fulfilled.
-
-        Ctrl-C, SIGTERM, SIGUSR1 and the end of the minutes each ask to save and stop; a second
-        Ctrl-C ends everything at once.
-        """
-        self._deadline = time.monotonic() + 60.0 * minutes
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, lambda received, _: self._received.append(received))
+        """Trains the missing runs, until none is left or a request to stop is fulfilled."""
         missing = [run for run in self.runs if self.states[run.name] != DONE]
         going: dict[Future[str], StudyRun] = {}
-        with ThreadPoolExecutor(self._jobs) as threads:
-            try:
+        try:
+            with ThreadPoolExecutor(self._jobs) as threads, Subprocesses(minutes) as processes:
+                self._processes = processes
                 while True:
                     while len(going) < self._jobs and (run := self._take_ready(missing, going)):
                         going[threads.submit(self._train_and_store, run)] = run
                     if not going:
                         return
-                    for future in wait(going, _POLL_SECONDS, FIRST_COMPLETED).done:
+                    for future in wait(going, return_when=FIRST_COMPLETED).done:
                         self._set_state(going.pop(future), future.result())
-                    if self.to_stop():  # repeatedly, since a starting child ignores signals
-                        self._ask(signal.SIGKILL if self.to_end_at_once() else signal.SIGTERM)
-            except OSError as error:
-                raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
-            finally:
-                self._ask(signal.SIGTERM)
+        except OSError as error:
+            raise EnvironmentFault(f"{error.filename}: {error.strerror}") from error
 
     def _take_ready(
         self, missing: list[StudyRun], going: Mapping[Any, StudyRun]
     ) -> StudyRun | None:
         """Takes the first run whose source has ended out of `missing`, if any may start."""
-        for run in [] if self.to_stop() else missing[:]:
+        for run in [] if self._processes.over else missing[:]:
             source = run.source
             if source in missing or source in going.values():
                 continue
@@ -226,12 +187,13 @@ class StudyRunner:
             self._set_state(run, BLOCKED)
         return None
 
-    def to_stop(self) -> bool:
-        return bool(self._received) or time.monotonic() >= self._deadline
-
-    def to_end_at_once(self) -> bool:
-        """Whether Ctrl-C was pressed twice."""
-        return self._received.count(signal.SIGINT) > 1
+    @property
+    def exit_code(self) -> int:
+        """Of `music-tf study`, after the work."""
+        states = set(self.states.values())
+        if self._processes.killed or states & {STOPPED, WAITING}:
+            return EXIT_STOPPED
+        return EXIT_ENVIRONMENT if states & {FAILED, BLOCKED} else EXIT_DONE
 
     def summary(self) -> str:
         """The number of runs in each state as text."""
@@ -253,37 +215,23 @@ class StudyRunner:
                 earlier = []
             version, start = code_version(), time.monotonic()
             replace_file(run.jobs_file, json.dumps([*earlier, [version, None]]).encode())
-            code = self._wait_for(run, run.train_words())
+            log = run.directory.with_suffix(".log")
+            code = self._processes.run([*self._trainer, *run.train_words()], log)
             job = [version, time.monotonic() - start]
             replace_file(run.jobs_file, json.dumps([*earlier, job]).encode())
             if code == EXIT_DONE:
-                code = self._wait_for(run, run.evaluate_words())
-            if code == EXIT_STOPPED or (code < 0 and self.to_stop()):
+                code = self._processes.run([*self._trainer, *run.evaluate_words()], log)
+            if code == EXIT_STOPPED or (code < 0 and self._processes.over):
                 return STOPPED  # an evaluation is repeated at the next start
             if code == EXIT_DONE:
                 if not run.result(self._results).exists():
                     store(run, self._results)
                 return DONE
             ending = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-            log = run.directory.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
-            lines = [line.rstrip()[:200] for line in log.splitlines() if line.strip()]
-            self.faults[run.name] = [ending, *lines[-_SHOWN_LINES:]]
+            self.faults[run.name] = [ending, *last_lines(log)]
         except MusicError as fault:
             self.faults[run.name] = str(fault).splitlines()
         return FAILED
-
-    def _wait_for(self, run: StudyRun, words: Sequence[str]) -> int:
-        """Runs a command with its output in the log of a run; returns the exit code."""
-        with run.directory.with_suffix(".log").open("ab") as log:
-            process = started([*self._trainer, *words], log)
-        self._children[run.name] = process
-        code = process.wait()
-        del self._children[run.name]
-        return code
-
-    def _ask(self, number: signal.Signals) -> None:
-        for process in list(self._children.values()):
-            process.send_signal(number)
 
 
 def _unfinished_state(run: StudyRun) -> str:
@@ -314,7 +262,7 @@ def _say(line: str) -> None:
 
 
 def train_missing(
-    file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = TRAINER
+    file: Path, out: Path, jobs: int, minutes: float, trainer: Sequence[str] = MUSIC_TF
 ) -> int:
     """Trains the missing runs of a study, `jobs` in parallel, and returns the exit code."""
     # After `minutes` the runs save and stop. `trainer` takes a verb and its arguments.
@@ -339,10 +287,7 @@ def train_missing(
         for line in lines:
             _say(f"{name}: {line}")
     _say(f"{file.stem}: {runner.summary()}")
-    states = set(runner.states.values())
-    if runner.to_end_at_once() or states & {STOPPED, WAITING}:
-        return EXIT_STOPPED
-    return EXIT_ENVIRONMENT if states & {FAILED, BLOCKED} else EXIT_DONE
+    return runner.exit_code
 
 
 def show_plan(file: Path, out: Path, commands: bool) -> int:

@@ -9,15 +9,9 @@ import dataclasses
 import fcntl
 import hashlib
 import math
-import os
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -44,12 +38,11 @@ from music_tf.storage.results import scores
 from music_tf.storage.run_directory import SUMMARY_NAME
 from music_tf.storage.run_paths import TRIALS, folder_name
 from music_tf.tools.spaces import Method, Space
-from music_tf.tools.study_runner import started
+from music_tf.tools.subprocesses import MUSIC_TF, Subprocesses, last_lines
 
 if TYPE_CHECKING:  # an extra
     import optuna
 
-_POLL_SECONDS = 0.5
 _ENOUGH_FOR_PRUNING = 4
 """Trials that run to their end before any is pruned."""
 _ALL_ZERO = (
@@ -60,7 +53,6 @@ _LAST = 3
 """Evaluations at the end of a run whose mean is its score."""
 _MOST_FAILURES = 3
 """Trials in a row that may fail before the search gives up."""
-_SHOWN_LINES = 6
 _DIGEST_LENGTH = 8
 _SET_BY_TUNE = frozenset({*hints_of(TrainCommand), "env_id", "epochs", "seed"})
 """Options of `train` that are no part of a space: tune sets them, or they are no settings."""
@@ -173,13 +165,11 @@ class Tuner:
         self,
         search: Search,
         say: Callable[[str], None],
-        trainer: Sequence[str] = (sys.executable, "-m", "music_tf"),
+        trainer: Sequence[str] = MUSIC_TF,
     ) -> None:
         """Opens the study of a search, or makes it."""
         check_extra("tune", "optuna", "tune")
         self._search, self._say, self._trainer = search, say, tuple(trainer)
-        self._stop = threading.Event()
-        self._deadline = math.inf
         self._failures = 0  # in a row
         self._warned = False
         left_out = [f"{name} {show_value(value)}" for name, value in search.left_out().items()]
@@ -189,7 +179,6 @@ class Tuner:
 
     def work(self, trials: int, jobs: int, minutes: float) -> None:
         """Runs trials until the study has so many that have ended, or the minutes are over."""
-        self._deadline = time.monotonic() + 60.0 * minutes
         with (
             _storing(self._search.storage),
             tempfile.NamedTemporaryFile(
@@ -198,11 +187,10 @@ class Tuner:
         ):
             fcntl.flock(lock, fcntl.LOCK_EX)  # held while this process lives: see `_retry_killed`
             worker = Path(lock.name).name
-            self._side_by_side([partial(self._try_settings, trials, worker)] * jobs, jobs)
+            self._side_by_side([partial(self._try_settings, trials, worker)] * jobs, jobs, minutes)
 
     def check(self, seeds: Sequence[int], jobs: int) -> dict[str, list[float]]:
         """Trains preset and what was found on other seeds; returns the scores of each by seed."""
-        self._deadline = math.inf
         best = self._best_trial
         compared = {"preset": ("preset", self._search.of_preset())}
         if best.user_attrs["values"] != self._search.of_preset():
@@ -214,7 +202,7 @@ class Tuner:
         ]
         with open(self._search.folder / "check.lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another process trains the same runs
-            scored = self._side_by_side(runs, jobs)
+            scored = self._side_by_side(runs, jobs, math.inf)
         return {name: scored[at :: len(compared)] for at, name in enumerate(compared)}
 
     @property
@@ -242,36 +230,25 @@ class Tuner:
         values = [trial.value for trial in self.study.trials if trial.state.name == "COMPLETE"]
         return len(values) > 1 and not any(values)
 
-    def _side_by_side(self, calls: Sequence[Callable[[], Any]], jobs: int) -> list[Any]:
-        """Runs calls in threads; Ctrl-C, SIGTERM and the first fault end all of them."""
-        handlers = {
-            number: signal.signal(number, lambda *_: self._stop.set())
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            with ThreadPoolExecutor(jobs) as threads:
-                futures = [threads.submit(call) for call in calls]
-                ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                faults = [fault for future in ended if (fault := future.exception())]
-                if faults:
-                    self._stop.set()
-                    threads.shutdown(cancel_futures=True)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-        if faults:
-            raise faults[0]
-        if self._stop.is_set():
-            raise Stopped("tune: stopped; the same command resumes it")
-        return [future.result() for future in futures]
-
-    @property
-    def _over(self) -> bool:
-        return self._stop.is_set() or time.monotonic() >= self._deadline
+    def _side_by_side(
+        self, calls: Sequence[Callable[[], Any]], jobs: int, minutes: float
+    ) -> list[Any]:
+        """Runs calls in threads; a request to stop and the first fault end all of them."""
+        with ThreadPoolExecutor(jobs) as threads, Subprocesses(minutes) as self._processes:
+            futures = [threads.submit(call) for call in calls]
+            wait(futures, return_when=FIRST_EXCEPTION)
+            for future in futures:
+                future.cancel()  # has no effect on one that has begun
+            results = [
+                future.result() for future in futures if future.done() and not future.cancelled()
+            ]
+            if self._processes.stopped:
+                raise Stopped("tune: stopped; the same command resumes it")
+        return results
 
     def _try_settings(self, trials: int, worker: str) -> None:
         """Runs one trial after the other, in a thread."""
-        while not self._over and self.ended < trials:
+        while not self._processes.over and self.ended < trials:
             trial = self.study.ask()
             trial.set_user_attr("worker", worker)
             try:
@@ -292,14 +269,9 @@ class Tuner:
         trial.set_user_attr("values", values)
         trial.set_user_attr("seed", seed)
         self._say(f"trial {trial.number} begins: seed {seed}, {shlex.join(as_typed(values))}")
-
-        def should_prune(epoch: int, score: float) -> bool:
-            trial.report(score, epoch)
-            return bool(trial.should_prune())
-
         folder = self._search.folder / f"trial_{trial.number:04d}"
         shutil.rmtree(folder, ignore_errors=True)  # of a study whose file was removed
-        score = self._trained(values, seed, folder, should_prune)
+        score = self._trained(values, seed, folder, trial)
         if score is not None:
             self.study.tell(trial, score)
             best = self.study.best_trial
@@ -310,7 +282,7 @@ class Tuner:
             if self.all_zero and not self._warned:
                 self._warned = True
                 self._say(_ALL_ZERO)
-        elif self._over:
+        elif self._processes.over:
             self.study.enqueue_trial(trial.params)
             self._tell(trial, "FAIL")
         else:
@@ -323,7 +295,7 @@ class Tuner:
         self.study.tell(trial, state=TrialState[state])
 
     def _checked(self, name: str, values: Mapping[str, Any], seed: int, folder: str) -> float:
-        score = self._trained(values, seed, self._search.folder / folder, lambda *_: False)
+        score = self._trained(values, seed, self._search.folder / folder)
         self._say(f"{name}, seed {seed}: {math.nan if score is None else score:.4g}")
         return math.nan if score is None else score
 
@@ -331,60 +303,40 @@ class Tuner:
         self,
         values: Mapping[str, Any],
         seed: int,
-        folder: Path,  # one that was trained to its end is read again, another replaced
-        should_end: Callable[[int, float], bool],  # takes each epoch with its value
+        folder: Path,  # a run that was trained to its end is read again, another replaced
+        trial: "optuna.Trial | None" = None,  # gets each score, and may end the run
     ) -> float | None:
         """Trains a run and returns its score; None where it was ended before its last epoch."""
+        reported, pruned = 0, False
+
+        def report() -> bool:
+            nonlocal reported, pruned
+            if trial is None:
+                return False
+            for epoch, value in scores(folder, self._search.metrics)[reported:]:
+                reported += 1
+                trial.report(value, epoch)
+                pruned |= trial.should_prune()
+            return pruned
+
         if not (folder / SUMMARY_NAME).exists():
             shutil.rmtree(folder, ignore_errors=True)
-            words = self._search.words(values, seed, folder)
-            if self._over or self._train(words, folder, should_end):
+            if self._processes.over:
                 return None
+            words, log = self._search.words(values, seed, folder), folder.with_suffix(".log")
+            code = self._processes.run([*self._trainer, "train", *words], log, report)
+            if code == EXIT_DONE:
+                report()
+            elif pruned or self._processes.over:
+                return None
+            else:
+                text = "\n".join([f"exit code {code}", *last_lines(log)])
+                raise EnvironmentFault(f"{shlex.join(words)}\n{text}")
         scored = scores(folder, self._search.metrics)
         if not scored:
             names = " or ".join(self._search.metrics)
             raise EnvironmentFault(f"{folder}: no evaluation has {names}, which scores a run")
         return float(np.mean([value for _, value in scored[-_LAST:]]))
-
-    def _train(
-        self, words: Sequence[str], folder: Path, should_end: Callable[[int, float], bool]
-    ) -> bool:
-        """Trains in a process of its own; returns whether it was ended before its last epoch."""
-        log_path = folder.with_suffix(".log")
-        with log_path.open("wb") as log:
-            process = started([*self._trainer, "train", *words], log)
-        try:
-            ended_early = self._follow(process, folder, should_end)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # after a fault nobody follows it
-                process.wait()
-        if not ended_early and process.returncode != EXIT_DONE:
-            lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-            text = "\n".join(lines[-_SHOWN_LINES:])
-            raise EnvironmentFault(f"{shlex.join(words)}\nexit code {process.returncode}\n{text}")
-        return ended_early
-
-    def _follow(
-        self,
-        process: "subprocess.Popen[bytes]",
-        folder: Path,
-        should_end: Callable[[int, float], bool],
-    ) -> bool:
-        """Waits for a process; returns whether it was asked to end."""
-        seen, asked_to_end, running = 0, False, True
-        while running:
-            time.sleep(_POLL_SECONDS)
-            running = process.poll() is None
-            for epoch, value in scores(folder, self._search.metrics)[seen:]:
-                seen += 1
-                asked_to_end |= should_end(epoch, value) and running
-            if running and (asked_to_end or self._over):
-                asked_to_end = True
-                process.send_signal(
-                    signal.SIGTERM
-                )  # again and again: a process that starts is deaf
-        return asked_to_end
 
 
 def _opened(search: Search) -> "optuna.Study":

@@ -13,7 +13,7 @@ from music_tf import recipes
 from music_tf.cli import run_verb
 from music_tf.errors import EnvironmentFault, Stopped, UsageError
 from music_tf.process import children
-from music_tf.tools import tune
+from music_tf.tools import subprocesses, tune
 from music_tf.tools.spaces import METHODS, Choices, Method, Numbers, method_of, read_space
 from tests.kit.arm import ARM
 from tests.kit.cases import cases
@@ -47,7 +47,7 @@ METHOD = Method(("eval/success_rate",), {"exploration.noise": Numbers(0.05, 0.4)
 def trainer(tmp_path, monkeypatch):
     """Returns what starts the trainer; `seen` lists what it has trained to its end."""
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
-    monkeypatch.setattr(tune, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(subprocesses, "_POLL_SECONDS", 0.05)
 
     def made(sleep=0.0, fails=-1.0):
         path = tmp_path / f"trainer_{sleep}.py"
@@ -168,6 +168,7 @@ def test_an_environment_that_never_steps_is_refused_before_a_study_is_written(ro
     assert not root.exists()
 
 
+@pytest.mark.thorough
 def test_all_runs_share_what_is_said_of_environment_and_world(root, monkeypatch, capsys):
     trained = []
 
@@ -377,7 +378,7 @@ def test_a_full_disk_during_a_trial_ends_its_process(root, trainer, monkeypatch)
     started = []
     popen = subprocess.Popen
     monkeypatch.setattr(
-        tune.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
+        subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
     )
     tuner = tuner_of(trainer(0.2), epochs=100)
     monkeypatch.setattr(optuna.trial.Trial, "report", locked)
@@ -429,7 +430,8 @@ def test_a_check_that_fails_ends_the_others(root, trainer, monkeypatch):
         begun.append(seed)
         if seed == 200:
             raise EnvironmentFault("out of memory")
-        assert tuner._stop.wait(30.0)
+        while not tuner._processes.over:
+            time.sleep(0.01)
         ended.append(seed)
         return math.nan
 
@@ -469,6 +471,7 @@ def endless(root, trainer):
     process.wait(timeout=60)
 
 
+@pytest.mark.thorough
 def test_two_processes_share_a_study_and_one_that_is_killed_loses_nothing(
     endless, trainer, tmp_path
 ):
@@ -485,6 +488,7 @@ def test_two_processes_share_a_study_and_one_that_is_killed_loses_nothing(
     assert len(checked) == len(set(checked))  # each process reads what the other has trained
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_search_that_goes_on_later(endless, trainer):
     endless.send_signal(signal.SIGINT)
     assert endless.wait(timeout=60) == 1  # a script of its own; music-tf makes 75 of it
@@ -493,6 +497,7 @@ def test_ctrl_c_ends_a_search_that_goes_on_later(endless, trainer):
     assert tuner.best == {"exploration.noise": 0.2}
 
 
+@pytest.mark.thorough
 def test_a_toy_is_tuned_for_real(root, tmp_path, capsys, monkeypatch):
     space = {"cycles": {"choices": [1, 2]}, "updates": {"choices": [1, 2]}}
     (tmp_path / "space.json").write_text(json.dumps(space))
