@@ -5,6 +5,7 @@ tried in a subprocess, so that a broken one cannot crash the doctor. The require
 of music_tf's own metadata.
 """
 
+import dataclasses
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -37,8 +38,9 @@ INSTALL_MPI = (
 INSTALL_ALL = f"{PIP_INSTALL} --require-hashes -r requirements.lock"
 BACKENDS = ("egl", "osmesa")
 """Values of MUJOCO_GL that need no screen, the faster first."""
-DEBIAN_PACKAGES = {"egl": "libegl1 libgl1", "osmesa": "libosmesa6"}
+DEBIAN_PACKAGES = "libegl1 libgl1 (egl), or libosmesa6 (osmesa)"
 """Debian packages of each backend; both render on the CPU if there is no GPU."""
+_ROBOTICS = "gymnasium-robotics"
 LEAST_GB = 1.0
 RANKS = 2
 _PROBE_SECONDS, _MEETING_SECONDS = 120.0, 60.0
@@ -88,11 +90,16 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"doctor: expected no arguments, got {' '.join(arguments)}")
     all_well = True
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for finding in pool.map(lambda check: check(), CHECKS):
+        for finding in pool.map(check, CHECKS):
             sys.stdout.write(f"{finding}\n")
             sys.stdout.flush()
             all_well &= finding.ok
     return EXIT_DONE if all_well else EXIT_ENVIRONMENT
+
+
+def check(name: str) -> Finding:
+    """Runs one of `CHECKS`."""
+    return dataclasses.replace(CHECKS[name](), name=name)
 
 
 def installed(package: str) -> str | None:
@@ -124,37 +131,33 @@ def unmet() -> dict[str, str]:
     }
 
 
-def check_python() -> Finding:
-    """Checks the version of Python."""
-    name, version = "python", platform.python_version()
+def _python() -> Finding:
+    version = platform.python_version()
     facts = f"{version} at {sys.executable}"
     try:
         allowed = requirements()["python"].specifier
     except ImportError as error:
-        return Finding(f"{facts} (its range is not known: {error})", name=name)
+        return Finding(f"{facts} (its range is not known: {error})")
     if allowed.contains(version, prereleases=True):
-        return Finding(facts, name=name)
+        return Finding(facts)
     lowest = min(limit.version for limit in allowed if limit.operator == ">=")
-    cause = f"expected Python {allowed}, got {version}"
-    return Finding(facts, f"make install PYTHON=python{lowest}", cause, name=name)
+    cure = f"make install PYTHON=python{lowest}"
+    return Finding(facts, cure, f"expected Python {allowed}, got {version}")
 
 
-def check_packages() -> Finding:
-    """Checks the versions of required packages."""
-    name = "packages"
+def _packages() -> Finding:
     try:
         wrong = unmet()
     except importlib.metadata.PackageNotFoundError:
         cause = "music_tf is not installed, so nothing says what it needs"
-        cure = f"{PIP_INSTALL} --no-deps --editable ."
-        return Finding("no record", cure, cause, name=name)
+        return Finding("no record", f"{PIP_INSTALL} --no-deps --editable .", cause)
     except ImportError as error:
-        return Finding("not compared", f"{PIP_INSTALL} packaging", str(error), name=name)
+        return Finding("not compared", f"{PIP_INSTALL} packaging", str(error))
     if not wrong:
-        return Finding(f"{len(requirements()) - 1} versions in range{_imported_from()}", name=name)
+        return Finding(f"{len(requirements()) - 1} versions in range{_imported_from()}")
     versions = ", ".join(f"{package} {installed(package) or 'is missing'}" for package in wrong)
     cure = f"{PIP_INSTALL} " + " ".join(f"'{need}'" for need in wrong.values())
-    return Finding(versions, cure, f"expected {', '.join(wrong.values())}", name=name)
+    return Finding(versions, cure, f"expected {', '.join(wrong.values())}")
 
 
 def _imported_from() -> str:
@@ -169,8 +172,7 @@ def _imported_from() -> str:
     return f", music_tf is imported from {folder}{cure}"
 
 
-def check_machine() -> Finding:
-    """Checks free memory and disk space."""
+def _machine() -> Finding:
     runs = Path(os.environ.get("MUSIC_TF_RUNS", "runs")).resolve()
     folder = next(folder for folder in (runs, *runs.parents) if folder.exists())
     memory, disk = free_memory() / 10**9, shutil.disk_usage(folder).free / 10**9
@@ -184,7 +186,7 @@ def check_machine() -> Finding:
     facts = (
         f"{available_cores()} cores, {memory:.1f} GB memory free, {disk:.1f} GB disk free in {runs}"
     )
-    return Finding(facts, cure, cause, name="machine")
+    return Finding(facts, cure, cause)
 
 
 def free_memory() -> float:
@@ -198,36 +200,31 @@ def free_memory() -> float:
     return min(available_memory(), left)
 
 
-def check_tensorflow() -> Finding:
-    """Checks whether TensorFlow and TensorFlow Probability compute."""
+def _tensorflow() -> Finding:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
     probe = run_python(_COMPUTE, seconds=_PROBE_SECONDS, environment=quiet)
-    if probe.ok:
-        facts = f"{probe.output.strip()}, loaded in {probe.seconds:.1f} s"
-        return Finding(facts, name="tensorflow")
-    return Finding("does not compute", INSTALL_ALL, probe.reason, name="tensorflow")
+    if not probe.ok:
+        return Finding("does not compute", INSTALL_ALL, probe.reason)
+    return Finding(f"{probe.output.strip()}, loaded in {probe.seconds:.1f} s")
 
 
-def check_simulator() -> Finding:
-    """Checks whether FetchPush-v4 steps."""
-    name, mujoco, robotics = "simulator", installed("mujoco"), installed("gymnasium-robotics")
-    facts = f"mujoco {mujoco or 'missing'}, gymnasium-robotics {robotics or 'missing'}"
+def _simulator() -> Finding:
+    versions = (f"{name} {installed(name) or 'missing'}" for name in ("mujoco", _ROBOTICS))
+    facts, gl = ", ".join(versions), os.environ.get("MUJOCO_GL", "")
     probe = run_python(_STEP, seconds=_PROBE_SECONDS)
     if probe.ok:
-        return Finding(f"{facts}, FetchPush-v4 steps", name=name)
-    gl = os.environ.get("MUJOCO_GL", "")
+        return Finding(f"{facts}, FetchPush-v4 steps")
     if gl and ("OpenGL" in probe.errors or "MUJOCO_GL" in probe.errors):
         cause = f"MUJOCO_GL={gl} is set and cannot be loaded, which stops even stepping"
-        cure = "unset MUJOCO_GL (training draws nothing; play chooses one)"
-        return Finding(facts, cure, cause, name=name)
-    return Finding(facts, INSTALL_ALL, probe.reason, name=name)
+        return Finding(facts, "unset MUJOCO_GL (training draws nothing; play chooses one)", cause)
+    return Finding(facts, INSTALL_ALL, probe.reason)
 
 
-def check_mpi() -> Finding:
+def _mpi() -> Finding:
     """Checks by a job of two ranks whether mpirun and mpi4py use the same MPI library."""
-    name, mpirun = "mpi", find_mpirun()
+    mpirun = find_mpirun()
     if mpirun is None:
-        return Finding("one process only", INSTALL_MPI, "mpirun was not found", name=name)
+        return Finding("one process only", INSTALL_MPI, "mpirun was not found")
     library = flavour(ask_version(mpirun, _PROBE_SECONDS).output)
     ranks = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py", "-c", _MEET]
     with own_sessions(os.environ) as sessions:
@@ -241,38 +238,32 @@ def check_mpi() -> Finding:
             f"mpirun and mpi4py belong to different MPI libraries: {RANKS} ranks were started by "
             f"{library}, each sees a world of {size} through {linked}"
         )
-        return Finding(facts, INSTALL_MPI, cause, name=name)
+        return Finding(facts, INSTALL_MPI, cause)
     if probe.ok and len(worlds) == 1:
-        facts = f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}"
-        return Finding(facts, name=name)
-    return Finding(facts, INSTALL_MPI, probe.reason, name=name)
+        return Finding(f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}")
+    return Finding(facts, INSTALL_MPI, probe.reason)
 
 
-def check_rendering() -> Finding:
-    """Checks whether any value of MUJOCO_GL draws without a screen."""
+def _rendering() -> Finding:
     failed = []
     for backend in candidates():
         probe = probe_backend(backend)
         if probe.ok:
-            return Finding(f"MUJOCO_GL={backend}", name="rendering")
+            return Finding(f"MUJOCO_GL={backend}")
         failed.append(f"{backend}: {probe.reason[:80]}")
-    needs = ", or ".join(f"{packages} ({name})" for name, packages in DEBIAN_PACKAGES.items())
     return Finding(
         "no picture without a screen (training does not need one; play does)",
-        f"apt-get install {needs}",
+        f"apt-get install {DEBIAN_PACKAGES}",
         f"no OpenGL library loads ({', '.join(failed)})",
-        name="rendering",
     )
 
 
-def check_tensorboard() -> Finding:
-    """Checks whether TensorBoard can be loaded."""
-    name, version = "tensorboard", installed("tensorboard") or "missing"
+def _tensorboard() -> Finding:
+    version = installed("tensorboard") or "missing"
     probe = run_python("import tensorboard.main", seconds=_PROBE_SECONDS)
     if probe.ok:
-        return Finding(version, name=name)
-    cure = f"{PIP_INSTALL} --force-reinstall tensorboard"
-    return Finding(version, cure, probe.reason, name=name)
+        return Finding(version)
+    return Finding(version, f"{PIP_INSTALL} --force-reinstall tensorboard", probe.reason)
 
 
 def candidates() -> tuple[str, ...]:
@@ -294,13 +285,13 @@ def working_backend() -> str | None:
     return next((name for name in candidates() if probe_backend(name).ok), None)
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (
-    check_python,
-    check_packages,
-    check_machine,
-    check_tensorflow,
-    check_simulator,
-    check_mpi,
-    check_rendering,
-    check_tensorboard,
-)
+CHECKS: dict[str, Callable[[], Finding]] = {
+    "python": _python,
+    "packages": _packages,
+    "machine": _machine,
+    "tensorflow": _tensorflow,
+    "simulator": _simulator,
+    "mpi": _mpi,
+    "rendering": _rendering,
+    "tensorboard": _tensorboard,
+}

@@ -199,10 +199,9 @@ def drawing_variables(env_id: str) -> dict[str, str]:
     has_screen = any(os.environ.get(screen) for screen in ("DISPLAY", "WAYLAND_DISPLAY"))
     backend = working_backend() or ("glfw" if has_screen else None)
     if backend is None and is_one_of(name, ROBOTICS):
-        packages = ", or ".join(f"{names} ({gl})" for gl, names in DEBIAN_PACKAGES.items())
         raise EnvironmentFault(
             f"{name}: nothing can be drawn here: there is no screen, and neither EGL nor OSMesa "
-            f"loads\nas root on Debian or Ubuntu: apt-get install {packages}\n"
+            f"loads\nas root on Debian or Ubuntu: apt-get install {DEBIAN_PACKAGES}\n"
             "training and evaluate need no drawing; to check: music-tf doctor"
         )
     return {} if backend is None else {"MUJOCO_GL": backend}

@@ -87,7 +87,7 @@ def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, versio
 )
 def test_a_fault_has_its_cause_and_its_cure(machine, check, found, cause, cure):
     machine(**({"probe": found} if isinstance(found, Probe) else found))
-    finding = getattr(doctor, f"check_{check}")()
+    finding = doctor.check(check)
     assert (finding.name, finding.ok) == (check, False)
     assert cause in finding.cause
     assert cure in finding.cure
@@ -98,14 +98,14 @@ def test_a_fault_has_its_cause_and_its_cure(machine, check, found, cause, cure):
 def test_a_missing_mpirun_is_a_fault(machine, monkeypatch):
     machine()
     monkeypatch.setattr(doctor, "find_mpirun", lambda: None)
-    finding = doctor.check_mpi()
+    finding = doctor.check("mpi")
     assert ("mpirun was not found" in finding.cause, "openmpi" in finding.cure) == (True, True)
 
 
 def test_a_backend_of_the_user_that_cannot_be_loaded_is_named(machine, monkeypatch):
     machine(broken("in OpenGL/GL\nAttributeError: None"))
     monkeypatch.setenv("MUJOCO_GL", "egl")
-    finding = doctor.check_simulator()
+    finding = doctor.check("simulator")
     assert "MUJOCO_GL=egl is set and cannot be loaded" in finding.cause
     assert "unset MUJOCO_GL" in finding.cure
 
@@ -121,7 +121,7 @@ def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure)
     usage = type("Usage", (), {"free": disk})
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: usage)
     monkeypatch.setattr(doctor, "available_cores", lambda: 2)
-    finding = doctor.check_machine()
+    finding = doctor.check("machine")
     assert (cause in finding.cause, cure in finding.cure) == (True, True)
     assert finding.ok == (cure == "")
     assert f"2 cores, {memory / 1e9:.1f} GB memory free, {disk / 1e9:.1f} GB d" in finding.detail
@@ -139,7 +139,7 @@ def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure)
 )
 def test_what_works_takes_one_line_with_its_facts(machine, check, probe, facts):
     machine(probe)
-    finding = getattr(doctor, f"check_{check}")()
+    finding = doctor.check(check)
     assert finding.ok
     assert str(finding).startswith(f"ok    {check}")
     assert facts in str(finding)
@@ -148,10 +148,10 @@ def test_what_works_takes_one_line_with_its_facts(machine, check, probe, facts):
 
 def test_without_packaging_versions_are_not_compared_and_that_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "packaging.requirements", None)
-    finding = doctor.check_packages()
+    finding = doctor.check("packages")
     assert ("packaging" in finding.cause, finding.cure) == (True, f"{PIP_INSTALL} packaging")
-    assert doctor.check_python().ok
-    assert "not known" in doctor.check_python().detail
+    assert doctor.check("python").ok
+    assert "not known" in doctor.check("python").detail
 
 
 def test_without_a_record_of_what_is_needed_that_is_said(monkeypatch):
@@ -159,7 +159,7 @@ def test_without_a_record_of_what_is_needed_that_is_said(monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "metadata", missing)
-    finding = doctor.check_packages()
+    finding = doctor.check("packages")
     assert ("is not installed" in finding.cause, "pip install" in finding.cure) == (True, True)
 
 
@@ -180,8 +180,8 @@ def test_mpirun_tells_its_flavour(answer, expected):
 
 @cases(("cures", "code"), (("", ""), EXIT_DONE), (("", "mend"), EXIT_ENVIRONMENT))
 def test_one_fault_sets_the_exit_code_and_every_check_is_printed(cures, code, monkeypatch, capsys):
-    findings = [Finding("facts", cure, name=f"point{i}") for i, cure in enumerate(cures)]
-    monkeypatch.setattr(doctor, "CHECKS", [lambda f=finding: f for finding in findings])
+    checks = {f"point{i}": lambda cure=cure: Finding("facts", cure) for i, cure in enumerate(cures)}
+    monkeypatch.setattr(doctor, "CHECKS", checks)
     assert doctor.main([]) == code
     names = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "facts" in line]
     assert names == ["point0", "point1"]
@@ -238,12 +238,12 @@ def test_the_doctor_says_where_a_copy_is_imported_from(machine, monkeypatch, tmp
     (here / "setup.py").write_text("")
     monkeypatch.chdir(here)
     monkeypatch.setattr(sys, "path", [str(here), str(packages)])  # as `python -m` sets it
-    finding = doctor.check_packages()
+    finding = doctor.check("packages")
     assert finding.ok
     assert f"music_tf is imported from {packages}" in str(finding)
     assert ("--editable ." in str(finding)) == in_a_clone
     monkeypatch.setattr(sys, "path", [str(here), str(here)])
-    assert not in_a_clone or "imported" not in str(doctor.check_packages())
+    assert not in_a_clone or "imported" not in str(doctor.check("packages"))
 
 
 @pytest.mark.parametrize(("limit", "left"), [("5000\n", 4000), ("max\n", 9000), ("99999", 9000)])
@@ -266,11 +266,11 @@ def test_the_doctor_loads_no_library_that_may_be_broken():
 
 @pytest.mark.distributed
 def test_two_real_ranks_meet_on_this_installation():
-    finding = doctor.check_mpi()
+    finding = doctor.check("mpi")
     assert finding.ok, str(finding)
 
 
 def test_the_simulator_steps_on_this_installation(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
-    finding = doctor.check_simulator()
+    finding = doctor.check("simulator")
     assert finding.ok, str(finding)
