@@ -96,22 +96,13 @@ def test_a_run_without_an_epoch_is_left_out(tmp_path):
 def test_of_several_runs_of_a_seed_the_longest_is_drawn():
     runs = [line("a", 0, 2), line("b", 1, 3), line("c", 0, 5), line("d", 0, 5), line("e", 1, 1)]
     kept, repeats = without_repeats(runs)
-    assert [run.name for run in kept] == ["b", "c"]
-    assert repeats == ["a", "d", "e"]
+    assert ([run.name for run in kept], repeats) == (["b", "c"], ["a", "d", "e"])
     assert curves.with_count("g", kept) == "g (2 seeds)"
     assert curves.with_count("g", runs) == "g (5 runs)"
-
-
-def test_runs_are_no_repeats_of_each_other_where_more_than_the_seed_tells_them_apart():
-    runs = [
-        line("a", 0, 2),
-        line("a", 0, 2, source="12"),
-        line("a", 0, 2)._replace(group="h"),
-        line("a", None, 2),
-        line("a", None, 2),
-    ]
-    assert without_repeats(runs) == (runs, [])
-    assert curves.with_count("g", runs[3:]) == "g (2 runs)"
+    heir, other = line("a", 0, 2, source="12"), line("a", 0, 2)._replace(group="h")
+    apart = [line("a", 0, 2), heir, other, line("a", None, 2), line("a", None, 2)]
+    assert without_repeats(apart) == (apart, [])
+    assert curves.with_count("g", apart[3:]) == "g (2 runs)"
 
 
 def test_a_run_of_a_start_of_its_own_has_a_line_and_is_no_repeat(tmp_path):
@@ -207,21 +198,13 @@ def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_i
     assert summary(*[0.25] * 5) == pytest.approx((0.25, 0.25, 0.25))
 
 
-def test_epochs_without_the_metric_are_left_out(tmp_path):
+def test_epochs_without_the_metric_or_the_axis_are_left_out(tmp_path):
     (run,) = seeds(tmp_path, [0.5])
-    across, up = curves.curve_of(run, "eval/success_rate", "minutes")
-    assert (across.tolist(), up.tolist()) == ([1.0, 3.0], [0.0, 0.5])
-    assert curves.curve_of(run, "eval/success_rate", "steps").across.tolist() == [1.0, 3.0]  # 1000s
+    run = run._replace(columns=run.columns | {"time/episodes": np.array([4.0, 9.0, 12.0])})
+    for axis, expected in (("minutes", [1, 3]), ("steps", [1, 3]), ("episodes", [4, 12])):
+        across, up = curves.curve_of(run, "eval/success_rate", axis)
+        assert (across.tolist(), up.tolist()) == (expected, [0.0, 0.5])
     assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
-
-
-def test_curves_over_episodes_are_of_runs_that_count_them(tmp_path):
-    (run,) = seeds(tmp_path, [0.5])
-    counting = run._replace(columns=run.columns | {"time/episodes": np.array([4.0, 9.0, 12.0])})
-    assert curves.curve_of(counting, "eval/success_rate", "episodes").across.tolist() == [4, 12]
-    said = r"--axis episodes: none .* time/episodes .*\nchoose --axis steps\nchoose --axis minutes$"
-    with pytest.raises(UsageError, match=said):
-        curves.choose_metrics([run], ["train/mean_q"], "episodes")
 
 
 def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
@@ -232,23 +215,21 @@ def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
         curves.choose_metrics(runs, ["eval/sucess_rate"], "steps")
 
 
-def test_a_metric_without_a_point_over_the_axis_is_refused_with_the_other_axis(tmp_path):
+def test_a_metric_without_a_point_over_the_axis_is_refused_with_the_other_axes(tmp_path):
     first, second = seeds(tmp_path, [0.5, 0.5])
     untimed, timed = without(first, "time/elapsed_s"), without(second, "eval/success_rate")
-    said = (
-        r"--axis minutes: none of the runs has time/elapsed_s where it has eval/success_rate\n"
-        r"choose --axis steps$"
-    )
-    for runs, metrics in (
-        ([untimed], []),
-        ([untimed, timed], ["train/mean_q", "eval/success_rate"]),
+    nowhere, rate = without(untimed, "time/env_steps"), "eval/success_rate"
+    for runs, metrics, axis, others in (
+        ([untimed], [], "minutes", "\nchoose --axis steps"),
+        ([untimed, timed], ["train/mean_q", rate], "minutes", "\nchoose --axis steps"),
+        ([nowhere], [rate], "minutes", ""),
+        ([first], [rate], "episodes", "\nchoose --axis steps\nchoose --axis minutes"),
     ):
-        with pytest.raises(UsageError, match=said):
-            curves.choose_metrics(runs, metrics, "minutes")
+        text = f"--axis {axis}: none of the runs has {curves.AXES[axis][0]} where it has {rate}"
+        with pytest.raises(UsageError) as fault:
+            curves.choose_metrics(runs, metrics, axis)
+        assert str(fault.value) == text + others
     assert curves.choose_metrics([untimed, timed], [], "minutes") == ["train/mean_q"]
-    nowhere = without(untimed, "time/env_steps")
-    with pytest.raises(UsageError, match=r"has eval/success_rate$"):
-        curves.choose_metrics([nowhere], [], "minutes")
 
 
 def test_runs_without_any_of_the_metrics_are_named(tmp_path):

@@ -457,19 +457,16 @@ def test_a_film_of_a_run_that_nothing_leads_is_refused_before_it_is_announced(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_to_go_is_typed_once_and_takes_the_place_of_a_skill(aimed):
-    run = str(aimed / "embedded")
-    for words, text in (
-        (["--reach", "1", "2", "--zero-shot"], "--reach: sets the goal"),
-        (
-            ["--path", "circle", "--zero-shot"],
-            "--reach: sets the goal, as --zero-shot and --path do",
-        ),
-        (["--path", "circle", "--skill", "0"], "--skill: the goal decides which skill acts"),
-        (["--reach", "1", "2", "--skill", "0"], "--skill: the goal decides which skill acts"),
-    ):
-        with pytest.raises(UsageError, match=text):
-            run_verb(["play", run, *words])
+@cases(
+    ("words", "text"),
+    (["--reach", "1", "2", "--zero-shot"], "--reach: sets the goal, as --zero-shot and --path do"),
+    (["--path", "circle", "--zero-shot"], "--reach: sets the goal, as --zero-shot and --path do"),
+    (["--path", "circle", "--skill", "0"], "--skill: the goal decides which skill acts"),
+    (["--reach", "1", "2", "--skill", "0"], "--skill: the goal decides which skill acts"),
+)
+def test_where_to_go_is_typed_once_and_takes_the_place_of_a_skill(aimed, words, text):
+    with pytest.raises(UsageError, match=text):
+        run_verb(["play", str(aimed / "embedded"), *words])
 
 
 # Strips.
@@ -603,36 +600,26 @@ def test_fetch_is_drawn_by_a_process_without_tensorflow(tmp_path):
     assert blue.mean() > 0.005
 
 
-@pytest.fixture
-def no_opengl(monkeypatch):
-    monkeypatch.setattr(film, "working_backend", lambda: None)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.mark.usefixtures("no_opengl")
-@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
-def test_without_opengl_and_screen_the_packages_are_named(env_id):
-    with pytest.raises(EnvironmentFault) as fault:
+@cases(
+    ("env_id", "backend", "screen", "variables"),
+    ("FetchPush-v4", "osmesa", "", {"MUJOCO_GL": "osmesa"}),
+    ("FetchPush-v4", None, ":0", {"MUJOCO_GL": "glfw"}),
+    ("FetchPush-v4", None, "", None),
+    (CONVEYOR, None, "", None),
+    (TOY, None, "", {}),
+    ("mine:Own-v0", None, "", {}),  # may not need OpenGL, and is tried without
+)
+def test_what_can_be_drawn_here(monkeypatch, env_id, backend, screen, variables):
+    monkeypatch.setattr(film, "working_backend", lambda: backend)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", screen)
+    if variables is not None:
+        assert drawing_variables(env_id) == variables
+        return
+    with pytest.raises(EnvironmentFault, match=f"{env_id}: nothing can be drawn here") as fault:
         drawing_variables(env_id)
-    text = str(fault.value)
-    assert text.startswith(f"{env_id}: nothing can be drawn here")
-    assert "apt-get install libegl1 libgl1 (egl), or libosmesa6 (osmesa)" in text
-    assert len(text.splitlines()) == 3
-
-
-@pytest.mark.usefixtures("no_opengl")
-def test_a_screen_will_do_and_what_may_not_need_opengl_is_tried_without(monkeypatch):
-    assert drawing_variables(TOY) == drawing_variables("mine:Own-v0") == {}
-    monkeypatch.setenv("DISPLAY", ":0")
-    assert drawing_variables("FetchPush-v4") == {"MUJOCO_GL": "glfw"}
-
-
-def test_the_backend_that_draws_is_chosen(monkeypatch):
-    monkeypatch.setattr(film, "working_backend", lambda: "osmesa")
-    monkeypatch.delenv("MUJOCO_GL", raising=False)
-    assert drawing_variables("FetchPush-v4") == {"MUJOCO_GL": "osmesa"}
-    assert "MUJOCO_GL" not in os.environ
+    assert "apt-get install libegl1 libgl1 (egl), or libosmesa6 (osmesa)" in str(fault.value)
+    assert len(str(fault.value).splitlines()) == 3
 
 
 @cases(
