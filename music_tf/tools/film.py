@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import imageio.v2 as imageio
 import numpy as np
@@ -71,8 +71,6 @@ _PALE = 0.22
 _FINER = 3
 """Factor by which curves are drawn larger and then reduced, for smooth edges."""
 _SIDE, _ABOVE, _BELOW = 6, 4, 3
-
-Item = TypeVar("Item")
 
 
 class Shot(NamedTuple):
@@ -231,28 +229,22 @@ def sheets_of(
     across, shots = len(rows[0]), list(itertools.chain.from_iterable(rows))
     if one_sheet:
         return [Sheet(shots, across)]
-    if across == 1:
-        return _in_squares(shots, _MOST_ROWS**2)
-    if across > _MOST_SKILLS:
-        return [sheet for row in rows for sheet in _in_squares(row, _MOST_TILES)]
-    return [Sheet(batch, across) for batch in _batches(shots, across * _MOST_ROWS)]
+    if 1 < across <= _MOST_SKILLS:
+        return _batches(shots, across * _MOST_ROWS, across)
+    groups, most = ([shots], _MOST_ROWS**2) if across == 1 else (rows, _MOST_TILES)
+    columns = math.ceil(math.sqrt(min(len(groups[0]), most)))
+    return [sheet for group in groups for sheet in _batches(group, most, columns)]
 
 
-def _in_squares(shots: Sequence[Shot], most: int) -> list[Sheet]:
-    columns = math.ceil(math.sqrt(min(len(shots), most)))
-    return [Sheet(batch, columns) for batch in _batches(shots, most)]
-
-
-def _batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
+def _batches(shots: Sequence[Shot], size: int, columns: int) -> list[Sheet]:
+    starts = range(0, len(shots), size)
+    return [Sheet(shots[start : start + size], columns) for start in starts]
 
 
 def visit_episodes(config: Config) -> list[int]:
     """Returns the episodes of a visit that are shown, with the first and the last."""
-    return _spaced(
-        config.tasks.evaluation_episodes - 1,
-        min(config.tasks.evaluation_episodes, _MOST_OF_A_VISIT),
-    )
+    count = config.tasks.evaluation_episodes
+    return _spaced(count - 1, min(count, _MOST_OF_A_VISIT))
 
 
 def _spaced(last: int, count: int) -> list[int]:

@@ -126,7 +126,7 @@ class Recorded(NamedTuple):
         values = {name: column[counted & np.isfinite(column)] for name, column in columns.items()}
         return {name: float(column[-1]) for name, column in values.items() if column.size}
 
-    def taken(self, metric: str) -> float:
+    def without_source(self, metric: str) -> float:
         """Returns the steps or seconds of this run, without those of its source."""
         earlier = self.before.get(metric, 0.0)
         return self.last().get(metric, earlier) - earlier
@@ -324,8 +324,8 @@ def render(runs: Sequence[Recorded]) -> bytes:
     page = pages.get_template("report.html.j2").render(
         runs=runs,
         now=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        steps=sum(run.taken("time/env_steps") for run in runs),
-        seconds=sum(run.taken("time/elapsed_s") for run in runs),
+        steps=sum(run.without_source("time/env_steps") for run in runs),
+        seconds=sum(run.without_source("time/elapsed_s") for run in runs),
         films=films,
         most_megabytes=MOST_FILM_BYTES // 10**6,
         curves=curves,

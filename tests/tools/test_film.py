@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -102,17 +103,23 @@ def gif(path):  # the size of a gif, how many milliseconds it lasts, and its fir
 # Films.
 
 
-def test_an_mp4_shows_every_state_of_every_episode(runs, tmp_path, capsys):
+def test_an_mp4_shows_every_episode_and_what_it_shows_is_said(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(LockstepEnvs, "steps_per_second", 125.0)
     out = tmp_path / "new" / "film.mp4"
-    play(runs / "plain", out, range(2))
+    play(runs / "skilled", out, range(1), [0, 2])
     shown = imageio.get_reader(out)
-    # 31 states and 0.6 s of the last at 10 frames a second; one pixel to make it even.
-    assert shown.count_frames() == 37
+    # Steps 0, 5 and so on to 30, and 0.6 s of the last one; one pixel to make it even.
+    assert shown.count_frames() == 22
     assert shown.get_meta_data()["size"] == (2 * 480 + GAP, TITLE + GAP + 480 + CAPTION + 1)
-    assert shown.get_meta_data()["fps"] == 10
+    assert shown.get_meta_data()["fps"] == 25
     assert shown.get_meta_data()["pix_fmt"].startswith("yuv420p")
-    assert capsys.readouterr().out.endswith(f"{out}\n")
     assert [path.name for path in out.parent.iterdir()] == ["film.mp4"]
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first == (
+        "filming 2 episodes of up to 30 steps: one step in 5, 25 frames a second; "
+        "episodes are played first"
+    )
+    assert re.fullmatch(f"22 frames, [0-9]+ kB: {out}", last)
 
 
 @cases(
@@ -139,19 +146,6 @@ def test_a_film_of_a_run_that_has_learned_few_of_its_skills_has_room_for_more_ep
     play(tmp_path, tmp_path / "film.gif", range(9))  # of two skills a sheet has four episodes, so 8
     across, *_ = gif(tmp_path / "film.gif")[0]
     assert across == 3 * (640 // 3 // 2 * 2 + GAP) - GAP
-
-
-def test_a_film_says_what_it_shows_and_how_long_it_takes(runs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(LockstepEnvs, "steps_per_second", 125.0)
-    play(runs / "skilled", tmp_path / "film.mp4", range(1), [0, 2])
-    first, *_, last = capsys.readouterr().out.splitlines()
-    assert first == (
-        "filming 2 episodes of up to 30 steps: one step in 5, 25 frames a second; "
-        "episodes are played first"
-    )
-    # Steps 0, 5 and so on to 30, and 0.6 s of the last one.
-    assert last.startswith("22 frames, ")
-    assert imageio.get_reader(tmp_path / "film.mp4").get_meta_data()["fps"] == 25
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -199,27 +193,22 @@ def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeyp
 def test_a_film_of_several_pages_has_one_size(runs, tmp_path, monkeypatch):
     for name in ("_MOST_SKILLS", "_MOST_ROWS", "_MOST_TILES"):
         monkeypatch.setattr(film, name, 2)
-    monkeypatch.setattr(film, "_LARGEST_TILE", {".gif": 32, ".mp4": 32})
+    monkeypatch.setattr(film, "_LARGEST_TILE", {".gif": 32})
     play(runs / "skilled", tmp_path / "film.gif", range(1))
-    play(runs / "skilled", tmp_path / "film.mp4", range(5), [0])
     # Two pages of 31 states and six more pictures each: skills 0 and 1, then 2.
     size, milliseconds, _, last = gif(tmp_path / "film.gif")
     assert size == (2 * 32 + GAP, TITLE + GAP + 32 + CAPTION + 1)
     assert milliseconds == 2 * 37 * 100
     assert (last[30:85, 36:] > 250).all()
     assert (last[30:85, :32] < 50).any()
-    # Again two, of four episodes and of one.
-    assert imageio.get_reader(tmp_path / "film.mp4").count_frames() == 2 * 37
 
 
 def test_a_picture_says_run_skill_episode_and_step(runs, written):
-    for run, skill in (("plain", ""), ("skilled", "skill 2   ")):
-        written.clear()
-        loaded = load_run(runs / run, None, 1)
-        frames = film.frames_of(loaded, [([Shot(4, 2 * bool(skill))], 1)], ".gif", TEN)
-        next(frames), next(frames)
-        assert written[2:] == [f"{skill}episode 5   step 1/30", loaded.title]
-        assert written[3].startswith(f"ddpg (laptop) on {TOY}, seed 0, epoch 1")
+    loaded = load_run(runs / "skilled", None, 1)
+    frames = film.frames_of(loaded, [([Shot(4, 2)], 1)], ".gif", TEN)
+    next(frames), next(frames)
+    assert written[2:] == ["skill 2   episode 5   step 1/30", loaded.title]
+    assert loaded.title.startswith(f"ddpg (laptop) on {TOY}, seed 0, epoch 1")
 
 
 def test_as_many_frames_are_counted_as_the_file_has_and_the_last_one_has_its_colours(tmp_path):
