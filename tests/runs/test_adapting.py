@@ -67,6 +67,7 @@ def test_a_run_records_its_tasks_and_what_adapting_brings(run):
     assert (row["time/episodes"], row["time/updates"]) == (3 * 2 * 2 + 3 * 3 * 2, 12)
 
 
+@pytest.mark.thorough
 @cases(
     "changes",
     {},
@@ -92,6 +93,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(run, tmp_path, changes)
     assert adapted.test.returns[..., -1].mean() == other["adapt/return_last"]
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew_and_no_others(tmp_path):
     half = trained(tmp_path / "half", epochs=1)
     run_session(command_of(small(), half, resume=True, without_replay=True, **WORDS))
@@ -110,6 +112,7 @@ def test_a_run_with_more_tasks_than_its_record_has_room_for_is_refused(tmp_path,
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.thorough
 def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same(tmp_path):
     bodies = {"env_id": "music_tf/HopperBodies-v0", "agent__context_next_observation": True}
     half = trained(tmp_path / "half", epochs=1, **bodies)
@@ -344,6 +347,7 @@ def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.thorough
 @cases(
     "changes",
     {"agent__encoder": "lstm", "agent__context_chunk": 3, "replay__batch_size": 16},
@@ -364,6 +368,7 @@ def test_other_encoders_train_resume_and_adapt_as_the_published_one(tmp_path, ch
     assert found["adaptation"]["leak"] == 0.0
 
 
+@pytest.mark.thorough
 def test_a_file_may_not_import_an_encoder_until_it_is_allowed(tmp_path):
     word = f"{encoders.HERE}:rowwise"
     trust([word])

@@ -70,6 +70,7 @@ def test_a_run_without_skills_names_what_trains_some(tmp_path):
     assert str(fault.value).endswith(f"first: music-tf train sac_diayn --env-id {ENV_ID}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("preset", ["laptop", "paper"])
 def test_without_goals_the_best_skill_goes_on_from_its_networks(tmp_path, preset):
     short = {"env_id": BOX, "skills": 3, "cycles": 2, "epochs": 1}
@@ -84,6 +85,7 @@ def test_without_goals_the_best_skill_goes_on_from_its_networks(tmp_path, preset
     assert ([*config.rewards], config.collect.random_steps) == (["task"], 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("recipe", ["sac_finetune_skill", "sac_diayn_finetune"])
 def test_without_goals_there_are_as_many_skills_as_before_unless_some_are_typed(tmp_path, recipe):
     first, tuned = tmp_path / "skills", tmp_path / "tuned"
@@ -122,6 +124,7 @@ def test_skills_are_tried_in_an_environment_of_the_user_s_that_is_typed(tmp_path
     assert best in range(3)
 
 
+@pytest.mark.thorough
 def test_fine_tuning_pins_the_best_skill_unless_the_user_does(tmp_path, capsys):
     small = {"env_id": ENV_ID, "workers": 1, "rollouts": 2, "cycles": 1, "updates": 1, "epochs": 1}
     small |= {"agent": {"hidden_sizes": (8, 8)}, "evaluation": {"episodes": 2}, "skills": 3}

@@ -197,6 +197,7 @@ def test_two_judgements_are_the_same_and_without_an_object_there_is_nothing_to_j
     assert found == {"ours": {}, "random": {}}
 
 
+@pytest.mark.thorough
 def test_skills_that_lead_elsewhere_explain_more_than_chance_and_one_start_says_nothing():
     found = judge(evaluation(skills=2), carry, 25)
     ours, random = found["ours"], found["random"]
@@ -207,6 +208,7 @@ def test_skills_that_lead_elsewhere_explain_more_than_chance_and_one_start_says_
     assert not [name for name in found if name.startswith("control/skill_variance")]
 
 
+@pytest.mark.thorough
 def test_of_continuous_conditions_counts_what_a_linear_map_explains():
     towards = ConditionConfig(kind="sphere", size=2)
     found = judge(evaluation(condition=towards), carry, 25)

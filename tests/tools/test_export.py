@@ -19,6 +19,8 @@ from tests.kit.cases import cases
 from tests.kit.counting import COUNTING, LIMIT, Counting
 from tests.kit.saved_run import save_run
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -43,6 +43,8 @@ from tests.kit.saved_run import in_a_ball, save_checkpoint, save_run, write_conf
 from tests.kit.small import go_on
 from tests.test_rollout import Faulty
 
+pytestmark = pytest.mark.thorough
+
 TOY = "music_tf/PointPush-v0"
 TITLE, CAPTION, GAP = 26, 23, 4
 WIDTH, STEPS = 246, 4  # less 6 on either side, that is 234 for 4 steps: about 58 each
