@@ -244,7 +244,6 @@ def read_arrays(
 
 
 def _largest(expected: Expected | ExpectedFrom | None) -> int:
-    """Returns the maximum size in bytes of a file of arrays."""
     most = expected.most if isinstance(expected, ExpectedAtMost) else expected
     if not most or callable(most):
         return _LARGEST_STATE
@@ -268,7 +267,6 @@ class _InPieces:
 
 @contextlib.contextmanager
 def _verified(base: Path, entry: Entry, most: int) -> Iterator[io.BufferedReader]:
-    """Opens a file after checking its size and checksum."""
     if entry.size > most:
         raise DamagedError(f"{entry.path}: {entry.size} bytes, more than the {most} allowed")
     try:

@@ -50,7 +50,6 @@ def hints_of(owner: Any) -> Mapping[str, Any]:
 
 
 def notes_of(hint: Any) -> tuple[Any, ...]:
-    """Returns the annotations of a hint, such as a range."""
     return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
 
 
@@ -152,7 +151,6 @@ def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
 
 
 def _is_one(value: Any, kind: Any) -> bool:
-    """Whether a value is of a bare type; its items are not checked."""
     if _is_choice(kind):
         return isinstance(value, str) and value in get_args(kind)
     if get_origin(kind) is not None:

@@ -8,6 +8,7 @@ The containers hold numpy arrays between environments and replay, and tensors in
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -123,7 +124,6 @@ class Episodes(NamedTuple):
         return cls(**own, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
 
     def rows(self, start: int, end: int) -> "Episodes":
-        """Returns views of the episodes from `start` to before `end`."""
         return self.from_named({name: values[start:end] for name, values in self.named().items()})
 
     @classmethod
@@ -285,12 +285,9 @@ def refusal(
     before: Declared | None, now: Declared, where: str, compared: Sequence[str] = ALL
 ) -> str:
     """Returns how an environment differs from that of training in `compared`, or nothing."""
-    differs = "" if before is None else _difference(before, now, compared)
-    cure = "the environment was different in training; restore it, or train again"
-    return f"{differs}\n{where}: {cure}" if differs else ""
-
-
-def _difference(before: Declared, now: Declared, compared: Sequence[str]) -> str:
+    if before is None:
+        return ""
+    cure = f"{where}: the environment was different in training; restore it, or train again"
     sizes = {
         "observation": (before.observation, now.observation, "numbers"),
         "goal": (before.goal, now.goal, "numbers"),
@@ -298,27 +295,19 @@ def _difference(before: Declared, now: Declared, compared: Sequence[str]) -> str
         "episode": (before.steps, now.steps, "steps"),
     }
     for name in compared:
-        one, other, unit = sizes[name]
-        if one != other:
-            return f"{name}: trained with {one} {unit}, now {other}"
-    return _other_bounds(before, now) if "action" in compared else ""
-
-
-def _other_bounds(before: Declared, now: Declared) -> str:
-    """Describes the bounds of actions then and now, if they differ; of several, the first."""
-    were, are = (
-        [f"{_shown(low)}..{_shown(high)}" for low, high in zip(one.low, one.high, strict=True)]
-        for one in (before, now)
-    )
-    differ = [
-        number for number, (one, other) in enumerate(zip(were, are, strict=True)) if one != other
-    ]
-    if not differ:
+        then, today, unit = sizes[name]
+        if then != today:
+            return f"{name}: trained with {then} {unit}, now {today}\n{cure}"
+    were, are = _shown_bounds(before), _shown_bounds(now)
+    if "action" not in compared or were == are:
         return ""
-    first = differ[0]
+    first = next(number for number in range(len(were)) if were[number] != are[number])
     name = "actions" if len({*were}) == len({*are}) == 1 else f"actions[{first}]"
-    return f"{name}: trained within {were[first]}, now {are[first]}"
+    return f"{name}: trained within {were[first]}, now {are[first]}\n{cure}"
 
 
-def _shown(bound: float) -> str:
-    return np.format_float_positional(np.float32(bound), trim="-")
+def _shown_bounds(declared: Declared) -> list[str]:
+    """Bounds of each action, with as many digits as single precision has."""
+    shown = functools.partial(np.format_float_positional, trim="-")
+    bounds = np.array([declared.low, declared.high], np.float32)
+    return [f"{shown(low)}..{shown(high)}" for low, high in bounds.T]

@@ -111,12 +111,12 @@ def test_a_run_is_not_shown_in_another_environment(run, monkeypatch, capsys, cha
 
 
 def test_arguments_that_are_others_may_change_the_length_and_not_the_actions(run, monkeypatch):
-    longer = load_run(run, COUNTING, elsewhere=json.dumps({"max_episode_steps": 30}))
+    longer = load_run(run, COUNTING, env_overrides=json.dumps({"max_episode_steps": 30}))
     assert longer.envs.spec.max_episode_steps == 30
     longer.envs.close()
     widen(monkeypatch)
     with pytest.raises(UsageError, match=BOUNDS):
-        load_run(run, COUNTING, elsewhere=json.dumps({"max_episode_steps": 30}))
+        load_run(run, COUNTING, env_overrides=json.dumps({"max_episode_steps": 30}))
 
 
 def test_a_run_of_an_older_version_is_still_resumed_and_loaded(tmp_path, monkeypatch):

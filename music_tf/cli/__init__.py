@@ -36,7 +36,6 @@ _ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "versio
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Runs one verb and ends the process with its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_streams()
     end_as_ctrl_c()
@@ -75,7 +74,6 @@ def run_verb(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    """Text of `music-tf --help`."""
     listed = [f"  {verb:10} {says}" for verb, says in VERBS.items()]
     return "\n".join(
         [

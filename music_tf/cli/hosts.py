@@ -27,7 +27,7 @@ _LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
 
 def hosts_of(text: str) -> dict[str, int]:
     """Returns the number of ranks of each host, from `a:8,b:8`."""
-    hosts: dict[str, int] = {}
+    listed = []
     for word in text.split(","):
         name, colon, slots = word.strip().partition(":")
         number = _slots(slots) if colon else 1
@@ -36,13 +36,8 @@ def hosts_of(text: str) -> dict[str, int]:
                 f"--hosts: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
                 "for example: music-tf launch --hosts node1:8,node2:8 train ..."
             )
-        if name in hosts:
-            raise UsageError(
-                f"--hosts: {name} is listed twice; list it once, with all its ranks: "
-                f"{name}:{hosts[name] + number}"
-            )
-        hosts[name] = number
-    return hosts
+        listed.append((name, number, word))
+    return _each_once("--hosts", listed, ":")
 
 
 def hosts_in(path: Path) -> dict[str, int]:
@@ -52,7 +47,7 @@ def hosts_in(path: Path) -> dict[str, int]:
             lines = file.readlines(2**20)[:_MOST_LINES]
     except OSError as error:
         raise UsageError(f"--hostfile: {path} cannot be read: {error.strerror}") from error
-    hosts: dict[str, int] = {}
+    listed = []
     for line in lines:
         name, *settings = line.partition("#")[0].split() or [""]
         if not name:
@@ -65,14 +60,22 @@ def hosts_in(path: Path) -> dict[str, int]:
                 "--hostfile: expected a host a line, and how many ranks it takes, got "
                 f"{line.strip()[:80]!r}\nfor example: node1 slots=8"
             )
+        listed.append((name, number, line.strip()))
+    if not listed:
+        raise UsageError(f"--hostfile: {path} lists no host\nfor example: node1 slots=8")
+    return _each_once("--hostfile", listed, " slots=")
+
+
+def _each_once(option: str, listed: Sequence[tuple[str, int, str]], between: str) -> dict[str, int]:
+    """Returns the number of ranks of each host; refuses a host that is listed twice."""
+    hosts: dict[str, int] = {}
+    for name, number, text in listed:
         if name in hosts:
             raise UsageError(
-                f"--hostfile: {name} is listed twice, got {line.strip()[:80]!r}\n"
-                f"list it once, with all its ranks: {name} slots={hosts[name] + number}"
+                f"{option}: {name} is listed twice, got {text[:80]!r}\n"
+                f"list it once, with all its ranks: {name}{between}{hosts[name] + number}"
             )
         hosts[name] = number
-    if not hosts:
-        raise UsageError(f"--hostfile: {path} lists no host\nfor example: node1 slots=8")
     return hosts
 
 

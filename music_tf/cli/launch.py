@@ -72,7 +72,6 @@ _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the verb and returns the exit code of the job."""
     ranks, hosts, command = _split(arguments)
     if not command:
         sys.stdout.write(USAGE)

@@ -65,7 +65,6 @@ class RunVerb(Verb):
     place of it, $MUSIC_TF_ALLOW_IMPORT=my_robot,lab allows modules by name."""
 
     def found(self) -> tuple[Path, str | None]:
-        """Returns the run directory, and the environment that the user typed or trusts."""
         run = find_agent(self.run)
         env_id = None if self.env_id is None else check_env_id(self.env_id)
         if self.allow_import:
@@ -481,6 +480,5 @@ def _say_unread(verb: str, faults: Mapping[str, UsageError]) -> None:
 
 
 def _say_left_out(reason: str, runs: list[str]) -> None:
-    """Lists on standard error what a verb leaves out, if anything."""
     if runs:
         sys.stderr.write(f"music-tf: left out, {reason}: {few(runs)}\n")

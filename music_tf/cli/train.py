@@ -22,7 +22,6 @@ _AFTER_THE_WATCHDOG = 5.0
 
 
 def main(arguments: list[str]) -> int:
-    """Trains, and ends the process; returns only after --help."""
     if asks_for_help(arguments):
         if launched_rank() == 0:
             train_help(arguments)

@@ -19,7 +19,6 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 
 def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> None:
-    """Refuses an option or a verb if a package that it needs is not installed."""
     # `package` is the name at its import; `extra` of music_tf installs it.
     if importlib.util.find_spec(package) is None:
         raise EnvironmentFault(
@@ -95,5 +94,4 @@ def run_command(
 
 
 def run_python(code: str, *, seconds: float, environment: Mapping[str, str] | None = None) -> Probe:
-    """Runs `code` with this interpreter, as `run_command` does."""
     return run_command([sys.executable, "-c", code], seconds=seconds, environment=environment)

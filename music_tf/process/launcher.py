@@ -18,13 +18,11 @@ _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
 
 def launched_world_size() -> int:
-    """Returns how many ranks the launcher has started; 1 without a launcher."""
     of_slurm = ("SLURM_STEP_NUM_TASKS",) if "SLURM_PROCID" in os.environ else ()
     return _number(*_SIZE_VARIABLES, *of_slurm) or 1
 
 
 def asked_world_size() -> int | None:
-    """Returns how many ranks `music-tf launch` asked for; None without it."""
     return _number(ASKED_VARIABLE)
 
 
@@ -40,7 +38,6 @@ def launch_words(ranks: int) -> str:
 
 
 def _number(*names: str) -> int | None:
-    """Returns the first of these environment variables that is a number."""
     texts = (os.environ.get(name, "") for name in names)
     return next((int(text) for text in texts if text.isdigit()), None)
 

@@ -16,7 +16,6 @@ def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
 
 
 def available_memory() -> float:
-    """Returns the free memory of this machine in bytes, with swap; infinity if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}

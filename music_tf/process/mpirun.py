@@ -20,7 +20,6 @@ _SESSIONS_VARIABLE = "PRTE_MCA_prte_tmpdir_base"
 
 
 def find_mpirun() -> str | None:
-    """Returns the mpirun beside this interpreter, else the one on PATH, else None."""
     beside = Path(sys.executable).parent / "mpirun"
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("mpirun")
 

@@ -25,10 +25,8 @@ _at_once = threading.Event()
 """Whether the first signal ends the process, because nothing is left to save."""
 _replaced: set[int] = set()
 """Signals whose handlers a library has replaced."""
-_guest = contextvars.ContextVar("guest", default=False)
-"""Whether this thread trains inside the caller's own process."""
 _guest_since: contextvars.ContextVar[float | None] = contextvars.ContextVar("since", default=None)
-"""Time of the monotonic clock when such a run began."""
+"""When the run began that this thread trains inside the caller's own process, if it does."""
 _LOGGER = logging.getLogger(__name__)
 _START_TICKS = 19
 """Index of the start time, in ticks since boot, among the fields after the name in
@@ -105,7 +103,6 @@ def stop_requested() -> bool:
 
 
 def request_stop() -> None:
-    """Asks this process to save and stop, after a signal to another rank."""
     _received.append(signal.SIGUSR1)
 
 
@@ -124,7 +121,7 @@ def since_launch() -> float:
 
 
 def is_guest() -> bool:
-    return _guest.get()
+    return _guest_since.get() is not None
 
 
 @contextlib.contextmanager
@@ -135,7 +132,7 @@ def as_guest() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.getsignal(number) for number in _SIGNALS}
         install_signal_handlers()
-    token, began = _guest.set(True), _guest_since.set(time.monotonic())
+    began = _guest_since.set(time.monotonic())
     try:
         yield
     except Interruption as interruption:
@@ -143,7 +140,6 @@ def as_guest() -> Iterator[None]:
             "no progress for longer than --hang-after; the log of the run shows where it stood"
         ) from interruption
     finally:
-        _guest.reset(token)
         _guest_since.reset(began)
         _handlers.clear()
         for number, handler in before.items():

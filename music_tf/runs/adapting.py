@@ -33,18 +33,18 @@ def measure_adaptation(
         rows = [
             {
                 "task": task.tolist(),
-                "returns": _list(by_task[number]),
-                "success": _list(success[number]),
-                "random": _list(at_random[number]),
+                "returns": by_task[number].tolist(),
+                "success": success[number].tolist(),
+                "random": at_random[number].tolist(),
             }
             for number, task in enumerate(tasks)
         ]
         result[part] = {
             "tasks": rows,
-            "returns": _list(by_task.mean(axis=0)),
-            "standard_errors": _list(_standard_error(by_task)),
-            "success": _list(success.mean(axis=0)),
-            "random": _list(at_random.mean(axis=0)),
+            "returns": by_task.mean(axis=0).tolist(),
+            "standard_errors": _standard_error(by_task).tolist(),
+            "success": success.mean(axis=0).tolist(),
+            "random": at_random.mean(axis=0).tolist(),
         }
     if full:
         test, train = played["test"], played["train"]
@@ -62,7 +62,6 @@ def measure_adaptation(
 def show_adaptation(
     measured: dict[str, Any], policies: dict[str, Metrics], env_id: str, progress: Progress
 ) -> None:
-    """Shows a table of tasks for each part, means over tasks, and the probe of the belief."""
     parts = [part for part in PARTS if part in measured]
     for part in parts:
         by = f"{measured['visits']} visits to each {part} task: return by episodes seen"
@@ -115,7 +114,3 @@ def _standard_error(values: np.ndarray) -> np.ndarray:
     if count < 2:  # noqa: PLR2004
         return np.zeros(values.shape[1:])
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(count))
-
-
-def _list(values: np.ndarray) -> list[float]:
-    return [float(value) for value in values]

@@ -17,7 +17,6 @@ _LEARNER_CORES = 2
 def first_lines(
     command: TrainCommand, ranks: Ranks, path: Path, origin: Mapping[str, Any] | None
 ) -> list[str]:
-    """Returns recipe, ranks, size of an epoch, warm start and run directory, a line each."""
     config = command.config
     count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
     played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"

@@ -69,7 +69,6 @@ def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
 
 
 def shortfalls(config: Config, row: Metrics) -> list[str]:
-    """Returns a line for each reward that an epoch with these metrics shows not to be learned."""
     return [text for term in config.rewards.values() if (text := term.shortfall(row))]
 
 

@@ -86,7 +86,6 @@ class LoadedRun:
 
     @property
     def title(self) -> str:
-        """Recipe, environment, seed, epoch and steps."""
         stored, saved, world = self.stored, self.saved, self.evaluation.world
         where = f" with {self.config.env.kwargs}" if self.env_overrides else ""
         if self.config.env.stages:

@@ -95,7 +95,6 @@ class Progress:
         self._bar.add_task("training", total=total_epochs, completed=first_epoch, note="")
 
     def cycle(self, done: int, total: int, env_steps: int) -> None:
-        """Shows that `done` of an epoch's `total` cycles are over, after `env_steps` steps."""
         if self._bar is not None:
             share = self._done + done / max(1, total)
             self._move(self._bar, share, f"cycle {done}/{total}", env_steps)
@@ -118,7 +117,6 @@ class Progress:
         self._done = epochs
 
     def stop(self) -> None:
-        """Ends the bar; may be called again."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

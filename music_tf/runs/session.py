@@ -266,7 +266,6 @@ class Session:
         self._progress.banner([text])
 
     def close(self) -> None:
-        """Closes the environments, since a Python program goes on; ignores faults of theirs."""
         trainer = self._trainer
         for envs in (trainer.envs, trainer.evaluated):
             with contextlib.suppress(*FROM_USERS):
@@ -371,7 +370,6 @@ class Session:
             )
 
     def _opened_writer(self, after: int | None) -> MetricsWriter | None:
-        """Returns the writer of metrics.csv on the root, which goes on after an epoch if any."""
         if not self._comm.is_root:
             return None
         return MetricsWriter(

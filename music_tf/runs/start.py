@@ -85,7 +85,6 @@ def start(
 
 
 def watch_the_start(hang_after: float) -> contextlib.AbstractContextManager[None]:
-    """Ends the process if it hangs before training begins."""
     return watchdog(seconds_to_start(hang_after), f"music-tf: rank {launched_rank()}", None)
 
 
@@ -123,7 +122,6 @@ def _learn(
     drawing: "Callable[[], Draw] | None",
     callbacks: Iterable[object],
 ) -> None:
-    """Trains under the tracker of `--track`."""
     if command.may_use_gpu:
         keep_autotuning(decisions.path)
     with watch_the_start(command.config.hang_after):

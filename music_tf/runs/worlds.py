@@ -53,7 +53,6 @@ class Worlds:
             self._judge()
 
     def end_epoch(self) -> None:
-        """Measures if the world changes after this epoch; a collective call."""
         last = self._trainer.counters.epoch >= self._trainer.config.epochs  # `end_run` measures
         if self._trainer.world != self._stage and not last:
             self._judge()

@@ -100,7 +100,6 @@ class Manifest(NamedTuple):
 
     @property
     def replay(self) -> list[str]:
-        """Paths of all files of replay."""
         return [entry.path for entries in self.shards.values() for entry in entries]
 
 
@@ -111,7 +110,6 @@ def labels(names: Iterable[str]) -> list[str]:
 
 
 def epoch_of(name: str) -> int | None:
-    """Epoch in the name of a checkpoint; None for any other name."""
     label = _LABEL.fullmatch(name)
     return int(label[1]) if label else None
 
@@ -218,7 +216,6 @@ class Checkpoints:
 
     @property
     def newest(self) -> Path:
-        """The checkpoint that the root saved last."""
         return self._directory / (self._lineage or [""])[-1]
 
     def save(

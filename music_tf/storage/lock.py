@@ -50,7 +50,6 @@ class RunLock:
         self.release()
 
     def release(self) -> None:
-        """Releases the directory."""
         with contextlib.suppress(OSError):
             if _holder(self._path) == self._mine:
                 self._path.unlink()

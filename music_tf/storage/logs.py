@@ -47,6 +47,5 @@ class Terminal(logging.Handler):
     """Writes to the present `sys.stderr`, which a progress bar may replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the message without a time."""
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(f"{record.levelname.lower()}: {self.format(record)}\n")

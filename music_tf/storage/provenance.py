@@ -28,7 +28,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns software, commit, machine, ranks and time for `config.json`, as JSON values."""
     return {
         "versions": versions(),
         "mpi": comm.library,

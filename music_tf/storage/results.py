@@ -156,7 +156,6 @@ def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
 
 
 def are_numbers(value: object) -> bool:
-    """Whether a JSON value is an object of finite numbers."""
     return isinstance(value, dict) and all(
         isinstance(number, int | float) and abs(number) < _LARGEST_NUMBER
         for number in value.values()

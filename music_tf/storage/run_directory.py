@@ -85,7 +85,6 @@ def missing_folders(command: "TrainCommand") -> list[Path]:
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Removes the empty ones of these folders, given innermost first."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()
@@ -155,7 +154,6 @@ class RunDirectory:
             _LOGGER.warning("summary not written: %s", error)
 
     def keep_tasks(self, tasks: Mapping[str, Any]) -> None:
-        """Writes the tasks of a new run into its `config.json`, on the root."""
         if self._is_root:
             self._write_record({**read_record(self.path), "tasks": tasks})
 

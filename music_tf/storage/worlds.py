@@ -90,7 +90,6 @@ def read_worlds(directory: Path) -> list[dict[str, float]]:
 
 
 def _whole_rows(path: Path) -> list[dict[str, str]] | None:
-    """Returns the complete rows of a table; None without a table."""
     try:
         text = read_at_most(path, _LARGEST).decode(errors="replace")
     except FileNotFoundError:
