@@ -187,7 +187,7 @@ class Tuner:
         ):
             fcntl.flock(lock, fcntl.LOCK_EX)  # held while this process lives: see `_retry_killed`
             worker = Path(lock.name).name
-            self._side_by_side([partial(self._try_settings, trials, worker)] * jobs, jobs, minutes)
+            self._side_by_side([partial(self._run_trials, trials, worker)] * jobs, jobs, minutes)
 
     def check(self, seeds: Sequence[int], jobs: int) -> dict[str, list[float]]:
         """Trains preset and what was found on other seeds; returns the scores of each by seed."""
@@ -196,7 +196,7 @@ class Tuner:
         if best.user_attrs["values"] != self._search.of_preset():
             compared["found"] = (f"trial_{best.number:04d}", best.user_attrs["values"])
         runs = [
-            partial(self._checked, name, values, seed, f"check_{label}_seed{seed}")
+            partial(self._check_run, name, values, seed, f"check_{label}_seed{seed}")
             for seed in seeds
             for name, (label, values) in compared.items()
         ]
@@ -246,7 +246,7 @@ class Tuner:
                 raise Stopped("tune: stopped; the same command resumes it")
         return results
 
-    def _try_settings(self, trials: int, worker: str) -> None:
+    def _run_trials(self, trials: int, worker: str) -> None:
         """Runs one trial after the other, in a thread."""
         while not self._processes.over and self.ended < trials:
             trial = self.study.ask()
@@ -294,7 +294,7 @@ class Tuner:
 
         self.study.tell(trial, state=TrialState[state])
 
-    def _checked(self, name: str, values: Mapping[str, Any], seed: int, folder: str) -> float:
+    def _check_run(self, name: str, values: Mapping[str, Any], seed: int, folder: str) -> float:
         score = self._trained(values, seed, self._search.folder / folder)
         self._say(f"{name}, seed {seed}: {math.nan if score is None else score:.4g}")
         return math.nan if score is None else score
@@ -421,7 +421,7 @@ def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]
     means = {name: float(np.mean(values)) for name, values in checked.items() if values}
     if best == search.of_preset():
         lines.append("no trial has beaten the preset")
-    elif means and not means["found"] >= means["preset"]:
+    elif "found" in means and not means["found"] >= means["preset"]:
         lines.append("on seeds of its own the preset is better; this line trains with it")
         best = {}
     return [*lines, shlex.join(["music-tf", "train", *search.typed(best)])]

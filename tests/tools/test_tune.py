@@ -435,7 +435,7 @@ def test_a_check_that_fails_ends_the_others(root, trainer, monkeypatch):
         ended.append(seed)
         return math.nan
 
-    monkeypatch.setattr(tuner, "_checked", checked)
+    monkeypatch.setattr(tuner, "_check_run", checked)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(EnvironmentFault, match="out of memory"):
         tuner.check((201, 200, 202, 203, 204, 205), 2)
