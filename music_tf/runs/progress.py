@@ -146,14 +146,14 @@ class Progress:
         trained, left = done - self._first, "?"
         if trained > 0:
             by_epochs = elapsed / trained * (self._total - done)
-            left = _clock(min(by_epochs, max(0.0, self._seconds - elapsed)))
+            left = as_clock(min(by_epochs, max(0.0, self._seconds - elapsed)))
         parts = {
             head: 0,
             self.heading: 1,
             f"steps {steps:,}": 4,
             **dict.fromkeys(self._latest, 2),
             f"left {left}": 3,
-            f"elapsed {_clock(elapsed)}": 5,
+            f"elapsed {as_clock(elapsed)}": 5,
             self._fps: 6,
         }
         return fitted(parts, width)
@@ -180,7 +180,8 @@ def fitted(parts: Mapping[str, int], width: int) -> str:
     return _GAP.join(text for text in parts if text in kept)
 
 
-def _clock(seconds: float) -> str:
+def as_clock(seconds: float) -> str:
+    """Returns a duration as minutes and seconds, with hours if there are any."""
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.runs.progress import as_clock
+
 Item = TypeVar("Item")
 Steps: TypeAlias = npt.NDArray[np.int64]
 """Lengths of episodes, or steps of one."""
@@ -18,7 +20,6 @@ _LONGEST = 20.0
 _TIMED = 4
 """Pictures after which the time left is estimated; the first one takes longest."""
 _SECONDS_BETWEEN_LINES = 10.0
-_MINUTE, _LONG = 60.0, 100.0
 
 
 class Pace(NamedTuple):
@@ -61,14 +62,7 @@ def reported(
         if done == 0:
             first = now
         elif done == _TIMED or now - spoken >= _SECONDS_BETWEEN_LINES:
-            left = duration((now - first) / done * max(0, most - done))
+            left = as_clock((now - first) / done * max(0, most - done))
             say(f"{done} of at most {most} pictures are drawn, about {left} left")
             spoken = now
         yield picture
-
-
-def duration(seconds: float) -> str:
-    """Returns a time as text, in multiples of five seconds, or in minutes."""
-    if seconds >= _LONG:
-        return f"{seconds / _MINUTE:.0f} minutes"
-    return f"{5 * max(1, math.ceil(seconds / 5))} s"

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +32,6 @@ def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
     confusion matrix of skills by steps, returns by skill, and log q during training over episodes
     and steps.
     """
-    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - a second to load
-
     named = [played.named for played in skills if played.named is not None]
     growth = _growth(run)
     figure, panels = _figure(2 + bool(named) + len(growth))
@@ -47,15 +45,10 @@ def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
             up = trace[:, min(1, size - 1)]
             panel.plot(across, up, color=colour, lw=0.8, alpha=0.7)
         if len(skills) <= len(COLOURS):  # each has its own colour, and its number at an end
-            panel.annotate(
-                str(played.skill),
-                (float(across[-1]), float(up[-1])),
-                color=colour,
-                weight="bold",
-                ha="center",
-                va="center",
-                path_effects=[withStroke(linewidth=3, foreground="white")],
-            )
+            centred: dict[str, Any] = {"weight": "bold", "ha": "center", "va": "center"}
+            box = {"facecolor": "white", "linewidth": 0.0, "pad": 1.0, "alpha": 0.8}
+            x, y = float(across[-1]), float(up[-1])
+            panel.text(x, y, str(played.skill), color=colour, bbox=box, **centred)
     panel.set_title("what skills are distinguished by" + (": first two" if size > _PLANE else ""))
 
     if named:

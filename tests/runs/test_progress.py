@@ -157,7 +157,7 @@ def test_without_an_evaluation_the_value_of_training_is_shown(row, told):
 
 
 def test_hours_are_shown_where_there_are_any():
-    assert [progress._clock(seconds) for seconds in (59.9, 754, 3600)] == [
+    assert [progress.as_clock(seconds) for seconds in (59.9, 754, 3600)] == [
         *("0:59", "12:34", "1:00:00"),
     ]
 
