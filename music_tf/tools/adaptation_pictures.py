@@ -2,28 +2,27 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw
 
 from music_tf.config.world import ALL
 from music_tf.envs.registry import told_apart_by
 from music_tf.hints import read
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.tools.curves import svg_of
-from music_tf.tools.drawing import COLOURS, FINE, PAPER, appearing, dot, grid, line, stacked
+from music_tf.tools.drawing import COLOURS, appearing
 from music_tf.types import Array
+
+if TYPE_CHECKING:  # a second to load
+    from matplotlib.figure import Figure
 
 PICTURE = "adaptation.png"
 """File name in `videos/` of a run, or beside the other files of an agent of the package."""
 PARTS = {"test": COLOURS[0], "train": COLOURS[1]}
 """Kinds of tasks with the colours of their curves."""
 _MOST_TASKS, _MOST_EPISODES = 5, 7
-_PANEL, _ARM, _RADIUS = 128 * FINE, 6 * FINE, 3.5 * FINE
-"""Pixels across a panel, of half a cross, and of a circle."""
-_LETTERS = 12 * FINE
 _GOAL = "#2ca02c"
 
 
@@ -90,47 +89,38 @@ def draw_visits(loaded: LoadedRun) -> list[str]:
     visits = adaptation.first_visits(loaded.agent, len(goals))
     paths = visits.observation[..., list(columns)].reshape(len(goals), count, -1, 2)
     returns = visits.reward.sum(axis=1).reshape(len(goals), count)
-    picture = paths_of_visits(paths[:, shown], goals, returns[:, shown], shown.tolist())
+    figure = paths_of_visits(paths[:, shown], goals, returns[:, shown], shown.tolist())
     name = loaded.file(PICTURE)
     path = name.parent / "videos" / name.name if name.parent == loaded.path else name
     with appearing(loaded.here / path) as draft:
-        Image.fromarray(picture).save(draft, "PNG")
+        figure.savefig(draft, dpi=100, format="png")
     return [f"written: {path}"]
 
 
 def paths_of_visits(
     paths: Array, goals: npt.NDArray[np.float64], returns: Array, seen: Sequence[int]
-) -> npt.NDArray[np.uint8]:
-    """Returns a picture with a row a task and a column an episode of the visit to it.
+) -> "Figure":
+    """Draws a row a task and a column an episode of the visit to it.
 
     A path begins at an open circle and ends at a filled one; the goal is a green cross. Of N visits
     `paths` are [N, E, T + 1, 2], x to the right and y up, `goals` [N, 2] and `returns` [N, E];
     `seen` says how many episodes came before each of the E ones.
     """
-    every = np.concatenate([paths.reshape(-1, 2), goals])
-    middle = (every.min(axis=0) + every.max(axis=0)) / 2.0
-    reach = 1.08 * max(float(np.ptp(every, axis=0).max()) / 2.0, 1e-6)
+    from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load
 
-    def pixels(points: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        placed = (np.asarray(points, np.float64) - middle) / reach
-        return np.asarray((placed * (1.0, -1.0) + 1.0) / 2.0 * _PANEL)
-
-    tiles = []
-    for visit, goal, paid in zip(paths, goals, returns, strict=True):
-        for path, value, count in zip(visit, paid, seen, strict=True):
-            panel = Image.new("RGB", (_PANEL, _PANEL), PAPER)
-            draw = ImageDraw.Draw(panel)
-            x, y = pixels(goal).tolist()
-            for arm in (_ARM, -_ARM):
-                draw.line((x - _ARM, y - arm, x + _ARM, y + arm), _GOAL, 3 * FINE)
-            points = pixels(path)
-            draw.line(points.ravel().tolist(), COLOURS[0], 2 * FINE, "curve")
-            dot(draw, points[0], _RADIUS, PAPER)
-            dot(draw, points[-1], _RADIUS, COLOURS[0])
-            title = f"{f'after {count}' if count else 'prior'}: {value:.1f}"
-            tiles.append(stacked([line(title, _PANEL, _LETTERS), panel]))
-    sheet = grid(tiles, len(seen))
-    note = (
-        "above: episodes of the visit seen before, and the return; cross: the task; circle: start"
-    )
-    return np.asarray(stacked([sheet, line(note, sheet.width, _LETTERS)]).reduce(FINE))
+    rows, columns = returns.shape
+    figure = Figure(figsize=(1.3 * columns, 1.5 * rows + 0.3), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for (task, episode), panel in np.ndenumerate(panels):
+        (x, y), count = paths[task, episode].T, seen[episode]
+        panel.plot(x, y, color=COLOURS[0], linewidth=1.2)
+        for at, inside in ((0, "white"), (-1, COLOURS[0])):
+            ends = {"markersize": 5, "markerfacecolor": inside, "markeredgecolor": "#333333"}
+            panel.plot(x[at], y[at], "o", **ends)
+        panel.plot(*goals[task], "x", color=_GOAL, markersize=8, markeredgewidth=2.5)
+        title = f"{f'after {count}' if count else 'prior'}: {returns[task, episode]:.1f}"
+        panel.set_title(title, fontsize="small")
+        panel.set(xticks=[], yticks=[], aspect="equal")
+    note = "above: episodes of the visit seen before, return; cross: the task; open circle: start"
+    figure.supxlabel(note, fontsize="small")
+    return figure

@@ -18,10 +18,7 @@ COLOURS = (
     *("#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"),
 )
 """Colours of skills, or of the lines of a plot; they repeat."""
-FINE = 2
-"""Factor by which pictures of paths are drawn larger and then reduced, for smooth lines."""
 GAP = 4
-_OUTLINE = "#333333"
 _SMALLEST = 9
 
 
@@ -45,12 +42,6 @@ def line(
     at, anchor = (width / 2, "mm") if left is None else (left, "lm")
     draw.text((at, strip.height / 2), text, colour, letters, anchor)
     return strip
-
-
-def dot(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: float, colour: str) -> None:
-    """Draws a filled circle with an outline."""
-    x, y = centre
-    draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, _OUTLINE, FINE)
 
 
 def stacked(parts: Sequence[Image.Image]) -> Image.Image:

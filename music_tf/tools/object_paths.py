@@ -4,6 +4,7 @@ Pillow draws it in a few milliseconds, on the root alone and without random numb
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from music_tf.config.world import ALL
 from music_tf.envs.registry import EnvironmentInfo, told_apart_by
-from music_tf.tools.drawing import COLOURS, FINE, PAPER, dot, font, grid, line, stacked
+from music_tf.tools.drawing import COLOURS, PAPER, font, grid, line, stacked
 from music_tf.types import Array, Episodes
 
 Picture = npt.NDArray[np.uint8]  # [height, width, 3]
@@ -27,10 +28,12 @@ _MARGIN = 0.1
 _BORDER = 0.05
 """Least margin around paths without a support, as a share of their extent."""
 _RATIOS = (0.4, 1.6)
-_GAP, _TITLE, _LEGEND, _TEXT = 2 * FINE, 14 * FINE, 44 * FINE, 13 * FINE
-_START, _END = 2.5 * FINE, 3.5 * FINE
+_FINE = 2
+"""Factor by which pictures are drawn larger and then reduced, for smooth lines."""
+_GAP, _TITLE, _LEGEND, _TEXT = 2 * _FINE, 14 * _FINE, 44 * _FINE, 13 * _FINE
+_START, _END = 2.5 * _FINE, 3.5 * _FINE
 """Radius of the circles at both ends of a path."""
-_BAR = 50 * FINE
+_BAR = 50 * _FINE
 """Most pixels of the scale bar."""
 _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
@@ -62,7 +65,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     kept = np.clip(up, _RATIOS[0] * across, _RATIOS[1] * across)
     beside = np.array([margin, margin + (kept - up) / 2.0])
     low, high = low - beside, high + beside
-    size = FINE * width, FINE * round(width * kept / across)
+    size = _FINE * width, _FINE * round(width * kept / across)
     scale = float(size[0] / across)
 
     def pixels(points: Array) -> Array:
@@ -78,13 +81,13 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
         colour = COLOURS[skill % len(COLOURS)]
         if support:
             (left, bottom), (right, top) = pixels(np.array([support.low, support.high])).tolist()
-            draw.rectangle((left, top, right, bottom), _TABLE, _PALE, FINE)
+            draw.rectangle((left, top, right, bottom), _TABLE, _PALE, _FINE)
         paths = pixels(places[skills == skill])
         for path in paths:
-            draw.line(path.ravel().tolist(), colour, 2 * FINE, "curve")
+            draw.line(path.ravel().tolist(), colour, 2 * _FINE, "curve")
         for path in paths:
-            dot(draw, path[0], _START, PAPER)
-            dot(draw, path[-1], _END, colour)
+            _dot(draw, path[0], _START, PAPER)
+            _dot(draw, path[-1], _END, colour)
         titled = numbers is not None and episodes.skill.shape[-1] > 1
         title = [line(f"skill {skill}", size[0], _TITLE, _INK)] if titled else []
         panels.append(stacked([*title, panel]))
@@ -93,7 +96,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
     sheet = grid(panels, columns, gap=_GAP)
     text = f"end of {len(places)} episodes; x to the right, {upwards} up"
     legend = _legend(sheet.width, text, scale, info.unit)
-    return np.asarray(stacked([sheet, legend]).reduce(FINE))
+    return np.asarray(stacked([sheet, legend]).reduce(_FINE))
 
 
 def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
@@ -103,18 +106,18 @@ def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
     """
     legend = Image.new("RGB", (width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
-    x, y = 10.0 * FINE, _LEGEND / 2
+    x, y = 10.0 * _FINE, _LEGEND / 2
     for radius, colour, label in ((_START, PAPER, "start"), (_END, _PALE, text)):
-        dot(draw, (x, y), radius, colour)
-        draw.text((x + 8 * FINE, y), label, _INK, font(_TEXT), "lm")
-        x += 24 * FINE + draw.textlength(label, font(_TEXT))
+        _dot(draw, (x, y), radius, colour)
+        draw.text((x + 8 * _FINE, y), label, _INK, font(_TEXT), "lm")
+        x += 24 * _FINE + draw.textlength(label, font(_TEXT))
     length = round_length(_BAR / scale)
     label, end = f"{length:g} {unit}".rstrip(), x + length * scale
-    if end + 6 * FINE + draw.textlength(label, font(_TEXT)) <= width:
-        draw.line((x, y, end, y), _INK, FINE)
+    if end + 6 * _FINE + draw.textlength(label, font(_TEXT)) <= width:
+        draw.line((x, y, end, y), _INK, _FINE)
         for tick in (x, end):
-            draw.line((tick, y - _END, tick, y + _END), _INK, FINE)
-        draw.text((end + 6 * FINE, y), label, _INK, font(_TEXT), "lm")
+            draw.line((tick, y - _END, tick, y + _END), _INK, _FINE)
+        draw.text((end + 6 * _FINE, y), label, _INK, font(_TEXT), "lm")
     return legend
 
 
@@ -138,3 +141,8 @@ def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:
     columns, extra = told_apart_by(info, episodes.observation.shape[-1])
     places = episodes.extras[extra] if extra else episodes.observation[..., list(columns)]
     return places[..., :2] if places.shape[-1] > 1 else None
+
+
+def _dot(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: float, colour: str) -> None:
+    x, y = centre
+    draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, _INK, _FINE)

@@ -19,7 +19,6 @@ from tests.kit.sessions import command_of, run_session
 
 pytestmark = pytest.mark.thorough
 
-GREEN = (44, 160, 44)
 TOLD = {
     "test": {
         "tasks": [{"returns": [-3.0, -1.0]}, {"returns": [-5.0, -2.0]}],
@@ -70,17 +69,16 @@ def test_a_file_that_says_anything_else_has_no_curves(told):
     assert curves_of(told, "returns") == {}
 
 
-def test_a_picture_marks_the_goal_of_each_row_in_each_of_its_columns():
-    paths = np.zeros([2, 3, 5, 2], np.float32)
-    goals = np.array([[1.0, 1.0], [-1.0, -1.0]])
-    picture = paths_of_visits(paths, goals, np.zeros([2, 3]), [0, 1, 2])
-    marked = np.argwhere((np.abs(picture.astype(int) - GREEN) < 12).all(axis=-1))
-    rows, columns = picture.shape[0], picture.shape[1]
-    upper = marked[marked[:, 0] < rows // 2]
-    for found, right in ((upper, True), (marked[marked[:, 0] >= rows // 2], False)):
-        assert set(found[:, 1] * 3 // columns) == {0, 1, 2}
-        within = found[:, 1] % (columns / 3) / (columns / 3)
-        assert (within > 0.5).all() if right else (within < 0.5).all()
+def test_a_picture_has_a_row_a_task_with_its_goal_and_a_column_an_episode():
+    paths, goals = np.random.default_rng(0).normal(size=(2, 3, 5, 2)), np.array([[1, 1], [-1, 0]])
+    figure = paths_of_visits(paths, goals, np.arange(6.0).reshape(2, 3), [0, 1, 4])
+    for number, panel in enumerate(figure.axes):
+        task, episode = divmod(number, 3)
+        path, start, end, goal = (line.get_xydata() for line in panel.lines)
+        np.testing.assert_array_equal(path, paths[task, episode])
+        np.testing.assert_array_equal([start[0], end[0]], path[[0, -1]])
+        np.testing.assert_array_equal(goal, goals[[task]])
+        assert panel.get_title() == f"{['prior', 'after 1', 'after 4'][episode]}: {number}.0"
 
 
 def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
