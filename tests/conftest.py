@@ -46,11 +46,12 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks the tests of whole folders."""
+    """Marks the tests of whole folders, and those of several ranks."""
     for item in items:
-        folder, always = item.path.parent.name, _id(item).startswith(tuple(ALWAYS.values()))
-        if folder in FOLDERS and not always:
-            item.add_marker(FOLDERS[folder])
+        mark = FOLDERS.get(item.path.parent.name, "thorough")
+        whole = item.path.parent.name in FOLDERS or item.get_closest_marker("distributed")
+        if whole and not _id(item).startswith(tuple(ALWAYS.values())):
+            item.add_marker(mark)
 
 
 def pytest_collection_finish(session):

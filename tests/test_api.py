@@ -135,6 +135,7 @@ def test_evaluate_returns_what_it_writes_and_shows_nothing(whole, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.thorough
 def test_a_second_run_in_the_process_has_the_same_numbers_and_one_in_a_thread(whole, tmp_path):
     found = []
 

@@ -206,6 +206,7 @@ def test_ctrl_c_is_heard_again_after_a_library_took_it_over(handler, where, monk
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.thorough
 def test_a_signal_that_comes_when_all_is_saved_ends_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "compare", lambda *given: signal.raise_signal(signal.SIGTERM))
     command = command_of(dataclasses.replace(BASE, epochs=1), tmp_path / "run")

@@ -39,6 +39,7 @@ def trained(**options):
     return music_tf.train("ddpg_her", **words).path
 
 
+@pytest.mark.thorough
 def test_a_run_lies_in_one_folder(elsewhere, tmp_path):
     path = trained(run_dir="mine")
     assert (os.getcwd(), path) == (str(elsewhere), tmp_path / "here/mine")
@@ -46,6 +47,7 @@ def test_a_run_lies_in_one_folder(elsewhere, tmp_path):
     assert not os.listdir(elsewhere)
 
 
+@pytest.mark.thorough
 def test_a_run_without_a_name_lies_in_one_folder_and_is_the_latest(elsewhere, tmp_path):
     path = trained()
     assert path.is_relative_to(tmp_path / "here/runs/Wanders-v0/ddpg_her")

@@ -186,6 +186,7 @@ def package(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.thorough
 @cases(
     ("recipe", "options", "networks", "logged"),
     (
@@ -260,6 +261,7 @@ MEASURES = """
 HELDOUT = ', "curious/heldout": "the same, held out"'
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("package")
 def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_path):
     path = tmp_path / "fresh" / "curiosity.py"
@@ -280,6 +282,7 @@ def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_p
     assert not cycles
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("package")
 def test_a_metric_of_evaluations_that_no_settings_declare_costs_no_epoch(tmp_path):
     path = tmp_path / "fresh" / "curiosity_recipe.py"

@@ -172,6 +172,7 @@ def test_the_readmes_reward_is_paid_from_the_middle_to_the_left():
     assert (float(loss), metrics) == (0.0, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_path, monkeypatch):
     recipe = request.getfixturevalue(where)
@@ -192,6 +193,7 @@ def test_a_reward_of_two_new_files_is_trained_and_measured(where, request, tmp_p
     assert parse_train([*again, "--allow-import"]).config.rewards["left"].distance == 0.2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_a_reward_that_keeps_a_buffer_goes_on_where_it_was(where, request, tmp_path, monkeypatch):
     recipe = request.getfixturevalue(where).replace("left", "novelty")
@@ -216,6 +218,7 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_was(where, request, tmp_p
     assert [event.step for event in shown.Tensors("novelty/height")] == [240, 480]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("outside")
 def test_a_reward_of_ones_own_ranks_the_episodes_that_replay_draws(tmp_path):
     words = [*SMALL, "--replay.priority", "novelty", "--novelty.weight", "0", "0"]

@@ -72,6 +72,7 @@ def test_object_metrics_need_nothing_but_numbers_of_columns():
     assert behaviour(TIDYING, policy) == known
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["typed", "registered"])
 def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypatch):
     if how == "registered":
@@ -96,6 +97,7 @@ def test_a_run_shows_them_and_another_process_knows_them(how, tmp_path, monkeypa
     assert (loaded.envs.info.object, loaded.envs.info.support.high) == ((2, 3, 4), (1.0, 1.0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "columns",
     [(), ("--world.object", "6", "7", "--world.gripper", "4", "5"),
@@ -139,6 +141,7 @@ def test_an_arm_of_a_user_is_measured_shown_and_drawn(columns, tmp_path, capsys,
     assert run_verb(["play", str(run), "--episodes", "1", "--out", out, "--allow-import"]) == 0
 
 
+@pytest.mark.thorough
 def test_four_ways_to_name_the_disc_tell_skills_apart_alike():
     def trained(descriptor):
         world = World(**COLUMNS, descriptor=descriptor)
@@ -218,6 +221,7 @@ def test_the_achieved_goal_needs_goals():
         LockstepEnvs("Pendulum-v1", 1, world=World(descriptor="achieved_goal"))
 
 
+@pytest.mark.thorough
 def test_a_file_has_no_function_imported_unless_the_user_allows_it(tmp_path, monkeypatch, capsys):
     run = tmp_path / "run"
     skills = ("--skills", "2", "--rewards", "skill", "--world.descriptor", DISC)

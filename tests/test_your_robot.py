@@ -45,6 +45,7 @@ def test_check_env_says_of_the_arm_what_the_page_shows(folder, capsys):
     assert " ".join(["music-tf", *COMMANDS[1][: COMMANDS[1].index("--epochs")]]) in shown
 
 
+@pytest.mark.thorough
 def test_what_is_pasted_trains_measures_and_films_the_arm(folder, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     train, evaluate, play, report = COMMANDS[1:]

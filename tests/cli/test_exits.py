@@ -47,6 +47,7 @@ def test_a_bug_shows_its_traceback_and_any_fault_is_reported_in_ten_lines(capsys
     assert len(errors) < 4000
 
 
+@pytest.mark.thorough
 def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tmp_path):
     run = tmp_path / "run"
     words = ("train", "ddpg", "--run-dir", str(run))
@@ -62,6 +63,7 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
     assert f"--run-dir {run} --resume" in music_tf(*words, mode="no memory")[2]
 
 
+@pytest.mark.thorough
 @cases(
     ("words", "redirected", "code", "told"),
     ("--help", ">&-", 0, ""),

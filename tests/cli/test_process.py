@@ -101,6 +101,7 @@ def test_flags_are_there_before_tensorflow_where_a_gpu_learns(monkeypatch, tmp_p
     assert (f"results_to='{path}/autotune.textproto'" in seen[0]) == asked
 
 
+@pytest.mark.thorough
 def test_the_pinned_tensorflow_knows_the_flags_wherever_the_run_lies(tmp_path):
     folder = tmp_path / "a run"
     folder.mkdir()
@@ -153,6 +154,7 @@ def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkey
     sys.modules.pop("tensorflow", None)
 
 
+@pytest.mark.thorough
 @cases(
     ("end", "texts"),
     ("os.abort()", ["Fatal Python error: Aborted", "tensorflow.py"]),
@@ -257,6 +259,7 @@ def test_launchers_say_who_is_who(variables, rank, size, monkeypatch):
     assert (launched_rank(), launched_world_size()) == (rank, size)
 
 
+@pytest.mark.thorough
 def test_a_rank_does_not_load_what_keras_would_draw_galleries_with():
     done = python(
         "from music_tf.process.tensorflow_start import load_tensorflow, prepare_tensorflow\n"

@@ -225,6 +225,7 @@ def test_a_missing_simulator_is_named_with_our_extra(env_id, missing, extra, tmp
     assert f'"{extra}": [' in setup.read_text()
 
 
+@pytest.mark.thorough
 def test_importing_gymnasium_robotics_prints_nothing_and_a_toy_does_not_load_it():
     code = "from music_tf.envs import making; making.make_environment('FetchPush-v4')"
     done = python(code)  # the notice comes once per process

@@ -107,6 +107,7 @@ def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
     assert rows["scripted shove"]["coverage/object_cells"] > rows["ours"]["coverage/object_cells"]
 
 
+@pytest.mark.thorough
 @cases(
     ("recipe", "task", "typed"),
     ("ddpg_music", "Push", True),

@@ -165,6 +165,7 @@ def test_skills_that_were_trained_on_are_refused_but_by_runs_that_do_not_say_whi
     LockstepEnvs(POINT, 1, EnvConfig(skills=path, skill_count=3)).close()
 
 
+@pytest.mark.thorough
 def test_skills_that_are_learned_in_turn_stay_the_same_when_more_are_learned(tmp_path):
     trainer = trainer_of()
     write_config(tmp_path, trainer.config, "sac_disk")
@@ -206,6 +207,7 @@ def test_a_controller_without_skills_is_told_what_to_train_first(capsys):
         assert f"{first} {alone}\n" in text
 
 
+@pytest.mark.thorough
 def test_a_controller_trains_and_is_evaluated_as_it_acts(run, tmp_path):
     import music_tf
 

@@ -101,6 +101,7 @@ def test_it_pays_nothing_at_the_goal_and_minus_one_elsewhere(env_id):
     assert envs.goal_reward(achieved, achieved + away).tolist() == [0.0, -1.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_her"])
 def test_a_recipe_trains_on_it(recipe, env_id):
     extra = [] if recipe == "ddpg_her" else ["--music.trajectories", "2"]

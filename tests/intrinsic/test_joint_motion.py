@@ -41,6 +41,7 @@ def test_it_pays_where_both_moved_more_than_a_threshold():
     assert rewards_of(STEPS, shift=0.0, threshold=0.0005) == [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]
 
 
+@pytest.mark.thorough
 def test_a_run_learns_from_it_and_trains_nothing_but_the_agent():
     trainer = trainer_of(RUN)
     metrics = trainer.run_epoch(go_on)

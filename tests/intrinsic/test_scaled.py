@@ -66,6 +66,7 @@ def test_random_rewards_do_not_look_at_what_was_done():
     np.testing.assert_array_equal(term.reward({}, None, one), one["drawn"])
 
 
+@pytest.mark.thorough
 @cases(
     "term",
     MusicConfig(gain="auto", pay="log", clip=(0.0, 4.0), trajectories=8),

@@ -4,7 +4,7 @@ FOLDERS = {
     **dict.fromkeys(("distributed", "experiments", "faults", "hostile", "same"), "thorough"),
     "learning": "slow",
 }
-"""Folders whose tests have a mark, but for those of `ALWAYS`."""
+"""Folders whose tests have a mark, but for those of `ALWAYS`; so have tests of several ranks."""
 ALWAYS = {
     "learning": "learning/test_learning.py::"
     "test_skills_of_a_point_are_soon_told_apart_by_where_it_is",

@@ -41,6 +41,7 @@ def test_names_say_network_layer_and_weight(layout):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["float64", "mixed_float16"])
 @pytest.mark.parametrize("config", [EVERYTHING, PEARL], ids=["all terms", "pearl"])
 def test_networks_learn_in_float32_whatever_keras_is_set_to(config, policy):

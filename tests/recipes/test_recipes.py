@@ -339,6 +339,7 @@ def test_without_goals_a_variant_has_what_a_run_of_music_fits(learner, preset, e
     assert (ranked.agent, ranked.collect.updates_per_step) == (base.agent, 1.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", ["ddpg", "sac"])
 def test_without_goals_a_run_of_music_is_tuned_and_ranks_episodes(learner, tmp_path):
     world = {"agent": (0, 1), "surrounding": (2, 3)}

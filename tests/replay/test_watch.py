@@ -107,6 +107,7 @@ def turning():
         del gymnasium.registry[f"{kind.__name__}-v0"]
 
 
+@pytest.mark.thorough
 def test_a_reward_that_turns_wrong_ends_the_run(turning):
     trainer = trainer_of(HER, env_id="Turns-v0", cycles=20)
     with pytest.raises(EnvironmentFault, match=r"Turns-v0: a step paid .* of .* steps that were"):
@@ -114,6 +115,7 @@ def test_a_reward_that_turns_wrong_ends_the_run(turning):
     assert 2 <= trainer.log.cycles < 10
 
 
+@pytest.mark.thorough
 def test_a_reward_that_is_rarely_wrong_is_warned_of_once(turning, caplog):
     trainer = trainer_of(HER, env_id="TurnsRarely-v0", cycles=40, updates=20)
     with caplog.at_level(logging.WARNING):
@@ -123,6 +125,7 @@ def test_a_reward_that_is_rarely_wrong_is_warned_of_once(turning, caplog):
     assert "the run continues as long as they are few" in told[0]
 
 
+@pytest.mark.thorough
 def test_rewards_are_watched_where_the_task_is_paid_under_its_goal_and_change_no_number():
     assert trainer_of(HER).replay.watch is not None
     assert trainer_of(HER, goals="zero").replay.watch is None

@@ -105,6 +105,7 @@ def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew_and_no_oth
         run_session(command_of(small(), half, resume=True, **WORDS))
 
 
+@pytest.mark.thorough
 def test_a_run_with_more_tasks_than_its_record_has_room_for_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(run_directory, "_ROOM_FOR_TASKS", 200)
     with pytest.raises(UsageError, match=r"tasks\.train, tasks\.test: expected at most . tasks"):
@@ -122,6 +123,7 @@ def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same
     assert recorded(half)["tasks"] == tasks
 
 
+@pytest.mark.thorough
 def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(run):
     result = evaluate_run(load_run(run), 2, extras=ExtraMeasures(full=True), shown=False)
     assert json.loads((run / "evaluation.json").read_text())["adaptation"] == result["adaptation"]
@@ -147,6 +149,7 @@ def test_an_evaluation_says_how_each_task_is_learned_and_what_stands_beside_it(r
     assert rows["mean"]["random"] == found["test"]["random"][2]
 
 
+@pytest.mark.thorough
 def test_steps_of_another_task_in_a_context_are_found_as_a_leak(run, monkeypatch):
     loaded, of_row = load_run(run), adaptation_module.context_of
     monkeypatch.setattr(adaptation_module, "context_of", lambda *given: of_row(*given[:-1], 0))
@@ -160,6 +163,7 @@ def evaluated(run, words):  # what `evaluate` writes
     return json.loads((run / "evaluation.json").read_text())
 
 
+@pytest.mark.thorough
 def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long(run):
     found = evaluated(run, "--tasks train --explore 3")
     adaptation, ours = found["adaptation"], found["policies"]["ours"]
@@ -191,6 +195,7 @@ def test_skills_are_for_runs_without_tasks_and_visits_for_runs_with_some(run, ca
     assert "expected a run that adapts to tasks, got one of" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_an_exported_agent_visits_the_tasks_of_its_run(run, tmp_path):
     moved = tmp_path / "run"
     shutil.copytree(run, moved)
@@ -341,6 +346,7 @@ def test_other_agents_refuse_tasks():
             parse_train(["sac", "--env-id", "music_tf/PointRobot-v0", *words.split()])
 
 
+@pytest.mark.thorough
 def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path):
     with pytest.raises(UsageError, match="expected a family of tasks"):
         trained(tmp_path / "run", env_id="music_tf/UnitBox-v0")

@@ -259,6 +259,7 @@ def test_what_was_covered_and_kept_by_ours_stands_beside_that_of_the_random_poli
     assert cover(evaluation("music_tf/PointReach-v0"), zero_policy) == {}
 
 
+@pytest.mark.thorough
 def test_shoves_cover_much_but_keep_little_and_are_the_same_in_any_batch(monkeypatch):
     monkeypatch.setattr(comparison, "COVERED", 10)
     config = small_config("ddpg_music", "FetchPush-v4")
@@ -293,6 +294,7 @@ def test_information_needs_a_second_episode_and_a_second_step(monkeypatch, episo
     assert not [name for name in found if "information" in name]
 
 
+@pytest.mark.thorough
 def test_what_was_judged_of_a_checkpoint_is_shown_and_outlives_its_evaluations(tmp_path, capsys):
     save_run(tmp_path)
     MetricsWriter(tmp_path, resume_after=None).write(

@@ -13,6 +13,8 @@ from music_tf.storage.run_paths import AGENTS
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights
 
+pytestmark = pytest.mark.thorough
+
 PICK = "FetchPickAndPlace-v4"
 SHORT = {
     **{"env_id": PICK, "epochs": 1, "workers": 1, "rollouts": 1, "cycles": 2, "updates": 1},

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from music_tf import recipes
 from music_tf.config.fields import with_fields
 from music_tf.config.key_metrics import KeyMetric
@@ -74,6 +76,7 @@ def test_an_embedding_that_rested_to_the_end_is_named(row, text):
     assert shortfalls(recipes.resolve("sac_metra"), row) == [text] * bool(text)
 
 
+@pytest.mark.thorough
 @cases(("rest_until", "rests"), (0.99, True), (-0.99, False))
 def test_train_evaluate_and_report_say_that_an_embedding_has_not_learned(
     rest_until, rests, tmp_path, capsys

@@ -50,6 +50,7 @@ def train(path, *more, until=None):  # a run, perhaps ended after an epoch
     return None
 
 
+@pytest.mark.thorough
 def test_a_stop_within_a_skill_adds_nothing_to_the_table_of_worlds(tmp_path):
     opens = ("--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]')
     train(tmp_path / "whole", *opens)
@@ -81,6 +82,7 @@ def test_a_table_says_which_skill_was_learned_and_how_far_all_lie_apart(whole):
     assert set(json.loads((whole / "summary.json").read_text())["evaluation"]) == {"ours", "random"}
 
 
+@pytest.mark.thorough
 def test_a_run_is_looked_at_in_episodes_as_long_as_those_of_its_evaluation(tmp_path):
     path = tmp_path / "run"
     train(path, "--evaluation.length", "15")
@@ -92,6 +94,7 @@ def test_a_run_is_looked_at_in_episodes_as_long_as_those_of_its_evaluation(tmp_p
     ]
 
 
+@pytest.mark.thorough
 def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
     path = tmp_path / "run"
     train(path, until=1)
@@ -118,6 +121,7 @@ def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
         policy.act([1.0, 2.0], skill=2)
 
 
+@pytest.mark.thorough
 def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path):
     path = tmp_path / "run"
     train(path, "--incremental.replay", "purge")
@@ -133,6 +137,7 @@ def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path
     del whole
 
 
+@pytest.mark.thorough
 def test_a_stage_that_the_world_cannot_do_leaves_a_run_as_it_was_to_go_on_with_another(
     whole, tmp_path
 ):
@@ -258,6 +263,7 @@ def test_epochs_follow_from_those_of_the_skills_which_one_by_one_must_be_said():
     assert asked("--skills", "2", "--incremental.epochs", "3", "5") == (2, 8)
 
 
+@pytest.mark.thorough
 def test_verbs_show_each_skill(whole, capsys):
     assert run_verb(["evaluate", str(whole), "--episodes", "4"]) == 0
     shown = capsys.readouterr().out

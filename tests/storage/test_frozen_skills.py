@@ -25,6 +25,8 @@ from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.saved_run import save_checkpoint, write_config
 
+pytestmark = pytest.mark.thorough
+
 SEEN = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
 NO_GOALS = np.zeros([5, 0], np.float32)
 ACTING = ("actor", "normalizer")

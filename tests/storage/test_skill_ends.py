@@ -122,6 +122,7 @@ def test_an_environment_without_goals_is_refused_before_skills_are_measured(tmp_
         guide_to_goals(load_run(tmp_path), "--reach")
 
 
+@pytest.mark.thorough
 def test_an_evaluation_on_goals_measures_where_skills_end_unless_that_is_known(run, monkeypatch):
     led = []
     monkeypatch.setattr(inspection, "measure_zero_shot", lambda *given: led.append(given[2]) or {})

@@ -2,6 +2,7 @@ import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from music_tf import recipes
@@ -17,6 +18,7 @@ from tests.kit.saved_run import rows_of
 from tests.kit.sessions import command_of, run_session
 
 
+@pytest.mark.thorough
 def test_a_run_shows_returns_by_skill_and_how_log_q_grows(tmp_path):
     config = recipes.resolve("sac_diayn", env_id="music_tf/UnitBox-v0")
     small = {"agent.hidden_sizes": (8, 8), "skill.hidden_sizes": (8,), "collect.random_steps": 50}

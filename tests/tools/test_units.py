@@ -19,6 +19,8 @@ from tests.kit.saved_run import save_run
 from tests.kit.winches import SPACES, TAKEN, WINCHES
 from tests.test_declared import forget_declaration
 
+pytestmark = pytest.mark.thorough
+
 
 def given_to_the_environment(action):
     """Runs `action` and returns what it gave to environments, [T, A]."""

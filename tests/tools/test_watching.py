@@ -37,6 +37,7 @@ def test_plotting_and_playing_a_run_still_going_changes_none_of_its_files(tmp_pa
     lock.release()
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_a_run_that_saves_again_and_again_can_be_looked_at_meanwhile(tmp_path):
     path = tmp_path / "run"

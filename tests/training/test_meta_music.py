@@ -42,6 +42,7 @@ def test_both_rewards_pay_and_a_context_holds_that_of_the_environment_alone(trai
     np.testing.assert_allclose(np.abs(paid[:, None] + distance).min(axis=1), 0.0, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_trajectories_of_all_tasks_teach_what_the_robot_says_of_its_surroundings(trained):
     trainer, *_ = trained
     assert trainer.envs.spec.split.surrounding == (3, 4, 5)
