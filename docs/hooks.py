@@ -9,8 +9,9 @@ from typing import Any
 from mkdocs.structure.files import File
 
 from music_tf import recipes
-from music_tf.config.fields import describe_range, fields_of, show_option, show_value
+from music_tf.config.fields import Settings, fields_of, show_option, show_value
 from music_tf.config.settings import Config
+from music_tf.recipes.releases import OTHER_PROGRAMS
 
 ROOT = Path(__file__).parents[1]
 FROM_ROOT = {
@@ -21,6 +22,7 @@ FROM_ROOT = {
 }
 """Pages of the site by the files that they show."""
 SETTINGS = "settings.md"
+_APART = "settings-of-other-programs"
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -56,6 +58,7 @@ def settings_page() -> str:
         "# Settings",
         "Every option of `music-tf train`, with the default of its dataclass. Recipes and presets "
         "change defaults: `music-tf train RECIPE --help GROUP` shows theirs.",
+        f"Those that only the code of other authors sets [stand apart](#{_APART}).",
         "## Run",
         *_table(Config()),
         "## Learners",
@@ -65,18 +68,16 @@ def settings_page() -> str:
     parts.append("## Rewards")
     for name, term in sorted(recipes.terms().items()):
         parts += [f"### `{name}`", inspect.getdoc(term) or "", *_table(term())]
+    groups = [Config(), *(kind() for kind in (*recipes.agents(), *recipes.terms().values()))]
+    parts += ["## Settings of other programs", *_table(*groups, apart=True)]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(group: Any) -> Iterator[str]:
-    rows = [
-        f"| `{show_option(field.name)}` | `{show_value(field.value)}` | {_cell(field)} |"
-        for field in fields_of(group)
-    ]
+def _table(*groups: Settings, apart: bool = False) -> Iterator[str]:
+    every = {field.name: field for group in groups for field in fields_of(group)}
+    rows = []
+    for field in (field for field in every.values() if (field.name in OTHER_PROGRAMS) is apart):
+        option, meaning = show_option(field.name), field.meaning.replace("|", "\\|")
+        rows.append(f"| `{option}` | `{show_value(field.value)}` | {meaning} |")
     if rows:
         yield "\n".join(["| option | default | meaning |", "|---|---|---|", *rows])
-
-
-def _cell(field: Any) -> str:
-    meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
-    return meaning.replace("|", "\\|")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.errors import UsageError
 from music_tf.types import Array
 

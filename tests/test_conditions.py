@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 from music_tf.conditions import continuous_conditions
-from music_tf.config.settings import (
-    CollectConfig,
-    ConditionConfig,
-    Config,
-    EvaluationConfig,
-    ReplayConfig,
-)
-from music_tf.config.terms import TaskConfig
-from music_tf.errors import UsageError
+from music_tf.config.conditioning import ConditionConfig
+from music_tf.config.settings import CollectConfig, Config, EvaluationConfig, ReplayConfig
 from music_tf.randomness import stream
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.rollout import ConditionSampler
@@ -86,17 +79,6 @@ def test_conditions_of_two_objects_move_one_of_them():
     )
 
 
-@cases(
-    ("kind", "size", "nearest"),
-    ("sphere", 4, "sphere of size 4\nnearest: --condition.kind ball --condition.size 4"),
-    ("ball", 5, "ball of size 5\nnearest"),
-    ("ball", None, "ball of size None\nnearest"),
-)
-def test_groups_that_a_condition_cannot_have_are_refused(kind, size, nearest):
-    with pytest.raises(UsageError, match=f"a size that 2 divides, got {nearest}"):
-        ConditionConfig(kind=kind, size=size, groups=2)
-
-
 def over_workers(config, cycle):
     """Skills [workers, rollouts] of a cycle, as one rank would find them that has them all."""
     sampler = ConditionSampler(config, 3)
@@ -155,90 +137,6 @@ def test_a_sphere_of_one_number_has_two_conditions():
     assert sorted(set(drawn[:, 0].tolist())) == [-1.0, 1.0]
     assert abs(drawn.mean()) < 0.25
     assert Config(condition=config).condition_size == 1
-
-
-@cases(
-    ("changes", "texts"),
-    ({"kind": "gaussian"}, ["condition.size", "gaussian", "none", "--condition.size 2"]),
-    ({"kind": "box", "size": 2, "skills": 3}, ["condition.kind", "one_hot", "box", "skills 3"]),
-    (
-        {"kind": "box", "size": 2, "pinned_skill": 0},
-        ["condition.kind", "pinned_skill 0", "--pinned-skill None"],
-    ),
-    ({"size": 4, "skills": 3}, ["condition.size", "expected 3", "got 4"]),
-    ({"size": 4, "pinned_skill": 4}, ["pinned_skill", "[0, 3]", "got 4"]),
-    (
-        {"kind": "gaussian", "size": 2, "sampler": "stratified"},
-        ["condition.sampler", "stratified", "one_hot", "random", "gaussian"],
-    ),
-    (
-        {"skills": 3, "pinned_skill": 1, "sampler": "stratified"},
-        ["condition.sampler", "random", "pinned_skill 1"],
-    ),
-    (
-        {"skills": 6, "sampler": "tiled", "workers": 4, "rollouts": 2},
-        ["condition.sampler", "multiple of 6", "= 8", "--rollouts 3"],
-    ),
-    (
-        {"skills": 3, "every": 10, "replay": ReplayConfig(relabel_k=4.0)},
-        ["condition.every", "every 10 steps", "--collect.steps 50", "--replay.relabel-k 0"],
-    ),
-    ({"every": 10, "collect": STEPS}, ["condition.every", "skills 1", "leave it out"]),
-    (
-        {"skills": 16, "every": 10, "sampler": "tiled", "collect": STEPS},
-        ["condition.every", "tiled", "leave it out"],
-    ),
-    (
-        {"kind": "box", "size": 3, "rewards": {"skill": SkillConfig(prior="learned")}},
-        ["skill.prior", "learned", "one_hot", "box", "--skills 5"],
-    ),
-    (
-        {"skills": 8, "sampler": "tiled", "rewards": {"skill": SkillConfig(prior="learned")}},
-        ["skill.prior", "random", "tiled"],
-    ),
-    (
-        {
-            **{"skills": 6, "pinned_skill": 1},
-            "rewards": {"skill": SkillConfig(prior="learned"), "task": TaskConfig()},
-        },
-        ["2 that act", "pinned_skill 1"],
-    ),
-    (
-        {"skills": 3, "rewards": {"skill": SkillConfig(posterior="gaussian")}},
-        ["skill.posterior", "continuous", "sphere"],
-    ),
-    (
-        {
-            **{"kind": "box", "size": 3},
-            "rewards": {"skill": SkillConfig(posterior="von_mises_fisher")},
-        },
-        ["skill.posterior", "sphere", "got condition.kind box", "gaussian"],
-    ),
-    (
-        {**{"kind": "sphere", "size": 1}, "rewards": {"skill": SkillConfig()}},
-        ["skill.posterior", "at least 2", "got 1", "--skill.posterior gaussian"],
-    ),
-    (
-        {"skills": 3, "rewards": {"skill": SkillConfig(target=100.0)}},
-        ["skill.target", "no margin", "--skill.margin"],
-    ),
-    (
-        {"skills": 3, "rewards": {"dads": DadsConfig(margin=10.0)}},
-        ["dads.margin", "no target", "--dads.target"],
-    ),
-    (
-        {"skills": 3, "rewards": {"skill": SkillConfig(target=float("nan"), margin=1.0)}},
-        ["skill.target", "-inf", "nan"],
-    ),
-)
-def test_conditions_that_cannot_be_drawn_are_refused(changes, texts):
-    names = [field.name for field in dataclasses.fields(ConditionConfig)]
-    own = {name: changes.pop(name) for name in names if name in changes}
-    with pytest.raises(UsageError) as refusal:
-        Config(condition=ConditionConfig(**own), **changes)
-    text = str(refusal.value)
-    assert [part for part in texts if part not in text] == []
-    assert len(text.splitlines()) <= 10
 
 
 CHANGING = dataclasses.replace(

@@ -13,7 +13,6 @@ from music_tf.cli.exits import guarded
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.runs.loaded_run import load_run
-from music_tf.runs.warm_start import best_skill, try_warm_start
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.loading import load_policy
 from music_tf.training.build import build_trainer
@@ -24,6 +23,7 @@ from tests.kit.counting import COUNTING
 from tests.kit.saved_run import save_checkpoint, save_run, small_config
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import BASE
+from tests.kit.warm import try_skills, try_warm_start
 
 BOUNDS = "actions: trained within -2..2, now -6..6"
 HERE = Declared(observation=3, goal=2, low=[-1.0, 0.0], high=[1.0, 0.5], steps=20)
@@ -157,4 +157,4 @@ def test_skills_are_not_tried_where_their_actions_mean_something_else(tmp_path, 
     widen(monkeypatch)
     config = small_config("sac_finetune_skill", COUNTING, skills=3)
     with pytest.raises(UsageError, match=BOUNDS):
-        best_skill(config, str(tmp_path), 1)
+        try_skills(config, tmp_path, 1)

@@ -228,8 +228,6 @@ def test_a_reward_of_ones_own_ranks_the_episodes_that_replay_draws(tmp_path):
         ends = shard.arrays["observation"][: shard.size, -1, 3]
         np.testing.assert_array_equal(shard.arrays["priority"][: shard.size], ends**2)
         assert len(np.unique(ends)) > 1
-    with pytest.raises(UsageError, match=r"replay\.priority: expected uniform, or a reward"):
-        parse_train(["my_left:ddpg_left", *SMALL, "--replay.priority", "left"])
 
 
 @pytest.mark.parametrize("verb", ["plot", "report"])

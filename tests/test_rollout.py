@@ -2,15 +2,10 @@ import numpy as np
 import pytest
 
 from music_tf.conditions import fresh_conditions
-from music_tf.config.settings import (
-    CollectConfig,
-    ConditionConfig,
-    Config,
-    ExplorationConfig,
-    ReplayConfig,
-)
+from music_tf.config.conditioning import ConditionConfig
+from music_tf.config.settings import Config, ExplorationConfig
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault
 from music_tf.rollout import Conditions, ConditionSampler, Perturbation, perturbation, play
 from tests.kit.cases import cases
 
@@ -211,10 +206,6 @@ def test_a_random_action_is_held_but_not_where_steps_are_collected():
     np.testing.assert_allclose(share, 0.3, atol=0.03)  # 0.0072 is one deviation
     # Of the steps after a random one, 4 in 5 hold it.
     assert again[drawn.replaced[:-1]].mean() == pytest.approx(0.8, abs=0.02)
-    collect, held = CollectConfig(steps=10), ExplorationConfig(random_hold=4.0)
-    with pytest.raises(UsageError, match=r"random_hold: .* whole episodes, got collect\.steps 10"):
-        Config(collect=collect, replay=ReplayConfig(draw="steps"), exploration=held)
-    assert Config(exploration=held).exploration.random_hold == 4.0
 
 
 def test_fresh_conditions_come_as_often_as_skills_act():

@@ -1,9 +1,11 @@
 """`music-tf launch -n N VERB ...`: runs a verb on N MPI ranks, of this machine or of several."""
 
 import contextlib
+import dataclasses
 import importlib.util
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,9 +14,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, ClassVar
 
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
+from music_tf.config.fields import In
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EXIT_STOPPED, EnvironmentFault, Hanging, Stopped, UsageError
 from music_tf.process.children import PIP_INSTALL, death_follower
@@ -30,7 +34,7 @@ from music_tf.process.mpirun import (
 )
 from music_tf.process.signals import install_signal_handlers, stop_requested
 from music_tf.reading.command import parse_train, resume_line
-from music_tf.reading.options import asks_for_help
+from music_tf.reading.options import Options, asks_for_help, read
 from music_tf.storage.run_directory import (
     ended_at_once,
     missing_folders,
@@ -55,9 +59,8 @@ examples:
 """
 CURE = f"install it in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
 
-_RANK_OPTIONS = ("-n", "-np", "--ranks")
-_HOST_OPTIONS = ("--hosts", "--hostfile")
-_MOST_RANKS = 4096
+_SHORT = re.compile("^-np?(?==|$)")
+"""Short for `--ranks`."""
 _START_SECONDS = 1.0
 _REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
@@ -69,6 +72,20 @@ _END_SECONDS = 20.0
 """Time limit of mpirun after the end of the first rank."""
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 """Starts a rank that ignores SIGUSR1 until it installs its handler."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LaunchOptions(Options):
+    """Where the ranks of a job run."""
+
+    example: ClassVar[str] = "launch -n 2 train ddpg_her"
+
+    ranks: Annotated[int | None, In(1, 4096)] = None
+    """Number of ranks; -n is short for it. Unset: as many as the hosts take."""
+    hosts: str = ""
+    """Hosts and the ranks that each takes, as in a:8,b:8."""
+    hostfile: Path | None = None
+    """A file that lists them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -158,57 +175,42 @@ def _stop(job: "subprocess.Popen[bytes]") -> None:
         job.wait()
 
 
-def _not_ours(option: str) -> str:
-    if option in ("--learners", "--lag"):
-        return (
-            f"{option}: expected after train, got before it\n"
-            f"for example: music-tf launch -n 3 train ddpg_music {option} 1"
-        )
-    near = suggestion(option, (*_RANK_OPTIONS, *_HOST_OPTIONS))
-    return f"unknown option {option[:80]!r}{near}"
-
-
 def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
     """Returns number of ranks, hosts, and the verb with its arguments; no verb to show the help."""
-    options = dict.fromkeys(("ranks", "hosts", "hostfile"), "")
-    rest = list(arguments)
-    while rest and rest[0].startswith("-"):
-        option, equals, value = rest.pop(0).partition("=")
-        if option in ("-h", "--help"):
-            return 1, {}, []
-        if option not in (*_RANK_OPTIONS, *_HOST_OPTIONS):
-            raise UsageError(_not_ours(option))
-        name = option[2:] if option in _HOST_OPTIONS else "ranks"
-        options[name] = value if equals else (rest.pop(0) if rest else "")
-        if not options[name]:
-            raise UsageError(f"{option}: expected a value, got none")
-    if options["hosts"] and options["hostfile"]:
+    count = 0
+    while arguments[count:] and arguments[count].startswith("-"):
+        option, equals, _ = arguments[count].partition("=")
+        if option in ("--learners", "--lag"):
+            raise UsageError(
+                f"{option}: expected after train, got before it\n"
+                f"for example: music-tf launch -n 3 train ddpg_music {option} 1"
+            )
+        count += 1 if equals else 2
+    own, command = arguments[:count], arguments[count:]
+    if asks_for_help(own):
+        return 1, {}, []
+    asked = read(LaunchOptions, "launch", [_SHORT.sub("--ranks", word) for word in own])
+    if asked.hosts and asked.hostfile:
         raise UsageError("launch: expected --hosts or --hostfile, got both")
-    hosts = hosts_of(options["hosts"]) if options["hosts"] else {}
-    hosts = hosts_in(Path(options["hostfile"])) if options["hostfile"] else hosts
+    hosts = hosts_of(asked.hosts) if asked.hosts else {}
+    hosts = hosts_in(asked.hostfile) if asked.hostfile else hosts
     slots = sum(hosts.values())
-    ranks = options["ranks"] or (str(slots) if hosts else "")
+    ranks = asked.ranks or slots
     if not ranks:
         raise UsageError("launch: expected -n N\nfor example: music-tf launch -n 2 train ddpg_her")
-    few = ranks.isascii() and ranks.isdigit() and len(ranks) <= len(str(_MOST_RANKS))
-    number = int(ranks) if few else 0
-    if not 1 <= number <= _MOST_RANKS:
+    if hosts and ranks > slots:
         raise UsageError(
-            f"--ranks: expected a whole number in 1..{_MOST_RANKS}, got {ranks[:80]!r}"
-        )
-    if hosts and number > slots:
-        raise UsageError(
-            f"--ranks: expected at most {slots}, the ranks that the hosts take, got {number}\n"
-            f"for example: --hosts {next(iter(hosts))}:{number}"
+            f"--ranks: expected at most {slots}, the ranks that the hosts take, got {ranks}\n"
+            f"for example: --hosts {next(iter(hosts))}:{ranks}"
         )
     verbs = [verb for verb in VERBS if verb != "launch"]
-    verb = rest[0] if rest else ""
+    verb = command[0] if command else ""
     if verb not in verbs:
         raise UsageError(
             f"launch: expected one of {', '.join(verbs)}, got {verb[:80]!r}"
             + suggestion(verb, verbs)
         )
-    return number, hosts, rest
+    return ranks, hosts, command
 
 
 def _check_train(

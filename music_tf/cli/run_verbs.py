@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import tyro
 
 from music_tf.config.changes import LEARNED, NOW
+from music_tf.config.conditioning import BOTH, Visited
 from music_tf.config.fields import In, Settings
 from music_tf.config.names import check_env_id, few, nearest
-from music_tf.config.settings import BOTH, Visited
 from music_tf.config.values import JsonObject
 from music_tf.config.warm_start import parse_parts, parts_of
 from music_tf.config.world import load_function, trust

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 from music_tf.cli.exits import run_together
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.process.children import die_with_parent
-from music_tf.process.launcher import asked_learners, launched_rank, launched_world_size
+from music_tf.process.launcher import launched_rank, launched_world_size
 from music_tf.process.tensorflow_start import hide_gpus, prepare_tensorflow
 from music_tf.process.watchdog import backstop
 from music_tf.reading.command import TrainCommand, parse_train, train_help
-from music_tf.reading.options import asks_for_help
+from music_tf.reading.options import asks_for_help, last_value
 from music_tf.runs.start import seconds_to_start, start, watch_the_start
 from music_tf.tools import new_drawing
 
@@ -26,7 +26,8 @@ def main(arguments: list[str]) -> int:
         if launched_rank() == 0:
             train_help(arguments)
         return EXIT_DONE
-    if 0 < asked_learners(arguments) <= launched_rank():
+    learners = last_value("learners", arguments)
+    if learners.isdecimal() and 0 < int(learners) <= launched_rank():
         hide_gpus()  # this rank only acts; the user's module is imported later
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI does not end the ranks of a killed mpirun

@@ -173,9 +173,6 @@ class AgentConfig(Settings):
         """The user's functions that it names, as `module:function`."""
         return ()
 
-    def check(self, run: Any) -> None:
-        """Refuses a run in which this learner cannot work; by default none."""
-
     @property
     def actor_layers(self) -> tuple[int, ...]:
         """Units of each hidden layer of the actor."""
@@ -257,6 +254,8 @@ class SacConfig(GaussianConfig):
     """
 
     learner: ClassVar[str] = "music_tf.agents.sac:Sac"
+    entropy_clip: ClassVar[Bounds] = (-1.0, 0.0)
+    """Bounds of the scaled entropy reward."""
     metrics: ClassVar[Mapping[str, str]] = {**GaussianConfig.metrics, **reward_metrics(ENTROPY)}
 
     entropy_mode: Literal["batch_mean", "per_sample", "next_state", "off"] = "batch_mean"
@@ -265,8 +264,6 @@ class SacConfig(GaussianConfig):
     Bellman target of the SAC paper, scaled by the temperature."""
     entropy_scale: Annotated[float, In(0, 1e6)] = 0.02
     """Factor on -log pi before clipping."""
-    entropy_clip: Bounds = (-1.0, 0.0)
-    """Bounds of the scaled entropy reward."""
     entropy_weight: Schedule = ((0.0, 0.2), (24.0, 0.2), (200.0, 0.2))
     """Weight of the entropy reward, by epoch."""
     actor_entropy: bool = False
@@ -320,3 +317,16 @@ class DiscreteSacConfig(SoftConfig):
     @property
     def actor(self) -> str:
         return "categorical"
+
+    def check_training(self, run: Any) -> None:
+        """Refuses to train without a run whose skills it chooses among."""
+        if run.env.skills:
+            return
+        first = f"{run.env_id} --skills 5"
+        if run.env_id == "music_tf/AntGoals-v0":
+            first = "music_tf/Ant-v0 --skills 5 --world.descriptor 0 1"
+        raise UsageError(
+            "env.skills: a controller chooses among the skills of an earlier run, and --env.skills "
+            f"RUN is missing\nfirst: music-tf train sac_diayn --env-id {first}\n"
+            "then add: --env.skills latest"
+        )

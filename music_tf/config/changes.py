@@ -44,19 +44,21 @@ class Stage(NamedTuple):
 def stages_of(text: str) -> tuple[Stage, ...]:
     """Returns the stages that a text describes, in order; none for an empty list."""
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{OPTION}: expected stages as JSON, got {text[:80]!r}: {str(error)[:80]}\n"
             f"for example: {_EXAMPLE}"
         ) from error
-    if not isinstance(found, list):
+    if not isinstance(parsed, list):
         raise UsageError(
             f"{OPTION}: expected a list of stages, got {text[:80]}\nfor example: {_EXAMPLE}"
         )
-    stages = tuple(_stage(one, number) for number, one in enumerate(found))
+    stages = tuple(_stage(entry, number) for number, entry in enumerate(parsed))
     for kind in (SKILL, STEPS):
-        since = [(number, one.at[kind]) for number, one in enumerate(stages) if kind in one.at]
+        since = [
+            (number, stage.at[kind]) for number, stage in enumerate(stages) if kind in stage.at
+        ]
         for (_, before), (number, after) in itertools.pairwise(since):
             if after <= before:
                 _refuse(number, "at", f"expected {kind} after {before}, got {after}")
@@ -68,8 +70,8 @@ def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
     reached = {SKILL: skill, STEPS: steps}
     held = [
         number
-        for number, one in enumerate(stages)
-        if all(reached[kind] >= since for kind, since in one.at.items())
+        for number, stage in enumerate(stages)
+        if all(reached[kind] >= since for kind, since in stage.at.items())
     ]
     return max(held, default=0)
 
@@ -93,26 +95,26 @@ def chosen_stage(
     return int(word)
 
 
-def _stage(found: Any, number: int) -> Stage:
-    if not isinstance(found, dict):
-        _refuse(number, "", f"expected an object with {', '.join(_KEYS)}, got {found!r:.80}")
-    for key in found:
+def _stage(entry: Any, number: int) -> Stage:
+    if not isinstance(entry, dict):
+        _refuse(number, "", f"expected an object with {', '.join(_KEYS)}, got {entry!r:.80}")
+    for key in entry:
         if key not in _KEYS:
             expected = f"expected {', '.join(_KEYS)}, got {key[:80]!r}"
             _refuse(number, "", f"{expected}{suggestion(key, _KEYS)}")
-    gravity = found.get("gravity", 1.0)
+    gravity = entry.get("gravity", 1.0)
     if not _is_factor(gravity):
         _refuse(number, "gravity", f"expected a factor of at least 0, got {gravity!r:.80}")
-    places = _named(found, "place", number)
+    places = _named(entry, "place", number)
     for name, place in places.items():
         if not fits(place, _Place):
             _refuse(number, f"place: {name}", f"expected x, y and z in metres, got {place!r:.80}")
     return Stage(
-        at=_since(found.get("at"), number),
-        factors={kind: factors for kind in FACTORS if (factors := _factors(found, kind, number))},
+        at=_since(entry.get("at"), number),
+        factors={kind: factors for kind in FACTORS if (factors := _factors(entry, kind, number))},
         gravity=float(gravity),
         place={name: read(place, _Place) for name, place in places.items()},
-        attributes=_named(found, "set", number),
+        attributes=_named(entry, "set", number),
     )
 
 
@@ -132,8 +134,8 @@ def _since(at: Any, number: int) -> Mapping[str, int]:
     return {kind: since}
 
 
-def _factors(found: Named, kind: str, number: int) -> Mapping[str, float]:
-    factors = _named(found, kind, number)
+def _factors(entry: Named, kind: str, number: int) -> Mapping[str, float]:
+    factors = _named(entry, kind, number)
     for name, factor in factors.items():
         if kind in _SIGNED:
             usable, expected = fits(factor, float), "a number"
@@ -146,9 +148,9 @@ def _factors(found: Named, kind: str, number: int) -> Mapping[str, float]:
     return {name: float(factor) for name, factor in factors.items()}
 
 
-def _named(found: Named, key: str, number: int) -> Named:
+def _named(entry: Named, key: str, number: int) -> Named:
     """Returns the values that a stage gives by name."""
-    named: Any = found.get(key, {})
+    named: Any = entry.get(key, {})
     if not isinstance(named, dict):
         _refuse(number, key, f"expected an object of names and values, got {named!r:.80}")
     return dict(named)

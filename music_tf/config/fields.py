@@ -76,6 +76,22 @@ class Settings:
                 expected = describe_type(hint)
                 raise UsageError(f"{self.shown(name)}: expected {expected}, got {value!r}")
 
+    def check(self, run: Any) -> None:
+        """Refuses a run in which these settings cannot work; by default none.
+
+        Raises:
+            UsageError: The text says which setting must change.
+        """
+
+    def check_training(self, run: Any) -> None:
+        """Refuses to train a run in which they would not work as meant; by default none.
+
+        Unlike `check` it lets runs that were trained so be read, shown and exported.
+
+        Raises:
+            UsageError: The text says which setting must change.
+        """
+
     @classmethod
     def shown(cls, name: str) -> str:
         """Returns the dotted name of one of the settings."""
@@ -89,6 +105,11 @@ class Field(NamedTuple):
     hint: Any
     value: Any
     documentation: str
+
+    @property
+    def meaning(self) -> str:
+        """Its documentation and its range."""
+        return f"{self.documentation} {describe_range(self.hint)}".strip()
 
 
 def fields_of(tree: Settings) -> Iterator[Field]:
@@ -122,7 +143,7 @@ def groups_of(tree: Settings) -> Iterator[Settings]:
 
 def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
     """Returns a copy with the settings of these dotted names replaced."""
-    own = {name: value for name, value in values.items() if "." not in name}
+    direct = {name: value for name, value in values.items() if "." not in name}
     inner: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         group, dot, rest = name.partition(".")
@@ -130,13 +151,13 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
             inner.setdefault(group, {})[rest] = value
     for group, settings in inner.items():
         if group in hints_of(type(tree)):
-            own[group] = with_fields(getattr(tree, group), settings)
+            direct[group] = with_fields(getattr(tree, group), settings)
             continue
         for name in hints_of(type(tree)):
-            members = own.get(name, getattr(tree, name))
+            members = direct.get(name, getattr(tree, name))
             if isinstance(members, Mapping) and group in members:
-                own[name] = {**members, group: with_fields(members[group], settings)}
-    return dataclasses.replace(tree, **own)
+                direct[name] = {**members, group: with_fields(members[group], settings)}
+    return dataclasses.replace(tree, **direct)
 
 
 def describe_type(hint: Any) -> str:
@@ -168,7 +189,7 @@ def show_value(value: object) -> str:
 @cached
 def documentation(kind: type[Any]) -> Mapping[str, str]:
     """Returns the texts that stand under the fields of a class and its parents."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for parent in reversed(inspect.getmro(kind)[:-1]):
         body: list[ast.stmt] = []
         with contextlib.suppress(OSError, TypeError):  # a class made at run time has no source
@@ -177,10 +198,10 @@ def documentation(kind: type[Any]) -> Mapping[str, str]:
             match field, text:
                 case (
                     ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str(said))),
+                    ast.Expr(value=ast.Constant(value=str(words))),
                 ):
-                    found[name] = " ".join(said.split())
-    return found
+                    texts[name] = " ".join(words.split())
+    return texts
 
 
 def _rules(hint: Any) -> tuple[Any, ...]:

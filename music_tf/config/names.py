@@ -88,7 +88,15 @@ HIDDEN_GOALS: Mapping[str, str] = {
     for task in tasks
 }
 """Families of tasks whose goal has to be inferred, with the environment that shows each goal."""
-TOYS_WITHOUT_GOALS = ("music_tf/UnitBox-v0", "music_tf/Square-v0", POINT_ROBOT, HALF_CIRCLE)
+FETCH_HIDDEN_GOALS = tuple(hidden for hidden in HIDDEN_GOALS if "Fetch" in hidden)
+BOX, SQUARE = "music_tf/UnitBox-v0", "music_tf/Square-v0"
+TOYS_WITHOUT_GOALS = (BOX, SQUARE, POINT_ROBOT, HALF_CIRCLE)
+CHEETAHS = ("HalfCheetah-v5", "music_tf/HalfCheetah-v0")
+ANTS = ("Ant-v5", "music_tf/Ant-v0", "music_tf/AntGoals-v0")
+ANTS_AMONG_BLOCKS = "music_tf/AntBlocks-v0"
+ON_A_LINE = (*CHEETAHS, "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
+TRACKED_ROBOTS = (*ON_A_LINE, *ANTS, ANTS_AMONG_BLOCKS, "Humanoid-v5")
+"""Robots without goals whose place can be read: on a line, or in the plane."""
 WITHOUT_OPENGL = (*TOYS, *TOYS_WITHOUT_GOALS)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
@@ -158,16 +166,16 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str | 
     Letter case does not count; of equally near ones the newest version is taken.
     """
     lowered = {candidate.lower(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(name.lower()[:200], lowered, n=1, cutoff=cutoff)
-    return lowered[found[0]] if found else None
+    matches = difflib.get_close_matches(name.lower()[:200], lowered, n=1, cutoff=cutoff)
+    return lowered[matches[0]] if matches else None
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
     """Returns the line that proposes the names with the typed word in them, else the nearest."""
     listed = list(candidates)
     holding = [candidate for candidate in listed if len(name) > FEW and name in candidate]
-    found = " or ".join(holding[:FEW]) or nearest(name, listed)
-    return f"\ndid you mean {found}?" if found else ""
+    proposal = " or ".join(holding[:FEW]) or nearest(name, listed)
+    return f"\ndid you mean {proposal}?" if proposal else ""
 
 
 def few(names: Sequence[str], most: int = FEW) -> str:
@@ -189,9 +197,9 @@ def with_hidden_goal(env_id: str) -> str | None:
     return None
 
 
-def is_one_of(env_id: str, known: Iterable[str]) -> bool:
-    """Whether an id is among known ones, whatever its version and module."""
-    return _stem(env_id) in {_stem(one) for one in known}
+def is_one_of(env_id: str, ids: Iterable[str]) -> bool:
+    """Whether an id is among others, whatever its version and module."""
+    return _stem(env_id) in map(_stem, ids)
 
 
 def _stem(env_id: str) -> str:
@@ -204,9 +212,9 @@ def episode_steps(env_id: str) -> int:
     return of_family(env_id, EPISODE_STEPS, _OF_MOST_ROBOTS)
 
 
-def of_family(env_id: str, known: Mapping[str, Value], otherwise: Value) -> Value:
+def of_family(env_id: str, by_id: Mapping[str, Value], otherwise: Value) -> Value:
     """Looks up an id, whatever its version and module."""
-    return {_stem(one): value for one, value in known.items()}.get(_stem(env_id), otherwise)
+    return {_stem(key): value for key, value in by_id.items()}.get(_stem(env_id), otherwise)
 
 
 def names_a_module(env_id: str) -> bool:
@@ -251,8 +259,8 @@ def check_env_id(env_id: Any) -> str:
         )
     short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
     likely = nearest(env_id, (*short, *KNOWN))
-    found = _beside(env_id) or short.get(likely or "", likely)
-    hint = f"\ndid you mean {found}?" if found else ""
+    meant = _registered_beside(env_id) or short.get(likely or "", likely)
+    hint = f"\ndid you mean {meant}?" if meant else ""
     raise UsageError(
         f"--env-id: unknown environment {env_id[:80]!r}{hint}\n"
         "your own environment goes in as module:Id, for example --env-id my_package:MyTask-v0; an "
@@ -260,14 +268,14 @@ def check_env_id(env_id: Any) -> str:
     )
 
 
-def _beside(env_id: str) -> str | None:
-    """Returns an id that a module in the current folder registers: typed, or the module's first."""
+def _registered_beside(env_id: str) -> str | None:
+    """Looks for the id in `register(...)` calls of modules in the current folder."""
     typed = rf"(['\"])({re.escape(_stem(env_id) or env_id)}-v\d+)\1"
     for path in sorted(Path().glob("*.py")):
         with contextlib.suppress(OSError, UnicodeError):
             text = path.read_text(encoding="utf-8")
             is_module = path.stem == env_id.removesuffix(".py")
-            found = re.search(r"(['\"])([\w.-]+-v\d+)\1" if is_module else typed, text)
-            if found and "register" in text and path.stem.isidentifier():
-                return f"{path.stem}:{found[2]}"
+            match = re.search(r"(['\"])([\w.-]+-v\d+)\1" if is_module else typed, text)
+            if match and "register" in text and path.stem.isidentifier():
+                return f"{path.stem}:{match[2]}"
     return None

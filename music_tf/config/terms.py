@@ -97,22 +97,6 @@ class TermConfig(Settings):
         """Further arguments of `chooser`, by name."""
         return {}
 
-    def check(self, run: Any) -> None:
-        """Refuses a run in which this term cannot work; by default none.
-
-        Raises:
-            UsageError: The text says which setting must change.
-        """
-
-    def check_training(self, run: Any) -> None:
-        """Refuses to train a run in which this term would not work as meant; by default none.
-
-        Unlike `check` it lets runs that were trained so be read, shown and exported.
-
-        Raises:
-            UsageError: The text says which setting must change.
-        """
-
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         """Returns the metrics that show whether its reward rises, the most telling first.
 

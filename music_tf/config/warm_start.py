@@ -21,6 +21,27 @@ def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[st
     return (*AGENT_PARTS, *learned, "normalizer")
 
 
+class Source(NamedTuple):
+    """The earlier run from which a recipe starts."""
+
+    recipe: str
+    """Recipe of that run."""
+    parts: tuple[str, ...]
+    """Parts that are loaded from it unless the user says otherwise."""
+    env_id: str = ""
+    """Environment in which it is trained; empty: that of the run itself."""
+    epochs: int | None = None
+    """Epochs of the published source, if not those of its recipe."""
+    preset: str = ""
+    """Preset of the source; empty: that of the run itself."""
+    best_of: int | None = None
+    """Episodes of each of its skills, after which the best in the task is pinned."""
+    same_skills: bool = False
+    """Takes as many skills as the source has, unless the user types another number."""
+    agent: str = ""
+    """Agent of the package that is taken unless the user names another source, or `none`."""
+
+
 class WarmStart(NamedTuple):
     """The warm start that a user asked for."""
 
@@ -35,16 +56,18 @@ class WarmStart(NamedTuple):
     """Episodes of each of its skills, after which the best in the task is pinned."""
     same_skills: bool = False
     """Whether the run takes as many skills as the source has."""
+    by_default: bool = False
+    """Whether the recipe chose the source, an agent of the package, not the user."""
 
 
-def parse_parts(text: str, known: Sequence[str]) -> tuple[str, ...]:
+def parse_parts(text: str, existing: Sequence[str]) -> tuple[str, ...]:
     """Returns the parts of a list such as `actor,critic`, each once."""
     parts = tuple(dict.fromkeys(text.split(",")))
     for part in parts:
-        if part not in known:
+        if part not in existing:
             raise UsageError(
-                f"--parts: expected any of {','.join(known)}, got {part[:80]!r}"
-                + suggestion(part, known)
+                f"--parts: expected any of {','.join(existing)}, got {part[:80]!r}"
+                + suggestion(part, existing)
             )
     return parts
 
@@ -56,9 +79,9 @@ def other_source(start: WarmStart, epochs: int | None, env_id: str | None) -> li
     """
     lines = []
     if start.epochs not in (None, epochs):
-        found = "an unknown number" if epochs is None else epochs
+        trained = "an unknown number" if epochs is None else epochs
         wanted = f"published is a source of {start.epochs} epochs"
-        lines.append(f"--init-from {start.path}: {wanted}, got {found}")
+        lines.append(f"--init-from {start.path}: {wanted}, got {trained}")
     if start.env_id and env_id not in (None, start.env_id):
         lines.append(
             f"--init-from {start.path}: expected a run on {start.env_id}, got one on {env_id}"

@@ -167,8 +167,8 @@ class World(Settings):
                 raise UsageError(
                     f"world.{name}: expected columns or names, got {value!r}"
                 ) from error
-        for word in (one for one in self.descriptor if isinstance(one, str) and ":" not in one):
-            if word not in NAMES:
+        for word in self.descriptor:
+            if isinstance(word, str) and ":" not in word and word not in NAMES:
                 raise UsageError(
                     f"world.descriptor: expected columns or one name: {', '.join(NAMES)}, "
                     f"module:function; got {word[:80]!r}{suggestion(word, NAMES)}"
@@ -187,8 +187,8 @@ class World(Settings):
 
     def over(self, other: "World") -> "World":
         """Returns this world, with its empty fields taken from another one."""
-        said = {name: getattr(self, name) for name in hints_of(World) if getattr(self, name)}
-        return dataclasses.replace(other, **said)
+        stated = {name: getattr(self, name) for name in hints_of(World) if getattr(self, name)}
+        return dataclasses.replace(other, **stated)
 
     def functions(self) -> tuple[str, ...]:
         """Returns the functions that it names, as `module:function`."""
@@ -247,17 +247,17 @@ def load_function(word: str, option: str) -> Callable[..., Any]:
 def named_in_module(word: str, option: str) -> Callable[..., Any]:
     """Returns the function or class `module:name` of a setting; messages name `option`."""
     module, _, names = word.partition(":")
-    found: Any = import_own(module, option)
+    member: Any = import_own(module, option)
     for name in names.split("."):
-        if not hasattr(found, name):
+        if not hasattr(member, name):
             raise UsageError(
                 f"{option}: there is no {names[:80]!r} in {module[:80]}"
-                f"{suggestion(name, vars(found))}"
+                f"{suggestion(name, vars(member))}"
             )
-        found = getattr(found, name)
-    if not callable(found):
-        raise UsageError(f"{option}: expected a function, got {word[:80]} = {found!r:.80}")
-    function: Callable[..., Any] = found
+        member = getattr(member, name)
+    if not callable(member):
+        raise UsageError(f"{option}: expected a function, got {word[:80]} = {member!r:.80}")
+    function: Callable[..., Any] = member
     return function
 
 
@@ -279,7 +279,7 @@ def import_own(module: str, option: str) -> ModuleType:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         cure = ""
         if missing:
-            beside = (one.name for one in pkgutil.iter_modules([os.getcwd()]))
+            beside = (info.name for info in pkgutil.iter_modules([os.getcwd()]))
             cure = "\nit must be installed or stand in the current folder"
             cure += suggestion(module, beside)
         raise UsageError(
@@ -294,8 +294,8 @@ def _plain(value: Any) -> tuple[Any, ...]:
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Mapping):
-        named = {name: _name_of(one) if callable(one) else one for name, one in value.items()}
-        return tuple(f"{name}={word}" if word else name for name, word in named.items())
+        words = {name: _name_of(item) if callable(item) else item for name, item in value.items()}
+        return tuple(f"{name}={word}" if word else name for name, word in words.items())
     return tuple(item.item() if hasattr(item, "item") else item for item in value)
 
 

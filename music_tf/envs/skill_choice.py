@@ -115,12 +115,9 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Returns the action of a skill in the present state, in [-1, 1]."""
         policy = self._policy
         seen = self._state[None, : policy.observation_dim].astype(np.float32)
-        noise = None
-        if self._settings.skill_sample:
-            noise = self.np_random.standard_normal((1, policy.action_dim), np.float32)
         one_hot = np.eye(policy.skills, dtype=np.float32)[[skill]]
         goals = np.zeros((1, policy.goal_dim), np.float32)
-        return policy.snapshot.act(seen, goals, one_hot, noise)[0]
+        return policy.snapshot.act(seen, goals, one_hot, None)[0]
 
     def _joined(self, observation: Any) -> npt.NDArray[np.float64]:
         """Returns an observation as one vector, with its goal at the end."""

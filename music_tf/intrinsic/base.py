@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.terms import TermConfig
 from music_tf.config.values import Schedule
 from music_tf.envs.registry import EnvironmentInfo, descriptor_of, no_split

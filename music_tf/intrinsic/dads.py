@@ -23,7 +23,6 @@ from music_tf.types import Array, Episodes, Floats, Metrics, Transition
 
 _VARIANCES = 1e-6, 1e6
 _NORMALIZED = 5.0
-_SMALLEST_DEVIATION = 1e-3
 
 
 class RunningMoments(NamedTuple):
@@ -81,7 +80,7 @@ class Dads(GatedTerm):
         self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
         model = plain(
             width - omit + context.skills,
-            config.components * (1 + width * (2 if config.learn_deviations else 1)),
+            config.components * (1 + width),
             "mixture",
             config.hidden_sizes,
             stream(context.seed, "initial weights/dynamics"),
@@ -229,8 +228,4 @@ class Dads(GatedTerm):
         count, width = self._config.components, self._width
         shape = [*inputs.shape[:-1], count, width]
         logits, means = outputs[..., :count], outputs[..., count : count * (1 + width)]
-        log_deviations = tf.zeros(shape)
-        if self._config.learn_deviations:
-            positive = tf.nn.softplus(outputs[..., count * (1 + width) :])
-            log_deviations = tf.math.log(tf.reshape(positive, shape) + _SMALLEST_DEVIATION)
-        return mixture_log_density(change, logits, tf.reshape(means, shape), log_deviations)
+        return mixture_log_density(change, logits, tf.reshape(means, shape), tf.zeros(shape))

@@ -44,11 +44,10 @@ class Influence(ScaledTerm):
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
         self._actions = context.spec.action_dim
-        self.every, self.times = config.every, config.times
+        self.times = config.times
         self._moved = _columns(config, context)
         states = tuple(range(context.spec.observation_dim))
-        scale = context.measure(InputSpec(states)) if config.normalize_inputs else None
-        self.scales = scale_variables(INFLUENCE_MODEL, scale)
+        self.scales = scale_variables(INFLUENCE_MODEL, context.measure(InputSpec(states)))
         inputs = {"components": list(self._moved), "change_scale": config.change_scale}
         self.inputs = {INFLUENCE_MODEL: inputs}
         model = influence_model(
@@ -57,8 +56,7 @@ class Influence(ScaledTerm):
             config.hidden_sizes,
             stream(context.seed, f"initial weights/{INFLUENCE_MODEL}"),
         )
-        rate = config.learning_rate if config.train else 0.0
-        self.networks: Sequence[Network] = [Network(INFLUENCE_MODEL, model, rate)]
+        self.networks: Sequence[Network] = [Network(INFLUENCE_MODEL, model, config.learning_rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         """Draws the actions to compare, and picks steps to learn from."""
@@ -67,16 +65,14 @@ class Influence(ScaledTerm):
             for worker in replay.shards
         ]
         fed: dict[str, Any] = {"actions": np.stack(drawn, axis=1)}
-        if self._config.train:
-            fed["picks"] = replay.pick(updates, cycle, "influence/transitions")
+        fed["picks"] = replay.pick(updates, cycle, "influence/transitions")
         return fed | self.gain_feed(updates, len(drawn))
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         feed = dict(drawn)
-        if self._config.train:
-            batch = store.transitions(feed.pop("picks"), paid=False)
-            feed |= {"state": batch.observation, "action": batch.action}
-            feed["change"] = self._change(batch)
+        batch = store.transitions(feed.pop("picks"), paid=False)
+        feed |= {"state": batch.observation, "action": batch.action}
+        feed["change"] = self._change(batch)
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
@@ -86,8 +82,6 @@ class Influence(ScaledTerm):
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         """Returns minus the mean log-density of changes, [W]."""
-        if not self._config.train:
-            return tf.zeros([]), {}
         mean, variance = self._foretold(weights, feed["state"], feed["action"])
         density = gaussian_log_density(feed["change"], mean, 0.5 * tf.math.log(variance))
         loss = -tf.reduce_mean(density, axis=-1)

@@ -56,11 +56,6 @@ class Skill(GatedTerm):
         inputs: dict[str, Any] = {"components": components, "state": state}
         if self._blind:
             inputs = {"components": [], "state": state, "blind": True}
-        if config.include_actions:
-            width += context.spec.action_dim
-            inputs["actions"] = context.spec.action_dim
-            if scale is not None:
-                scale = _with_actions(scale, context.spec.action_dim)
         self.inputs = {"discriminator": inputs}
         self.scales = scale_variables("discriminator", scale)
         self._kind = context.condition.kind
@@ -259,12 +254,7 @@ class Skill(GatedTerm):
     def _state(self, batch: Transition, which: str) -> Any:
         """Returns the inputs of the discriminator, [..., D]."""
         seen = self._seen.of(batch, after=which == "next")
-        if self._blind:
-            seen = seen * 0.0
-        if not self._config.include_actions:
-            return seen
-        numpy = isinstance(seen, np.ndarray)
-        return (np.concatenate if numpy else tf.concat)([seen, batch.action], axis=-1)
+        return seen * 0.0 if self._blind else seen
 
     def _likelihood(self, outputs: tf.Tensor, skill: tf.Tensor) -> tf.Tensor:
         """Returns log q(z | s) for outputs of the discriminator, [W, B]."""
@@ -285,10 +275,3 @@ def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
         return "", size
     density = config.posterior or ("von_mises_fisher" if kind == "sphere" else "gaussian")
     return density, 2 * size if density == "gaussian" else size + 1
-
-
-def _with_actions(scale: tuple[Array, Array], size: int) -> tuple[Array, Array]:
-    """Returns a scale for `size` more inputs, which stay unchanged."""
-    centre, unit = scale
-    zeros, ones = np.zeros(size, np.float32), np.ones(size, np.float32)
-    return np.concatenate([centre, zeros]), np.concatenate([unit, ones])

@@ -25,22 +25,17 @@ class Discriminator(NamedTuple):
     """Columns of the observation; empty if the descriptor is an extra."""
     after: bool
     """Whether inputs are from the state after an action, or before it."""
-    actions: int = 0
-    """Size A of an action if actions are inputs, else 0."""
     blind: bool = False
     """Whether zeros replace the state."""
 
     @property
     def size(self) -> int:
         """Number D of inputs from a state."""
-        return len(self.weights[0]) - self.actions
+        return len(self.weights[0])
 
-    def log_likelihood(self, seen: Array, action: Array | None = None) -> Array:
-        """Returns log q(z | s) in nats, [..., K], of inputs [..., D] and actions [..., A]."""
-        # A blind discriminator takes inputs of any size; actions that are no inputs are ignored.
+    def log_likelihood(self, seen: Array) -> Array:
+        """Returns log q(z | s) in nats, [..., K], of inputs [..., D]; of any if it is blind."""
         rows = np.zeros((*seen.shape[:-1], self.size), np.float32) if self.blind else seen
-        if self.actions and action is not None:
-            rows = np.concatenate([rows, action], axis=-1)
         rows = rows if self.scale is None else (rows - self.scale[0]) / self.scale[1]
         logits = mlp(self.weights, rows)
         apart = logits - logits.max(axis=-1, keepdims=True)
@@ -54,7 +49,7 @@ def discriminator_of(
     """Returns the discriminator of a checkpoint, or None; a ValueError names what does not fit.
 
     `arrays` are `parameters/discriminator/...` and `scales/discriminator`. `inputs` are those of
-    the checkpoint: `components`, `state`, optional `actions`, `blind`.
+    the checkpoint: `components`, `state`, optional `blind`.
     """
     prefix = "parameters/discriminator"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
@@ -64,14 +59,13 @@ def discriminator_of(
     weights = weights_of(arrays, prefix, "logits", [len(first), *hidden, skills])
     stored = inputs if isinstance(inputs, dict) else {}
     columns = columns_of(stored)
-    scale, actions = arrays.get("scales/discriminator"), stored.get("actions", 0)
-    fits = type(actions) is int and 0 <= actions < len(first)
-    fits = fits and (scale is None or scale.shape == (2, len(first)))
-    fits = fits and len(columns) in (0, len(first) - actions)
+    scale = arrays.get("scales/discriminator")
+    fits = scale is None or scale.shape == (2, len(first))
+    fits = fits and len(columns) in (0, len(first))
     if not fits or stored.get("state") not in ("current", "next"):
         raise ValueError(f"{prefix}: what it sees does not fit its {len(first)} inputs")
     after, blind = stored["state"] == "next", stored.get("blind") is True
-    return Discriminator(weights, scale, columns, after, actions, blind)
+    return Discriminator(weights, scale, columns, after, blind)
 
 
 def embedding_of(

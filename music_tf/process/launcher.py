@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from music_tf.errors import UsageError
@@ -94,17 +93,6 @@ def check_topology(
             f"workers: expected a multiple of the {actors} actors, got {workers}\n"
             + ", or ".join(cures)
         )
-
-
-def asked_learners(arguments: Sequence[str]) -> int:
-    """Returns the value of `--learners` on a command line that may be wrong."""
-    learners = 0
-    for word, after in zip(arguments, (*arguments, "")[1:], strict=True):
-        option, equals, value = word.partition("=")
-        text = value if equals else after
-        if option == "--learners" and text.isdecimal():
-            learners = int(text)
-    return learners
 
 
 def prove_end(code: int) -> None:

@@ -1,24 +1,23 @@
 """The command `music-tf train`, read from a command line or from a Python call."""
 
 import dataclasses
-import itertools
 import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from music_tf import recipes
-from music_tf.config.agents import AgentConfig, DiscreteSacConfig
-from music_tf.config.changes import OPTION, SKILL
+from music_tf.config.agents import AgentConfig
+from music_tf.config.conditioning import IncrementalConfig
 from music_tf.config.fields import Field, In, Settings, fields_of, show_option, with_fields
 from music_tf.config.names import ENV_ID, check_env_id, names_a_module, suggestion
-from music_tf.config.settings import Config, IncrementalConfig
-from music_tf.config.warm_start import WarmStart, parse_parts, parts_of
+from music_tf.config.settings import Config
+from music_tf.config.warm_start import Source, WarmStart, parse_parts, parts_of
 from music_tf.config.world import trust
 from music_tf.errors import UsageError
 from music_tf.hints import hints_of
@@ -29,6 +28,7 @@ from music_tf.reading.options import (
     Typed,
     explain,
     is_option,
+    last_value,
     read_value,
     reward_names,
     split,
@@ -99,17 +99,12 @@ class TrainCommand(Options):
         super().__post_init__()
         if self.without_replay and not self.resume:
             raise UsageError("--without-replay: expected with --resume; a new run has no replay")
-        own = self.config.agent.functions
-        if self.learners and own:
+        functions = self.config.agent.functions
+        if self.learners and functions:
             raise UsageError(
-                f"--learners: ranks that only act have no TensorFlow, which {own[0]} needs\n"
+                f"--learners: ranks that only act have no TensorFlow, which {functions[0]} needs\n"
                 "leave --learners out, or take --agent.encoder mlp or gru"
             )
-
-    @property
-    def starts_by_default(self) -> bool:
-        """Whether the recipe chose the warm start, not the user."""
-        return self.start is not None and self.init_from is None
 
     @property
     def may_use_gpu(self) -> bool:
@@ -118,13 +113,8 @@ class TrainCommand(Options):
 
 
 def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
-    """Returns the command line that resumes a run with the same ranks, learners and device.
-
-    Args:
-        command: What started or resumed the run.
-        path: The run directory.
-        launch: The options of `music-tf launch`; empty for one process.
-    """
+    """Returns the command line that resumes a run with the same ranks, learners and device."""
+    # `launch` are the options of `music-tf launch`; empty for one process.
     start = f"music-tf launch {launch} train" if launch else f"music-tf train {command.recipe}"
     learners = f" --learners {command.learners}" if command.learners else ""
     device = "" if command.device == "auto" else f" --device {command.device}"
@@ -151,19 +141,19 @@ def as_typed(options: Mapping[str, Any]) -> list[str]:
     """
     words = []
     for name, value in options.items():
-        given = {name: value}
+        settings = {name: value}
         if isinstance(value, Mapping):
-            given = {f"{name}.{inner}": one for inner, one in value.items()}
-        for full, one in given.items():
-            words += _words(full, one)
+            settings = {f"{name}.{inner}": setting for inner, setting in value.items()}
+        for full, setting in settings.items():
+            words += _words(full, setting)
     return words
 
 
 def changes_as_typed(*groups: Settings) -> list[str]:
     """Returns the settings that differ from their defaults as words of a command line."""
     usual = {field.name: field.value for group in groups for field in fields_of(type(group)())}
-    given = {field.name: field.value for group in groups for field in fields_of(group)}
-    return as_typed({name: value for name, value in given.items() if value != usual[name]})
+    values = {field.name: field.value for group in groups for field in fields_of(group)}
+    return as_typed({name: value for name, value in values.items() if value != usual[name]})
 
 
 def _words(name: str, value: Any) -> list[str]:
@@ -175,7 +165,7 @@ def _words(name: str, value: Any) -> list[str]:
             raise UsageError(f"{option}: expected True or False, got {value!r:.80}")
         return [option] if value else []
     several = value if isinstance(value, list | tuple) else [value]
-    if any(isinstance(one, Mapping) for one in several):
+    if any(isinstance(item, Mapping) for item in several):
         value = _as_json(option, value)
     texts = list(_texts(value))
     if texts and is_option(texts[0]):
@@ -209,9 +199,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
     """Yields all subclasses of a class."""
-    for own in kind.__subclasses__():
-        yield own
-        yield from _kinds(own)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _kinds(subclass)
 
 
 def train_help(arguments: Sequence[str]) -> None:
@@ -220,58 +210,48 @@ def train_help(arguments: Sequence[str]) -> None:
     Defaults are those of the preset and environment on the same line. A word after `--help` is a
     group of settings, or `all` for every option, which ends the process.
     """
-    own = _own_recipe(arguments)
-    chosen = next((word for word in arguments if word in (*recipes.names(), own)), "")
+    terms = recipes.terms(own_recipe := _own_recipe(arguments))
+    chosen = next((word for word in arguments if word in (*recipes.names(), own_recipe)), "")
     config, preset = Config(), recipes.DEFAULT_PRESET
     if chosen:
-        preset, env_id = _word_of("preset", arguments) or preset, _word_of("env_id", arguments)
+        preset, env_id = last_value("preset", arguments) or preset, last_value("env_id", arguments)
         config = recipes.resolve(chosen, preset, check_env_id(env_id) if env_id else "")
     command = TrainCommand(recipe=chosen, preset=preset, config=config)
-    topic = _word_of("help", arguments)
+    topic = last_value("help", arguments)
     if topic == ALL_OPTIONS:
-        explain(command, f"train {chosen or 'RECIPE'}", recipes.terms(own))
+        explain(command, f"train {chosen or 'RECIPE'}", terms)
     if topic and not topic.startswith("-") and topic != chosen:
-        text = about_group(topic, config, recipes.terms(own))
+        text = about_group(topic, config, terms)
     else:
         text = overview_of(chosen, command, config) if chosen else overview(command)
     sys.stdout.write(text)
-
-
-def _word_of(option: str, arguments: Sequence[str]) -> str:
-    """Returns the last value of an option on a command line that may be wrong elsewhere."""
-    found = ""
-    for word, following in itertools.pairwise((*arguments, "")):
-        written, equals, value = word.partition("=")
-        if written.replace("_", "-") == show_option(option):
-            found = value if equals else following
-    return found
 
 
 def _named_directory(text: str, resume: bool) -> Path:
     """Returns the directory of `--run-dir`; on resume it may be a name in the root of runs."""
     if not text or "\0" in text:
         raise UsageError(f"--run-dir: expected a directory, got {text[:80]!r}")
-    found = named_run(text) if resume or text == LATEST else None
-    return found or Path(text)
+    run = named_run(text) if resume or text == LATEST else None
+    return run or Path(text)
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
     """Reads a command line after `train`."""
     here = os.getcwd()  # importing the user's module may change it
-    own = recipes.terms(_own_recipe(argv))
+    every = _options(Config(), recipes.terms(_own_recipe(argv)))
     agents = [kind() for kind in _kinds(AgentConfig)]
-    every = _options(Config(), own) | {f.name: f for each in agents for f in fields_of(each)}
+    every |= {field.name: field for agent in agents for field in fields_of(agent)}
     named = [fields_of(recipes.resolve(word)) for word in argv if word in recipes.names()]
     positional, typed = split(argv, every, [field.name for fields in named for field in fields])
-    given: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
-    asked = TrainCommand(arguments=tuple(argv), **given)
+    values: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
+    command = TrainCommand(arguments=tuple(argv), **values)
     if "run_dir" in typed:
-        place = _named_directory(typed["run_dir"][0], asked.resume)
-        asked = dataclasses.replace(asked, run_dir=Path(here, place))
+        place = _named_directory(typed["run_dir"][0], command.resume)
+        command = dataclasses.replace(command, run_dir=Path(here, place))
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
-    stored = _stored_run(asked, env_id) if asked.resume else None
+    stored = _stored_run(command, env_id) if command.resume else None
     recipe = _recipe(positional, stored, every)
-    preset = stored.preset if stored and "preset" not in typed else asked.preset
+    preset = stored.preset if stored and "preset" not in typed else command.preset
     default = stored.config if stored else recipes.resolve(recipe, preset, env_id)
     terms = recipes.terms(stored.recipe if stored else recipe)
     fields = _options(default, terms)
@@ -287,17 +267,14 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     if stored and skills and typed["env.skills"] == began.get("env.skills"):
         changes["env.skills"] = stored.config.env.skills
     elif skills:  # `latest` will mean another run later
-        found = named_run(skills)
-        changes["env.skills"] = skills if found is None else str(found.resolve())
+        run = named_run(skills)
+        changes["env.skills"] = skills if run is None else str(run.resolve())
     config = _changed(default, changes, terms)
     words = {word.rpartition("=")[2] for each in typed.values() for word in each}
     trust(words.intersection(config.functions))  # since the user typed them
-    _refuse_late_stages(config)
     _refuse_idle(config, changes)
-    _refuse_without_skills(recipe, config)
-    for term in config.rewards.values():
-        term.check_training(config)
-    command = dataclasses.replace(asked, recipe=recipe, preset=preset, config=config)
+    config.check_training(config)
+    command = dataclasses.replace(command, recipe=recipe, preset=preset, config=config)
     if not stored:
         check_read_back(recipe, preset, config)
         start = _start(command, parts_of([type(config.agent), *terms.values()]), typed)
@@ -335,13 +312,13 @@ def _options(config: Config, terms: Terms) -> dict[str, Field]:
     return fields | {"rewards": fields["rewards"]._replace(hint=reward_names(terms))}
 
 
-def _stored_run(asked: TrainCommand, env_id: str) -> StoredRun:
-    if asked.run_dir is None:
+def _stored_run(command: TrainCommand, env_id: str) -> StoredRun:
+    if command.run_dir is None:
         raise UsageError("--resume: needs --run-dir DIR, the run to continue")
-    if not asked.allow_import:
-        return read_run(asked.run_dir, env_id or None)
-    allow_modules(asked.run_dir)
-    return read_run(asked.run_dir, stored_env_id(asked.run_dir))
+    if not command.allow_import:
+        return read_run(command.run_dir, env_id or None)
+    allow_modules(command.run_dir)
+    return read_run(command.run_dir, stored_env_id(command.run_dir))
 
 
 def _recipe(
@@ -399,54 +376,29 @@ def _with_all_skills_evaluated(config: Config, typed: Iterable[str]) -> Config:
     return with_fields(config, {"evaluation.episodes": acting})
 
 
-def _refuse_late_stages(config: Config) -> None:
-    """Refuses a world that changes at a skill that the run does not have."""
-    for number, stage in enumerate(config.env.stages):
-        if stage.at.get(SKILL, 0) >= config.skills:
-            raise UsageError(
-                f"{OPTION}: stage {number}: at: the last of {config.skills} skills is "
-                f"{config.skills - 1}, got {stage.at[SKILL]}\n"
-                f'nearest: {{"skill": {config.skills - 1}}}, or --skills {stage.at[SKILL] + 1}'
-            )
-
-
-def _refuse_without_skills(recipe: str, config: Config) -> None:
-    """Refuses a controller without a run whose skills it chooses among."""
-    if not isinstance(config.agent, DiscreteSacConfig) or config.env.skills:
-        return
-    alone = f"{config.env_id} --skills 5"
-    if config.env_id == "music_tf/AntGoals-v0":
-        alone = "music_tf/Ant-v0 --skills 5 --world.descriptor 0 1"
-    raise UsageError(
-        f"{recipe} chooses among the skills of an earlier run: --env.skills RUN is missing\n"
-        f"first: music-tf train sac_diayn --env-id {alone}\n"
-        f"then:  music-tf train {recipe} --env-id {config.env_id} --env.skills latest"
-    )
+_NEEDED: Mapping[str, tuple[Callable[[Config], Any], str]] = {
+    "env.skill_": (
+        lambda run: run.env.skills,
+        "--env.skills RUN, the run whose skills actions choose",
+    ),
+    "tasks.": (
+        lambda run: run.agent.inference,
+        "an agent that infers which task it is in\nrecipes for it: sac_pearl",
+    ),
+    "incremental.": (
+        lambda run: run.incremental.on,
+        "skills that are learned one after the other\nrecipes for it: sac_disk",
+    ),
+}
+"""By the start of names: what a run needs for these settings to have an effect."""
 
 
 def _refuse_idle(config: Config, typed: Iterable[str]) -> None:
-    """Refuses settings of chosen skills, of tasks or of skills in sequence in a run without."""
-    names = list(typed)
-    for group, there, needed in (
-        (
-            "env.skill_",
-            bool(config.env.skills),
-            "--env.skills RUN, the run whose skills actions choose",
-        ),
-        (
-            "tasks.",
-            config.agent.inference is not None,
-            "an agent that infers which task it is in\nrecipes for it: sac_pearl",
-        ),
-        (
-            "incremental.",
-            config.incremental.on,
-            "skills that are learned one after the other\nrecipes for it: sac_disk",
-        ),
-    ):
-        name = next((one for one in names if one.startswith(group)), "")
-        if name and not there:
-            raise UsageError(f"{show_option(name)}: needs {needed}")
+    """Refuses typed settings that have no effect in this run."""
+    for name in typed:
+        for start, (has, needed) in _NEEDED.items():
+            if name.startswith(start) and not has(config):
+                raise UsageError(f"{show_option(name)}: needs {needed}")
 
 
 def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
@@ -460,48 +412,51 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
 
 def _start(command: TrainCommand, known: Sequence[str], typed: Typed) -> WarmStart | None:
     """Returns the warm start of a new run; `known` are the existing parts."""
-    source, env_id = command.config.start, command.config.env_id
-    path, agent = command.init_from, source.agent if source else ""
-    if agent and "init_from" not in typed:
-        path = agent
+    source, env_id, pinned = (
+        command.config.start,
+        command.config.env_id,
+        command.config.pinned_skill,
+    )
+    agent = source.agent if source else ""
+    by_default = bool(agent) and "init_from" not in typed
+    path = agent if by_default else command.init_from
     if path is None:
         if command.parts is not None:
             raise UsageError("--parts: needs --init-from RUN, the run that they come from")
         if command.best_of is not None:
             raise UsageError("--best-of: needs --init-from RUN, the run whose skills are tried")
-        if source is None or agent:
-            return None
-        default = ("", recipes.DEFAULT_PRESET)
-        preset = "" if command.preset in default else f" --preset {command.preset}"
-        before = f" --preset {source.preset}" if source.preset else preset
-        epochs = "" if source.epochs is None else f" --epochs {source.epochs}"
-        trained_on = source.env_id or env_id
-        raise UsageError(
-            f"{command.recipe} starts from a run of {source.recipe}: --init-from RUN is missing\n"
-            f"first: music-tf train {source.recipe} --env-id {trained_on}{before}{epochs}\n"
-            f"then:  music-tf train {command.recipe} --env-id {env_id}{preset} --init-from latest\n"
-            f"it takes over --parts {','.join(source.parts)}, unless you type others"
-        )
+        if source is not None and not agent:
+            raise _needs(command, source)
+        return None
     if command.parts is None and source is None:
         raise UsageError(
             f"--init-from: say which parts to take over, any of {','.join(known)}\n"
             "for example: --parts actor,normalizer"
         )
-    pinned, best_of = command.config.pinned_skill, command.best_of
-    if best_of is not None and pinned is not None:
+    if command.best_of is not None and pinned is not None:
         raise UsageError(f"--best-of: pinned_skill is {pinned}; leave one of the two out")
-    if source is None:
-        parts = parse_parts(command.parts or "", known)
-        return WarmStart(path, parts, best_of=best_of)
-    parts = source.parts if command.parts is None else parse_parts(command.parts, known)
-    tried = (best_of or source.best_of) if pinned is None else None
-    trained_on = "" if agent else source.env_id or env_id
-    same = source.same_skills and "skills" not in typed
+    source = source or Source("", ())
     return WarmStart(
         path,
-        parts,
+        source.parts if command.parts is None else parse_parts(command.parts, known),
         epochs=source.epochs,
-        env_id=trained_on,
-        best_of=tried,
-        same_skills=same,
+        env_id=(source.env_id or env_id) if source.recipe else "",
+        best_of=(command.best_of or source.best_of) if pinned is None else None,
+        same_skills=source.same_skills and "skills" not in typed,
+        by_default=by_default,
+    )
+
+
+def _needs(command: TrainCommand, source: Source) -> UsageError:
+    """Returns the fault of a recipe without its source, with the commands that make one."""
+    env_id, preset = command.config.env_id, ""
+    if command.preset not in ("", recipes.DEFAULT_PRESET):
+        preset = f" --preset {command.preset}"
+    more = f" --preset {source.preset}" if source.preset else preset
+    more += "" if source.epochs is None else f" --epochs {source.epochs}"
+    return UsageError(
+        f"{command.recipe} starts from a run of {source.recipe}, of which it takes over "
+        f"--parts {','.join(source.parts)}: --init-from RUN is missing\n"
+        f"first: music-tf train {source.recipe} --env-id {source.env_id or env_id}{more}\n"
+        f"then:  music-tf train {command.recipe} --env-id {env_id}{preset} --init-from latest"
     )

@@ -7,8 +7,10 @@ the nearest valid name.
 import contextlib
 import dataclasses
 import functools
+import itertools
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import tyro
@@ -24,7 +26,6 @@ from tyro.constructors import (
 from music_tf.config.fields import (
     Field,
     Settings,
-    describe_range,
     describe_type,
     documentation,
     fields_of,
@@ -36,6 +37,7 @@ from music_tf.config.names import FEW, nearest, suggestion
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 from music_tf.hints import choices_of, hints_of, is_optional, notes_of
+from music_tf.recipes.releases import OTHER_PROGRAMS
 
 Verb = TypeVar("Verb", bound="Options")
 Terms = Mapping[str, type[TermConfig]]
@@ -44,6 +46,7 @@ Typed = dict[str, tuple[str, ...]]
 Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """An option without a value, off by default."""
 
+_WIDTH = 110
 _LONGEST_HINT = 240
 """Characters of the description of an option in an error about its value."""
 
@@ -62,6 +65,16 @@ class Options(Settings):
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
     return any(word.partition("=")[0] in ("--help", "-h") for word in arguments)
+
+
+def last_value(option: str, arguments: Sequence[str]) -> str:
+    """Returns the last value of an option on a command line that may be wrong elsewhere."""
+    value = ""
+    for word, following in itertools.pairwise((*arguments, "")):
+        written, equals, text = word.partition("=")
+        if written.replace("_", "-") == show_option(option):
+            value = text if equals else following
+    return value
 
 
 def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
@@ -95,7 +108,7 @@ def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
 
     `terms` are the choices of `--rewards`, each with its own options.
     """
-    registry = ConstructorRegistry()
+    registry, others = ConstructorRegistry(), []
 
     @registry.struct_rule
     def settings(info: StructTypeInfo) -> StructConstructorSpec | None:
@@ -112,12 +125,26 @@ def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
                     for term, kind in terms.items()
                 ]
             else:
-                meaning = f"{text} {describe_range(hint)}".strip()
-                fields.append(StructFieldSpec(name, hint, value, meaning))
+                field = Field(group.shown(name), hint, value, text)
+                if field.name in OTHER_PROGRAMS:
+                    others.append(field)
+                else:
+                    fields.append(StructFieldSpec(name, hint, value, field.meaning))
         return StructConstructorSpec(type(group), tuple(fields))
 
     kind: Any = type(default)
-    tyro.cli(kind, prog=f"music-tf {verb}", args=["--help"], default=default, registry=registry)
+    try:
+        tyro.cli(kind, prog=f"music-tf {verb}", args=["--help"], default=default, registry=registry)
+    finally:
+        if others:
+            sys.stdout.write("\n".join(["settings of other programs:", *described(others), ""]))
+
+
+def described(fields: Iterable[Field]) -> Iterator[str]:
+    """Yields lines about settings: name and default, then meaning and range."""
+    for field in fields:
+        yield f"  {show_option(field.name)}  (default: {show_value(field.value)})"
+        yield textwrap.indent(textwrap.fill(field.meaning, _WIDTH - 6), " " * 6)
 
 
 def split(
@@ -180,19 +207,19 @@ def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) 
     ends = tuple(f"{mark}{name}" for mark in "._")
     inside = [option for option in likely if name and option.endswith(ends)][:FEW]
     inside = inside or [option for option in options if name and option.endswith(f".{name}")]
-    found = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
+    near = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
     cure = "--help lists the valid ones"
-    if found:
-        cure = f"did you mean {' or '.join(map(show_option, found))}?"
+    if near:
+        cure = f"did you mean {' or '.join(map(show_option, near))}?"
     return UsageError(f"unknown option {written[:80]!r}\n{cure}")
 
 
 @functools.cache
 def _spec(hint: Any) -> PrimitiveConstructorSpec[Any]:
-    found = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(hint, set()))
-    if not isinstance(found, PrimitiveConstructorSpec):
+    spec = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(hint, set()))
+    if not isinstance(spec, PrimitiveConstructorSpec):
         raise TypeError(f"{hint}: this type cannot be typed on a command line")
-    return found
+    return spec
 
 
 def words_taken(hint: Any, first: str = "") -> int | None:

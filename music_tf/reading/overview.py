@@ -10,7 +10,6 @@ from music_tf import recipes
 from music_tf.config.fields import (
     Field,
     Settings,
-    describe_range,
     fields_of,
     groups_of,
     show_option,
@@ -21,6 +20,7 @@ from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 from music_tf.hints import notes_of
+from music_tf.reading.options import described
 
 ALL_OPTIONS = "all"
 """The word after `--help` that asks for every option."""
@@ -99,11 +99,7 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
             f"--help: expected one of {', '.join(map(_typed, groups))}, or {ALL_OPTIONS} "
             f"for every option; got {name[:80]!r}" + suggestion(name, groups)
         )
-    lines = []
-    for field in fields_of(groups[chosen]):
-        meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
-        lines += [f"  {show_option(field.name)}  (default: {show_value(field.value)})"]
-        lines += [textwrap.indent(textwrap.fill(meaning, _WIDTH - 6), " " * 6)]
+    lines = described(fields_of(groups[chosen]))
     return "\n".join([f"{name}: {inspect.getdoc(type(groups[chosen]))}", "", *lines, ""])
 
 

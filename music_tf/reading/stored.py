@@ -29,7 +29,20 @@ CONFIG_NAME = "config.json"
 LATEST = "latest"
 MAY_CHANGE_ON_RESUME = ("epochs", "max_minutes", "hang_after")
 """Settings that do not change what a run computes up to a given epoch."""
-REMOVED: Mapping[str, Any] = {"env.exact_goals": False}
+REMOVED: Mapping[str, Any] = {
+    "agent.entropy_clip": [-1.0, 0.0],
+    "dads.components": 4,
+    "dads.learn_deviations": False,
+    "env.exact_goals": False,
+    "env.skill_discount": 0.99,
+    "env.skill_sample": False,
+    "incremental.collect_sampled": False,
+    "influence.change_scale": 50.0,
+    "influence.every": 1,
+    "influence.normalize_inputs": True,
+    "influence.train": True,
+    "skill.include_actions": False,
+}
 """Settings of older versions that are constants now, each with its value."""
 _SHOWN = 5
 LARGEST_CONFIG = 10_000_000

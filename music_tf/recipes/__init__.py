@@ -78,25 +78,25 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
     Raises:
         UsageError: Two terms have the same name.
     """
-    found: dict[str, type[TermConfig]] = {}
-    own = [importlib.import_module(recipe.partition(":")[0])] if ":" in recipe else []
-    for module in (own_terms, *_modules(), *own):
+    by_name: dict[str, type[TermConfig]] = {}
+    of_user = [importlib.import_module(recipe.partition(":")[0])] if ":" in recipe else []
+    for module in (own_terms, *_modules(), *of_user):
         for kind in vars(module).values():
             if not (isinstance(kind, type) and issubclass(kind, TermConfig)):
                 continue
             if not hasattr(kind, "term"):  # an abstract base class
                 continue
-            if kind.name == own_terms.ENTROPY or found.setdefault(kind.name, kind) is not kind:
+            if kind.name == own_terms.ENTROPY or by_name.setdefault(kind.name, kind) is not kind:
                 raise UsageError(f"{module.__name__}: there is a reward {kind.name!r} already")
-    return found
+    return by_name
 
 
 def agents() -> list[type[AgentConfig]]:
     """Returns the settings of our agents."""
     modules = (own_agents, *_modules())
     kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
-    found = (kind for kind in kinds if issubclass(kind, AgentConfig) and hasattr(kind, "learner"))
-    return list(dict.fromkeys(found))
+    ours = (kind for kind in kinds if issubclass(kind, AgentConfig) and hasattr(kind, "learner"))
+    return list(dict.fromkeys(ours))
 
 
 def import_own(name: str) -> None:

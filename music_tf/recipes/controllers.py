@@ -15,8 +15,6 @@ from music_tf.config.settings import (
     ReplayConfig,
 )
 
-_GAMMA = 0.99
-
 
 def skills_controller(
     preset: Literal["laptop", "paper"], env_id: str = "music_tf/AntGoals-v0"
@@ -34,7 +32,7 @@ def skills_controller(
     epoch = whole_epoch(25, 500, math.ceil(episode_steps(env_id) / skill_steps))
     return Config(
         env_id=env_id,
-        env=EnvConfig(skill_steps=skill_steps, skill_discount=_GAMMA),
+        env=EnvConfig(skill_steps=skill_steps),
         workers=2,
         rollouts=1,
         epochs=50,
@@ -47,7 +45,7 @@ def skills_controller(
             critics=2,
             polyak=0.995,
             polyak_every="update",
-            discount=_GAMMA,
+            discount=EnvConfig.skill_discount,
             target_entropy=0.98 if published else 0.5,
         ),
         collect=CollectConfig(steps=epoch.steps, random_steps=500, updates_per_step=1.0),

@@ -4,32 +4,35 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
+from music_tf.config.conditioning import IncrementalConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, show_option, show_value, with_fields
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.config.names import FETCH_PICK, is_one_of, of_family
+from music_tf.config.names import (
+    FETCH_PICK,
+    ON_A_LINE,
+    SQUARE,
+    TRACKED_ROBOTS,
+    is_one_of,
+    of_family,
+)
 from music_tf.config.settings import (
     CollectConfig,
     Config,
     EnvConfig,
     EvaluationConfig,
-    IncrementalConfig,
     ReplayConfig,
 )
 from music_tf.config.terms import TermConfig
 from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
+from music_tf.recipes import releases
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.tasks import sac
 
-_SQUARE, _WITHOUT_GOALS = "music_tf/Square-v0", "Hopper-v5"
-_CHEETAHS = ("HalfCheetah-v5", "music_tf/HalfCheetah-v0")
-_ON_A_LINE = (*_CHEETAHS, "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
-_ANTS = ("Ant-v5", "music_tf/Ant-v0", "music_tf/AntGoals-v0")
-_AMONG_BLOCKS = "music_tf/AntBlocks-v0"
-_ROBOTS = (*_ON_A_LINE, *_ANTS, _AMONG_BLOCKS, "Humanoid-v5")
+_WITHOUT_GOALS = "Hopper-v5"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,33 +91,27 @@ class DiskConfig(TermConfig):
     def check(self, run: Config) -> None:
         """Refuses skills that are learned together, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
-        for wrong, text in (
-            (
-                not run.incremental.on,
+        if not run.incremental.on:
+            raise UsageError(
                 "incremental.epochs: the disk reward pays skills one after the other, expected "
-                "epochs of each, got none\nfor example: --incremental.epochs 4",
-            ),
-            (
-                self.rows < self.k,
-                f"disk.rows: expected at least disk.k = {self.k}, got {self.rows}",
-            ),
-            (
-                self.descriptor == "stride" and not any(map(STRIDE.fullmatch, extras)),
+                "epochs of each, got none\nfor example: --incremental.epochs 4"
+            )
+        if self.rows < self.k:
+            raise UsageError(f"disk.rows: expected at least disk.k = {self.k}, got {self.rows}")
+        if self.descriptor == "stride" and not any(map(STRIDE.fullmatch, extras)):
+            raise UsageError(
                 "disk.descriptor: a stride is an extra, and world.extras has none\n"
-                "add --world.extras stride=stride:20",
-            ),
-            (
-                self.timesteps == "equal" and TIME not in extras,
+                "add --world.extras stride=stride:20"
+            )
+        if self.timesteps == "equal" and TIME not in extras:
+            raise UsageError(
                 "disk.timesteps: equal needs the time of each step, and world.extras lacks it\n"
-                "add --world.extras time=time",
-            ),
-            (
-                self.balance == "released" and not self.alpha * self.beta,
-                "disk.balance: released divides by disk.alpha and disk.beta, expected both above 0",
-            ),
-        ):
-            if wrong:
-                raise UsageError(text)
+                "add --world.extras time=time"
+            )
+        if self.balance == "released" and not self.alpha * self.beta:
+            raise UsageError(
+                "disk.balance: released divides by disk.alpha and disk.beta, expected both above 0"
+            )
 
     def check_training(self, run: Config) -> None:
         """Refuses weights that leave a later skill without a reward."""
@@ -148,7 +145,7 @@ class DiskConfig(TermConfig):
         return " ".join(options)
 
 
-def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUARE) -> Config:
+def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE) -> Config:
     """Skills that are learned one after the other, without any task reward.
 
     Discovery of incremental skills (DISk, arXiv:2203.11176): each skill has its own actor, which is
@@ -163,114 +160,19 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = _SQUAR
     `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
     one episode, half of replay dropped for each skill, and the sign of consistency turned round.
     """
-    small = is_one_of(env_id, (_SQUARE,))
+    small = is_one_of(env_id, (SQUARE,))
     base = _laptop(env_id, small)
     if preset == "laptop":
         return with_whole_episodes(base)
-    whole = with_fields(
-        base,
-        {
-            "agent.hidden_sizes": (256, 256),
-            "agent.actor_learning_rate": 3e-4,
-            "agent.critic_learning_rate": 3e-4,
-            "agent.temperature_learning_rate": 3e-4,
-            "agent.update_order": "sequential",
-            "agent.polyak": 0.995,
-            "agent.polyak_every": 2,
-            "replay.batch_size": 1024,
-            "cycles": 20 if small else 100,
-            "collect.random_steps": 0,
-            "collect.updates_per_step": 1.0,
-            "incremental.collected": 100,
-            "incremental.first": "nothing",
-        },
-    )
-    more = _seed(env_id, small) if preset == "seed" else _released(env_id)
-    each: tuple[int, ...] = more["incremental.epochs"]
-    epochs = sum(IncrementalConfig(epochs=each).of_each(more["skills"]))
-    return with_whole_episodes(with_fields(whole, {**more, "epochs": epochs}))
-
-
-def _seed(env_id: str, small: bool) -> dict[str, Any]:
-    """Returns the settings of the paper's algorithm."""
-    reward = DiskConfig(
-        k=5, rows=100, own_episodes=100, balance="raw", timesteps="equal", schedule=False
-    )
-    return {
-        "skills": 20,
-        "evaluation.length": 500 if is_one_of(env_id, _ROBOTS) else None,
-        "agent.update_order": "actor_first",
-        "incremental.epochs": (4,) if small else (2,),
-        "incremental.past": "append",
-        "world.extras": ("time=time",),
-        "rewards": {reward.name: reward},
-    }
-
-
-class _Theirs(NamedTuple):
-    """Numbers of the authors' code for a robot."""
-
-    epochs: tuple[int, ...] = (25,) * 20
-    """Epochs of each skill, 5,000 steps each, 1,000 on the toy."""
-    alpha: float = 1.0
-    beta: float = 1.0
-    steps: int | None = None
-    """Steps of an episode of training; None: as registered."""
-    evaluated: int | None = None
-    """Steps of an evaluation episode; None: as in training."""
-    kwargs: str = "{}"
-    """Arguments of the environment's constructor."""
-    collected: int = 100
-    """Episodes that each earlier skill plays."""
-    random_steps: int = 5000
-
-
-def _released(env_id: str) -> dict[str, Any]:
-    """Returns the settings of the authors' code."""
-    theirs = of_family(env_id, _RELEASED, _Theirs())
-    reward = DiskConfig(
-        own_episodes=1,
-        alpha=theirs.alpha,
-        beta=theirs.beta,
-        balance="released",
-        descriptor="velocity",
-    )
-    return {
-        "skills": len(theirs.epochs),
-        "incremental.epochs": theirs.epochs,
-        "incremental.replay": "purge",
-        "incremental.collected": theirs.collected,
-        "collect.random_steps": theirs.random_steps,
-        "world.extras": (),
-        "env.max_episode_steps": theirs.steps,
-        "env.kwargs": theirs.kwargs,
-        "evaluation.length": theirs.evaluated,
-        "rewards": {reward.name: reward},
-    }
-
-
-_NO_FALLS = '{"terminate_when_unhealthy": false}'
-_RELEASED: Mapping[str, _Theirs] = {
-    _SQUARE: _Theirs((50,) * 2, random_steps=500),
-    **dict.fromkeys(_CHEETAHS, _Theirs(steps=100, evaluated=500)),
-    "Hopper-v5": _Theirs((10,) * 50, beta=10.0, steps=100, evaluated=500, kwargs=_NO_FALLS),
-    "Swimmer-v5": _Theirs((50,) * 10, alpha=1000.0, steps=200, evaluated=500),
-    **dict.fromkeys(
-        _ANTS, _Theirs((*(100,) * 2, *(200,) * 8), alpha=60.0, steps=100, evaluated=500)
-    ),
-    _AMONG_BLOCKS: _Theirs(
-        (50, 50, 200, 200, *(100,) * 4, 50, 50), alpha=60.0, steps=100, evaluated=500
-    ),
-    "Humanoid-v5": _Theirs(
-        (1000,) * 6,
-        alpha=60.0,
-        steps=1000,
-        evaluated=1500,
-        kwargs=_NO_FALLS,
-        collected=500,
-        random_steps=10_000,
-    ),
-}
+    changes: dict[str, Any] = {"rewards": {DiskConfig.name: DiskConfig()}}
+    changes["cycles"] = 20 if small else 100
+    if preset == "released":
+        changes |= of_family(env_id, releases.DISK, releases.DiskRelease()).changes
+    else:
+        each = 4 if small else 2
+        changes |= {"incremental.epochs": (each,), "epochs": 20 * each, **releases.AS_STATED}
+        changes["evaluation.length"] = 500 if is_one_of(env_id, TRACKED_ROBOTS) else None
+    return with_whole_episodes(with_fields(base, changes))
 
 
 def _laptop(env_id: str, small: bool) -> Config:
@@ -299,7 +201,7 @@ def _laptop(env_id: str, small: bool) -> Config:
         skills=skills,
         epochs=epochs * skills,
         cycles=20 if small else 40,
-        env=EnvConfig(max_episode_steps=200 if is_one_of(env_id, _ROBOTS) else None),
+        env=EnvConfig(max_episode_steps=200 if is_one_of(env_id, TRACKED_ROBOTS) else None),
         world=_world(env_id, small),
         rewards={"disk": reward},
         collect=CollectConfig(steps=50, random_steps=0 if small else 500, updates_per_step=0.5),
@@ -313,8 +215,8 @@ def _world(env_id: str, small: bool) -> World:
     """Returns a world whose descriptor is the robot's position, with its stride as an extra."""
     if small:
         return World()
-    where = "plane" if is_one_of(env_id, _ON_A_LINE) else "xy"
-    named = (where,) if is_one_of(env_id, _ROBOTS) else ()
+    where = "plane" if is_one_of(env_id, ON_A_LINE) else "xy"
+    named = (where,) if is_one_of(env_id, TRACKED_ROBOTS) else ()
     return World(descriptor=named, extras=("stride=stride:20",))
 
 

@@ -1,12 +1,11 @@
 """Skills that each move far in their own direction: LSD, CSD and METRA."""
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
-from music_tf.config.agents import SacConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
 from music_tf.config.key_metrics import KeyMetric
@@ -19,18 +18,12 @@ from music_tf.config.names import (
     nearest,
     of_family,
 )
-from music_tf.config.settings import (
-    CollectConfig,
-    ConditionConfig,
-    Config,
-    EnvConfig,
-    EvaluationConfig,
-    ReplayConfig,
-    Source,
-)
+from music_tf.config.settings import CollectConfig, Config
 from music_tf.config.values import OwnLayers, Rate
-from music_tf.config.world import Columns, World
+from music_tf.config.warm_start import Source
+from music_tf.config.world import Columns
 from music_tf.errors import UsageError
+from music_tf.recipes import releases
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.skills import DiversityConfig
 from music_tf.recipes.tasks import SAMPLED, SOFT, sac
@@ -113,7 +106,7 @@ class DistanceConfig(DiversityConfig):
     """Columns whose changes the density models; empty: the inputs of the embedding."""
     normalize_inputs: bool = False
     """Divides inputs of embedding and density by their deviations under random actions."""
-    speed: float | Literal["auto"] = math.inf
+    speed: Annotated[float | Literal["auto"], In(0, math.inf, "(]")] = math.inf
     """Length v of the best step under a condition z of length 1, in units of the embedding's
     inputs; inf: the longer the better. A step dphi is paid dphi . z - |dphi|^2 / 2v, with v in the
     embedding's unit: most for v z. Shorter conditions (`condition.kind ball`) mean slower steps, 0
@@ -213,11 +206,6 @@ class DistanceConfig(DiversityConfig):
                 f"sphere, ball or one_hot, got {kind}\nnearest: --condition.kind sphere "
                 f"--condition.size {size}"
             )
-        if self.speed != "auto" and not self.speed > 0.0:
-            raise UsageError(
-                f"distance.speed: expected a number above 0, inf or auto, got {self.speed}\n"
-                "nearest: --distance.speed auto, of MUSIC's motion; for example 0.4"
-            )
         places, learns = self.reach < math.inf, self.train or not self.normalize_inputs
         whole = kind == "ball" and run.condition.groups == 1 and self.speed == math.inf
         if places and (learns or not whole):
@@ -232,15 +220,12 @@ class DistanceConfig(DiversityConfig):
                 "are speeds, so that one needs the other\nnearest: --condition.kind ball "
                 "--distance.speed auto, or --condition.kind sphere --distance.speed inf"
             )
-        if run.condition.groups > 1 and (self.train or self.hidden_sizes):
+        fixed = not (self.train or self.hidden_sizes)
+        if run.condition.groups > 1 and not (fixed and len(self.columns) in (0, size)):
             raise UsageError(
-                "condition.groups: an embedding that learns, or has hidden layers, mixes objects\n"
-                "nearest: sac_place, whose embedding does not"
-            )
-        if run.condition.groups > 1 and len(self.columns) not in (0, size):
-            raise UsageError(
-                f"condition.groups: expected a velocity for each of {len(self.columns)} columns, "
-                f"got condition.size {size}\nnearest: --condition.size {len(self.columns)}"
+                "condition.groups: expected a linear embedding that never learns, as of sac_place, "
+                f"and a velocity for each of {len(self.columns)} columns, got {size}\n"
+                f"nearest: --condition.size {len(self.columns) or size}"
             )
         self.check_directions(len(self.columns), size)
         usual, dual = type(self)(), "--distance.constraint dual"
@@ -272,7 +257,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
     `metra_release`: sizes, rates and order of the authors' code, on Ant-v5 and HalfCheetah-v5.
     """
     if preset == "metra_release":
-        return _metra_release(env_id)
+        return _as_released(preset, env_id)
     return _laptop(env_id, _RESTING if of_family(env_id, _PLACES, ()) else {})
 
 
@@ -288,7 +273,7 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) 
     actions are random, and only the density is trained.
     """
     if preset == "csd_release":
-        return _csd_release(env_id)
+        return _as_released(preset, env_id)
     modelled = tuple(range(6)) if of_family(env_id, _PLACES, ()) else ()  # gripper and object
     own = {"distance.distance": "density", "distance.dual_start": 300.0, "distance.slack": 1e-6}
     return _laptop(env_id, {**own, "distance.modelled": modelled})
@@ -304,7 +289,7 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) 
     Ant-v5 and HalfCheetah-v5: 16 skills. Each cycle learns from its own episodes alone.
     """
     if preset == "lsd_release":
-        return _lsd_release(env_id)
+        return _as_released(preset, env_id)
     return _laptop(env_id, {"distance.constraint": "spectral"})
 
 
@@ -357,188 +342,18 @@ def _on_states(env_id: str) -> Config:
     )
 
 
-def _csd_release(env_id: str) -> Config:
-    """Returns CSD as in the authors' code for Fetch: 1,002 epochs of 4,000 steps."""
-    place = of_family(env_id, _PLACES, ())
-    if not place:
-        raise _unfit("csd_release", env_id, tuple(_PLACES))
-    before = sac_music("paper", env_id)
-    agent = with_fields(
-        before.agent,
-        {
-            "hidden_sizes": (256, 256),
-            "gradient_reduce": "mean",
-            "polyak": 0.995,
-            "entropy_scale": 0.02,
-            "entropy_weight": ((0.0, 0.2),),
-            "squash_correction": "epsilon",
-        },
-    )
-    reward = DistanceConfig(
-        columns=tuple(range(_FETCH_COLUMNS)),
-        distance="density",
-        density_loss="released",
-        density_early=True,
-        dual_start=3000.0,
-        slack=1e-6,
-        scale=500.0,
-        hidden_sizes=(128, 128),
-    )
-    return dataclasses.replace(
-        before,
-        workers=1,
-        epochs=1002,
-        cycles=40,
-        rollouts=2,
-        updates=10,
-        agent=agent,
-        condition=ConditionConfig(kind="gaussian", size=len(place)),
-        collect=CollectConfig(random_steps=200_000),
-        replay=ReplayConfig(capacity=100_000, overwrite="random"),
-        evaluation=EvaluationConfig(episodes=200, every=25),
-        rewards={reward.name: reward},
-    )
-
-
-def _metra_release(env_id: str) -> Config:
-    """Returns METRA as in the authors' code for states; a cycle here is an epoch there."""
-    robot = _robot("metra_release", env_id)
-    agent = with_fields(
-        _released_agent(1024),
-        {
-            "temperature": 0.01,
-            "learn_temperature": True,
-            "target_entropy_per_action": -0.5,
-        },
-    )
-    reward = DistanceConfig(
-        columns=tuple(range(robot.columns)),
-        normalize_inputs=True,
-        update_order="first",
-        batch="shared",
-        hidden_sizes=(1024, 1024),
-        learning_rate=1e-4,
-        dual_learning_rate=1e-4,
-    )
-    return dataclasses.replace(
-        _released_robot(env_id, robot, agent, reward, robot.directions),
-        epochs=75,
-        cycles=50,
-        rollouts=8,
-        updates=50,
-        collect=CollectConfig(update_after=10_000),
-        replay=ReplayConfig(draw="steps"),
-    )
-
-
-def _lsd_release(env_id: str) -> Config:
-    """Returns LSD as in CSD's code for locomotion: replay holds the episodes of one cycle."""
-    robot = _robot("lsd_release", env_id)
-    agent = with_fields(_released_agent(512), {"temperature": 0.003, "learn_temperature": False})
-    reward = DistanceConfig(
-        columns=tuple(range(robot.columns)),
-        normalize_inputs=True,
-        constraint="spectral",
-        every=2,
-        hidden_sizes=(512, 512),
-        learning_rate=1e-4,
-    )
-    return dataclasses.replace(
-        _released_robot(env_id, robot, agent, reward, {"skills": 16}),
-        epochs=500,
-        cycles=40,
-        rollouts=10,
-        updates=64,
-        replay=ReplayConfig(
-            capacity=10 * _RELEASED_STEPS, draw="episodes", overwrite="oldest", batch_size=1024
-        ),
-        evaluation=EvaluationConfig(episodes=64, every=25),
-    )
-
-
-class _Robot(NamedTuple):
-    """A robot in the authors' code of METRA and LSD."""
-
-    columns: int
-    """Size of the observation, with the robot's position."""
-    place: tuple[int, ...]
-    """Columns of that position, for measures of where skills end."""
-    kwargs: Mapping[str, bool]
-    """Arguments of the environment's constructor."""
-    directions: Mapping[str, Any]
-    """Settings of METRA's conditions."""
-
-
-_WITH_PLACE = {"exclude_current_positions_from_observation": False}
-_ROBOTS: Mapping[str, _Robot] = {
-    "Ant-v5": _Robot(
-        29,
-        (0, 1),
-        {
-            **_WITH_PLACE,
-            "include_cfrc_ext_in_observation": False,
-            "terminate_when_unhealthy": False,
-        },
-        {"condition": ConditionConfig(kind="sphere", size=2)},
-    ),
-    "HalfCheetah-v5": _Robot(18, (0,), _WITH_PLACE, {"skills": 16}),
-}
-_RELEASED_STEPS = 200
-"""Steps of an episode in the authors' code."""
-_FETCH_COLUMNS = 25
-"""Size of an observation with an object."""
-
-
-def _robot(preset: str, env_id: str) -> _Robot:
-    if env_id not in _ROBOTS:
-        raise _unfit(preset, env_id, tuple(_ROBOTS))
-    return _ROBOTS[env_id]
-
-
-def _unfit(preset: str, env_id: str, fitting: Sequence[str]) -> UsageError:
-    """Returns the error for a release's preset on an environment that the release lacks."""
-    return UsageError(
-        f"--preset {preset}: expected an environment of that release, {', '.join(fitting)}, got "
-        f"{env_id}\nnearest: --env-id {nearest(env_id, fitting) or fitting[0]}, or --preset laptop"
-    )
-
-
-def _released_agent(width: int) -> SacConfig:
-    """Returns soft actor-critic as in the authors' code of METRA and LSD."""
-    return dataclasses.replace(
-        SOFT,
-        hidden_sizes=(width, width),
-        actor_learning_rate=1e-4,
-        critic_learning_rate=1e-4,
-        temperature_learning_rate=1e-4,
-        critic_loss="half_mean",
-        linear_features=False,
-        deviation="clip",
-        squash_correction="epsilon",
-        discount=0.99,
-        polyak=0.995,
-        polyak_every="update",
-        truncated="terminal",
-        update_order="sequential",
-    )
-
-
-def _released_robot(
-    env_id: str,
-    robot: _Robot,
-    agent: SacConfig,
-    reward: DistanceConfig,
-    directions: Mapping[str, Any],
-) -> Config:
-    """Returns the common settings of the authors' code of METRA and LSD."""
-    return Config(
-        env_id=env_id,
-        workers=1,
-        agent=agent,
-        env=EnvConfig(max_episode_steps=_RELEASED_STEPS, kwargs=json.dumps(robot.kwargs)),
-        world=World(descriptor=robot.place),
-        exploration=SAMPLED,
-        evaluation=EvaluationConfig(episodes=48, every=20),
-        rewards={reward.name: reward},
-        **directions,
-    )
+def _as_released(preset: str, env_id: str) -> Config:
+    """Returns the settings of other code: CSD's on the agent of MUSIC, others on that of SAC."""
+    of_fetch = preset == "csd_release"
+    fitting, none = releases.DISTANCE[preset], releases.NOTHING
+    changes = of_family(env_id, fitting, none) if of_fetch else fitting.get(env_id, none)
+    if not changes:
+        near = nearest(env_id, fitting) or next(iter(fitting))
+        raise UsageError(
+            f"--preset {preset}: expected an environment of that release, {', '.join(fitting)}, "
+            f"got {env_id}\nnearest: --env-id {near}, or --preset laptop"
+        )
+    base = Config(env_id=env_id, agent=SOFT, exploration=SAMPLED)
+    if of_fetch:
+        base = sac_music("paper", env_id)
+    return with_fields(base, {"rewards": {DistanceConfig.name: DistanceConfig()}, **changes})

@@ -40,6 +40,8 @@ class InfluenceConfig(ScaledConfig):
         "influence/gain": "reward per nat; with gain auto",
     }
     measured: ClassVar[tuple[str, str]] = ("influence/mean", "influence/gain")
+    change_scale: ClassVar[float] = 50.0
+    """Factor on the change of columns in a step, for the model."""
 
     clip: Bounds = (0.0, 10.0)
     """Bounds of the scaled reward."""
@@ -51,24 +53,16 @@ class InfluenceConfig(ScaledConfig):
     influential of so many candidates, also if the weight is 0. 0: off."""
     samples: Annotated[int, In(2, 1024)] = 32
     """Random actions K over which the influence is averaged; it is at most log K."""
-    change_scale: Annotated[float, In(0, 1e9, "(]")] = 50.0
-    """Factor on the change of columns in a step, for the model."""
     sigma_floor: Annotated[float, In(0, 1e6)] = 0.0
     """Noise added to the model: its deviation in the unit of the columns. Effects that are far
     smaller are not paid. Without it, errors of the model count as influence where an object
     rests."""
-    normalize_inputs: bool = True
-    """Divides the model's observations by their deviations under random actions."""
-    train: bool = True
-    """False: the model keeps its initial or loaded weights."""
     hidden_sizes: Layers = (256, 256, 256, 256)
     """Units of each hidden layer of the model."""
     learning_rate: Rate = 8e-4
     """Adam step size of the model."""
-    every: Annotated[int, In(1, 10**6)] = 1
-    """The model learns at every n-th update."""
     times: Annotated[int, In(1, 1000)] = 1
-    """Steps of the model at such an update, each on its own minibatch. The authors' code takes
+    """Steps of the model at an update, each on its own minibatch. The authors' code takes
     about ten for each update of the agent."""
 
     @property

@@ -16,9 +16,9 @@ from music_tf.config.names import (
     FETCH_SLIDE,
     episode_steps,
 )
-from music_tf.config.settings import Config, Source
+from music_tf.config.settings import Config
 from music_tf.config.terms import TaskConfig
-from music_tf.config.warm_start import AGENT_PARTS
+from music_tf.config.warm_start import AGENT_PARTS, Source
 from music_tf.recipes import Preset
 from music_tf.recipes.music import ddpg_music, sac_music
 from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her

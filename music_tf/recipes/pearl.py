@@ -2,26 +2,35 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from music_tf.config.agents import MLP, RECURRENT, Inference, SacValueConfig
+from music_tf.config.conditioning import ConditionConfig, TasksConfig
 from music_tf.config.fields import In, Where, with_fields
-from music_tf.config.names import POINT_ROBOT, of_family
+from music_tf.config.names import (
+    CHEETAH_DIRECTION,
+    FETCH_HIDDEN_GOALS,
+    HIDDEN_GOALS,
+    HOPPER_BODIES,
+    POINT_ROBOT,
+    ROBOT_FAMILIES,
+    WALKER_BODIES,
+    of_family,
+)
 from music_tf.config.settings import (
-    ConditionConfig,
     Config,
     EvaluationConfig,
     ExplorationConfig,
     NormalizerConfig,
     ReplayConfig,
-    TasksConfig,
 )
 from music_tf.config.terms import TaskConfig
 from music_tf.config.values import Layers, Rate
 from music_tf.config.world import is_function
 from music_tf.errors import UsageError
-from music_tf.recipes.families import HIDDEN_PUSH, OF_FAMILIES
+from music_tf.recipes import releases
 from music_tf.recipes.music import ddpg_music
+from music_tf.recipes.releases import Changes
 
 Encoder: TypeAlias = Annotated[
     str,
@@ -144,7 +153,71 @@ class PearlConfig(SacValueConfig):
             )
 
 
-_PRESETS: Mapping[str, Mapping[str, Any]] = {
+HIDDEN_PUSH, HIDDEN_REACH = "music_tf/FetchPushHiddenGoal-v0", "music_tf/FetchReachHiddenGoal-v0"
+
+_ROBOT: Changes = {
+    "epochs": 60,
+    "cycles": 20,
+    "updates": 100,
+    "agent.discount": 0.97,
+    "agent.polyak": 0.98,
+    "agent.latent_size": 5,
+    "agent.posterior": "diagonal",
+    "agent.kl_weight": 1.0,
+    "agent.meta_batch": 4,
+    "agent.context_rows": 100,
+    "replay.batch_size": 256,
+    "task.scale": 30.0,
+    "tasks.initial": 4,
+    "tasks.prior": 1,
+    "tasks.posterior": 1,
+    "tasks.adapt": 2,
+    "evaluation.every": 5,
+}
+_TWO_TASKS: Changes = {
+    "workers": 2,
+    "replay.batch_size": 512,
+    "tasks.train": 2,
+    "tasks.test": 2,
+}
+"""Forward and backward, which are both training tasks and evaluation tasks."""
+_OTHER_BODY: Changes = {"agent.context_next_observation": True}
+_GOAL: Changes = {
+    "epochs": 40,
+    "cycles": 8,
+    "updates": 100,
+    "agent.context_rows": 100,
+    "task.scale": 100.0,
+    "tasks.train": 32,
+    "tasks.initial": 4,
+    "evaluation.every": 5,
+}
+"""Rewards in metres are small, so that their scale is larger."""
+_FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
+_IN_DECIMETRES: Changes = {
+    "normalizer.running": True,
+    "normalizer.clip": 5.0,
+    "normalizer.input_clip": 200.0,
+    "agent.context_reward_scale": 10.0,
+    "agent.context_rows": 50,
+    "agent.kl_weight": 0.2,
+    "tasks.posterior": 0,
+    "tasks.extra": 2,
+}
+"""On Fetch, places and rewards differ by about 0.1 m, too little for an encoder to learn fast.
+Contexts come from episodes under the prior alone, as at the start of an adaptation."""
+_FAR_FETCH: Changes = {**_FAR_GOAL, **_IN_DECIMETRES}
+_OF_FAMILIES: Mapping[str, Changes] = {
+    **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),
+    CHEETAH_DIRECTION: {**_ROBOT, **_TWO_TASKS},
+    WALKER_BODIES: {**_ROBOT, **_OTHER_BODY},
+    HOPPER_BODIES: {**_ROBOT, **_OTHER_BODY},
+    **dict.fromkeys(HIDDEN_GOALS, _FAR_GOAL),
+    **dict.fromkeys(FETCH_HIDDEN_GOALS, _FAR_FETCH),
+    HIDDEN_REACH: {**_GOAL, **_IN_DECIMETRES, "epochs": 15},
+}
+"""By environment; all other settings are those of the point robot."""
+_PRESETS: Mapping[str, Changes] = {
     "laptop": {
         "workers": 4,
         "epochs": 10,
@@ -167,50 +240,17 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
         "evaluation.episodes": 2,
         "evaluation.every": 2,
     },
-    "oyster": {
-        "epochs": 500,
-        "cycles": 1,
-        "updates": 400,
-        "tasks.visits": 5,
-        "agent.hidden_sizes": (300, 300, 300),
-        "replay.batch_size": 4096,
-        "task.scale": 5.0,
-        "tasks.train": 100,
-        "tasks.test": 30,
-        "tasks.seed": 1337,
-        "tasks.posterior": 0,
-        "tasks.extra": 3,
-        "tasks.posterior_first": False,
-        "tasks.explore": 2,
-        "tasks.adapt": 1,
-        "evaluation.episodes": 1,
-    },
-    "garage": {
-        "epochs": 500,
-        "cycles": 1,
-        "updates": 10,
-        "tasks.visits": 100,
-        "agent.hidden_sizes": (300, 300, 300),
-        "agent.meta_batch": 64,
-        "agent.context_rows": 100,
-        "replay.batch_size": 65_536,
-        "tasks.train": 100,
-        "tasks.test": 30,
-        "tasks.initial": 1,
-        "tasks.prior": 1,
-        "tasks.posterior": 0,
-        "tasks.extra": 1,
-        "tasks.posterior_first": False,
-        "tasks.explore": 10,
-        "tasks.adapt": 1,
-        "evaluation.episodes": 1,
-    },
+    "oyster": releases.OYSTER,
+    "garage": releases.GARAGE,
 }
 """Settings in which presets differ."""
 _MUSIC_WEIGHT = 4.0
 """Weight of MUSIC; its highest pay of 4 is then the cost of 16 cm from a goal under `laptop`."""
-_AS_DOCUMENTED: Mapping[str, Any] = {"agent.context_next_observation": True, "agent.kl_weight": 1.0}
-"""Settings of the paper that differ from the authors' code."""
+_FAMILIES: Mapping[str, Mapping[str, Changes]] = {
+    "laptop": _OF_FAMILIES,
+    "oyster": releases.OYSTER_FAMILIES,
+    "garage": releases.GARAGE_FAMILIES,
+}
 
 
 def sac_pearl(
@@ -246,9 +286,9 @@ def sac_pearl(
     )
     raw = 1e6
     source = "oyster" if preset == "paper" else preset
-    changes = {**_PRESETS[source], **of_family(env_id, OF_FAMILIES[source], {})}
+    changes = {**_PRESETS[source], **of_family(env_id, _FAMILIES[source], {})}
     if preset == "paper":
-        changes |= _AS_DOCUMENTED
+        changes |= releases.PEARL_PAPER
     config = Config(
         env_id=env_id,
         workers=1,

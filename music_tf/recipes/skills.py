@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig
 from music_tf.config.epochs import with_whole_episodes
@@ -11,6 +11,7 @@ from music_tf.config.fields import In, with_fields
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.names import (
     ANT_MAZE,
+    BOX,
     FETCH_PICK,
     FETCH_SLIDE,
     WITH_GOALS,
@@ -23,13 +24,12 @@ from music_tf.config.settings import (
     EvaluationConfig,
     ExplorationConfig,
     ReplayConfig,
-    Source,
 )
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Bounds, Initializer, Layers, Rate
-from music_tf.config.warm_start import AGENT_PARTS
+from music_tf.config.warm_start import AGENT_PARTS, Source
 from music_tf.errors import UsageError
-from music_tf.recipes import Preset
+from music_tf.recipes import Preset, releases
 from music_tf.recipes.music import sac_music_skills
 from music_tf.recipes.tasks import sac
 
@@ -71,9 +71,9 @@ class DiversityConfig(TermConfig):
     def check(self, run: Config) -> None:
         """Refuses a target without margin, the reverse, fewer than two skills, and a belief."""
         if (self.target is None) != (self.margin is None):
-            given, other = ("target", "margin") if self.margin is None else ("margin", "target")
+            typed, other = ("target", "margin") if self.margin is None else ("margin", "target")
             raise UsageError(
-                f"{self.shown(given)}: the gate opens at target - margin and needs both, got no "
+                f"{self.shown(typed)}: the gate opens at target - margin and needs both, got no "
                 f"{other}\nfor example: --{self.name}.target 1000 --{self.name}.margin 100"
             )
         if self.target is not None and (math.isnan(self.target) or self.target == math.inf):
@@ -122,8 +122,6 @@ class SkillConfig(DiversityConfig):
     """Whether the reward is for the state before the action (as released) or after it."""
     trained_on: Literal["current", "next"] | None = None
     """Which of these states the discriminator learns from; unset: the same as `state`."""
-    include_actions: bool = False
-    """Adds the action to the inputs of the discriminator."""
     missing_descriptor: Literal["observation", "zeros"] = "observation"
     """Inputs of the discriminator without a descriptor: the whole observation, or two zeros as in
     QDax, which reveal no skill."""
@@ -159,37 +157,25 @@ class SkillConfig(DiversityConfig):
     def check(self, run: Config) -> None:
         """Refuses densities and priors that do not fit the kind of condition."""
         super().check(run)
-        kind, sampler = run.condition.kind, run.condition.sampler
-        for wrong, text in (
-            (
-                self.prior == "learned" and (kind != "one_hot" or sampler != "random"),
-                f"prior: learned says how often each of the one_hot skills is drawn, got "
-                f"condition.kind {kind}, condition.sampler {sampler}\n"
-                "for example: --condition.kind one_hot --condition.sampler random --skills 5",
-            ),
-            (
-                self.prior == "learned" and run.pinned_skill is not None,
-                "prior: learned draws among skills, got a pinned_skill; leave one of the two out",
-            ),
-            (
-                self.posterior is not None and kind == "one_hot",
-                f"posterior: {self.posterior} is for continuous conditions, got one_hot; leave it "
-                "out, or for example --condition.kind sphere --condition.size 3 --skills 1",
-            ),
-            (
-                self.posterior == "von_mises_fisher" and kind != "sphere",
-                f"posterior: von_mises_fisher is a density on the sphere, got condition.kind {kind}"
-                "\nnearest: gaussian, or --condition.kind sphere",
-            ),
-            (
-                self.posterior != "gaussian" and kind == "sphere" and run.condition_size == 1,
-                "posterior: von_mises_fisher has no direction to learn on a sphere of size 1, "
-                f"expected condition.size of at least 2, got 1\nnearest: --{self.name}.posterior "
-                "gaussian, or --condition.size 2",
-            ),
-        ):
-            if wrong:
-                raise UsageError(f"{self.name}.{text}")
+        kind = run.condition.kind
+        if self.prior == "learned" and (kind != "one_hot" or run.condition.sampler != "random"):
+            raise UsageError(
+                "skill.prior: learned says how often each of the one_hot skills is drawn, got "
+                f"condition.kind {kind}, condition.sampler {run.condition.sampler}\n"
+                "for example: --condition.kind one_hot --condition.sampler random --skills 5"
+            )
+        fitting = {"one_hot": (None,), "sphere": (None, "gaussian", "von_mises_fisher")}
+        if self.posterior not in fitting.get(kind, (None, "gaussian")):
+            raise UsageError(
+                f"skill.posterior: expected gaussian for continuous conditions, von_mises_fisher "
+                f"on the sphere alone, got {self.posterior} for condition.kind {kind}\n"
+                "nearest: leave it out, or --condition.kind sphere --condition.size 3 --skills 1"
+            )
+        if self.posterior != "gaussian" and kind == "sphere" and run.condition_size == 1:
+            raise UsageError(
+                "skill.posterior: von_mises_fisher has no direction to learn on a sphere of size "
+                "1\nnearest: --skill.posterior gaussian, or --condition.size 2"
+            )
 
     def check_training(self, run: Config) -> None:
         """Refuses a learned prior where skills are learned one after the other."""
@@ -200,77 +186,11 @@ class SkillConfig(DiversityConfig):
             )
 
 
-_BOX, _WITHOUT_GOALS = "music_tf/UnitBox-v0", "Hopper-v5"
+_WITHOUT_GOALS = "Hopper-v5"
 _SKILLS = 5
-
 _WITH_VALUE = ("paper", "diayn_torch")
 """Presets whose critics learn from a state value."""
-_RAW = {"normalizer.running": False, "normalizer.clip": 1e6, "normalizer.input_clip": 1e6}
-_PUBLIC_CODES: Mapping[str, Mapping[str, Any]] = {
-    "paper": {
-        **_RAW,
-        "skills": 50,
-        "agent.hidden_sizes": (300, 300),
-        "agent.critics": 1,
-        "agent.critic_loss": "half_mean",
-        "agent.polyak": 0.99,
-        "replay.batch_size": 128,
-        "skill.state": "current",
-        "skill.batch": "shared",
-        "skill.prior_offset": 1e-6,
-        "skill.hidden_sizes": (300, 300),
-        "collect.random_steps": 0,
-        "collect.update_after": 999,  # the authors' code waits for 1,000 steps
-    },
-    "diayn_torch": {
-        **_RAW,
-        "skills": 50,
-        "agent.hidden_sizes": (300, 300),
-        "agent.deviation": "clip",
-        "agent.squash_correction": "epsilon",
-        "agent.initializer": "he_normal",
-        "skill.trained_on": "current",
-        "skill.batch": "shared",
-        "skill.prior_offset": 1e-6,
-        "skill.initializer": "he_normal",
-        "skill.hidden_sizes": (300, 300),
-        "collect.random_steps": 0,
-        "collect.update_after": 255,  # that code waits for a full batch
-    },
-    "qdax": {
-        **_RAW,
-        "skills": 5,
-        "agent.temperature": 1.0,
-        "agent.learn_temperature": True,
-        "agent.target_entropy_per_action": -0.5,
-        "agent.discount": 0.97,
-        "agent.deviation": "softplus",
-        "agent.critic_loss": "half_mean",
-        "agent.truncated": "masked",
-        "agent.initializer": "lecun_uniform",
-        "skill.trained_on": "current",
-        "skill.batch": "shared",
-        "skill.missing_descriptor": "zeros",
-        "skill.initializer": "lecun_uniform",
-        "rollouts": 10,  # 250 there; skills are tiled over them
-        "condition.sampler": "tiled",
-        "collect.steps": 20,
-        "collect.random_steps": 0,
-        "collect.updates_per_step": 0.25,
-    },
-}
-"""Settings of the authors' code, the PyTorch DIAYN and QDax that differ from `laptop`."""
 _PUBLIC_RATE = 3e-4
-_LONGEST: Mapping[str, int] = {"qdax": 100, "diayn_torch": 1000}
-"""Maximum length of an episode in public code, in steps."""
-_GATES = {
-    "music_tf/UnitBox-v0": (4.0, 0.5, 1.0),
-    **dict.fromkeys(("HalfCheetah-v5", "music_tf/HalfCheetah-v0"), (2050.0, 205.0, 5.0)),
-    "Walker2d-v5": (1180.0, 118.0, 10.0),
-    **dict.fromkeys(("Ant-v5", "music_tf/Ant-v0"), (1700.0, 170.0, 10.0)),
-}
-"""Target, margin and scale of rewards: ours for the box, else those of the published comparison."""
-_ANY_GATE = (1000.0, 100.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -280,6 +200,8 @@ class DadsConfig(DiversityConfig):
     name: ClassVar[str] = "dads"
     term: ClassVar[str] = "music_tf.intrinsic.dads:Dads"
     networks: ClassVar[Sequence[str]] = ("dynamics",)
+    components: ClassVar[int] = 4
+    """Number of Gaussians in the mixture; their deviations are 1."""
     measures_diversity: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "dads/loss": "loss of the skill dynamics: minus the log-density of replayed changes",
@@ -297,10 +219,6 @@ class DadsConfig(DiversityConfig):
     """Normalises changes by their running moments."""
     normalize_inputs: bool = False
     """Normalises the descriptors in the inputs of the skill dynamics."""
-    components: Annotated[int, In(1, 64)] = 4
-    """Number of Gaussians in the mixture."""
-    learn_deviations: bool = False
-    """Learns the Gaussians' deviations; else they are 1."""
     samples: Annotated[int, In(1, 10**4)] = 20
     """Number of random conditions that a continuous condition is compared with; a one-hot skill is
     compared with all K."""
@@ -341,7 +259,7 @@ def sac_diayn(
     return _on_states(preset, env_id)
 
 
-def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = _BOX) -> Config:
+def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = BOX) -> Config:
     """Skills with predictable consequences, without any task reward.
 
     Dynamics-aware discovery of skills (arXiv:1907.01657) in the off-policy form of QDax: the
@@ -352,7 +270,7 @@ def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = _BOX) -> Config:
     return dataclasses.replace(_compared(preset, env_id), rewards={"dads": _dads(preset)})
 
 
-def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
+def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> Config:
     """Several ways to solve the task: skills are paid for diversity in episodes with a high return.
 
     SMERL (arXiv:2010.14484): the task's reward, and that of `sac_diayn` in episodes whose return
@@ -363,7 +281,7 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) ->
     return _gated(config, preset, config.rewards["skill"])
 
 
-def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = _BOX) -> Config:
+def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> Config:
     """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`.
 
     Under `paper` the only input of the skill dynamics is the skill, as in the published comparison.
@@ -376,7 +294,7 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
 
     `longest` replaces the preset's maximum length of an episode.
     """
-    boxed, goals = is_one_of(env_id, (_BOX,)), is_one_of(env_id, WITH_GOALS)
+    boxed, goals = is_one_of(env_id, (BOX,)), is_one_of(env_id, WITH_GOALS)
     with_value, small = preset in _WITH_VALUE, preset == "laptop" and boxed
     steps = sac("paper" if with_value else "laptop", _WITHOUT_GOALS if goals else env_id)
     sizes, rate = ((64, 64), 1e-3) if small else ((256, 256), _PUBLIC_RATE)
@@ -414,9 +332,9 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
         rewards={"skill": skill},
         replay=ReplayConfig(batch_size=128 if small else 256, draw="steps"),
     )
-    config = with_fields(ours, _PUBLIC_CODES.get(preset, {}))
+    config = with_fields(ours, releases.DIAYN.get(preset, {}))
     registered = episode_steps(env_id)
-    length = min(longest or _LONGEST.get(preset, registered), registered)
+    length = min(longest or releases.LONGEST.get(preset, registered), registered)
     played = (config.collect.steps or 1) * config.rollouts
     longer = dataclasses.replace(
         config,
@@ -431,15 +349,8 @@ def _compared(preset: str, env_id: str) -> Config:
     """Returns `_on_states`, for `paper` with the settings of the published comparison."""
     if preset != "paper":
         return dataclasses.replace(_on_states(preset, env_id), skills=5)
-    fields = {
-        "agent.temperature": 0.1,
-        "agent.learn_temperature": False,
-        "agent.discount": 0.99,
-        "collect.updates_per_step": 1.0,
-        "skill.missing_descriptor": "observation",
-    }
     longest = 500 if is_one_of(env_id, ANT_MAZE) else 250
-    return with_fields(_on_states("qdax", env_id, longest), fields)
+    return with_fields(_on_states("qdax", env_id, longest), releases.COMPARED)
 
 
 def _dads(preset: str) -> DadsConfig:
@@ -452,7 +363,7 @@ def _dads(preset: str) -> DadsConfig:
 
 def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
     """Returns a run with the task's reward, and another one in episodes with a high return."""
-    target, margin, scale = _GATES.get(config.env_id, _ANY_GATE)
+    target, margin, scale = releases.GATES.get(config.env_id, releases.ANY_GATE)
     weight = 2.0 * scale
     if preset == "qdax":
         target, margin, scale, weight = 800.0, 800.0, 1.0, 2.0

@@ -23,7 +23,8 @@ def first_lines(
     ratio = config.collect.updates_per_step
     learned = config.updates * (config.tasks.visits or 1)
     updates = f"{learned} updates" if ratio is None else f"{ratio:g} updates per step"
-    otherwise = " (or --init-from none)" if command.starts_by_default else ""
+    by_default = command.start is not None and command.start.by_default
+    otherwise = " (or --init-from none)" if by_default else ""
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
         f"workers {config.workers} on {describe_ranks(ranks, config)}; "

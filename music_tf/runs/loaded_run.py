@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_tf.config.changes import NOW, chosen_stage, stage_at
+from music_tf.config.conditioning import BOTH, Visited
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import BOTH, Config, Visited
+from music_tf.config.settings import Config
 from music_tf.config.terms import ScaledConfig, TermConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs

@@ -41,6 +41,7 @@ from music_tf.runs.first_lines import first_lines
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.progress import Progress
 from music_tf.runs.start_decisions import StartDecisions
+from music_tf.runs.warm_start import take_over
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.logs import log_path
@@ -182,7 +183,7 @@ class Session:
             if wanted and comm.is_root:
                 for note in other_source(wanted, record.get("epoch"), record.get("env_id")):
                     _LOGGER.warning("%s", note)
-            self._trainer.start_from(warm_start.arrays)  # the source is not needed from here on
+            take_over(self._trainer, warm_start)  # the source is not needed from here on
             self._make_sure_it_is_saved()
         fail_together(directory.keep_record, comm)
         self._writer = self._opened_writer(self._trainer.counters.epoch if command.resume else None)

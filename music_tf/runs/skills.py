@@ -113,7 +113,7 @@ def _judged(loaded: LoadedRun, played: Episodes) -> tuple[Episodes, Array, Array
     if names is None:
         return played, seen, None
     states = seen[:, 1:] if names.after else seen[:, :-1]
-    return played, seen, names.log_likelihood(states, played.action)
+    return played, seen, names.log_likelihood(states)
 
 
 def play_each_skill(

@@ -8,12 +8,10 @@ import contextlib
 import dataclasses
 import functools
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, Stopped, UsageError
 from music_tf.process.children import check_extra
@@ -37,7 +35,6 @@ from music_tf.storage.run_directory import (
     prepare_directory,
     remove_empty,
 )
-from music_tf.storage.run_paths import AGENTS, find_source
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 300.0
 """Shortest time limit of a start, whatever `hang_after` says."""
-_Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, object]]"
+_Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, Any]]"
 
 
 def start(
@@ -99,11 +96,10 @@ def _decide_start(
     acts = 0 < command.learners <= comm.rank
     workers, learners = command.config.workers, command.learners
     check_topology(workers, comm.size, learners, command.device, command.resume)
+    path, warm_start, implied = _prepared(command, comm)
+    config = dataclasses.replace(command.config, **implied)
+    command = dataclasses.replace(command, config=config)
     claim = functools.partial(_claim, command, comm)
-    if command.start is not None and not acts:
-        load_tensorflow()  # a warm start is tried on networks before anything is written
-    path, warm_start, implied = _prepared(command, comm, claim)
-    command = dataclasses.replace(command, config=with_fields(command.config, implied))
     return command, StartDecisions(path, warm_start, acts, claim)
 
 
@@ -142,9 +138,7 @@ def _learn(
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
 
 
-def _prepared(
-    command: TrainCommand, comm: "Communicator", claim: Callable[[], str | None]
-) -> _Found:
+def _prepared(command: TrainCommand, comm: "Communicator") -> _Found:
     """Returns run directory, warm start, and settings that its source implies; the root decides."""
 
     def prepared() -> _Found:
@@ -152,38 +146,23 @@ def _prepared(
         if command.track is not None:
             check_extra(f"--track {command.track}", command.track, command.track)
         if command.start is not None:
-            from music_tf.runs.warm_start import (  # noqa: PLC0415 - TensorFlow
-                best_skill,
-                try_warm_start,
-                with_skills_of,
-            )
+            from music_tf.runs.warm_start import read_start  # noqa: PLC0415 - numpy, MuJoCo
 
-            claim()  # before networks are made
-            begins, parts = command.start.path, command.start.parts
-            chosen = command.starts_by_default  # a folder of that name is not meant
-            source = AGENTS / begins if chosen else find_source(begins)
-            if command.start.same_skills:
-                config = with_skills_of(config, begins)
-            if command.start.best_of is not None:
-                best, returns = best_skill(config, begins, command.start.best_of, parts)
-                shown = "  ".join(f"{value:.3g}" for value in returns)
-                sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
-                config = dataclasses.replace(config, pinned_skill=best)
-            otherwise = "; from random weights: --init-from none" if chosen else ""
-            warm_start = try_warm_start(config, source, parts, otherwise)
-        follows: dict[str, object] = {"skills": config.skills, "pinned_skill": config.pinned_skill}
-        if config.env.skills and not command.resume:
-            follows |= _choices(config.env)
+            config, warm_start = read_start(config, command.start)
+        env = config.env
+        if env.skills and not command.resume:
+            env = _with_choices(env)
+        follows = {"skills": config.skills, "pinned_skill": config.pinned_skill, "env": env}
         return prepare_directory(command), warm_start, follows
 
     return comm.from_root(prepared)
 
 
-def _choices(env: EnvConfig) -> dict[str, int | str]:
-    """Number and digest of the skills of another run, which may still learn, to choose among."""
+def _with_choices(env: EnvConfig) -> EnvConfig:
+    """Fixes how many skills of an earlier run, which may still learn, a new run chooses among."""
     from music_tf.envs.skill_choice import skills_of  # noqa: PLC0415 - numpy, Gymnasium
 
     policy = skills_of(env.skills)
     count = env.skill_count or policy.skills
     digest = env.skill_digest or policy.digest(count)
-    return {"env.skill_count": count, "env.skill_digest": digest}
+    return dataclasses.replace(env, skill_count=count, skill_digest=digest)

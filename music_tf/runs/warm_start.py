@@ -1,32 +1,38 @@
-"""Tries a warm start from another run before anything of the new run is written."""
+"""A warm start from another run: read before the new run begins, taken over by its trainer."""
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from music_tf.config.agents import DdpgConfig
 from music_tf.config.fields import show_option, show_value
 from music_tf.config.settings import Config, NormalizerConfig
-from music_tf.config.warm_start import AGENT_PARTS
+from music_tf.config.warm_start import AGENT_PARTS, WarmStart
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.reading.stored import config_to_json, flatten, read_record, read_run
 from music_tf.storage.checkpoint import CHECKPOINTS
-from music_tf.storage.loading import load_policy_for
-from music_tf.storage.run_paths import find_agent, find_source
+from music_tf.storage.loading import policy_of
+from music_tf.storage.policy import SavedPolicy
+from music_tf.storage.run_paths import AGENTS, find_source
 from music_tf.storage.warm_start import (
     LoadedWarmStart,
     WarmStartTarget,
+    initial_arrays,
     load_warm_start,
     printable,
 )
-from music_tf.training.build import build_trainer
 from music_tf.training.evaluation import Evaluation
 from music_tf.types import ACTIONS, Array, refusal
+
+if TYPE_CHECKING:  # TensorFlow
+    from music_tf.training.trainer import Trainer
 
 _TRIED_TOGETHER = 8
 _OF_INPUTS = ("normalizer.running", "normalizer.clip", "normalizer.input_clip")
@@ -35,42 +41,42 @@ _OF_OUTPUTS = ("agent.deviation",)
 """Settings that determine what networks compute, whatever their shapes."""
 
 
-def try_warm_start(
-    config: Config, source: Path, parts: Sequence[str], otherwise: str = ""
-) -> LoadedWarmStart:
-    """Returns the warm start of a run of this configuration, tried on a few environments.
+def read_start(config: Config, start: WarmStart) -> tuple[Config, LoadedWarmStart]:
+    """Returns a new run's configuration with the skills of its source, and parts of that."""
+    # a folder of the user's with that name is not meant by a recipe
+    source = AGENTS / start.path if start.by_default else find_source(start.path)
+    config = with_skills_of(config, start, source)
+    otherwise = "; from random weights: --init-from none" if start.by_default else ""
+    with _ending(otherwise):
+        return config, read_parts(config, source, start.parts)._replace(otherwise=otherwise)
 
-    `otherwise` ends the refusal of a source that does not fit.
-    """
-    tried = config
-    if config.agent.inference is None:  # else the check depends on all workers and episodes
-        replay = dataclasses.replace(config.replay, capacity=1)
-        drawn = dataclasses.replace(config.condition, sampler="random")  # tiles need more episodes
-        tried = dataclasses.replace(config, workers=1, rollouts=1, replay=replay, condition=drawn)
-    trainer = build_trainer(tried, Communicator(alone=True))
-    try:
-        own = {n: array for n, array in trainer.shared().items() if not n.startswith("adam_")}
-        target = WarmStartTarget(
-            own,
-            trainer.meta()["inputs"],
-            trainer.envs.declared,
-            tuple(config.rewards.values()),
-            config.seen_condition,
-            config.condition.kind,
-            config.pinned_skill,
-            config.agent.actor,
-        )
-        warm_start = load_warm_start(target, source, parts)
-        _check_meaning(config, source, parts)
+
+def read_parts(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
+    """Reads parts of a source whose networks mean the same in a run of this configuration."""
+    _check_meaning(config, source, parts)
+    return load_warm_start(config, source, parts)
+
+
+def take_over(trainer: "Trainer", loaded: LoadedWarmStart) -> None:
+    """Starts a trainer from parts of another run, or refuses what does not fit."""
+    initial = {name: a for name, a in trainer.shared().items() if not name.startswith("adam_")}
+    inputs, declared = trainer.meta()["inputs"], trainer.envs.declared
+    target = WarmStartTarget(initial, inputs, declared, trainer.config)
+    with _ending(loaded.otherwise):
+        arrays = initial_arrays(loaded, target)
         try:
-            trainer.start_from(warm_start.arrays)
+            trainer.start_from(arrays)
         except ValueError as error:
-            raise UsageError(f"--init-from: {source}: {error}") from error
+            raise UsageError(f"--init-from: {loaded.source}: {error}") from error
+
+
+@contextlib.contextmanager
+def _ending(otherwise: str) -> Iterator[None]:
+    """Adds a text to the end of a refusal."""
+    try:
+        yield
     except UsageError as error:
         raise UsageError(f"{error}{otherwise}") from error
-    finally:
-        trainer.envs.close()
-    return warm_start
 
 
 def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
@@ -79,11 +85,8 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     Settings are compared as they are stored, since a source of another version may have others that
     this one cannot read. A folder of weights without a configuration is not checked.
     """
-    run = source
-    for folder in (source, source.parent):
-        run = folder.parent if folder.name == CHECKPOINTS else run
     try:
-        stored = read_record(run, "config")["config"]
+        stored = read_record(_run_of(source), "config")["config"]
     except UsageError:  # missing or damaged
         return
     usual = {"normalizer": NormalizerConfig(), "agent": type(config.agent)()}
@@ -96,77 +99,89 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     settings += _OF_OUTPUTS if samples and "actor" in parts else ()
     other = [name for name in settings if before.get(name) != here.get(name)]
     if other:
-        there = {name: printable(show_value(before.get(name))) for name in other}
+        shown = {name: printable(show_value(before.get(name))) for name in other}
         lines = [
-            f"{show_option(name)}: the source has {there[name]}, this run "
-            f"{show_value(here.get(name))}"
-            for name in other
+            f"{show_option(name)}: the source has {value}, this run {show_value(here.get(name))}"
+            for name, value in shown.items()
         ]
-        add = " ".join(f"{show_option(name)} {there[name]}" for name in other)
+        add = " ".join(f"{show_option(name)} {value}" for name, value in shown.items())
         raise UsageError(
             f"--init-from: {source}: its networks would act differently here\n"
             + "\n".join((*lines, f"add: {add}"))
         )
 
 
-def with_skills_of(config: Config, source: str) -> Config:
-    """Returns the configuration of a new run with as many skills as `source` has learned.
+def _run_of(source: Path) -> Path:
+    """Returns the run of checkpoints; a folder of weights is its own."""
+    for folder in (source, source.parent):
+        if folder.name == CHECKPOINTS:
+            return folder.parent
+    return source
 
-    It is unchanged if `source` has one skill, has continuous conditions, or does not say.
+
+def with_skills_of(config: Config, start: WarmStart, source: Path) -> Config:
+    """Returns the configuration of a new run with skills as its source has them.
+
+    With `same_skills` their number is that of the source, if both have discrete skills; with
+    `best_of` the one with the best return in the task is pinned.
     """
-    before = None
-    with contextlib.suppress(UsageError):  # a folder of weights may lack a configuration
-        before = read_run(find_agent(source).resolve(), config.env_id).config
-    kinds = {config.condition.kind, "one_hot" if before is None else before.condition.kind}
-    if before is None or before.condition_size == 1 or kinds != {"one_hot"}:
+    if not start.same_skills and start.best_of is None:
         return config
-    skills = before.condition_size
-    if before.incremental.on:  # some skills may not be learned yet
-        skills = load_policy_for(source, config.env_id).skills
-    return dataclasses.replace(config, skills=skills)
+    try:
+        stored = read_run(_run_of(source).resolve(), config.env_id)
+    except UsageError:  # a folder of weights may lack a configuration
+        if start.best_of is not None:
+            raise
+        return config
+    before, policy = stored.config, None
+    if start.best_of is not None or before.incremental.on:  # some may not be learned yet
+        policy = policy_of(_run_of(source), stored)
+    one_hot = {before.condition.kind, config.condition.kind} == {"one_hot"}
+    if start.same_skills and one_hot and before.condition_size > 1:
+        skills = policy.skills if policy else before.condition_size
+        config = dataclasses.replace(config, skills=skills)
+    if policy is None or start.best_of is None:
+        return config
+    best, returns = best_skill(config, policy, start)
+    shown = "  ".join(f"{value:.3g}" for value in returns)
+    sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
+    return dataclasses.replace(config, pinned_skill=best)
 
 
-def best_skill(
-    config: Config, source: str, episodes: int, parts: Sequence[str] = ()
-) -> tuple[int, list[float]]:
-    """Returns the skill of `source` with the best return at the task, and all mean returns.
+def best_skill(config: Config, policy: SavedPolicy, start: WarmStart) -> tuple[int, list[float]]:
+    """Returns the skill of a source with the best return at the task, and all mean returns.
 
     Each skill plays the same evaluation episodes without exploration, under the environment, goals
-    and rewards of the new run, whose configuration is given. A warm start from `parts`, if any, is
-    tried before that takes its minutes.
+    and rewards of the new run, whose configuration is given.
     """
-    policy = load_policy_for(source, config.env_id)
-    known = f"{source[:120]} is {policy.recipe} with {policy.skills} as {policy.condition}"
+    source, episodes = start.path[:120], start.best_of or 1
+    has = f"{source} is {policy.recipe} with {policy.skills} as {policy.condition}"
     if policy.condition != "one_hot" or policy.skills == 1:
         raise UsageError(
-            f"--best-of: expected a run with skills to try, {known}\n"
+            f"--best-of: expected a run with skills to try, {has}\n"
             f"first: music-tf train sac_diayn --env-id {config.env_id}"
         )
     if policy.skills != config.condition_size:
         raise UsageError(
-            f"--best-of: expected a run with {config.condition_size} skills, {known}\n"
+            f"--best-of: expected a run with {config.condition_size} skills, {has}\n"
             f"for example: --skills {policy.skills}, or --pinned-skill 0 to try none"
         )
     count = min(episodes, _TRIED_TOGETHER)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
     try:
-        wanted = (policy.observation_dim, policy.action_dim)
-        found = (envs.spec.observation_dim, envs.spec.action_dim)
-        if wanted != found:
+        columns, actions = envs.spec.observation_dim, envs.spec.action_dim
+        if (policy.observation_dim, policy.action_dim) != (columns, actions):
             raise UsageError(
-                f"--best-of: {source[:120]} acts on {wanted[0]} columns with {wanted[1]} numbers, "
-                f"{config.env_id} has {found[0]} and {found[1]}"
+                f"--best-of: {source} acts on {policy.observation_dim} columns with "
+                f"{policy.action_dim} numbers, {config.env_id} has {columns} and {actions}"
             )
-        if text := refusal(policy.declared, envs.declared, f"--best-of {source[:120]}", ACTIONS):
+        if text := refusal(policy.declared, envs.declared, f"--best-of {source}", ACTIONS):
             raise UsageError(text)
-        if parts:
-            pinned = dataclasses.replace(config, pinned_skill=0)
-            try_warm_start(pinned, find_source(source), parts)
 
         def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
             del noise
-            known = np.zeros_like(goal) if policy.zero_goals else goal
-            return policy.snapshot.act(observation, known, skill, None)
+            seen = np.zeros_like(goal) if policy.zero_goals else goal
+            return policy.snapshot.act(observation, seen, skill, None)
 
         evaluation = Evaluation(envs, config, Communicator(alone=True))
         returns = [

@@ -78,16 +78,11 @@ def load_policy(
         env_id = env_id or stored_env_id(directory.resolve())
     stored = read_run(directory.resolve(), env_id)
     check_same_env("env_id", stored, env_id)
-    return _policy_of(directory, stored)
+    return policy_of(directory, stored)
 
 
-def load_policy_for(run: str, env_id: str) -> SavedPolicy:
-    """Loads a policy for an environment that may be another one than its own."""
-    directory = find_agent(run)
-    return _policy_of(directory, read_run(directory.resolve(), env_id))
-
-
-def _policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:
+def policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:
+    """Loads the policy of a run whose configuration is read, for any environment."""
     parts = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}")
     wanted = (*parts, *DISCRIMINATOR, *EMBEDDING)
     return saved_policy(directory, stored, wanted)[0]

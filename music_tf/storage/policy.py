@@ -17,7 +17,7 @@ from music_tf.networks.belief import Belief, Encoder
 from music_tf.networks.policy import Episode, Observation, Policy, believe, numbers
 from music_tf.networks.reward_networks import Discriminator
 from music_tf.reading.stored import StoredRun
-from music_tf.types import Array, Declared, bounds_of, to_unit
+from music_tf.types import Array, Declared, bounds_of
 
 
 class SavedPolicy(Policy):
@@ -66,15 +66,11 @@ class SavedPolicy(Policy):
                 digest.update(array.tobytes())
         return digest.hexdigest()
 
-    def skill_log_likelihood(
-        self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None
-    ) -> Array:
+    def skill_log_likelihood(self, states: npt.ArrayLike) -> Array:
         """Returns log q(z | s) in nats for each skill, [T, K]: how well each explains a state.
 
         Args:
             states: Observations [T, O]; or descriptors [T, D] that are no part of observations.
-            actions: Taken there, [T, A] as `act` returned them; only for a run trained with
-                `skill.include_actions`.
 
         Raises:
             ValueError: A wrong shape or number, or a run without a discriminator.
@@ -87,22 +83,12 @@ class SavedPolicy(Policy):
                 "a run with the reward skill, or an export with --parts actor,normalizer,"
                 "discriminator"
             )
-        reads, trained = self.discriminator, self.discriminator.actions
+        reads = self.discriminator
         size = self.observation_dim if reads.columns or reads.blind else reads.size
         rows = np.atleast_2d(numbers("states", states, size))
-        seen = rows[:, list(reads.columns)] if reads.columns else rows
-        if (actions is not None) is not (trained > 0):
-            expected = f"shape [T, {trained}]" if trained else "none"
-            came = "none" if actions is None else "some"
-            raise ValueError(f"actions: the discriminator was trained on {expected}, got {came}")
-        if actions is None:
-            return reads.log_likelihood(seen)
-        in_units = np.atleast_2d(numbers("actions", actions, trained))
-        if len(in_units) != len(seen):
-            raise ValueError(f"actions: expected one for each of {len(seen)} states")
-        return reads.log_likelihood(seen, to_unit(in_units, self.bounds))
+        return reads.log_likelihood(rows[:, list(reads.columns)] if reads.columns else rows)
 
-    def nearest_skill(self, states: npt.ArrayLike, actions: npt.ArrayLike | None = None) -> int:
+    def nearest_skill(self, states: npt.ArrayLike) -> int:
         r"""Returns the skill that most likely passed through states: imitation without actions.
 
         .. math:: \arg\max_z \sum_t \log q(z | s_t)
@@ -111,7 +97,7 @@ class SavedPolicy(Policy):
         are those of `skill_log_likelihood`, whose sums for other skills show how clear the choice
         is.
         """
-        likelihoods = self.skill_log_likelihood(states, actions)
+        likelihoods = self.skill_log_likelihood(states)
         return int(likelihoods.sum(axis=0, dtype=np.float64).argmax())
 
 

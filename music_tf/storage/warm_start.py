@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf import recipes
-from music_tf.config.terms import TermConfig
+from music_tf.config.settings import Config
 from music_tf.config.warm_start import AGENT_PARTS, parts_of
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.gate import (
@@ -80,16 +80,7 @@ class WarmStartTarget(NamedTuple):
     """Inputs of its reward networks and encoder, see `RewardTerm.inputs`."""
     declared: Declared
     """What its environment declares; actions must mean the same as in the source."""
-    terms: Iterable[TermConfig] = ()
-    """Reward terms of the new run."""
-    condition: int = 0
-    """Size of the condition that its actor reads."""
-    kind: str = "one_hot"
-    """Kind of that condition."""
-    skill: int | None = None
-    """Its pinned skill."""
-    actor: str = ""
-    """Kind of its actor, one of `networks.acting.ACTORS`."""
+    config: Config
 
     @property
     def observed(self) -> int:
@@ -98,82 +89,88 @@ class WarmStartTarget(NamedTuple):
 
 
 class LoadedWarmStart(NamedTuple):
-    """The initial state of a run with a warm start, and the record of its source."""
+    """Parts of an earlier run, as they are stored."""
 
-    arrays: Arrays
-    """All of its weights, targets and statistics, taken over or its own."""
+    source: Path
+    parts: tuple[str, ...]
+    stored: StoredWeights
     record: dict[str, Any]
     """For `config.json`, as `record_of` returns it."""
+    otherwise: str = ""
+    """Ends the refusal of a source that does not fit."""
 
 
-def load_warm_start(target: WarmStartTarget, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
-    """Returns the initial state of a run that takes over parts of an earlier one.
+def load_warm_start(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
+    """Reads any of `config.warm_start.parts_of` for a run, from checkpoints or exported weights."""
+    stored = _stored(source, parts)
+    record = record_of(source, stored, parts)
+    if _is_of_one_skill(config, stored, parts):
+        record["skill"] = config.pinned_skill
+    return LoadedWarmStart(source, tuple(parts), stored, record)
+
+
+def _is_of_one_skill(config: Config, stored: StoredWeights, parts: Sequence[str]) -> bool:
+    """Whether one of the frozen skills of a source is taken over, each of which has an actor."""
+    frozen = any(name.startswith(SKILLS) for name in stored.names)
+    return frozen and not config.incremental.on and bool({*AGENT_PARTS} & {*parts})
+
+
+def initial_arrays(start: LoadedWarmStart, target: WarmStartTarget) -> Arrays:
+    """Returns all weights, targets and statistics of a new run, taken over or its own.
 
     Targets that are not among the parts are copies of the networks that they follow. Goal
     statistics of a source with zero goals are not taken over, since they would clip any real goal.
-    If each skill of the source has an actor, one skill is taken over (`frozen_skills`), unless the
-    new run learns skills one after the other too: then its first skill starts from the newest
-    networks. A run with conditions may start from one without skills.
-
-    Args:
-        target: The new run.
-        source: The checkpoints of a run, or a folder of weights.
-        parts: Any of `config.warm_start.parts_of` the terms.
+    If each skill of the source has an actor, one skill is taken over (`storage.frozen_skills`),
+    unless the new run learns skills one after the other too: then its first skill starts from the
+    newest networks. A run with conditions may start from one without skills.
     """
-    stored, own, facts = _stored(source, parts), _without_skills(target.arrays), {}
-    where = str(stored.folder)
+    source, parts, stored = start.source, start.parts, start.stored
+    initial, config, where = _without_skills(target.arrays), target.config, str(stored.folder)
     if {*AGENT_PARTS} & {*parts}:
         _check_actions(source, stored, target.declared)
-        if _has_skills(stored.names) and not _has_skills(target.arrays):
-            stored = of_one_skill(stored, source, target.skill, (target.observed, target.condition))
-            facts, where = {"skill": target.skill}, f"skill {target.skill} of {source}"
-    taken = _as_gaussian(stored, target, parts)
-    paid = {network: term for term in target.terms for network in term.networks}
-    arrays = dict(own)
+        if _is_of_one_skill(config, stored, parts):
+            sizes = (target.observed, config.seen_condition)
+            stored = of_one_skill(stored, source, config.pinned_skill, sizes)
+            where = f"skill {config.pinned_skill} of {source}"
+    earlier = _as_gaussian(stored, target, parts)
+    arrays = dict(initial)
     for part in parts:
-        wanted, found = (
-            {name: array for name, array in _part(part, arrays_of).items() if name != SPEED}
-            for arrays_of in (own, taken)  # a run sets its own speed, or reads it off its start
+        needed, loaded = (
+            {name: array for name, array in _part(part, every).items() if name != SPEED}
+            for every in (initial, earlier)  # a run sets its own speed, or reads it off its start
         )
         if stored.meta.get("goals") != "environment":
-            wanted.pop(_GOAL_STATISTICS, None)
-            found.pop(_GOAL_STATISTICS, None)
-        for arrays_of, holder, names in ((wanted, "this run", own), (found, where, stored.names)):
-            if not arrays_of:
-                raise _absent(part, holder, names)
-        if part in paid:
-            _check_scaled(part, paid[part], own, stored)
+            needed.pop(_GOAL_STATISTICS, None)
+            loaded.pop(_GOAL_STATISTICS, None)
+        if not needed:
+            raise _absent(part, "this run", initial)
+        if not loaded:
+            raise _absent(part, where, stored.names)
         _check_inputs(part, stored, target.inputs)
         kind = stored.meta.get("condition", "one_hot")  # the only kind of older versions
-        found = _with_conditions(found, wanted, target, kind)
+        loaded = _with_conditions(loaded, needed, target, kind)
         try:
-            check_fit(expected_of(found), expected_of(wanted))
+            check_fit(expected_of(loaded), expected_of(needed))
         except MisfitError as misfit:
-            raise _misfit(part, misfit, stored.folder, (wanted, found)) from misfit
-        arrays |= found
+            raise _misfit(part, misfit, stored.folder, (needed, loaded)) from misfit
+        arrays |= loaded
     if "targets" not in parts:
-        followed = [name for name in own if name.startswith("targets/")]
+        followed = [name for name in initial if name.startswith("targets/")]
         arrays |= {name: arrays[name.replace("targets", "parameters", 1)] for name in followed}
-    return LoadedWarmStart(arrays, record_of(source, stored, parts) | facts)
+    return arrays
 
 
 def export_weights(
-    source: Path, folder: Path, parts: Sequence[str], run: StoredRun | None = None
+    source: Path,
+    folder: Path,  # new, or weights that are replaced, with what was measured of these
+    parts: Sequence[str],
+    run: StoredRun | None = None,  # with it, and the parts actor and normalizer, a folder can act
 ) -> None:
-    """Writes parts of a run's newest checkpoint as a folder that `load_warm_start` can start from.
-
-    Args:
-        source: The checkpoints of a run, or a folder of weights.
-        folder: A new directory, or one that holds weights and is replaced, with what was measured
-            of these.
-        parts: As of `load_warm_start`.
-        run: The record in its `config.json`, which is copied without the directory: with it and
-            the parts actor and normalizer a folder can act. Facts in the checkpoint have priority.
-    """
+    """Writes parts of a run's newest checkpoint as a folder that another run can start from."""
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder}: expected a new directory or a folder of weights to replace")
-    there = set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED
-    if others := sorted(name for name in there if not _MEASURED.fullmatch(name)):
+    entries = set(os.listdir(folder) if folder.exists() else ()) - _EXPORTED
+    if others := sorted(name for name in entries if not _MEASURED.fullmatch(name)):
         raise UsageError(
             f"{folder}: an export replaces the whole folder, expected nothing in it but one, got "
             f"{', '.join(others[:_SHOWN])[:_LONGEST]}\nmove that, or name a new folder"
@@ -181,15 +178,15 @@ def export_weights(
     stored = _stored(source, parts)
     arrays: Arrays = {}
     for part in parts:
-        found = _part(part, stored.arrays)
-        if not found:
+        exported = _part(part, stored.arrays)
+        if not exported:
             raise _absent(part, str(stored.folder), stored.names)
-        arrays |= found
-    own = {name: stored.meta[name] for name in _FACTS if name in stored.meta}
-    facts = {}
+        arrays |= exported
+    facts: dict[str, Any] = {}
     if run is not None:
         facts = {"recipe": run.recipe, "env_id": run.config.env_id, "seed": run.config.seed}
-    if not save_weights(folder, arrays, {**facts, **own, "exported_from": stored.sha256}):
+    facts |= {name: stored.meta[name] for name in _FACTS if name in stored.meta}
+    if not save_weights(folder, arrays, {**facts, "exported_from": stored.sha256}):
         raise EnvironmentFault(f"{folder}: the weights could not be written")
     if run is not None:
         drawn = {} if run.tasks is None else {"tasks": run.tasks}
@@ -233,7 +230,7 @@ def _as_gaussian(stored: StoredWeights, target: WarmStartTarget, parts: Sequence
 
     Its linear layer before the heads is the identity, so that not a bit of the mode changes.
     """
-    kind, arrays = GAUSSIANS.get(target.actor), _without_skills(stored.arrays)
+    kind, arrays = GAUSSIANS.get(target.config.agent.actor), _without_skills(stored.arrays)
     if kind is None or f"{_ACTION}kernel" not in stored.names:
         return arrays
     if {*AGENT_PARTS[1:]} & {*parts}:
@@ -253,29 +250,24 @@ def _as_gaussian(stored: StoredWeights, target: WarmStartTarget, parts: Sequence
 
 
 def _with_conditions(
-    found: Arrays, wanted: Arrays, target: WarmStartTarget, kind: object
+    loaded: Arrays, needed: Arrays, target: WarmStartTarget, kind: object
 ) -> Arrays:
-    """Returns networks of a run without skills with inputs for a condition.
+    """Returns networks of a source without skills with inputs for the conditions of a new run.
 
     First layers get a row of zeros for each component of the condition. The one-hot vector of a
     single skill is constant, so its row is added to the bias. The outputs stay the same for any
     condition.
-
-    Args:
-        found: Weights of the source.
-        wanted: Weights of the new run.
-        target: The new run.
-        kind: Of the source's conditions.
     """
-    fitted, observation, condition = dict(found), target.observed, target.condition
-    grows = condition > 1 or (target.kind != "one_hot" and kind == "one_hot")
+    fitted, observation, condition = dict(loaded), target.observed, target.config.seen_condition
+    wanted_kind = target.config.condition.kind
+    grows = condition > 1 or (wanted_kind != "one_hot" and kind == "one_hot")
     constant = kind == "one_hot" and condition <= 1
-    for name, kernel in found.items():
+    for name, kernel in loaded.items():
         network, first, weight = name.partition(_FIRST)
         bias = f"{network}{_FIRST}bias"
-        more = len(wanted[name]) - len(kernel) if name in wanted and kernel.ndim else 0
+        more = len(needed[name]) - len(kernel) if name in needed and kernel.ndim else 0
         reads = first and name.startswith(_READ_CONDITIONS)
-        if reads and weight == "kernel" and bias in found and grows and more == condition - 1:
+        if reads and weight == "kernel" and bias in loaded and grows and more == condition - 1:
             if kind != "one_hot":
                 raise UsageError(
                     f"--init-from: expected a source without conditions, or with those of "
@@ -283,30 +275,25 @@ def _with_conditions(
                 )
             others = np.delete(kernel, observation, axis=0)
             fitted[name] = with_zeros(others, observation, condition)
-            fitted[bias] = found[bias] + kernel[observation]
-        elif reads and weight == "kernel" and not more and kind != target.kind and not constant:
+            fitted[bias] = loaded[bias] + kernel[observation]
+        elif reads and weight == "kernel" and not more and kind != wanted_kind and not constant:
             raise UsageError(
-                f"--init-from: expected a source with {target.kind} conditions, found "
-                f"{printable(kind)} ones{_same_kind(target, printable(kind))}"
+                f"--init-from: expected a source with {wanted_kind} conditions, found "
+                f"{printable(kind)} ones{_same_kind(target.config, printable(kind))}"
             )
     return fitted
 
 
-def _same_kind(target: WarmStartTarget, kind: str) -> str:
+def _same_kind(config: Config, kind: str) -> str:
     """Returns advice by which a run gets conditions of another kind; empty where it cannot."""
-    if "belief" in (kind, target.kind):  # which the agent decides
+    if "belief" in (kind, config.condition.kind):  # which the agent decides
         return ""
     options = f"--condition.kind {kind}"
-    if target.kind == "one_hot":
-        options += f" --skills 1 --condition.size {target.condition}"
-    if target.skill is not None:
+    if config.condition.kind == "one_hot":
+        options += f" --skills 1 --condition.size {config.seen_condition}"
+    if config.pinned_skill is not None:
         options += " --pinned-skill None"
     return f"\nthis run can have the same: {options}"
-
-
-def _has_skills(names: Iterable[str]) -> bool:
-    """Whether arrays hold frozen skills, each with its own actor, or room for them."""
-    return any(name.startswith(SKILLS) for name in names)
 
 
 def _without_skills(arrays: Arrays) -> Arrays:
@@ -315,7 +302,7 @@ def _without_skills(arrays: Arrays) -> Arrays:
 
 
 def _misfit(
-    part: str, misfit: MisfitError, folder: Path, wanted_found: tuple[Arrays, Arrays]
+    part: str, misfit: MisfitError, folder: Path, needed_loaded: tuple[Arrays, Arrays]
 ) -> UsageError:
     """Returns the message about a weight that does not fit, and what both runs must share."""
     text = (
@@ -323,11 +310,13 @@ def _misfit(
         f"expected {misfit.expected or 'no such weight'}, "
         f"found {misfit.found or 'no such weight'} in {folder}"
     )
-    if misfit.expected is None or misfit.found is None:
-        return UsageError(text + _OTHER_NETWORKS)
-    here, there = map(_widths, wanted_found)
-    if here != there:
-        text += f"\nfor example: --agent.hidden-sizes {' '.join(map(str, there))}"
+    widths, before = map(_widths, needed_loaded)
+    if misfit.name.startswith("scales/"):
+        text += "\nboth runs need the same normalize_inputs of this reward"
+    elif misfit.expected is None or misfit.found is None:
+        text += _OTHER_NETWORKS
+    elif widths != before:
+        text += f"\nfor example: --agent.hidden-sizes {' '.join(map(str, before))}"
     return UsageError(text)
 
 
@@ -337,8 +326,8 @@ def _widths(part: Arrays) -> list[int]:
 
 
 def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
-    known = dict.fromkeys((*parts_of(recipes.terms().values()), part))
-    present = [p for p in known if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
+    every = dict.fromkeys((*parts_of(recipes.terms().values()), part))
+    present = [p for p in every if any(f"{name}/".startswith(_prefixes(p)) for name in names)]
     return UsageError(f"--parts {part}: {where} has none; its parts are {','.join(present)}")
 
 
@@ -352,28 +341,15 @@ def _check_actions(source: Path, stored: StoredWeights, declared: Declared) -> N
         raise UsageError(text)
 
 
-def _check_scaled(part: str, term: TermConfig, own: Arrays, stored: StoredWeights) -> None:
-    """Refuses a reward network if its inputs are scaled in one of the runs alone."""
-    here, there = (
-        "scaled" if f"scales/{part}" in names else "raw" for names in (own, stored.names)
-    )
-    if here != there:
-        raise UsageError(
-            f"--parts {part}: expected {here} inputs, found {there} ones in "
-            f"{stored.folder}\nboth runs need the same --{term.name}.normalize-inputs"
-        )
-
-
 def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -> None:
     """Refuses a network if its inputs mean something else in the source."""
-    said = stored.meta.get("inputs")
-    if part not in inputs or not isinstance(said, dict) or part not in said:
+    before = stored.meta.get("inputs")
+    if part not in inputs or not isinstance(before, dict) or part not in before:
         return
-    expected, found = inputs[part], said[part]
-    if found != expected:
+    if before[part] != inputs[part]:
         raise UsageError(
             f"--parts {part}: has other inputs than here\n"
-            f"expected {expected}, found {printable(str(found))} in {stored.folder}"
+            f"expected {inputs[part]}, found {printable(str(before[part]))} in {stored.folder}"
         )
 
 
@@ -385,9 +361,9 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
     counters = stored.meta.get("counters")
     counters = counters if isinstance(counters, dict) else {}
     earlier = stored.meta.get(BEFORE, {})
-    own = {column: counters[name] for column, name in COUNTED.items() if name in counters}
-    numbers = are_numbers(own) and are_numbers(earlier)
-    before = {c: value + earlier.get(c, 0.0) for c, value in own.items()} if numbers else {}
+    counted = {column: counters[name] for column, name in COUNTED.items() if name in counters}
+    numbers = are_numbers(counted) and are_numbers(earlier)
+    before = {c: value + earlier.get(c, 0.0) for c, value in counted.items()} if numbers else {}
     if not numbers or not are_numbers(before):
         raise UsageError(f"{stored.folder}: expected numbers of steps and seconds in its counters")
     epoch, env_id = counters.get("epoch"), stored.meta.get("env_id")
@@ -430,8 +406,8 @@ def start_line(record: Mapping[str, Any]) -> str:
 def parts_taken(record: Mapping[str, Any] | None) -> list[str]:
     """Returns the parts that a run took over; empty without a warm start."""
     parts = (record or {}).get("parts")
-    known = parts[:_MOST_PARTS] if isinstance(parts, list) else []
-    return [part if isinstance(part, str) and _PLAIN.fullmatch(part) else "?" for part in known]
+    few = parts[:_MOST_PARTS] if isinstance(parts, list) else []
+    return [part if isinstance(part, str) and _PLAIN.fullmatch(part) else "?" for part in few]
 
 
 def digest_of(record: Mapping[str, Any] | None) -> str:

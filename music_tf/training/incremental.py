@@ -20,13 +20,12 @@ from music_tf.networks.acting import (
     policy_of,
     skill_arrays,
 )
-from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
 from music_tf.training.counters import Counters
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.training.update import Update
-from music_tf.types import Array, Episodes, IntArray, Metrics
+from music_tf.types import Array, Episodes, Metrics
 
 _COUNTED = f"{SKILLS}moments/observation"
 """An array with a row for each skill."""
@@ -156,8 +155,7 @@ class SkillSequence:
         self.learned.append(snapshot)
         self.begun.worlds.append(trainer.world)
         if self._config.incremental.past == "append":
-            episodes = self._collected(snapshot, self.skill, trainer.as_trained)
-            self._term.remember(self.skill, episodes)
+            self._term.remember(self.skill, self._collected(snapshot, trainer.as_trained))
         return self.measured(trainer.evaluation)
 
     def measured(self, evaluation: Evaluation) -> Metrics:
@@ -214,32 +212,12 @@ class SkillSequence:
         if self._played_in.get(skill) == evaluation.world:
             self._term.remember_again(skill)
             return
-        self._term.remember(skill, self._collected(snapshot, skill, evaluation))
-        if not self._config.incremental.collect_sampled:
-            self._played_in[skill] = evaluation.world
+        self._term.remember(skill, self._collected(snapshot, evaluation))
+        self._played_in[skill] = evaluation.world
 
-    def _collected(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> Episodes:
+    def _collected(self, snapshot: Snapshot, evaluation: Evaluation) -> Episodes:
         """Plays an earlier skill in the current world to collect its states."""
-        settings, spec = self._config.incremental, evaluation.envs.spec
-        if not settings.collect_sampled:
-            return evaluation.play(policy_of(snapshot), settings.collected)
-
-        def drawing(episodes: IntArray) -> Policy:
-            """Returns the sampling policy for a batch of episodes, each with its own stream."""
-            streams = [
-                stream(self._config.seed, f"disk/collected/{self.skill}/{skill}", 0, int(index))
-                for index in episodes
-            ]
-            policy = policy_of(snapshot, sample=True, rows=1)
-
-            def act(observation: Array, goal: Array, condition: Array, noise: Array) -> Array:
-                del noise
-                drawn = [one.standard_normal(spec.action_dim, np.float32) for one in streams]
-                return policy(observation, goal, condition, np.stack(drawn))
-
-            return act
-
-        return evaluation.play(policy_of(snapshot), settings.collected, planned=drawing)
+        return evaluation.play(policy_of(snapshot), self._config.incremental.collected)
 
     def _initial_weights(self, trainer: Learning) -> Array:
         """Returns the initial weights of the learner for the current skill, flat."""

@@ -21,8 +21,9 @@ PAPER = {
 
 
 def case_of(bounds=FREE, seed=0, **config):
-    defaults = {"hidden_sizes": (8, 8), "action_l2": 0.0, "entropy_clip": (-5.0, 5.0)}
-    config = SacConfig(**{**defaults, "entropy_scale": 0.3, **config})
+    defaults = {"hidden_sizes": (8, 8), "action_l2": 0.0, "entropy_scale": 0.3}
+    wide = type("Wide", (SacConfig,), {"entropy_clip": (-5.0, 5.0)})
+    config = wide(**{**defaults, **config})
     return Case(Sac(config, INPUTS, ACTIONS, bounds, np.random.default_rng(0)), seed)
 
 

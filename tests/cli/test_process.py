@@ -12,7 +12,6 @@ from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process import machine
 from music_tf.process.launcher import (
-    asked_learners,
     check_topology,
     launched_rank,
     launched_world_size,
@@ -281,18 +280,6 @@ def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_ow
     with as_guest():
         assert 0.0 <= since_launch() < outside
     assert since_launch() >= outside
-
-
-@cases(
-    ("words", "learners"),
-    ("", 0),
-    ("--learners", 0),
-    ("--learners 2", 2),
-    ("--learners=3", 3),
-    ("--learners ²", 0),
-)
-def test_how_many_learn_is_read_from_a_command_line_that_may_be_wrong(words, learners):
-    assert asked_learners(words.split()) == learners
 
 
 @cases(

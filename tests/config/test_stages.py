@@ -1,13 +1,11 @@
 """Stages of a changing world, as a user writes them in `env.changes`."""
 
-import dataclasses
 import json
 
 import pytest
 
-from music_tf import recipes
 from music_tf.config.changes import stage_at, stages_of
-from music_tf.config.settings import Config, EnvConfig
+from music_tf.config.settings import EnvConfig
 from music_tf.errors import UsageError
 from tests.kit.cases import cases
 
@@ -75,12 +73,3 @@ def test_the_last_stage_that_is_reached_holds():
 def test_what_is_no_stage_is_refused_with_its_number(text, says):
     with pytest.raises(UsageError, match=f"env.changes: {says}"):
         EnvConfig(changes=text)
-
-
-def test_a_stage_waits_for_a_skill_only_where_skills_are_learned_one_by_one():
-    config = recipes.resolve("sac_diayn", "laptop", "music_tf/UnitBox-v0")
-    changes = '[{}, {"at": {"skill": 1}}]'
-    with pytest.raises(UsageError, match=r'stage 1: at: .*expected {"steps": N}, got {"skill": 1}'):
-        dataclasses.replace(config, env=EnvConfig(changes=changes))
-    by_steps = EnvConfig(changes=changes.replace("skill", "steps"))
-    assert isinstance(dataclasses.replace(config, env=by_steps), Config)

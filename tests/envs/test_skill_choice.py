@@ -65,7 +65,8 @@ def line(monkeypatch):
         declared=Declared(low=[-2.0], high=[2.0]),
     )
     monkeypatch.setattr(loading, "load_policy", lambda run: policy)
-    settings = EnvConfig(skills="somewhere", skill_steps=3, skill_discount=0.5)
+    monkeypatch.setattr(EnvConfig, "skill_discount", 0.5)
+    settings = EnvConfig(skills="somewhere", skill_steps=3)
     environment = SkillChoice(Line(), settings)
     environment.reset(seed=0)
     return environment

@@ -12,13 +12,13 @@ from music_tf import recipes
 from music_tf.config.warm_start import other_source
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
-from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.loading import load_policy
 from music_tf.storage.run_paths import find_source
 from music_tf.storage.warm_start import start_line
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_checkpoint, write_config
 from tests.kit.small import trainer_of
+from tests.kit.warm import try_warm_start
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}

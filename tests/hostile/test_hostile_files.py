@@ -32,7 +32,7 @@ from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.loading import load_policy
 from music_tf.storage.lock import refuse_if_in_use
 from music_tf.storage.metrics import MetricsWriter
-from music_tf.storage.warm_start import WarmStartTarget, load_warm_start
+from music_tf.storage.warm_start import WarmStartTarget, initial_arrays, load_warm_start
 from music_tf.tools import curves
 from music_tf.training.build import build_trainer
 from tests.kit.forged import archived, saved_array
@@ -313,8 +313,9 @@ def take(run, trainer):
         MetricsWriter(run, resume_after=1)
 
     def start_from():
-        heir = WarmStartTarget(trainer.shared(), {}, trainer.envs.declared)
-        load_warm_start(heir, run / "checkpoints", ("actor", "normalizer"))
+        heir = WarmStartTarget(trainer.shared(), {}, trainer.envs.declared, trainer.config)
+        loaded = load_warm_start(trainer.config, run / "checkpoints", ("actor", "normalizer"))
+        initial_arrays(loaded, heir)
 
     def answered(read, *arguments):
         read(*arguments)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from music_tf.config.fields import with_fields
-from music_tf.config.settings import ConditionConfig, ReplayConfig
+from music_tf.config.conditioning import ConditionConfig
+from music_tf.config.settings import ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import InputSpec
 from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one, _scale
@@ -457,58 +457,6 @@ def test_a_density_of_what_never_changes_is_refused():
     with pytest.raises(UsageError, match=r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1.*8 11"):
         distance(distance="density", modelled=(9, 10), facts=still)
     distance(distance="density", modelled=(8, 9), facts=still)
-
-
-@cases(
-    ("fields", "text"),
-    ({"distance.density_early": True}, "early: True has no effect without a density, expected F"),
-    ({"condition.kind": "box"}, "condition.kind gaussian, sphere, ball or one_hot, got box"),
-    ({"distance.speed": 0.4}, r"0.4 with condition.kind sphere(?s:.*)--condition.kind ball"),
-    ({"distance.speed": "auto"}, r"auto with condition.kind sphere(?s:.*)--condition.kind ball"),
-    ({"condition.kind": "ball"}, r"inf with condition.kind ball(?s:.*)--distance.speed auto"),
-    ({"distance.speed": 0.0}, r"above 0, inf or auto, got 0.0(?s:.*)--distance.speed auto"),
-    ({"distance.speed": -1.0}, "a number above 0, inf or auto, got -1.0"),
-    ({"distance.speed": math.nan}, "a number above 0, inf or auto, got nan"),
-    (
-        {
-            "condition.kind": "ball",
-            "condition.size": 4,
-            "condition.groups": 2,
-            "distance.speed": 0.4,
-        },
-        "condition.groups: an embedding that learns(?s:.*)nearest: sac_place",
-    ),
-    (
-        {
-            **{"condition.kind": "ball", "condition.size": 4, "condition.groups": 2},
-            **{"distance.speed": 0.4, "distance.train": False, "distance.rest_until": -1.0},
-        },
-        "condition.groups: .*each of 2 columns, got condition.size 4(?s:.*)--condition.size 2",
-    ),
-    ({"distance.reach": 7.0}, r"reach: expected condition.kind ball(?s:.*)--distance.reach 7"),
-    (
-        {"distance.reach": 7.0, "condition.kind": "ball", "distance.speed": 0.4},
-        "no groups or distance.speed, and an embedding of normalised inputs that never learns",
-    ),
-    ({"distance.modelled": (3,)}, r"modelled: \(3,\) has no .* or --distance.constraint dual"),
-    ({"distance.rest_until": 0.5, "distance.train": False}, "0.5 has no .*, or --.*train True"),
-    (
-        {"distance.columns": (4, 4)},
-        r"distance.columns: expected whole numbers, each once in .*, got \(4, 4\)",
-    ),
-    (
-        {"distance.train": False, "distance.rest_until": -1.0, "condition.size": 1},
-        "copy of 2 columns that never learns has as many directions, got 1",
-    ),
-    ({"distance.norm": "sum", "distance.constraint": "spectral"}, "without a dual .* mean, or --"),
-    (
-        {"condition.kind": "one_hot", "condition.size": None},
-        "needs at least 2 that act, got skills 1",
-    ),
-)
-def test_runs_in_which_it_cannot_work_are_refused(fields, text):
-    with pytest.raises(UsageError, match=text):
-        with_fields(sac_metra("laptop"), fields)
 
 
 @pytest.mark.parametrize("recipe", [sac_metra, sac_csd, sac_lsd])

@@ -236,21 +236,6 @@ def test_the_prior_of_the_pytorch_code_has_its_offset():
     np.testing.assert_allclose(next(iter(rewards)), 0.928763, atol=1e-6)
 
 
-def test_the_discriminator_may_see_actions_too():
-    for given in (None, (np.float32([1.0, 2.0]), np.float32([3.0, 4.0]))):
-        settings = SkillConfig(
-            hidden_sizes=(8,), include_actions=True, normalize_inputs=given is not None
-        )
-        made = context(columns=(0, 2), skills=SKILLS, scale=given)._replace(spec=SPEC)
-        term, buffer = Skill(settings, made), replay()
-        batch = sample_transitions(buffer, 1, 0, "skill/transitions")
-        np.testing.assert_array_equal(term.feed(buffer, 1, 0)["state"][..., 2:], batch.action)
-        weights, now = weights_of(term, 1), first_update(batch)
-        other = now._replace(action=-now.action)
-        found = [term.reward(weights, each, {}).numpy() for each in (now, other)]
-        assert np.abs(found[0] - found[1]).max() > 0.1
-
-
 def test_a_descriptor_that_is_missing_may_be_two_zeros_by_which_nothing_is_told():
     term = skill(columns=(), missing_descriptor="zeros", subtract_prior=True)
     feed = term.feed(replay(), 1, 0)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from music_tf import recipes
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.storage.checkpoint import Checkpoints, newest_weights

@@ -37,27 +37,12 @@ def test_numpy_scores_three_logits_as_worked_by_hand_and_as_the_trained_network_
     np.testing.assert_allclose(names.log_likelihood(states), expected, atol=1e-5)
 
 
-def test_actions_follow_the_columns_that_are_seen_and_without_any_all_states_are_alike():
-    network, saved = arrays(columns=5)
-    names = discriminator_of(saved, {**SEEN, "actions": 3}, (4, 6), 3)
-    assert (names.columns, names.actions, names.size) == ((0, 2), 3, 2)
-    states, actions = np.random.default_rng(1).normal(size=(2, 5, 3)).astype(np.float32)
-    rows = np.concatenate([states[:, :2], actions], axis=-1)
-    layers = [array for name, array in saved.items() if name.startswith("parameters")]
-    expected = keras.ops.convert_to_numpy(keras.ops.log_softmax(network(layers, rows)))
-    np.testing.assert_allclose(names.log_likelihood(states[:, :2], actions), expected, atol=1e-5)
+def test_to_one_that_sees_nothing_all_states_are_alike():
     _, saved = arrays()
     names = discriminator_of(saved, {"components": [], "state": "next", "blind": True}, (4, 6), 3)
     found = names.log_likelihood(np.random.default_rng(1).normal(size=(5, 25)))
     assert found.shape == (5, 3)
     np.testing.assert_array_equal(found, found[:1].repeat(5, axis=0))
-
-
-@pytest.mark.parametrize("actions", [2, -1, True, "3", None])
-def test_impossible_numbers_of_actions_are_refused(actions):
-    _, saved = arrays()
-    with pytest.raises(ValueError, match="what it sees does not fit its 2 inputs"):
-        discriminator_of(saved, {**SEEN, "actions": actions}, (4, 6), 3)
 
 
 def test_values_beside_the_observation_have_no_columns_and_without_one_there_is_none():

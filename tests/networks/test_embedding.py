@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.intrinsic.distance import Distance
 from music_tf.networks.embedding import SPEED, Embedding
 from music_tf.networks.parameters import Layout

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import re
@@ -11,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_tf import recipes
-from music_tf.config.fields import describe_range, fields_of, show_option, show_value, with_fields
+from music_tf.config.fields import fields_of, show_option, show_value, with_fields
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
-from music_tf.hints import choices_of, kinds_of
 from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
+from music_tf.reading.options import last_value, read_value, split
 from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
+from music_tf.recipes.releases import OTHER_PROGRAMS
 from tests.kit.cases import cases, every
 from tests.kit.typos import typos
 
@@ -65,74 +65,12 @@ def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
         assert not any(math.isnan(value) for value in values if isinstance(value, float))
 
 
-OTHERS = {
-    **{"env_id": "FetchSlideDense-v4", "env.kwargs": '{"reward_type":"dense"}'},
-    **{"env.changes": '[{},{"at":{"steps":9}}]', "env.success_ends": True, "env.skill_count": 9},
-    **{"env.max_episode_steps": 9, "collect.steps": 9, "evaluation.every_episodes": 9},
-    **{f"{term}.clip": (0.25, 0.75) for term in ("music", "joint_motion", "random_reward")},
-    **{"world.surrounding": (5, 6), "world.object": (5, 6, 7), "world.gripper": (0, 1, 2)},
-    **{"world.arm": (0, 1, 2), "world.support": (-1.0, 0.0, 1.0, 2.0, 0.5)},
-    **{"world.extras": ("is_success", "height=my_world:height"), "env.skill_digest": 64 * "a"},
-    **{"replay.priority": "music"},
-}
-
-
-def changed(field):  # a valid value that is not the field's own
-    if field.name in OTHERS:
-        return OTHERS[field.name]
-    if choices_of(field.hint):
-        own = field.value if isinstance(field.value, str | tuple) else ()
-        others = [one for one in choices_of(field.hint) if one not in own]
-        return tuple(others[:1]) if isinstance(field.value, tuple) else others[0]
-    if kinds_of(field.hint) == (bool,):
-        return not field.value
-    if isinstance(field.value, int):
-        return field.value + 1
-    if isinstance(field.value, tuple):
-        nested = bool(field.value) and isinstance(field.value[0], tuple)
-        floats = bool(field.value) and isinstance(field.value[0], float)
-        return ((1.0, 0.25), (2.0, 0.5)) if nested else (-0.25, 0.75) if floats else (3, 4)
-    return {(int,): 1, (str,): '{"a":1}'}.get(kinds_of(field.hint), 0.125)
-
-
-@pytest.mark.parametrize("spelling", [show_option, "--{}".format])
-def test_every_field_is_an_option_with_either_spelling(spelling):
-    every = [kind() for kind in recipes.terms().values() if not kind.incremental]
-    default = dataclasses.replace(
-        recipes.resolve("sac", env_id="FetchSlideDense-v4"),
-        rewards={term.name: term for term in every},
-        skills=3,
-    )
-    # where skills are paid, none is pinned, all are one-hot; collected steps hold no action; a
-    # shared minibatch is for one step of a discriminator
-    # and skills one after the other have a number of epochs that follows; what infers nothing has
-    # no tasks
-    apart = {"rewards", "pinned_skill", "skill.posterior", "exploration.random_hold"}
-    # of skills one after the other alone; without these, others have no effect; of a density alone
-    apart |= {"evaluation.length", "distance.train", "distance.constraint", "distance.modelled"}
-    apart |= {f"distance.{name}" for name in ("density_early", "density_loss", "sigma_floor")}
-    apart |= {"distance.speed", "distance.reach"}  # of a ball alone
-    apart |= {f"{term.name}.batch" for term in every if getattr(term, "batch", "") == "own"}
-    of_default = (field for field in fields_of(default) if field.name not in apart)
-    groups = ("condition.", "incremental.", "disk.", "tasks.")
-    fields = [field for field in of_default if not field.name.startswith(groups)]
-    values = {field.name: changed(field) for field in fields}
-    words = [[spelling(name), *show_value(value).split()] for name, value in values.items()]
-    words.append(["--rewards", *default.rewards])
-    config = parse_train(["sac", *(word for option in words for word in option)]).config
-    assert config == with_fields(default, values)
-    assert list(config.rewards) == list(default.rewards)
-    assert [field.name for field in fields_of(config) if field in fields] == ["env_id"]
-    pinned = parse_train(["sac", "--skills", "3", spelling("pinned_skill"), "2"]).config
-    assert pinned.pinned_skill == 2
-    floor = ["sac_csd", spelling("distance.sigma_floor"), "0.5"]
-    assert parse_train(floor).config.rewards["distance"].sigma_floor == 0.5
-    fast = ["sac_metra", "--condition.kind", "ball", spelling("distance.speed"), "0.5"]
-    assert parse_train(fast).config.rewards["distance"].speed == 0.5
-    far = ["sac_place", "--distance.speed", "inf", spelling("distance.reach"), "7"]
-    assert parse_train(far).config.rewards["distance"].reach == 7.0
-    held = parse_train(["sac", spelling("exploration.random_hold"), "4"]).config
-    assert held.exploration.random_hold == 4.0
+def test_every_field_is_an_option_with_either_spelling():
+    for name, field in FIELDS.items():
+        words = [field.value] if isinstance(field.value, str) else show_value(field.value).split()
+        for option in (show_option(name), f"--{name}"):
+            _, typed = split([option, *(words if field.value != () else ())], {name: field})
+            assert read_value(field, typed[name]) == field.value
 
 
 def test_tasks_and_conditions_are_typed_like_all_else():
@@ -264,10 +202,7 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
     ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
     ("ddpg --world.descriptor foot_contact", ["'foot_contact'\ndid you mean foot_contacts?"]),
-    ("sac_diayn --skills 1", ["skills", "at least 2 that act", "skills 1", "--skills 5"]),
-    ("sac_diayn --preset qdax --env-id Hopper-v5 --skills 3", ["tiled", "--rollouts 9"]),
     ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
-    ("skills_controller", ["--env.skills RUN is missing", "Ant-v0 --skills 5"]),
     ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
     ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
     ("sac --tasks.prior 5", ["--tasks.prior: needs an agent that infers", "sac_pearl"]),
@@ -282,15 +217,23 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("ddpg --resume=1", ["--resume", "no value"]),
     ("ddpg --run-dir=", ["--run-dir", "''"]),
     ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
-    ("sac_diayn --pinned-skill 0", ["skills", "that act", "pinned_skill 0"]),
     ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
     ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
     ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
-    ("sac_smerl --skill.target 3 --skill.margin None", ["skill.target", "no margin"]),
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())
     assert (capfd.readouterr(), [part for part in parts if part not in text]) == (("", ""), [])
+
+
+def test_a_value_is_found_on_a_command_line_that_may_be_wrong():
+    for line, value in (
+        ("", ""),
+        ("a --best-of", ""),
+        ("--best_of 2 --x", "2"),
+        ("--best-of=3", "3"),
+    ):
+        assert last_value("best_of", line.split()) == value
 
 
 @cases(
@@ -425,9 +368,8 @@ def test_help_of_a_group_explains_all_of_its_settings(capsys):
         train_help(words)
         text = " ".join(capsys.readouterr().out.split())
         for field in fields_of(recipes.resolve("sac_her").replay):
-            meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
             default = show_value(field.value)
-            assert f"{show_option(field.name)} (default: {default}) {meaning}" in text
+            assert f"{show_option(field.name)} (default: {default}) {field.meaning}" in text
     train_help(["sac_her", "--help", "music"])  # a reward that the recipe does not pay
     assert "--music.gain" in capsys.readouterr().out
     with pytest.raises(UsageError, match=r"one of .*agent.*'agnt'\ndid you mean agent"):
@@ -437,12 +379,14 @@ def test_help_of_a_group_explains_all_of_its_settings(capsys):
 def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(explained):
     text = explained("sac_her")
     for field in fields_of(recipes.resolve("sac_her")):
-        entry = text.split(f" {show_option(field.name)} ")[-1]
+        _, *entries = text.split(f" {show_option(field.name)} ")
         assert len(field.documentation) > 10
-        meaning = f"{field.documentation} {describe_range(field.hint)}".strip()
         value = field.value if isinstance(field.value, tuple) else (field.value,)
         leaves = [leaf for item in value for leaf in (item if isinstance(item, tuple) else (item,))]
-        assert f"{meaning} (default: {shlex.join(map(str, leaves))})" in entry
+        shown = f"{field.meaning} (default: {shlex.join(map(str, leaves))})"
+        if field.name in OTHER_PROGRAMS:
+            shown = f"(default: {show_value(field.value)}) {field.meaning}"
+        assert any(shown in entry for entry in entries)
     unpaid = ("music", "joint_motion", "random_reward", "skill")
     assert [term for term in unpaid if f" {show_option(term)}.weight " not in text] == []
 
@@ -454,7 +398,7 @@ def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(ex
     for words in (["--preset", "paper"], ["--preset=qdax", "--preset=paper"]):
         text = explained("sac_diayn", *words)
         assert "--agent.entropy-mode" not in text
-        assert "Adam step size of the state value. A number in [0, 1]. (default: 0.0003)" in text
+        assert "(default: 0.0003) Adam step size of the state value. A number in [0, 1]." in text
         assert "(default: paper)" in text
     assert "(default: Hopper-v5)" in explained("sac", "--env-id", "Hopper-v5")
     with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):

@@ -181,8 +181,9 @@ def test_unusual_values_come_back_too():
     (("agent", "polyak"), 10**400, "agent.polyak"),
     (("agent", "entropy_mode"), "bath_mean", "agent.entropy_mode"),
     (("agent", "entropy_mode"), ["off"], "agent.entropy_mode"),
-    (("agent", "entropy_clip"), [0.0], "agent.entropy_clip"),
-    (("agent", "entropy_clip"), "01", "agent.entropy_clip"),
+    (("agent", "return_clip"), [0.0], "agent.return_clip"),
+    (("agent", "return_clip"), "01", "agent.return_clip"),
+    (("agent", "entropy_clip"), [-2.0, 0.0], r"entropy_clip: this version has \[-1.0, 0.0\] alone"),
     (("agent", "hidden_sizes"), [1.5], "agent.hidden_sizes"),
     (("agent", "learn_temperature"), 1, "agent.learn_temperature"),
     (("agent",), [], "agent"),
@@ -206,6 +207,16 @@ def test_a_wrong_value_or_key_is_refused_by_name(path, value, part):
     inner[path[-1]] = value
     with pytest.raises(UsageError, match=part):
         config_from_json(data, "sac")
+
+
+def test_a_setting_that_became_a_constant_is_read_and_resumed(tmp_path):
+    run = StoredRun("sac", "laptop", (), recipes.resolve("sac"))
+    record = run_to_json(run)
+    record["config"]["agent"]["entropy_clip"] = [-1.0, 0.0]
+    record["config"]["env"]["skill_discount"] = 0.99
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    assert read_run(tmp_path) == run
+    assert parse_train(["--resume", "--run-dir", str(tmp_path)]).config == run.config
 
 
 @pytest.mark.parametrize("key", ["env_id", "seed", "workers", "agent", "rewards"])

@@ -4,121 +4,28 @@ from music_tf import recipes
 from music_tf.config.fields import fields_of
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
+from music_tf.recipes.releases import DISTANCE
 from tests.kit.cases import cases
 
-OF_CSD = {
-    "workers": 1,
-    "epochs": 1002,
-    "cycles": 40,
-    "rollouts": 2,
-    "updates": 10,
-    "goals": "zero",
-    "lost_object": "continue",
-    "collect.random_steps": 200_000,
-    "replay.capacity": 100_000,
-    "replay.overwrite": "random",
-    "replay.relabel_k": 0.0,
-    "replay.batch_size": 256,
-    "condition.kind": "gaussian",
-    "condition.relabel": 0.0,
-    "agent.critics": 1,
-    "agent.hidden_sizes": (256, 256),
-    "agent.linear_features": True,
-    "agent.entropy_mode": "batch_mean",
-    "agent.entropy_scale": 0.02,
-    "agent.entropy_clip": (-1.0, 0.0),
-    "agent.squash_correction": "epsilon",
-    "agent.action_l2": 1.0,
-    "agent.polyak": 0.995,
-    "agent.polyak_every": "cycle",
-    "agent.discount": None,
-    "agent.return_clip": "off",
-    "exploration.noise": 0.2,
-    "exploration.random_probability": 0.3,
-    "exploration.sample": False,
-    "evaluation.episodes": 200,
-    "evaluation.every": 25,
-    "distance.distance": "density",
-    "distance.density_loss": "released",
-    "distance.density_early": True,
-    "distance.sigma_floor": 1e-6,
-    "distance.norm": "mean",
-    "distance.dual_start": 3000.0,
-    "distance.dual_learning_rate": 1e-3,
-    "distance.slack": 1e-6,
-    "distance.scale": 500.0,
-    "distance.hidden_sizes": (128, 128),
+OF_CSD = {  # beside what releases.py says: of MUSIC's release, and defaults
+    **{"goals": "zero", "lost_object": "continue", "replay.relabel_k": 0.0},
+    **{"replay.batch_size": 256, "condition.relabel": 0.0, "agent.critics": 1},
+    **{"agent.linear_features": True, "agent.entropy_mode": "batch_mean", "agent.action_l2": 1.0},
+    **{"agent.polyak_every": "cycle", "agent.discount": None, "agent.return_clip": "off"},
+    **{"exploration.noise": 0.2, "exploration.random_probability": 0.3},
+    **{"exploration.sample": False, "distance.sigma_floor": 1e-6, "distance.norm": "mean"},
+    **{"distance.dual_learning_rate": 1e-3, "distance.batch": "own"},
     "distance.normalize_inputs": False,
-    "distance.columns": tuple(range(25)),
-    "distance.batch": "own",
 }
 OF_METRA = {
-    "rollouts": 8,
-    "cycles": 50,
-    "updates": 50,
-    "env.max_episode_steps": 200,
-    "collect.random_steps": 0,
-    "collect.update_after": 10_000,
-    "replay.capacity": 1_000_000,
-    "replay.draw": "steps",
-    "condition.relabel": 0.0,
-    "agent.critics": 2,
-    "agent.hidden_sizes": (1024, 1024),
-    "agent.linear_features": False,
-    "agent.deviation": "clip",
-    "agent.squash_correction": "epsilon",
-    "agent.actor_learning_rate": 1e-4,
-    "agent.critic_learning_rate": 1e-4,
-    "agent.temperature_learning_rate": 1e-4,
-    "agent.temperature": 0.01,
-    "agent.learn_temperature": True,
-    "agent.target_entropy_per_action": -0.5,
-    "agent.discount": 0.99,
-    "agent.polyak": 0.995,
-    "agent.polyak_every": "update",
-    "agent.truncated": "terminal",
-    "agent.update_order": "sequential",
-    "exploration.sample": True,
-    "evaluation.episodes": 48,
-    "distance.distance": "one",
-    "distance.norm": "mean",
-    "distance.update_order": "first",
-    "distance.batch": "shared",
-    "distance.scale": 1.0,
-    "distance.dual_start": 30.0,
-    "distance.dual_learning_rate": 1e-4,
-    "distance.learning_rate": 1e-4,
-    "distance.slack": 1e-3,
-    "distance.hidden_sizes": (1024, 1024),
+    **{"replay.capacity": 1_000_000, "condition.relabel": 0.0, "agent.critics": 2},
+    **{"agent.learn_temperature": True, "exploration.sample": True, "distance.distance": "one"},
+    **{"distance.norm": "mean", "distance.scale": 1.0, "distance.dual_start": 30.0},
+    **{"distance.slack": 1e-3, "collect.random_steps": 0},
 }
-OF_LSD = {
-    "rollouts": 10,
-    "updates": 64,
-    "env.max_episode_steps": 200,
-    "replay.capacity": 2000,
-    "replay.overwrite": "oldest",
-    "replay.batch_size": 1024,
-    "condition.kind": "one_hot",
-    "skills": 16,
-    "agent.critics": 2,
-    "agent.hidden_sizes": (512, 512),
-    "agent.learn_temperature": False,
-    "agent.temperature": 0.003,
-    "agent.truncated": "terminal",
-    "agent.update_order": "sequential",
-    "agent.discount": 0.99,
-    "agent.polyak": 0.995,
-    "distance.constraint": "spectral",
-    "distance.every": 2,
-    "distance.scale": 1.0,
-    "distance.learning_rate": 1e-4,
-    "distance.hidden_sizes": (512, 512),
-    "evaluation.episodes": 64,
-}
-OF_ROBOTS = {
-    "Ant-v5": {"distance.columns": tuple(range(29))},
-    "HalfCheetah-v5": {"distance.columns": tuple(range(18))},
-}
+OF_LSD = {"condition.kind": "one_hot", "agent.critics": 2, "distance.scale": 1.0}
+OF_BOTH = {"agent.truncated": "terminal", "agent.update_order": "sequential"}
+ROBOTS = ("Ant-v5", "HalfCheetah-v5")
 
 
 def check(config, expected):
@@ -129,7 +36,7 @@ def check(config, expected):
 @cases(("env_id", "size"), ("FetchPickAndPlace-v4", 3), ("FetchPush-v4", 2), ("FetchSlide-v4", 2))
 def test_csd_is_as_its_code_for_fetch_has_it(env_id, size):
     config = recipes.resolve("sac_csd", "csd_release", env_id)
-    check(config, OF_CSD | {"condition.size": size})
+    check(config, OF_CSD | {"condition.size": size, **DISTANCE["csd_release"][env_id]})
     steps = config.cycles * config.rollouts * 50
     assert config.collect.random_steps == 50 * steps
     assert config.epochs * steps == 4_008_000
@@ -142,15 +49,15 @@ def test_csd_is_as_its_code_for_fetch_has_it(env_id, size):
 )
 def test_metra_is_as_its_code_for_states_has_it(env_id, conditions):
     config = recipes.resolve("sac_metra", "metra_release", env_id)
-    check(config, OF_METRA | OF_ROBOTS[env_id] | conditions)
+    check(config, DISTANCE["metra_release"][env_id] | OF_METRA | OF_BOTH | conditions)
     steps = config.cycles * config.rollouts * 200
     assert config.evaluation.every * steps == 1_600_000
 
 
-@pytest.mark.parametrize("env_id", OF_ROBOTS)
+@pytest.mark.parametrize("env_id", ROBOTS)
 def test_lsd_is_as_its_code_has_it(env_id):
     config = recipes.resolve("sac_lsd", "lsd_release", env_id)
-    check(config, OF_LSD | OF_ROBOTS[env_id])
+    check(config, DISTANCE["lsd_release"][env_id] | OF_LSD | OF_BOTH)
     cycle = config.rollouts * 200
     assert config.epochs * config.cycles * cycle == 40_000_000
     assert config.evaluation.every * config.cycles == 1000

@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -9,10 +10,11 @@ import music_tf
 from music_tf import recipes
 from music_tf.config.agents import DdpgConfig, DiscreteSacConfig, SacConfig
 from music_tf.config.fields import fields_of, with_fields
-from music_tf.config.names import KNOWN
+from music_tf.config.names import HALF_CIRCLE, HIDDEN_GOALS, KNOWN, POINT_ROBOT, ROBOT_FAMILIES
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
+from music_tf.recipes import releases
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit import puck
@@ -373,59 +375,42 @@ def test_transfer_and_the_frozen_control_differ_by_where_the_network_comes_from(
     assert frozen.start is None
 
 
-UNIT_BOX = "music_tf/UnitBox-v0"
+UNIT_BOX, SQUARE = "music_tf/UnitBox-v0", "music_tf/Square-v0"
 TOLD_APART = {"rewards": ("skill",), "skill.scale": 1.0, "skill.subtract_prior": True}
 AUTHORS = {
-    **{"skills": 50, "agent.hidden_sizes": (300, 300), "agent.discount": 0.99},
     **{"agent.actor_learning_rate": 3e-4, "agent.critic_learning_rate": 3e-4},
-    **{"agent.temperature": 0.1, "agent.learn_temperature": False},
-    **{"skill.hidden_sizes": (300, 300), "skill.learning_rate": 3e-4, "skill.state": "current"},
-    **{"collect.steps": 1, "collect.updates_per_step": 1.0},
     **{"agent.value_learning_rate": 3e-4, "agent.linear_features": False},
-    **{"skill.prior_offset": 1e-6, "skill.batch": "shared", "collect.random_steps": 0},
+    **{"agent.temperature": 0.1, "agent.learn_temperature": False, "agent.discount": 0.99},
+    **{"skill.learning_rate": 3e-4, "collect.steps": 1, "collect.updates_per_step": 1.0},
 }
 
 
 @pytest.mark.parametrize("env_id", [UNIT_BOX, "Hopper-v5", PICK])
 @cases(
-    ("preset", "published"),
-    (
-        "paper",
-        {
-            **AUTHORS,
-            **{"replay.batch_size": 128, "agent.polyak": 0.99, "agent.critics": 1},
-            **{"agent.critic_loss": "half_mean", "collect.update_after": 999},
-        },
-    ),
+    ("preset", "implied"),
+    ("paper", AUTHORS),
     (
         "diayn_torch",
         {
             **AUTHORS,
             **{"replay.batch_size": 256, "agent.polyak": 0.995, "agent.critics": 2},
-            **{"skill.state": "next", "skill.trained_on": "current"},
-            **{"collect.update_after": 255, "agent.initializer": "he_normal"},
-            **{"agent.deviation": "clip", "agent.squash_correction": "epsilon"},
+            "skill.state": "next",
         },
     ),
     (
         "qdax",
         {
-            **{"skills": 5, "agent.hidden_sizes": (256, 256), "agent.discount": 0.97},
-            **{"agent.temperature": 1.0, "agent.learn_temperature": True},
-            **{"agent.target_entropy_per_action": -0.5, "agent.polyak": 0.995},
-            **{"skill.state": "next", "skill.trained_on": "current"},
-            **{"skill.hidden_sizes": (256, 256), "skill.missing_descriptor": "zeros"},
-            **{"condition.sampler": "tiled", "replay.batch_size": 256},
-            **{"agent.deviation": "softplus", "agent.critic_loss": "half_mean"},
-            **{"agent.truncated": "masked", "agent.initializer": "lecun_uniform"},
-            **{"collect.updates_per_step": 0.25, "skill.batch": "shared"},
+            **{"agent.hidden_sizes": (256, 256), "agent.polyak": 0.995, "skill.state": "next"},
+            **{"skill.hidden_sizes": (256, 256), "replay.batch_size": 256},
         },
     ),
 )
-def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, published, env_id):
+def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, implied, env_id):
     found = {f.name: f.value for f in fields_of(recipes.resolve("sac_diayn", preset, env_id))}
-    published = {**TOLD_APART, **published}
-    assert {setting: found[setting] for setting in published} == published
+    expected = {**TOLD_APART, **releases.DIAYN[preset], **implied}
+    if preset == "qdax":
+        del expected["collect.steps"]  # whole episodes
+    assert {setting: found[setting] for setting in expected} == expected
     assert found["goals"] == "zero"
     assert found["replay.draw"] == "steps"
 
@@ -521,3 +506,24 @@ def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
 def test_chance_is_that_of_as_many_skills_as_act():
     config = with_fields(recipes.resolve("sac_diayn"), {"skills": 1, "condition.size": 5})
     assert next(iter(config.rewards["skill"].key_metrics(config))).chance == 0.2
+
+
+def test_settings_of_other_programs_are_those_that_their_presets_alone_vary():
+    theirs = {"diayn_torch", "qdax", "seed", "released", "oyster", "garage"}
+    of_authors = {"sac_diayn", "sac_smerl", "sac_dads_smerl", "sac_pearl"}
+    of_authors |= {"sac_diayn_finetune", "sac_finetune_skill"}
+    ours, every = {}, {}
+    tasks = (PUSH, PICK, SLIDE, "Hopper-v5", "Ant-v5", "HalfCheetah-v5", UNIT_BOX, SQUARE)
+    for name in recipes.names():
+        for preset in recipes.presets(name):
+            foreign = preset in theirs or preset.endswith("_release")
+            foreign |= preset == "paper" and name in of_authors
+            families = ROBOT_FAMILIES + tuple(HIDDEN_GOALS) + (POINT_ROBOT, HALF_CIRCLE)
+            for env_id in families if "pearl" in name else tasks:
+                with contextlib.suppress(UsageError):
+                    for field in fields_of(recipes.resolve(name, preset, env_id)):
+                        every.setdefault(field.name, set()).add(str(field.value))
+                        if not foreign:
+                            ours.setdefault(field.name, set()).add(str(field.value))
+    found = {name for name, values in every.items() if len(values) > 1 and len(ours[name]) == 1}
+    assert found - {"env.kwargs"} == releases.OTHER_PROGRAMS

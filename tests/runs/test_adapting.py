@@ -15,7 +15,6 @@ from music_tf.reading.command import parse_train
 from music_tf.runs.adapting import adaptation_rows, measure_adaptation
 from music_tf.runs.inspection import ExtraMeasures, evaluate_run
 from music_tf.runs.loaded_run import load_run
-from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage import run_directory
 from music_tf.storage.loading import load_policy
 from music_tf.storage.policy import AdaptivePolicy
@@ -27,6 +26,7 @@ from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.saved_run import save_run
 from tests.kit.sessions import command_of, run_session
+from tests.kit.warm import try_warm_start
 
 WORDS = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
 OWN = f"{encoders.HERE}:pooled"
@@ -309,41 +309,12 @@ def test_a_policy_that_infers_its_condition_takes_none(run):
 
 @cases(
     ("words", "text"),
-    ("--tasks.train 0", r"tasks\.train: expected at least 1, got 0"),
-    ("--tasks.test 0", r"tasks\.test: expected at least 1, got 0"),
-    ("--tasks.train 30", r"multiple of workers 4, .* got 30; nearest: 32"),
-    ("--agent.meta-batch 6", r"multiple of workers 4, got 6; nearest: 8"),
-    ("--agent.update-order actor_first", r"expected simultaneous or sequential, got actor_first"),
-    ("--replay.batch-size 129", r"multiple of 2, .* got 129; nearest: 128"),
-    ("--condition.kind gaussian", r"expected belief for an agent"),
-    ("--condition.size 4", r"expected 10, as agent\.latent_size says, got 4"),
     ("--agent.encoder rnn", r"mlp, gru, lstm or module:function"),
-    ("--agent.context-chunk 20", r"expected 40, .* encoder mlp, got 20; .*--agent.encoder gru"),
-    ("--agent.encoder gru --agent.context-chunk 30", r"divisor of 40, .* got 30; nearest: 20"),
-    ("--agent.encoder gru --agent.context-chunk 64", r"divisor of 40, .* got 64; nearest: 40"),
-    (
-        "--agent.encoder gru --agent.context-chunk 5 --replay.batch-size 120",
-        r"multiple of 16, .* got 120; nearest: 128",
-    ),
     ("--agent.encoder a:b --learners 1", r"no TensorFlow, which a:b needs"),
-    ("--replay.draw episodes", r"replay\.draw: expected steps .*, got episodes; leave it out"),
-    ("--collect.steps 5", r"a visit to a task is made of whole episodes"),
-    ("--collect.random-steps 5", r"a visit to a task is made of whole episodes"),
-    ("--replay.relabel-k 4", r"a task is inferred, not shown as a goal"),
-    ("--goals zero", r"a task is inferred, not shown as a goal"),
-    ("--skills 3", r"expected one_hot for skills 3"),
-    *((f"--rewards task {name}", f"{name} pays for conditions") for name in ("dads", "skill")),
-    ("--rewards task influence --influence.candidates 4", r"--influence\.candidates 0, got 4"),
 )
-def test_settings_that_do_not_fit_tasks_are_refused_with_what_would(words, text):
+def test_encoders_that_do_not_exist_or_that_actors_lack_are_refused(words, text):
     with pytest.raises(UsageError, match=text):
         parse_train(["sac_pearl", *words.split()])
-
-
-def test_other_agents_refuse_tasks():
-    for words in ("--tasks.train 4", "--condition.kind belief", "--tasks.visits 2"):
-        with pytest.raises(UsageError, match=r"need an agent that infers (.|\n)*sac_pearl"):
-            parse_train(["sac", "--env-id", "music_tf/PointRobot-v0", *words.split()])
 
 
 @pytest.mark.thorough

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs.loaded_run import load_run
-from music_tf.runs.warm_start import best_skill, with_skills_of
 from music_tf.storage.loading import load_policy
 from music_tf.training.evaluation import Evaluation
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import ENV_ID, save_run, small_config, write_config
+from tests.kit.warm import followed, try_skills
 
 BOX = "music_tf/UnitBox-v0"
 CONTINUOUS = {"condition": ConditionConfig(kind="sphere", size=3), "skills": 1}
@@ -24,7 +24,7 @@ CONTINUOUS = {"condition": ConditionConfig(kind="sphere", size=3), "skills": 1}
 def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path):
     save_run(tmp_path, "sac_diayn", skills=3)
     config = small_config("sac_finetune_skill", skills=3)
-    best, returns = best_skill(config, str(tmp_path), 3)
+    best, returns = try_skills(config, tmp_path, 3)
     assert (best, len(returns)) == (int(np.argmax(returns)), 3)
     loaded = load_run(tmp_path)
     evaluation = Evaluation(loaded.envs, config, Communicator(alone=True))
@@ -46,27 +46,21 @@ def test_the_best_skill_is_the_one_with_the_highest_return_in_the_task(tmp_path)
 def test_skills_that_cannot_be_tried_are_refused(tmp_path, env_id, skills, text):
     save_run(tmp_path, "sac_diayn", skills=3)
     with pytest.raises(UsageError, match=text):
-        best_skill(small_config("sac_finetune_skill", env_id, skills=skills), str(tmp_path), 1)
+        try_skills(small_config("sac_finetune_skill", env_id, skills=skills), tmp_path, 1)
 
 
-def test_networks_that_do_not_fit_are_refused_before_a_skill_plays(tmp_path, monkeypatch):
+def test_a_best_skill_of_networks_that_do_not_fit_leaves_no_run(tmp_path):
     save_run(tmp_path, "sac_diayn", skills=3)
-    played = []
-    monkeypatch.setattr(Evaluation, "play", lambda *asked: played.append(asked))
-    config = small_config("sac_finetune_skill", skills=3)
-    other = dataclasses.replace(config, agent=dataclasses.replace(config.agent, hidden_sizes=(9,)))
-    with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
-        best_skill(other, str(tmp_path), 1, ("actor",))
     begun = {"run_dir": tmp_path / "tuned", "init_from": tmp_path, "best_of": 1, "env_id": ENV_ID}
     with pytest.raises(UsageError, match=r"--parts actor: .* does not fit"):
         music_tf.train("sac_finetune_skill", skills=3, agent={"hidden_sizes": (9,)}, **begun)
-    assert played == []
+    assert not (tmp_path / "tuned").exists()
 
 
 def test_a_run_without_skills_names_what_trains_some(tmp_path):
     save_run(tmp_path, "ddpg_her")
     with pytest.raises(UsageError, match=r"skills to try, .* with 1 as one_hot\n") as fault:
-        best_skill(small_config("sac_finetune_skill", skills=3), str(tmp_path), 1)
+        try_skills(small_config("sac_finetune_skill", skills=3), tmp_path, 1)
     assert str(fault.value).endswith(f"first: music-tf train sac_diayn --env-id {ENV_ID}")
 
 
@@ -112,15 +106,15 @@ def test_a_run_follows_another_one_that_says_how_many_skills_it_has(tmp_path, be
     ours = small_config("sac_finetune_skill", skills=5)
     if before:
         write_config(tmp_path, small_config("ddpg_her", **before), "ddpg_her")
-    assert with_skills_of(ours, str(tmp_path)) == dataclasses.replace(ours, skills=skills)
+    assert followed(ours, tmp_path) == dataclasses.replace(ours, skills=skills)
 
 
 def test_skills_are_tried_in_an_environment_of_the_user_s_that_is_typed(tmp_path):
     trainer = save_run(tmp_path, "sac_diayn", env_id=COUNTING, skills=3)
     ours = dataclasses.replace(trainer.config, rewards={"task": TaskConfig()}, skills=5)
-    followed = with_skills_of(ours, str(tmp_path))
-    assert followed.skills == 3
-    best, _ = best_skill(followed, str(tmp_path), 1)
+    again = followed(ours, tmp_path)
+    assert again.skills == 3
+    best, _ = try_skills(again, tmp_path, 1)
     assert best in range(3)
 
 

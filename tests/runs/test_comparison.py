@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import Support

@@ -8,10 +8,10 @@ import music_tf
 from music_tf import recipes
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train, train_help
-from music_tf.runs.warm_start import try_warm_start
 from music_tf.storage.run_paths import AGENTS
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights
+from tests.kit.warm import try_warm_start
 
 pytestmark = pytest.mark.thorough
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from music_tf import recipes
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.config.settings import ConditionConfig
 from music_tf.config.world import World
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import lookup

@@ -13,4 +13,4 @@ def test_a_fault_of_the_root_before_a_run_begins_keeps_its_kind_and_text(kind, m
 
     monkeypatch.setattr(start, "prepare_directory", faulty)
     with pytest.raises(kind, match="as the root says"):
-        start._prepared(parse_train(["ddpg_music"]), Communicator(alone=True), lambda: None)
+        start._prepared(parse_train(["ddpg_music"]), Communicator(alone=True))

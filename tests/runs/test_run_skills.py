@@ -25,7 +25,6 @@ from music_tf.runs.skills import (
 )
 from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
-from music_tf.types import to_bounds
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_run, write_config
 
@@ -254,14 +253,9 @@ def test_exported_episodes_have_returns_and_descriptors_by_skill(run, tmp_path):
     np.testing.assert_array_equal(arrays["skill/kept"], np.arange(30)[:, None] < arrays["length"])
 
 
-@cases(
-    ("options", "env_id"),
-    ({"include_actions": True}, "music_tf/PointPush-v0"),
-    ({"missing_descriptor": "zeros"}, "Pendulum-v1"),
-)
-def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, options, env_id):
-    rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", **options)}
-    save_run(tmp_path, "sac_diayn", env_id=env_id, skills=3, rewards=rewards)
+def test_numpy_and_the_network_agree_on_zeros_as_well(tmp_path):
+    rewards = {"skill": SkillConfig(hidden_sizes=(8,), state="next", missing_descriptor="zeros")}
+    save_run(tmp_path, "sac_diayn", env_id="Pendulum-v1", skills=3, rewards=rewards)
     loaded = load_run(tmp_path)
     networks = LearnedRewards(loaded.evaluation, loaded.learned)
     played = loaded.evaluation.play(loaded.policy, 2, 1)
@@ -271,22 +265,8 @@ def test_numpy_and_the_network_agree_on_actions_and_on_zeros_as_well(tmp_path, o
     earned = expected["skill/diversity_return"]
     assert found.diversity.mean() == pytest.approx(earned, rel=1e-3, abs=1e-4)
     assert found.log_likelihood == pytest.approx(expected["skill/log_likelihood_heldout"], rel=1e-4)
-    policy, states = load_policy(tmp_path), played.observation[0, 1:]
-    if "missing_descriptor" in options:
-        named = policy.skill_log_likelihood(states)
-        np.testing.assert_array_equal(named, named[:1].repeat(len(states), axis=0))
-        with pytest.raises(ValueError, match=r"actions: .* trained on none, got some"):
-            policy.nearest_skill(states, played.action[0])
-        return
-    named = policy.skill_log_likelihood(states, played.action[0])
-    assert policy.nearest_skill(states, played.action[0]) == named.sum(axis=0).argmax()
-    policy.bounds = np.zeros(3, np.float32), np.float32([12.0, 4.0, 2.0])
-    taken = to_bounds(played.action[0], policy.bounds)
-    np.testing.assert_allclose(policy.skill_log_likelihood(states, taken), named, atol=1e-4)
-    with pytest.raises(ValueError, match=r"actions: .* shape \[T, 3\], got none"):
-        policy.nearest_skill(states)
-    with pytest.raises(ValueError, match="one for each of 30 states"):
-        policy.nearest_skill(states, played.action[0, :4])
+    named = load_policy(tmp_path).skill_log_likelihood(played.observation[0, 1:])
+    np.testing.assert_array_equal(named, named[:1].repeat(len(named), axis=0))
 
 
 def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, capsys):

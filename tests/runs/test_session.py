@@ -23,7 +23,7 @@ from music_tf.process import signals, watchdog
 from music_tf.process.signals import since_launch
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.runs import session
-from music_tf.runs.warm_start import try_warm_start
+from music_tf.runs.warm_start import read_parts
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import PATHS_TAG
 from music_tf.storage.results import read_result
@@ -481,7 +481,7 @@ def test_a_second_time_or_without_checkpoint_they_end_a_run(tmp_path, bad_number
 @pytest.fixture
 def warm_start(whole):
     parts = ("actor", "critic", "targets", "normalizer")
-    return try_warm_start(HER_RUN, whole / "checkpoints", parts)
+    return read_parts(HER_RUN, whole / "checkpoints", parts)
 
 
 def test_a_run_that_starts_from_another_needs_it_once(
@@ -525,7 +525,7 @@ def test_all_checkpoints_of_a_warm_start_count_the_steps_of_its_source(whole, tm
     for label in ("epoch_000001", "epoch_000002", "best"):
         assert meta_of(path, label)["before"] == before
     again, own = (
-        try_warm_start(HER_RUN, path / "checkpoints", ("actor",)),
+        read_parts(HER_RUN, path / "checkpoints", ("actor",)),
         meta_of(path)["counters"],
     )
     assert again.record["before"] == {

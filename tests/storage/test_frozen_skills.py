@@ -7,15 +7,14 @@ import gymnasium
 import numpy as np
 import pytest
 
+from music_tf.config.conditioning import IncrementalConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import IncrementalConfig
 from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
 from music_tf.envs.toys import Square
 from music_tf.errors import UsageError
 from music_tf.reading.stored import read_run
 from music_tf.recipes import resolve
-from music_tf.runs.warm_start import best_skill, try_warm_start, with_skills_of
 from music_tf.storage.checkpoint import newest_weights, save_weights
 from music_tf.storage.loading import load_policy
 from music_tf.storage.warm_start import export_weights, start_line
@@ -24,6 +23,7 @@ from tests.kit import small
 from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
 from tests.kit.saved_run import save_checkpoint, write_config
+from tests.kit.warm import followed, try_skills, try_warm_start
 
 pytestmark = pytest.mark.thorough
 
@@ -114,7 +114,7 @@ def test_a_run_in_training_offers_only_its_finished_skills(tmp_path):
     saved(tmp_path, 5)
     with pytest.raises(UsageError, match=r"expected one of 0\.\.1 as --pinned-skill, got 2"):
         try_warm_start(held_to(2), tmp_path / "checkpoints", ACTING)
-    assert with_skills_of(held_to(0, skills=5), str(tmp_path)).skills == 2
+    assert followed(held_to(0, skills=5), tmp_path).skills == 2
 
 
 def test_before_the_first_skill_is_learned_there_is_none_to_begin_as(tmp_path):
@@ -122,7 +122,7 @@ def test_before_the_first_skill_is_learned_there_is_none_to_begin_as(tmp_path):
     with pytest.raises(UsageError, match="no skill is learned yet, expected at least one"):
         try_warm_start(held_to(0), tmp_path / "checkpoints", ACTING)
     with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2"):
-        with_skills_of(held_to(0, skills=5), str(tmp_path))
+        followed(held_to(0, skills=5), tmp_path)
 
 
 def test_finished_skills_are_tried_at_a_task_each_by_its_own_actor(source, monkeypatch):
@@ -133,7 +133,7 @@ def test_finished_skills_are_tried_at_a_task_each_by_its_own_actor(source, monke
         return seen, float(seen[0]), *rest
 
     monkeypatch.setattr(Square, "step", paid)
-    best, returns = best_skill(held_to(None), str(source), 1)
+    best, returns = try_skills(held_to(None), source, 1)
     expected = [_walked(load_policy(source), skill) for skill in range(3)]
     np.testing.assert_allclose(returns, expected, rtol=1e-4)
     assert best == int(np.argmax(expected))

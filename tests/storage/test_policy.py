@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.errors import UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.storage import checkpoint

@@ -7,7 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from music_tf.config.settings import ConditionConfig, EnvConfig
+from music_tf.config.conditioning import ConditionConfig
+from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.inspection import evaluate_run

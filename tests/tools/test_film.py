@@ -13,9 +13,9 @@ from PIL import Image
 
 from music_tf import rollout
 from music_tf.cli import run_verb
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.names import CONVEYOR
-from music_tf.config.settings import ConditionConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process.children import Probe

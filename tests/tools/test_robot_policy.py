@@ -10,7 +10,7 @@ import pytest
 
 import music_tf
 from music_tf.cli import run_verb
-from music_tf.config.settings import ConditionConfig
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.networks.acting import SkillSnapshots
 from music_tf.process import children

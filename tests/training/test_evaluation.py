@@ -4,8 +4,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import ConditionConfig, Config
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval

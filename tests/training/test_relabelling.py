@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import ConditionConfig
-from music_tf.errors import UsageError
 from music_tf.recipes.distance import DistanceConfig
 from tests.kit.small import SAC, paying, trainer_of
 
@@ -64,12 +63,6 @@ def test_conditions_that_are_places_become_those_where_episodes_ended():
     trainer.envs.close()
     expected = (np.stack(ends, axis=1) - mean) / deviation @ phi.numpy() / 4.0
     np.testing.assert_allclose(feed.transitions.skill, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(("skills", "pinned"), [(1, None), (3, 1)])
-def test_conditions_that_are_not_drawn_for_episodes_cannot_be_relabelled(skills, pinned):
-    with pytest.raises(UsageError, match=r"(?s)condition.relabel: expected .*relabel 0"):
-        with_fields(SAC, {"skills": skills, "pinned_skill": pinned, "condition.relabel": 0.5})
 
 
 @pytest.mark.thorough

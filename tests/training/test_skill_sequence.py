@@ -206,16 +206,6 @@ def test_in_another_world_and_back_again_a_skill_is_played_anew():
     assert seen == [{0: 1}, {0: 2, 1: 2}]
 
 
-def test_sampled_episodes_of_earlier_skills_differ_from_each_other_and_repeat_themselves():
-    found = []
-    for _ in range(2):
-        trainer = trainer_of(**{"incremental.collect_sampled": True})
-        trained(trainer, 3)
-        found.append(trainer.terms[0].shared()["disk/past"][0, :20])
-    np.testing.assert_array_equal(found[0], found[1])
-    assert not np.array_equal(found[0][:10], found[0][10:])
-
-
 @pytest.mark.parametrize(("replay", "steps"), [("keep", 80), ("reset", 0), ("purge", 40)])
 def test_a_new_skill_learns_from_all_nothing_or_half_of_what_is_there(replay, steps):
     trainer = trainer_of(**{"incremental.replay": replay})
@@ -358,12 +348,6 @@ def test_evaluation_may_play_longer_or_shorter_episodes_and_changes_no_training(
     np.testing.assert_equal(trainer.shared(), usual.shared())  # the past of both is as in training
     judged, policy = trainer.judged()
     assert judged.play(policy, 2).observation.shape == (2, steps + 1, 2)
-
-
-def test_skills_that_are_learned_at_once_have_no_length_of_their_own():
-    told = r"evaluation.length: only for skills .* one after .*\nnearest: --env.max-episode-ste"
-    with pytest.raises(UsageError, match=told):
-        with_fields(resolve("sac_diayn"), {"evaluation.length": 30})
 
 
 def test_a_finished_run_learns_more_skills_behind_those_that_it_has():

@@ -8,7 +8,7 @@ import pytest
 from music_tf import recipes
 from music_tf.reading.command import parse_train
 from music_tf.recipes.music import MusicConfig
-from music_tf.runs.warm_start import try_warm_start
+from music_tf.runs.warm_start import read_parts
 from music_tf.storage.run_paths import find_source
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
@@ -44,7 +44,7 @@ def train(path, recipe, *words):
     command = parse_train([recipe, *small(recipe), "--run-dir", str(path), *words])
     warm_start = None
     if command.start:
-        warm_start = try_warm_start(
+        warm_start = read_parts(
             command.config, find_source(command.start.path), command.start.parts
         )
     run_session(command, warm_start)

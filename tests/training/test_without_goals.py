@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 from music_tf import load_policy, recipes
+from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.settings import (
-    CollectConfig,
-    ConditionConfig,
-    EvaluationConfig,
-    ReplayConfig,
-)
+from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
 from music_tf.randomness import stream
