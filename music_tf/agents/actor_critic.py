@@ -28,6 +28,7 @@ class ActorCritic(Learner):
         """Builds the networks; `seed` draws their initial weights."""
         self._config = config
         self._bounds = return_bounds
+        self._action_dim = action_dim
         actor = self.make_actor(input_dim, action_dim, seed)
         self._actor = Network("actor", actor, config.actor_learning_rate)
         critics = [self.make_critic(input_dim, action_dim, seed) for _ in range(config.critics)]
@@ -86,8 +87,8 @@ class ActorCritic(Learner):
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
         values = []
         for network in self._critics:
-            own = weights[network.name]
-            values.append(network(stopped(own) if frozen else own, flat))
+            its_weights = weights[network.name]
+            values.append(network(stopped(its_weights) if frozen else its_weights, flat))
         return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])
 
     def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:

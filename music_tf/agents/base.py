@@ -61,8 +61,10 @@ class Learner(abc.ABC):
     differentiated with respect to all weights at once.
     """
 
-    entropy_weight: Schedule = ((0.0, 0.0),)
-    """Weight of the entropy in the TD target, by epoch."""
+    @property
+    def entropy_weight(self) -> Schedule:
+        """Weight of the entropy in the TD target, by epoch."""
+        return ((0.0, 0.0),)
 
     @property
     def phases(self) -> Sequence[Phase]:
@@ -84,7 +86,6 @@ class Learner(abc.ABC):
     def target_networks(self) -> Sequence[Network]:
         """Networks with a target network."""
 
-    @abc.abstractmethod
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
@@ -93,6 +94,8 @@ class Learner(abc.ABC):
         Returns:
             Arrays by name, for `noise` of `losses`.
         """
+        del generators, updates, batch_size
+        return {}
 
     def feed(
         self, replay: ReplayBuffer, inputs: NetworkInputs, updates: int, cycle: int

@@ -1,6 +1,6 @@
 """Deep deterministic policy gradient (Lillicrap et al., 2016, arXiv:1509.02971)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -12,7 +12,6 @@ from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Weights
-from music_tf.types import Array
 
 
 class Ddpg(ActorCritic):
@@ -27,11 +26,6 @@ class Ddpg(ActorCritic):
         return deterministic_actor(
             input_dim, action_dim, config.actor_layers, seed, config.initializer
         )
-
-    def draws(
-        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
-    ) -> dict[str, Array]:
-        return {}
 
     def losses(
         self,

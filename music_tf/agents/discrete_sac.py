@@ -1,7 +1,7 @@
 """Discrete soft actor-critic over K choices (Christodoulou, 2019, arXiv:1910.07207)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -14,7 +14,6 @@ from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import plain
 from music_tf.networks.parameters import Weights
-from music_tf.types import Array
 
 
 class DiscreteSac(SoftActorCritic):
@@ -44,11 +43,6 @@ class DiscreteSac(SoftActorCritic):
         """`target_entropy` times the entropy of a uniform choice, in nats."""
         return self._config.target_entropy * math.log(self._action_dim)
 
-    def draws(
-        self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
-    ) -> dict[str, Array]:
-        return {}
-
     def losses(
         self,
         weights: Weights,
@@ -65,8 +59,8 @@ class DiscreteSac(SoftActorCritic):
         target = td_target(batch.reward, batch.discount, next_value[None], self._bounds)
         q = self._all_values(weights, batch.inputs)
         chosen = tf.one_hot(tf.argmax(batch.action, axis=-1), self._action_dim)
-        taken = tf.reduce_sum(q * chosen, axis=-1)
-        value_loss = self.critic_loss(taken, target, batch.truncated)
+        chosen_q = tf.reduce_sum(q * chosen, axis=-1)
+        value_loss = self.critic_loss(chosen_q, target, batch.truncated)
         log_policy = self._log_policy(weights, batch.inputs)
         policy_loss = choice_loss(q, log_policy, temperature)
         expected = -choice_entropy(log_policy)
@@ -74,7 +68,7 @@ class DiscreteSac(SoftActorCritic):
         metrics = {
             "train/critic_loss": value_loss,
             "train/actor_loss": policy_loss,
-            "train/mean_q": tf.reduce_mean(taken, axis=[0, 2]),
+            "train/mean_q": tf.reduce_mean(chosen_q, axis=[0, 2]),
             **tuned,
         }
         carried = {"log_density": expected}
@@ -86,4 +80,4 @@ class DiscreteSac(SoftActorCritic):
 
     def _all_values(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the values of all choices, [C, W, B, K]."""
-        return tf.stack([one.rows(weights[one.name], inputs) for one in self._critics])
+        return tf.stack([each.rows(weights[each.name], inputs) for each in self._critics])

@@ -57,13 +57,13 @@ class Pearl(SacValue):
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         inference = config.inference
         row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
-        given = (inference.sizes, seed, config.initializer)
+        layers = (inference.sizes, seed, config.initializer)
         rate = config.encoder_learning_rate
         if inference.encoder == MLP:
-            model = plain(row_dim, inference.outputs, "factor", *given)
+            model = plain(row_dim, inference.outputs, "factor", *layers)
             self._encoder = Network("encoder", model, rate)
         elif inference.encoder in RECURRENT:
-            model = recurrent_encoder(inference.encoder, row_dim, inference.outputs, *given)
+            model = recurrent_encoder(inference.encoder, row_dim, inference.outputs, *layers)
             self._encoder = Network("encoder", model, rate)
         else:
             self._encoder = own_encoder(inference, row_dim, int(seed.integers(2**31)), rate)
@@ -129,19 +129,19 @@ class Pearl(SacValue):
             inputs=tf.concat([now, still], axis=-1), next_inputs=tf.concat([after, still], axis=-1)
         )
         live = tf.concat([now, rows], axis=-1)
-        found = super().losses(weights, targets, seen, noise, entropy_weight, live)
+        losses = super().losses(weights, targets, seen, noise, entropy_weight, live)
         # gradients are averaged over workers, but the divergence is a sum over all their tasks
         pull = config.kl_weight * config.meta_batch * tf.reduce_mean(divergence, axis=-1)
         at_once = config.update_order == "simultaneous"
-        logged = found.metrics if later or at_once else _OF_CRITICS
+        logged = losses.metrics if later or at_once else _OF_CRITICS
         metrics = {
-            **{name: found.metrics[name] for name in logged},
+            **{name: losses.metrics[name] for name in logged},
             "pearl/kl": tf.reduce_mean(divergence, axis=-1),
             "pearl/latent_mean": tf.reduce_mean(latent, axis=[1, 2]),
             "pearl/latent_square": tf.reduce_mean(tf.square(latent), axis=[1, 2]),
         }
-        carried = {**found.carried, "latent": latent}
-        return Losses(total=found.total + pull, metrics=metrics, carried=carried)
+        carried = {**losses.carried, "latent": latent}
+        return Losses(total=losses.total + pull, metrics=metrics, carried=carried)
 
     def infer(
         self, weights: Weights, context: tf.Tensor, noise: tf.Tensor

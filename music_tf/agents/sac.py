@@ -9,6 +9,7 @@ from music_tf.agents.base import Batch, Losses
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.agents import SacConfig
 from music_tf.config.terms import ENTROPY
+from music_tf.config.values import Schedule
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, entropy_reward
 from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.parameters import Weights
@@ -27,16 +28,9 @@ class Sac(GaussianActorCritic):
 
     _config: SacConfig
 
-    def __init__(
-        self,
-        config: SacConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
-        seed: np.random.Generator,
-    ) -> None:
-        super().__init__(config, input_dim, action_dim, return_bounds, seed)
-        self.entropy_weight = config.entropy_weight
+    @property
+    def entropy_weight(self) -> Schedule:
+        return self._config.entropy_weight
 
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int

@@ -21,21 +21,11 @@ class SoftActorCritic(ActorCritic):
 
     _config: SoftConfig
 
-    def __init__(
-        self,
-        config: SoftConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
-        seed: np.random.Generator,
-    ) -> None:
-        super().__init__(config, input_dim, action_dim, return_bounds, seed)
-        self._action_dim = action_dim
-        self._log_temperature = Scalar(
-            "log_temperature",
-            math.log(config.temperature),
-            config.temperature_learning_rate if config.learn_temperature else 0.0,
-        )
+    @property
+    def _log_temperature(self) -> Scalar:
+        config = self._config
+        rate = config.temperature_learning_rate if config.learn_temperature else 0.0
+        return Scalar("log_temperature", math.log(config.temperature), rate)
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:

@@ -32,9 +32,9 @@ def divergences(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
         mean: m, [..., K, n].
         variance: v, [..., K, n].
     """
-    own, other = variance[..., :, None, :], variance[..., None, :, :]
-    apart = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
-    each = (own + apart) / other - 1.0 + tf.math.log(other) - tf.math.log(own)
+    of_i, of_j = variance[..., :, None, :], variance[..., None, :, :]
+    squares = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
+    each = (of_i + squares) / of_j - 1.0 + tf.math.log(of_j) - tf.math.log(of_i)
     return 0.5 * tf.reduce_sum(each, axis=-1)
 
 
@@ -48,8 +48,8 @@ def log_overlaps(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
         variance: v, [..., K, n].
     """
     both = variance[..., :, None, :] + variance[..., None, :, :]
-    apart = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
-    each = tf.math.log(2.0 * math.pi * both) + apart / both
+    squares = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
+    each = tf.math.log(2.0 * math.pi * both) + squares / both
     return -0.5 * tf.reduce_sum(each, axis=-1)
 
 

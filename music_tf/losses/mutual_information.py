@@ -51,9 +51,9 @@ def pair_bound(scores: tf.Tensor, swapped: tf.Tensor, all_pairs: bool) -> tf.Ten
         m in nats, shape [W, B].
     """
     tf.debugging.assert_shapes([(scores, (2, 2, "W", "B")), (swapped, "W")])
-    apart = 0.5 * (scores[0, 0] - scores[1, 1])
-    before, after = scores[0, 1] - scores[0, 0] + apart, scores[1, 0] - scores[1, 1] - apart
-    diagonal = 0.5 * (tf.math.expm1(apart) + tf.math.expm1(-apart))
+    half = 0.5 * (scores[0, 0] - scores[1, 1])
+    before, after = scores[0, 1] - scores[0, 0] + half, scores[1, 0] - scores[1, 1] - half
+    diagonal = 0.5 * (tf.math.expm1(half) + tf.math.expm1(-half))
     crossed = 0.5 * (tf.math.expm1(before) + tf.math.expm1(after))
     if all_pairs:
         return -tf.math.log1p(0.5 * (diagonal + crossed))

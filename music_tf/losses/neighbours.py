@@ -94,12 +94,12 @@ def _kth_smallest(values: tf.Tensor, k: int) -> tf.Tensor:
         values = tf.pad(values, ends, constant_values=float("inf"))
     sorted_lists = [values]
     while sorted_lists[0].shape[0] > 1:
-        one, other = zip(*(tf.split(part, 2) for part in sorted_lists), strict=True)
-        sorted_lists = _merged(one, other, k)
+        first, second = zip(*(tf.split(part, 2) for part in sorted_lists), strict=True)
+        sorted_lists = _merged(first, second, k)
     return sorted_lists[k - 1][0]
 
 
-def _merged(one: Sequence[tf.Tensor], other: Sequence[tf.Tensor], k: int) -> list[tf.Tensor]:
+def _merged(first: Sequence[tf.Tensor], second: Sequence[tf.Tensor], k: int) -> list[tf.Tensor]:
     """Returns the k smallest values of two sorted lists, sorted, or all of fewer values.
 
     The first list followed by the reversed second one is bitonic, and so are the minima of pairs
@@ -107,17 +107,17 @@ def _merged(one: Sequence[tf.Tensor], other: Sequence[tf.Tensor], k: int) -> lis
     (Batcher, 1968, Sorting networks and their applications), padded in front with the smallest
     value to a power of two.
     """
-    size = min(k, len(one) + len(other))
+    size = min(k, len(first) + len(second))
     merged = [
-        functools.reduce(tf.minimum, [*one[n : n + 1], *other[size - 1 - n : size - n]])
+        functools.reduce(tf.minimum, [*first[n : n + 1], *second[size - 1 - n : size - n]])
         for n in range(size)
     ]
     whole = 2 ** math.ceil(math.log2(size))
-    apart = whole // 2
-    while apart:
-        for n in range(size - apart):
-            if not (n + whole - size) & apart:
-                low, high = merged[n], merged[n + apart]
-                merged[n], merged[n + apart] = tf.minimum(low, high), tf.maximum(low, high)
-        apart //= 2
+    gap = whole // 2
+    while gap:
+        for n in range(size - gap):
+            if not (n + whole - size) & gap:
+                low, high = merged[n], merged[n + gap]
+                merged[n], merged[n + gap] = tf.minimum(low, high), tf.maximum(low, high)
+        gap //= 2
     return merged

@@ -78,11 +78,11 @@ def ways_to_goals(achieved: Array, desired: Array) -> dict[str, float]:
 
     A goal moved if it ever was farther from its first value than a tenth of the mean distance then.
     """
-    apart = np.linalg.norm(achieved[:, [0, -1]] - desired[:, None].astype(np.float64), axis=-1)
+    left = np.linalg.norm(achieved[:, [0, -1]] - desired[:, None].astype(np.float64), axis=-1)
     ways = np.linalg.norm(achieved - achieved[:, :1].astype(np.float64), axis=-1).max(axis=1)
     return {
-        "eval/goal_distance": float(apart[:, 1].mean()),
-        "eval/goal_moved_rate": float((ways > _MOVED_SHARE * apart[:, 0].mean()).mean()),
+        "eval/goal_distance": float(left[:, 1].mean()),
+        "eval/goal_moved_rate": float((ways > _MOVED_SHARE * left[:, 0].mean()).mean()),
     }
 
 
@@ -173,7 +173,7 @@ def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Met
     counts = np.bincount(sectors, minlength=_SECTORS)
     shares = counts[counts > 0] / max(1, len(sectors))
     entropy = (shares * np.log(1.0 / shares)).sum()
-    found = {
+    metrics = {
         "coverage/kept_rate": float(kept.mean()),
         "coverage/moved_and_kept_rate": float(brought.mean()),
         "coverage/displacement_cells": float(len(np.unique(np.rint(moves / CELL), axis=0))),
@@ -181,10 +181,10 @@ def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Met
         "coverage/object_cells": float(len(np.unique(np.floor(visited / LARGE_CELL), axis=0))),
     }
     if info.support is None:
-        del found["coverage/kept_rate"], found["coverage/moved_and_kept_rate"]
+        del metrics["coverage/kept_rate"], metrics["coverage/moved_and_kept_rate"]
     if len(info.object) == 1:
-        del found["coverage/direction_entropy"]
-    return found
+        del metrics["coverage/direction_entropy"]
+    return metrics
 
 
 def support_cells(support: Support) -> int:
@@ -257,8 +257,8 @@ def _path_together(gripper: Array, place: Array, length: IntArray, info: Environ
     gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
     gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
     object_path = np.linalg.norm(object_step, axis=-1)
-    apart = np.linalg.norm(object_step - gripper_step, axis=-1)
-    together = apart <= np.maximum(gripper_path, object_path) / 2.0
+    differ = np.linalg.norm(object_step - gripper_step, axis=-1)
+    together = differ <= np.maximum(gripper_path, object_path) / 2.0
     near = _near_throughout(gripper, place, info)
     counted = together & near & _valid_states(place, length)[:, 1:]
     path: Array = np.sum(object_path * counted, axis=1)

@@ -65,13 +65,13 @@ def mutual_information(x: Array, y: Array, neighbours: int = NEIGHBOURS) -> floa
     total = 0.0
     for start in range(0, samples, _ROWS):
         rows = slice(start, start + _ROWS)
-        apart_x, apart_y = _distances(x, rows), _distances(y, rows)
-        apart = np.maximum(apart_x, apart_y)
-        reach = np.partition(apart, neighbours, axis=1)[:, neighbours, None]  # the first is itself
+        in_x, in_y = _distances(x, rows), _distances(y, rows)
+        joint = np.maximum(in_x, in_y)
+        reach = np.partition(joint, neighbours, axis=1)[:, neighbours, None]  # the first is itself
         tied = reach[:, 0] == 0.0
-        within_x = np.where(tied, (apart_x == 0.0).sum(axis=1), (apart_x < reach).sum(axis=1))
-        within_y = np.where(tied, (apart_y == 0.0).sum(axis=1), (apart_y < reach).sum(axis=1))
-        within = np.where(tied, (apart == 0.0).sum(axis=1), neighbours)
+        within_x = np.where(tied, (in_x == 0.0).sum(axis=1), (in_x < reach).sum(axis=1))
+        within_y = np.where(tied, (in_y == 0.0).sum(axis=1), (in_y < reach).sum(axis=1))
+        within = np.where(tied, (joint == 0.0).sum(axis=1), neighbours)
         total += float(np.sum(digamma[within] - digamma[within_x] - digamma[within_y]))
     return float(digamma[samples]) + total / samples
 
@@ -103,12 +103,12 @@ def paired_information(
         partner = np.empty_like(order)
         partner[order] = np.roll(order, 1)  # one cycle: no episode is its own partner
         both = valid[partner[episode], step]
-        own, at = episode[both], step[both]
-        if len(own) <= NEIGHBOURS:
+        e, t = episode[both], step[both]
+        if len(e) <= NEIGHBOURS:
             continue
-        null.append(mutual_information(x[own, at], y[partner[own], at]))
+        null.append(mutual_information(x[e, t], y[partner[e], t]))
         if not (same and equally_long):
-            same.append(mutual_information(x[own, at], y[own, at]))
+            same.append(mutual_information(x[e, t], y[e, t]))
     return Information(np.array(same), np.array(null))
 
 
@@ -124,13 +124,13 @@ def information_of_moves(
         return None
     moved = np.diff(played.observation, axis=1)  # [E, T, O]
     agent, surrounding = moved[..., list(split.agent)], moved[..., list(split.surrounding)]
-    found = paired_information(agent, surrounding, played.length, generator, shuffles, samples)
-    return found if len(found.null) else None
+    estimate = paired_information(agent, surrounding, played.length, generator, shuffles, samples)
+    return estimate if len(estimate.null) else None
 
 
 def _distances(values: Array, rows: slice) -> Array:
     """Returns maximum-norm distances of some samples to all samples, [rows, N]."""
-    apart = np.zeros([len(values[rows]), len(values)], values.dtype)
+    distances = np.zeros([len(values[rows]), len(values)], values.dtype)
     for column in values.T:
-        np.maximum(apart, np.abs(column[rows, None] - column), out=apart)
-    return apart
+        np.maximum(distances, np.abs(column[rows, None] - column), out=distances)
+    return distances

@@ -44,17 +44,17 @@ class Separation(NamedTuple):
     @property
     def nearest(self) -> Floats:
         """Distance of each skill to its nearest other skill, [K]."""
-        found: Floats = np.where(np.eye(len(self.spreads)), np.inf, self.hausdorff).min(axis=1)
-        return found
+        nearest: Floats = np.where(np.eye(len(self.spreads)), np.inf, self.hausdorff).min(axis=1)
+        return nearest
 
     def metrics(self) -> Metrics:
         """Returns metrics; a single skill has no distances."""
         pairs = self.hausdorff[np.triu_indices(len(self.spreads), 1)]
-        found = {"skill/spread": float(self.spreads.mean()), "disk/coverage": self.coverage}
+        metrics = {"skill/spread": float(self.spreads.mean()), "disk/coverage": self.coverage}
         if pairs.size:
-            found["skill/hausdorff_mean"] = float(pairs.mean())
-            found["skill/hausdorff_min"] = float(pairs.min())
-        return found
+            metrics["skill/hausdorff_mean"] = float(pairs.mean())
+            metrics["skill/hausdorff_min"] = float(pairs.min())
+        return metrics
 
 
 def separation(tracks: Sequence[Track]) -> Separation:
@@ -81,8 +81,8 @@ def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) 
     0, and a step is worth at most log K. log q is that of every skill, [E, T, K].
     """
     steps, skills = log_likelihood.shape[1:]
-    own = np.take_along_axis(log_likelihood, skill[:, None, None], axis=-1)[..., 0]
-    paid: Floats = own.astype(np.float64) + np.log(skills)
+    of_skill = np.take_along_axis(log_likelihood, skill[:, None, None], axis=-1)[..., 0]
+    paid: Floats = of_skill.astype(np.float64) + np.log(skills)
     total: Floats = np.where(kept_steps(length, steps), paid, 0.0).sum(axis=1)
     return total
 
@@ -100,8 +100,8 @@ def named_shares(log_likelihood: Array, length: IntArray) -> Floats:
 def end_distances(ends: Array) -> Floats:
     """Returns distances between the mean ends of skills, [K, K], for ends [K, E, D]."""
     centres = ends.mean(axis=1, dtype=np.float64)
-    apart: Floats = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
-    return apart
+    distances: Floats = np.linalg.norm(centres[:, None] - centres[None], axis=-1)
+    return distances
 
 
 def hausdorff_distances(paths: Sequence[Array]) -> Floats:
@@ -112,25 +112,22 @@ def hausdorff_distances(paths: Sequence[Array]) -> Floats:
     A skill whose episodes differ from each other is far from other skills, too; `end_spreads` tells
     the two cases apart.
     """
-    found = np.zeros([len(paths), len(paths)])
-    for first, one in enumerate(paths):
-        for second, other in enumerate(paths[:first]):
-            nearest, of_other = np.zeros(len(one)), np.full(len(other), np.inf)
-            for rows, apart in _distances(one, other):
-                nearest[rows] = apart.min(axis=1)
-                of_other = np.minimum(of_other, apart.min(axis=0))
-            found[first, second] = found[second, first] = max(nearest.max(), of_other.max())
-    return found
+    largest = np.zeros([len(paths), len(paths)])
+    for a, places in enumerate(paths):
+        for b, others in enumerate(paths[:a]):
+            nearest, of_other = np.zeros(len(places)), np.full(len(others), np.inf)
+            for rows, distances in _distances(places, others):
+                nearest[rows] = distances.min(axis=1)
+                of_other = np.minimum(of_other, distances.min(axis=0))
+            largest[a, b] = largest[b, a] = max(nearest.max(), of_other.max())
+    return largest
 
 
 def end_spreads(ends: Array) -> Floats:
-    """Returns the mean distance between ends of a skill's episodes, [K], for ends [K, E, D].
-
-    It is zero for one episode.
-    """
-    apart = np.linalg.norm(ends[:, :, None].astype(np.float64) - ends[:, None], axis=-1)
+    """Returns the mean distance between ends of a skill's E episodes, [K], for ends [K, E, D]."""
+    distances = np.linalg.norm(ends[:, :, None].astype(np.float64) - ends[:, None], axis=-1)
     pairs = max(1, ends.shape[1] * (ends.shape[1] - 1))
-    spreads: Floats = apart.sum(axis=(1, 2)) / pairs
+    spreads: Floats = distances.sum(axis=(1, 2)) / pairs
     return spreads
 
 
@@ -149,33 +146,33 @@ def coverage(places: Array, k: int = 3) -> float:
     if len(once) <= k:
         return float(np.log(_LEAST))
     nearest = np.zeros(len(once))
-    for rows, apart in _distances(once, once):
-        nearest[rows] = np.partition(apart, k, axis=1)[:, k]  # the nearest is the place itself
+    for rows, distances in _distances(once, once):
+        nearest[rows] = np.partition(distances, k, axis=1)[:, k]  # the nearest is the place itself
     return float(np.log(max(nearest.mean(), _LEAST)))
 
 
-def _distances(one: Array, other: Array) -> Iterator[tuple[slice, Floats]]:
-    """Yields slices of rows of `one`, with their distances to all of `other`, [rows, M]."""
-    step = max(1, _TOGETHER // len(other))
-    squares = _by_columns if one.shape[1] <= _FEW_COLUMNS else _by_products
-    for start in range(0, len(one), step):
+def _distances(places: Array, others: Array) -> Iterator[tuple[slice, Floats]]:
+    """Yields slices of rows of `places`, with their distances to all of `others`, [rows, M]."""
+    step = max(1, _TOGETHER // len(others))
+    squares = _by_columns if places.shape[1] <= _FEW_COLUMNS else _by_products
+    for start in range(0, len(places), step):
         rows = slice(start, start + step)
-        yield rows, np.sqrt(squares(one[rows], other))
+        yield rows, np.sqrt(squares(places[rows], others))
 
 
-def _by_columns(one: Array, other: Array) -> Floats:
+def _by_columns(places: Array, others: Array) -> Floats:
     """Returns exact squared distances."""
-    squares = np.zeros([len(one), len(other)])
-    for column in range(one.shape[1]):
-        apart = one[:, None, column].astype(np.float64) - other[None, :, column]
-        squares += apart * apart
+    squares = np.zeros([len(places), len(others)])
+    for column in range(places.shape[1]):
+        gap = places[:, None, column].astype(np.float64) - others[None, :, column]
+        squares += gap * gap
     return squares
 
 
-def _by_products(one: Array, other: Array) -> Floats:
+def _by_products(places: Array, others: Array) -> Floats:
     """Returns squared distances by a matrix product, centred to reduce rounding errors."""
-    centre = other.mean(axis=0, dtype=np.float64)
-    near, far = one - centre, other - centre
+    centre = others.mean(axis=0, dtype=np.float64)
+    near, far = places - centre, others - centre
     lengths = np.square(near).sum(axis=1)[:, None] + np.square(far).sum(axis=1)
     squares: Floats = np.maximum(lengths - 2.0 * near @ far.T, 0.0)
     return squares

@@ -46,8 +46,8 @@ def check_actor(agent: AgentConfig, actor: Any, input_dim: int, action_dim: int)
 
 def inputs_with_own(inputs: Mapping[str, Any], networks: Iterable[Any]) -> Mapping[str, Any]:
     """Returns `RewardTerm.inputs` with a mark at networks that have no copy in plain numpy."""
-    own = [each.name for each in networks if each.name in _COPIED and not _is_plain(each)]
-    return {**inputs, **{name: {**inputs.get(name, {}), OWN: True} for name in own}}
+    unlike = [each.name for each in networks if each.name in _COPIED and not _is_plain(each)]
+    return {**inputs, **{name: {**inputs.get(name, {}), OWN: True} for name in unlike}}
 
 
 def _is_plain(network: Any) -> bool:

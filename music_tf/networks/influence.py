@@ -36,21 +36,21 @@ def influences(
 
 def _from_mixture(mean: np.ndarray, variance: np.ndarray) -> Array:
     """Returns the divergence of each Gaussian [B, N, n] from the mixture of all N, [B, N]."""
-    own, other = variance[:, :, None], variance[:, None]
-    apart = np.square(mean[:, :, None] - mean[:, None])
-    divergence = 0.5 * ((own + apart) / other - 1.0 + np.log(other / own)).sum(axis=-1)
-    both = own + other
-    overlap = -0.5 * (np.log(2.0 * math.pi * both) + apart / both).sum(axis=-1)
+    of_i, of_j = variance[:, :, None], variance[:, None]
+    squares = np.square(mean[:, :, None] - mean[:, None])
+    divergence = 0.5 * ((of_i + squares) / of_j - 1.0 + np.log(of_j / of_i)).sum(axis=-1)
+    both = of_i + of_j
+    overlap = -0.5 * (np.log(2.0 * math.pi * both) + squares / both).sum(axis=-1)
     most = math.log(mean.shape[1])
     variational = most - _log_sum_exp(-divergence)
     entropy = 0.5 * np.log(2.0 * math.pi * math.e * variance).sum(axis=-1)
     product = most - entropy - _log_sum_exp(overlap)
-    found: Array = (0.5 * (variational + np.maximum(product, 0.0))).astype(np.float32)
-    return found
+    nats: Array = (0.5 * (variational + np.maximum(product, 0.0))).astype(np.float32)
+    return nats
 
 
 def _log_sum_exp(values: np.ndarray) -> np.ndarray:
     """Returns the log of the sum of exponentials over the last axis."""
     most = values.max(axis=-1, keepdims=True)
-    found: np.ndarray = most[..., 0] + np.log(np.exp(values - most).sum(axis=-1))
-    return found
+    total: np.ndarray = most[..., 0] + np.log(np.exp(values - most).sum(axis=-1))
+    return total

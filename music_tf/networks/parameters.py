@@ -88,10 +88,10 @@ class Network:
 
     def __call__(self, weights: Sequence[tf.Tensor], *inputs: tf.Tensor) -> tf.Tensor:
         """Applies the model with `weights` in place of its own."""
-        given = inputs[0] if len(inputs) == 1 else list(inputs)
+        fed = inputs[0] if len(inputs) == 1 else list(inputs)
         # recurrent layers have seeds of a dropout, which is not used
         seeds = [np.zeros(each.shape, each.dtype) for each in self.model.non_trainable_variables]
-        outputs, _ = self.model.stateless_call(weights, seeds, given)
+        outputs, _ = self.model.stateless_call(weights, seeds, fed)
         return outputs
 
     def rows(self, weights: Sequence[tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
@@ -226,6 +226,6 @@ def compiled(
     more on every rank.
     """
     # TensorFlow counts retraces by a function's code; a partial has none, so runs do not add up
-    own = functools.partial(function)
-    graph = tf.function(own, autograph=False, jit_compile=xla or None)
+    fresh = functools.partial(function)
+    graph = tf.function(fresh, autograph=False, jit_compile=xla or None)
     return cast(Callable[Parameters, Result], graph)

@@ -38,9 +38,9 @@ class Discriminator(NamedTuple):
         rows = np.zeros((*seen.shape[:-1], self.size), np.float32) if self.blind else seen
         rows = rows if self.scale is None else (rows - self.scale[0]) / self.scale[1]
         logits = mlp(self.weights, rows)
-        apart = logits - logits.max(axis=-1, keepdims=True)
-        found: Array = apart - np.log(np.exp(apart).sum(axis=-1, keepdims=True))
-        return found
+        shifted = logits - logits.max(axis=-1, keepdims=True)
+        log_likelihood: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+        return log_likelihood
 
 
 def discriminator_of(
@@ -76,18 +76,11 @@ def embedding_of(
     size: int,
     observation: int,
 ) -> Embedding | None:
-    """Returns the embedding of a checkpoint; None if there is none.
+    """Returns the embedding of a checkpoint, or None; a ValueError names what does not fit.
 
-    Args:
-        arrays: Arrays of the checkpoint, `parameters/phi/...`, `scales/phi` and `scales/phi/speed`.
-        inputs: Its inputs by the checkpoint: `components`.
-        settings: Settings of its reward: `hidden_sizes`, `constraint` and `reach` are used.
-        condition: Kind of the conditions.
-        size: Size D of a condition.
-        observation: Size O of an observation.
-
-    Raises:
-        ValueError: It does not fit the run; the text names what differs.
+    `arrays` are `parameters/phi/...`, `scales/phi` and `scales/phi/speed`, `inputs` those of the
+    checkpoint: `components`. `settings` are those of the reward, `condition` and `size` kind and
+    size D of conditions, and `observation` is the size O.
     """
     prefix = f"parameters/{PHI}"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
@@ -141,9 +134,8 @@ def weights_of(
     kernels = dict(zip(names, itertools.pairwise(sizes), strict=True))
     shapes = weight_shapes(f"{prefix}/", kernels)
     for name, expected in shapes.items():
-        found = arrays.get(name)
-        if found is None or found.shape != expected:
-            came = "nothing" if found is None else found.shape
+        came = arrays[name].shape if name in arrays else "nothing"
+        if came != expected:
             raise ValueError(f"{name}: expected {expected}, found {came}")
     return [arrays[name] for name in shapes]
 
@@ -152,5 +144,4 @@ def columns_of(inputs: Any) -> tuple[int, ...]:
     """Returns the observation columns that a checkpoint lists as inputs; empty for an extra."""
     listed = inputs.get("components") if isinstance(inputs, dict) else None
     columns = tuple(listed) if isinstance(listed, list) else ()
-    known = all(type(column) is int and column >= 0 for column in columns)
-    return columns if known else ()
+    return columns if all(type(each) is int and each >= 0 for each in columns) else ()

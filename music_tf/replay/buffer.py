@@ -36,14 +36,9 @@ class Shard:
     def __init__(
         self, spec: EnvSpec, skills: int, config: ReplayConfig, columns: Sequence[int] = ()
     ) -> None:
-        """Makes an empty shard.
+        """Makes an empty shard for conditions of size K = `skills`.
 
-        Args:
-            spec: Sizes of the environment.
-            skills: Size K of a condition.
-            config: Settings of replay.
-            columns: Columns of the observation that are also stored separately, for
-                `trajectories`.
+        `columns` of the observation are also stored separately, for `trajectories`.
         """
         steps = spec.max_episode_steps
         self.longest = steps
@@ -116,8 +111,8 @@ class Shard:
 
     def trajectories(self, slots: IntArray, out: Array) -> None:
         """Copies `columns` of the episodes in `slots` [U, M] into `out` [U, M, T + 1, D]."""
-        for found, own in zip(out, slots, strict=True):  # `take` into `out` halves the time
-            self.tracks.take(own, axis=0, out=found, mode="clip")
+        for rows, of_update in zip(out, slots, strict=True):  # `take` into `out` halves the time
+            self.tracks.take(of_update, axis=0, out=rows, mode="clip")
 
     def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
@@ -178,12 +173,9 @@ class Shard:
         return {**self.arrays, "slots": slots, "size": np.array(0), "cursor": np.array(0)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks saved rows, in the order of their saves, before they are restored.
+        """Checks saved rows, in the order of saves; a ValueError if they are outside or missing.
 
         Names, types and shapes have been compared with `full_rows`.
-
-        Raises:
-            ValueError: Rows lie outside the shard, or episodes are missing.
         """
         filled: set[int] = set()
         size = 0
@@ -281,23 +273,14 @@ class ReplayBuffer:
 
     def __init__(
         self,
-        shards: Mapping[int, Shard | StepRing | TaskStore],
+        shards: Mapping[int, Shard | StepRing | TaskStore],  # by index of the worker in all ranks
         config: ReplayConfig,
-        goal_reward: GoalReward | None,
-        discount: float,
+        goal_reward: GoalReward | None,  # the task reward under any goal; None: it is zero
+        discount: float,  # gamma per environment step, which is applied in replay alone
         seed: int,
-        goal_end: GoalEnd | None = None,
+        goal_end: GoalEnd | None = None,  # where episodes end under others; None: where they ended
     ) -> None:
-        """Wraps the stores.
-
-        Args:
-            shards: Stores by index of the worker among all ranks.
-            config: Settings of replay.
-            goal_reward: Recomputes the task reward under any goal; None: task rewards are zeros.
-            discount: Gamma per environment step, which is applied in replay alone.
-            seed: Seed of the run.
-            goal_end: Tells where an episode ends under another goal; None: where it ended.
-        """
+        """Wraps the stores."""
         self.shards = shards
         self.batch_size = config.batch_size
         self._config = config
@@ -359,29 +342,25 @@ class ReplayBuffer:
         """Draws N = `rows` steps of the latest visit to each task of each update, [U, W, m, N].
 
         Tasks and their order are those of `pick` in the same cycle.
-
-        Raises:
-            ValueError: The stores are no `TaskStore`.
         """
-        found = []
+        drawn = []
         for worker, shard in self.shards.items():
             if not isinstance(shard, TaskStore):
                 raise ValueError("sample_contexts: expected replay that keeps tasks apart")
             tasks = shard.draw_tasks(updates, stream(self._seed, LEARNING, worker, cycle))
             generator = stream(self._seed, "replay/contexts", worker, cycle)
-            found.append(transition(shard.context(tasks, rows, generator), self.discount, None))
-        return Transition(*(_over_workers(fields) for fields in zip(*found, strict=True)))
+            drawn.append(transition(shard.context(tasks, rows, generator), self.discount, None))
+        return Transition(*(_over_workers(fields) for fields in zip(*drawn, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
-        """Draws inputs for the normalisers from each worker's fresh episodes.
+        """Draws observations and relabelled goals from each worker's episodes, for normalisers.
 
-        Returns:
-            Observations [W, E * T, O] and relabelled goals [W, E * T, G]; [1, N, O] and [1, N, G]
-            if workers have different numbers of steps.
+        They are [W, E * T, O] and [W, E * T, G], or [1, N, ...] if workers have different numbers
+        of steps.
         """
         drawn = [
-            self.shards[worker].fresh(own, stream(self._seed, "replay/fresh", worker, cycle))
-            for worker, own in episodes.items()
+            self.shards[worker].fresh(fresh, stream(self._seed, "replay/fresh", worker, cycle))
+            for worker, fresh in episodes.items()
         ]
         observations, goals = zip(*drawn, strict=True)
         if len({len(rows) for rows in observations}) > 1:
@@ -389,11 +368,7 @@ class ReplayBuffer:
         return np.stack(observations), np.stack(goals)
 
     def pick_trajectories(self, updates: int, count: int, cycle: int) -> tuple[IntArray, IntArray]:
-        """Draws M = `count` whole trajectories for each update.
-
-        Returns:
-            Slots and lengths, each [U, W, M].
-        """
+        """Draws M = `count` trajectories for each update; returns slots and lengths, [U, W, M]."""
         drawn = [
             shard.pick_trajectories(
                 (updates, count), stream(self._seed, "replay/trajectories", worker, cycle)
@@ -409,12 +384,12 @@ class ReplayBuffer:
         They have the stored columns, or `columns` of those.
         """
         kept = list(next(iter(self.shards.values())).columns)
-        found = aligned([*slots.shape, self.longest + 1, len(kept)])
+        tracks = aligned([*slots.shape, self.longest + 1, len(kept)])
         for index, shard in enumerate(self.shards.values()):
-            shard.trajectories(slots[:, index], found[:, index])
+            shard.trajectories(slots[:, index], tracks[:, index])
         if columns is not None and list(columns) != kept:  # several terms store columns
-            found = found[..., [kept.index(column) for column in columns]]
-        return found
+            tracks = tracks[..., [kept.index(column) for column in columns]]
+        return tracks
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
         """Returns the rows that were added since `mark_saved`, by worker."""
@@ -452,11 +427,7 @@ def keeps_steps(config: Config, spec: EnvSpec) -> bool:
 def empty_store(
     config: Config, spec: EnvSpec, columns: Sequence[int] = (), worker: int = 0
 ) -> Shard | StepRing | TaskStore:
-    """Returns an empty store for a worker: of episodes, of steps, or of steps by task.
-
-    Raises:
-        UsageError: Settings need whole episodes, and replay draws steps.
-    """
+    """Returns an empty store for a worker: of episodes, of steps, or of steps by task."""
     replay, collect = config.replay, config.collect
     if not keeps_steps(config, spec):
         return Shard(spec, config.condition_size, replay, columns)
@@ -474,8 +445,8 @@ def empty_store(
         "distance.reach": getattr(config.rewards.get("distance"), "reach", np.inf) < np.inf,
     }
     cause = "collect.steps" if collect.steps is not None else "replay.draw steps"
-    for name, asked in whole.items():
-        if asked:
+    for name, is_set in whole.items():
+        if is_set:
             raise UsageError(f"{cause}: {name} needs whole episodes; leave one of the two out")
     longest = min(collect.steps or spec.max_episode_steps, spec.max_episode_steps)
     if config.agent.inference is not None:

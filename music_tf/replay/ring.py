@@ -50,8 +50,8 @@ class StepRing:
         self.of_cells = self._cells.dtype.names or ()
         """Names of the arrays that have a row for each state."""
         names = self._parts.dtype.names or ()
-        own = ("start", "first", "episode")  # positions are not saved
-        self.of_parts = tuple(name for name in names if name not in own)
+        positions = ("start", "first", "episode")  # which are not saved
+        self.of_parts = tuple(name for name in names if name not in positions)
         """Names of the arrays that have a row for each part."""
         self._returns = np.empty([_FEWEST_PARTS], np.float32)
         """Return of each episode so far."""
@@ -190,9 +190,9 @@ class StepRing:
             cells = int(length.sum()) + len(length)
             if any(len(rows[name]) != cells for name in self.of_cells):
                 raise ValueError("replay: not as many rows as steps")
-        there = sum(len(rows["length"]) for rows in saved)
-        if saved and not 1 <= parts <= there:
-            raise ValueError(f"replay: {there} of {parts} episodes are there")
+        count = sum(len(rows["length"]) for rows in saved)
+        if saved and not 1 <= parts <= count:
+            raise ValueError(f"replay: {count} of {parts} episodes are there")
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Empties the ring, and adds the saved rows in order."""

@@ -62,8 +62,8 @@ class TaskStore:
         for number, ring in zip(self.numbers, self._rings, strict=True):
             mine = episodes.task == number
             if mine.any():
-                own = Episodes.from_named({name: rows[mine] for name, rows in named.items()})
-                ring.add(own, generator, priority)
+                of_task = Episodes.from_named({name: rows[mine] for name, rows in named.items()})
+                ring.add(of_task, generator, priority)
 
     def draw_tasks(self, updates: int, generator: np.random.Generator) -> IntArray:
         """Draws tasks for each update with replacement, [U, m], counted within the worker."""
@@ -95,15 +95,14 @@ class TaskStore:
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the picked steps, before more are added."""
         part, tasks = np.divmod(picks.slot, len(self._rings))
-        found: dict[str, np.ndarray] = {}
-        for _, ring, where in self._apart(tasks):
-            own = ring.look_up(Picks(part[where], picks.time[where], picks.goal[where]))
-            for name, values in own._asdict().items():
-                if name not in found:
-                    shape = [*tasks.shape, *values.shape[1:]]
-                    found[name] = np.empty(shape, values.dtype)
-                found[name][where] = values
-        return Drawn(**found)
+        drawn: dict[str, np.ndarray] = {}
+        for _, ring, where in self._by_task(tasks):
+            steps = ring.look_up(Picks(part[where], picks.time[where], picks.goal[where]))
+            for name, values in steps._asdict().items():
+                if name not in drawn:
+                    drawn[name] = np.empty([*tasks.shape, *values.shape[1:]], values.dtype)
+                drawn[name][where] = values
+        return Drawn(**drawn)
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Returns observations and goals of every step of given episodes."""
@@ -115,7 +114,7 @@ class TaskStore:
         """Draws tasks and parts of them; returns their slots [U, M] and lengths [U, M]."""
         tasks = generator.integers(len(self._rings), size=shape)
         slots, lengths = np.zeros([2, *shape], np.int64)
-        for number, ring, where in self._apart(tasks):
+        for number, ring, where in self._by_task(tasks):
             parts, lengths[where] = ring.pick_trajectories((int(where.sum()),), generator)
             slots[where] = parts * len(self._rings) + number
         return slots, lengths
@@ -123,17 +122,17 @@ class TaskStore:
     def trajectories(self, slots: IntArray, out: Array) -> None:
         """Copies `columns` of the parts `slots` [U, M] into `out` [U, M, T + 1, D], padded."""
         part, tasks = np.divmod(slots, len(self._rings))
-        for _, ring, where in self._apart(tasks):
-            own = np.empty([int(where.sum()), *out.shape[2:]], out.dtype)
-            ring.trajectories(part[where], own)
-            out[where] = own
+        for _, ring, where in self._by_task(tasks):
+            tracks = np.empty([int(where.sum()), *out.shape[2:]], out.dtype)
+            ring.trajectories(part[where], tracks)
+            out[where] = tracks
 
     def full_rows(self) -> dict[str, np.ndarray]:
         """Returns the arrays of a save of full rings, for their names, types and shapes."""
-        one, count = self._rings[0].full_rows(), len(self._rings)
+        of_ring, count = self._rings[0].full_rows(), len(self._rings)
         rows = {
             name: np.broadcast_to(values[0], (count * len(values), *values.shape[1:]))
-            for name, values in one.items()
+            for name, values in of_ring.items()
             if values.shape
         }
         task = np.broadcast_to(np.int64(0), len(rows["length"]))
@@ -183,13 +182,13 @@ class TaskStore:
     def _picked(self, tasks: IntArray, draw: Callable[[StepRing, int], Picks]) -> Picks:
         """Draws a step for each entry of `tasks`."""
         slot, time = np.empty([2, *tasks.shape], np.int64)
-        for number, ring, where in self._apart(tasks):
-            found = draw(ring, int(where.sum()))
-            slot[where] = found.slot * len(self._rings) + number
-            time[where] = found.time
+        for number, ring, where in self._by_task(tasks):
+            picks = draw(ring, int(where.sum()))
+            slot[where] = picks.slot * len(self._rings) + number
+            time[where] = picks.time
         return Picks(slot, time, np.full(tasks.shape, -1))
 
-    def _apart(self, tasks: IntArray) -> Iterator[tuple[int, StepRing, BoolArray]]:
+    def _by_task(self, tasks: IntArray) -> Iterator[tuple[int, StepRing, BoolArray]]:
         """Yields each task that occurs, with its ring and a mask of its entries."""
         for number, ring in enumerate(self._rings):
             where: BoolArray = tasks == number
@@ -216,16 +215,16 @@ class TaskStore:
         self, number: int, saved: Sequence[Mapping[str, np.ndarray]]
     ) -> list[dict[str, np.ndarray]]:
         """Returns the saved rows of one ring, from each save that has any."""
-        found = []
+        of_ring = []
         for rows in saved:
             parts = rows["task"] == self.numbers[number]
             if not parts.any():
                 continue
             cells = np.repeat(parts, rows["length"] + 1)
-            own = {
+            arrays = {
                 name: values[cells if name in self._rings[0].of_cells else parts]
                 for name, values in rows.items()
                 if name not in ("task", "parts")
             }
-            found.append({**own, "parts": rows["parts"][number]})
-        return found
+            of_ring.append({**arrays, "parts": rows["parts"][number]})
+        return of_ring

@@ -7,13 +7,13 @@ import numpy as np
 from music_tf.replay.rows import Drawn, GoalReward, explained_by_rounding, of_goals, reward_gaps
 from music_tf.types import Array
 
-RARE = 0.01
+TOLERATED_SHARE = 0.01
 """Largest share of wrong rewards that is only a warning."""
 ENOUGH = 10
 """Smallest number of wrong rewards that is more than a warning."""
 
 
-class Compared(NamedTuple):
+class RewardMismatches(NamedTuple):
     """Number of compared steps, and of those whose reward differs."""
 
     steps: int = 0
@@ -22,7 +22,7 @@ class Compared(NamedTuple):
     @property
     def common(self) -> bool:
         """Whether too many rewards differ to learn from them."""
-        return self.wrong >= ENOUGH and self.wrong > RARE * self.steps
+        return self.wrong >= ENOUGH and self.wrong > TOLERATED_SHARE * self.steps
 
 
 class RewardWatch:
@@ -30,14 +30,14 @@ class RewardWatch:
 
     def __init__(self, goal_reward: GoalReward) -> None:
         self._goal_reward = goal_reward
-        self._seen = Compared()
+        self._seen = RewardMismatches()
         self.example = ""
         """Text on the first reward that differed."""
 
     def see(self, drawn: Drawn, computed: Array) -> None:
         """Compares drawn steps [...] with the rewards that replay computes for them, [...]."""
-        wrong, paid, found = drawn.own.copy(), drawn.reward[drawn.own], computed[drawn.own]
-        gaps = reward_gaps(paid, found)
+        wrong, paid, replayed = drawn.own.copy(), drawn.reward[drawn.own], computed[drawn.own]
+        gaps = reward_gaps(paid, replayed)
         wrong[drawn.own] = gaps
         count = int(gaps.sum())
         if count:
@@ -46,18 +46,18 @@ class RewardWatch:
                 lambda moved: self._goal_reward(moved, goal, extras),
                 (achieved, goal),
                 paid[gaps],
-                found[gaps],
+                replayed[gaps],
             )
             count = int(differs.sum())
             if count and not self.example:
                 first = int(np.argmax(differs))
                 self.example = (
                     f"a step paid {paid[gaps][first]:g}, and replay computes "
-                    f"{found[gaps][first]:g} under the same goal"
+                    f"{replayed[gaps][first]:g} under the same goal"
                 )
-        self._seen = Compared(self._seen.steps + paid.size, self._seen.wrong + count)
+        self._seen = RewardMismatches(self._seen.steps + paid.size, self._seen.wrong + count)
 
-    def take(self) -> Compared:
+    def take(self) -> RewardMismatches:
         """Returns the counts since the last call."""
-        seen, self._seen = self._seen, Compared()
+        seen, self._seen = self._seen, RewardMismatches()
         return seen

@@ -10,7 +10,7 @@ from music_tf.config.names import few
 from music_tf.envs.registry import UNKNOWN, layers_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding
 from music_tf.replay.rows import reward_gaps
-from music_tf.replay.watch import RARE
+from music_tf.replay.watch import TOLERATED_SHARE
 from music_tf.training.environment_trial import AROUND, EnvironmentTrial, RawStep, same
 from music_tf.types import Array
 
@@ -73,7 +73,7 @@ def reward(trial: EnvironmentTrial) -> Finding:
         f"step {step + 1} paid {paid[step]:g}, and replay computes {computed[step]:g} under "
         f"the same goal ({int(trial.gaps.sum())} of {len(paid)} steps differ): {cause}",
         cure,
-        warning=bool(trial.gaps.mean() <= RARE),
+        warning=bool(trial.gaps.mean() <= TOLERATED_SHARE),
     )
 
 

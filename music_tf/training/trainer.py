@@ -35,7 +35,7 @@ from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Picks
-from music_tf.replay.watch import Compared
+from music_tf.replay.watch import RewardMismatches
 from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import Adaptations, MetaEvaluation
@@ -117,7 +117,7 @@ class Trainer:
     a longer run has this row."""
     _visited: bool = False
     """Whether a cycle that visits every task has been ordered since replay was empty."""
-    _compared: Compared = dataclasses.field(default_factory=Compared)
+    _compared: RewardMismatches = dataclasses.field(default_factory=RewardMismatches)
     """Counts of rewards that `RewardWatch` compared in this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
@@ -241,11 +241,11 @@ class Trainer:
         collected = self.collector.collect()
         ends, unfinished = collected.succeeded, collected.unfinished
         watch = self.replay.watch
-        seen = Compared() if watch is None else watch.take()
+        seen = RewardMismatches() if watch is None else watch.take()
         counts = np.array([ends.sum(), len(ends), collected.played.length.sum(), unfinished, *seen])
         summed = map(int, self.comm.sum_in_place(counts))
         succeeded, tried, steps, unfinished, *compared = summed
-        self._judge_rewards(Compared(*compared))
+        self._judge_rewards(RewardMismatches(*compared))
         log.succeeded += succeeded
         log.tried += tried
         log.env_steps += steps
@@ -260,10 +260,10 @@ class Trainer:
         with self._timed("time/take_in_s"):
             self._take_in(collected, cycle)
 
-    def _judge_rewards(self, found: Compared) -> None:
+    def _judge_rewards(self, found: RewardMismatches) -> None:
         """Warns once if replay computes other rewards than steps paid, or ends the run."""
         before, both = self._compared, zip(self._compared, found, strict=True)
-        total = self._compared = Compared(*map(sum, both))
+        total = self._compared = RewardMismatches(*map(sum, both))
         if not total.common and (before.wrong or not total.wrong):
             return
         own = "" if self.replay.watch is None else self.replay.watch.example

@@ -8,7 +8,7 @@ import pytest
 
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.rows import Drawn, explained_by_rounding, packed, reward_gaps
-from music_tf.replay.watch import Compared, RewardWatch
+from music_tf.replay.watch import RewardMismatches, RewardWatch
 from tests.kit.cases import cases
 from tests.kit.points import STEPS, Point
 from tests.kit.small import HER, MUSIC, go_on, trainer_of
@@ -77,7 +77,7 @@ def test_goals_that_are_rounded_explain_what_lies_among_their_rewards():
     (10**6, 5000, False),
 )
 def test_what_differs_is_common_from_one_step_in_a_hundred_on(steps, wrong, common):
-    assert Compared(steps, wrong).common == common
+    assert RewardMismatches(steps, wrong).common == common
 
 
 class Turns(Point):  # begins to pay something else in its third episode
