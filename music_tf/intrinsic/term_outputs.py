@@ -67,10 +67,11 @@ def prior_of(term: RewardTerm, size: int) -> Array | None:
         return None
     prior = np.asarray(answer)
     came = instead_of_numbers(prior, (size,))
-    if came or prior.min() < 0.0 or abs(prior.sum() - 1.0) > _ROUNDING:
+    if not came and (prior.min() < 0.0 or abs(prior.sum() - 1.0) > _ROUNDING):
+        came = f"{prior.tolist()!r:.80}"
+    if came:
         raise UsageError(
-            f"prior of {term.name}: expected {size} probabilities that sum to 1, got "
-            f"{came or prior.tolist()!r:.80}"
+            f"prior of {term.name}: expected {size} probabilities that sum to 1, got {came}"
         )
     return prior.astype(np.float32)
 
