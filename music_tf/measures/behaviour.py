@@ -40,18 +40,9 @@ _ARROWS = "→↗↑↖←↙↓↘"
 def behaviour_metrics(
     observation: Array, length: IntArray, info: EnvironmentInfo
 ) -> dict[str, Array]:
-    r"""Returns metrics of each episode, arrays [E]; truth values are 0 or 1.
+    """Returns metrics of each episode, arrays [E], which `storage.metrics` explains with `eval/`.
 
-    Returns:
-        `object_displacement_m`: distance of the object's first and last position.
-        `object_moved`: whether that is over 5 cm, or 0.05 of the environment's unit.
-        `object_on_support`: whether the object ends on its support, or held: raised, with the
-        gripper within 5 cm. Needs a support.
-        `object_comotion_m`: path of the object in steps in which it moves with the gripper,
-        :math:`|dy - dx| \le \max(|dx|, |dy|) / 2`. With a support, the gripper is also within 10 cm
-        before and after the step, and episodes that lose the object count 0. Needs a gripper.
-        `object_lift`: whether the object was raised over 5 cm, with the gripper within 5 cm, in at
-        least 10 steps. Needs a support and a gripper.
+    Truth values are 0 or 1.
     """
     if info.object is None:
         return {}
@@ -143,17 +134,8 @@ def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Met
 
     An episode keeps its object if the object ends no lower than its rest height less the tolerance,
     over its support or beside it. A state shows control if the object is over the support or held.
-
-    Returns:
-        `coverage/kept_rate`: share of episodes that keep the object; with a support.
-        `coverage/moved_and_kept_rate`: share of episodes that end with control and over 5 cm from
-        the object's first position; with a support.
-        `coverage/displacement_cells`: number of 5 cm cells of the displacement from the first
-        position, in states with control of episodes that keep the object.
-        `coverage/direction_entropy`: entropy of the directions of moved and kept objects in 8
-        sectors, divided by log 8; not on a line.
-        `coverage/object_cells`: number of 10 cm cells that the object visited in any state.
-        Without a support all episodes keep the object, and all states show control.
+    Without a support all episodes keep the object, and all states show control. `storage.metrics`
+    explains the metrics.
     """
     if info.object is None:
         return {}
@@ -253,7 +235,10 @@ def in_plane(place: Array) -> Array:
 
 
 def _path_together(gripper: Array, place: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    """Returns the path length of the object in steps in which it moves with the gripper, [E]."""
+    r"""Returns the path of the object in steps in which it moves with the gripper, [E].
+
+    .. math:: |dy - dx| \le \max(|dx|, |dy|) / 2
+    """
     gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
     gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
     object_path = np.linalg.norm(object_step, axis=-1)

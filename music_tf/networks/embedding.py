@@ -59,9 +59,9 @@ class Embedding(NamedTuple):
     def _scaled(self, seen: Array) -> Array:
         return seen if self.scale is None else (seen - self.scale[0]) / self.scale[1]
 
-    def way(self, here: Array, there: Array) -> Array:
-        """Returns phi(there) - phi(here), [..., D], for inputs [..., n]."""
-        return self(there) - self(here)
+    def way(self, here: Array, goal: Array) -> Array:
+        """Returns phi(goal) - phi(here), [..., D], for inputs [..., n]."""
+        return self(goal) - self(here)
 
     def towards(self, way: Array) -> Array:
         r"""Returns the condition whose skill moves along a displacement, both [..., D].
@@ -81,28 +81,28 @@ class Embedding(NamedTuple):
         condition: Array = (long * unit).astype(np.float32)
         return condition
 
-    def leading(self, here: Array, there: Array) -> Array:
+    def leading(self, here: Array, goal: Array) -> Array:
         """Returns the condition that leads from one state to another, given inputs [..., n].
 
         A condition of the ball is a velocity, which falls near the goal, or a place.
         """
         if self.groups > 1:
-            way = self._scaled(there) - self._scaled(here)
-            there = np.where(moved_first(way, self.groups, self.near / 2), there, here)
+            way = self._scaled(goal) - self._scaled(here)
+            goal = np.where(moved_first(way, self.groups, self.near / 2), goal, here)
         if self.places and self.scale is not None:
             here = self.scale[0]
-        way = self.way(here, there)
+        way = self.way(here, goal)
         towards = self.towards(way)
         if self.condition != "ball":
             return towards
-        left = way if self.places else self._scaled(there) - self._scaled(here)
+        left = way if self.places else self._scaled(goal) - self._scaled(here)
         long = np.minimum(1.0, np.linalg.norm(left, axis=-1, keepdims=True) / self.near)
         slowed: Array = (towards * long).astype(np.float32)
         return slowed
 
-    def distance(self, here: Array, there: Array) -> Array:
+    def distance(self, here: Array, goal: Array) -> Array:
         """Returns the distance of two states in the embedding, [...]."""
-        distance: Array = np.linalg.norm(self.way(here, there), axis=-1)
+        distance: Array = np.linalg.norm(self.way(here, goal), axis=-1)
         return distance
 
 
@@ -119,16 +119,16 @@ class Ends(NamedTuple):
         """Size n of the descriptor."""
         return len(self.points[0])
 
-    def nearest(self, there: Array) -> Array:
+    def nearest(self, goal: Array) -> Array:
         """Returns the skill whose end is nearest to a goal [..., n], as one-hot [..., K]."""
-        return likeliest(-np.linalg.norm(there[..., None, :] - self.points, axis=-1))
+        return likeliest(-np.linalg.norm(goal[..., None, :] - self.points, axis=-1))
 
-    def leading(self, here: Array, there: Array) -> Array:
+    def leading(self, here: Array, goal: Array) -> Array:
         """Returns `nearest` for any current state, to be used like `Embedding.leading`."""
         del here
-        return self.nearest(there)
+        return self.nearest(goal)
 
-    def distance(self, here: Array, there: Array) -> Array:
+    def distance(self, here: Array, goal: Array) -> Array:
         """Returns the distance between descriptors [..., n], [...]."""
-        distance: Array = np.linalg.norm(there - here, axis=-1)
+        distance: Array = np.linalg.norm(goal - here, axis=-1)
         return distance

@@ -264,11 +264,11 @@ class Policy:
             raise ValueError("reach: its embedding sees no columns of the observation")
         if skill is not None:
             raise ValueError("reach: the place determines the condition; leave skill= out")
-        there = _for_each("reach", numbers("reach", reach, leads.seen), state)
+        place = _for_each("reach", numbers("reach", reach, leads.seen), state)
         if isinstance(leads, Ends):
-            return leads.nearest(there)
+            return leads.nearest(place)
         here = state[..., list(leads.columns)]
-        return leads.leading(here, np.broadcast_to(there, here.shape))
+        return leads.leading(here, np.broadcast_to(place, here.shape))
 
     def _condition(self, skill: Any, state: Array) -> Array:
         """Returns skills or continuous conditions, [K] or [B, K]."""
