@@ -191,11 +191,11 @@ class Run:
             importlib.import_module("music_tf.cli").run_verb(words)  # as the subprocess below does
             return Film(out)
         # TensorFlow and Mesa conflict in one process, and MuJoCo must not be loaded yet
-        found = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+        folders = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
         done = run_command(
             [sys.executable, "-P", "-m", "music_tf", *words],
             seconds=_DAY,
-            environment={"PYTHONPATH": found},
+            environment={"PYTHONPATH": folders},
         )
         if not done.ok:
             lines = done.errors.strip().splitlines()
@@ -257,5 +257,5 @@ def _trained(words: list[str], callbacks: object) -> Run:
         from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, after parsing
 
         directory = start(command, Communicator(alone=True), new_drawing, observers)
-    own = command.config.env_id if names_a_module(command.config.env_id) else None
-    return Run(directory.resolve(), own)
+    env_id = command.config.env_id if names_a_module(command.config.env_id) else None
+    return Run(directory.resolve(), env_id)

@@ -91,8 +91,8 @@ class ExpectedAtMost:
     """The largest arrays."""
     of: ExpectedFrom
 
-    def __call__(self, found: Expected) -> Expected:
-        return self.of(found)
+    def __call__(self, stored: Expected) -> Expected:
+        return self.of(stored)
 
 
 class Entry(NamedTuple):
@@ -116,21 +116,21 @@ def expected_of(arrays: Mapping[str, npt.NDArray[Any]], free: bool = False) -> d
     }
 
 
-def check_fit(found: Expected, expected: Expected, rows: bool = False) -> None:
+def check_fit(stored: Expected, expected: Expected, rows: bool = False) -> None:
     """A MisfitError if stored arrays do not fit; with `rows`, they may have fewer rows."""
     for name, (dtype, shape) in expected.items():
-        if name not in found:
+        if name not in stored:
             raise MisfitError(name, f"{dtype} {shape}", None)
-        found_dtype, found_shape = found[name]
-        fits = found_shape == shape
+        found_dtype, found_shape = stored[name]
+        fitting = found_shape == shape
         if rows and shape and found_shape:
             enough = shape[0] == FREE or found_shape[0] <= shape[0]
-            fits = found_shape[1:] == shape[1:] and enough
-        if not fits or found_dtype != dtype:
+            fitting = found_shape[1:] == shape[1:] and enough
+        if not fitting or found_dtype != dtype:
             most = " at most" if rows and shape else ""
             raise MisfitError(name, f"{dtype} {shape}{most}", f"{found_dtype} {found_shape}")
-    for name in sorted(set(found) - set(expected)):
-        raise MisfitError(name, None, "{} {}".format(*found[name]))
+    for name in sorted(set(stored) - set(expected)):
+        raise MisfitError(name, None, "{} {}".format(*stored[name]))
 
 
 def restore_fields(template: Own, data: Any, name: str) -> Own:
@@ -247,9 +247,9 @@ def _largest(expected: Expected | ExpectedFrom | None) -> int:
     most = expected.most if isinstance(expected, ExpectedAtMost) else expected
     if not most or callable(most):
         return _LARGEST_STATE
-    known = [(dtype, shape) for dtype, shape in most.values() if FREE not in shape]
-    free = _LARGEST_STATE if len(known) < len(most) else 0
-    return free + 2 * sum(math.prod(shape) * dtype.itemsize for dtype, shape in known) + _MARGIN
+    sized = [(dtype, shape) for dtype, shape in most.values() if FREE not in shape]
+    free = _LARGEST_STATE if len(sized) < len(most) else 0
+    return free + 2 * sum(math.prod(shape) * dtype.itemsize for dtype, shape in sized) + _MARGIN
 
 
 class _InPieces:

@@ -141,11 +141,11 @@ def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
     holder, inner = get_origin(kind), get_args(kind)
     if is_mapping(kind):
         key, of = inner
-        return {read(name, key, texts): read(one, of, texts) for name, one in value.items()}
+        return {read(name, key, texts): read(item, of, texts) for name, item in value.items()}
     if holder in (list, tuple, Sequence):
         alike = holder is not tuple or Ellipsis in inner
         kinds = inner[:1] * len(value) if alike else inner
-        items = [read(one, of, texts) for one, of in zip(value, kinds, strict=True)]
+        items = [read(item, of, texts) for item, of in zip(value, kinds, strict=True)]
         return items if holder is list else tuple(items)
     return float(value) if kind is float else value
 

@@ -119,9 +119,9 @@ class Episodes(NamedTuple):
     @classmethod
     def from_named(cls, arrays: Mapping[str, np.ndarray]) -> "Episodes":
         """Inverts `named`."""
-        own = {name: arrays[name] for name in cls._fields if name != "extras"}
+        fields = {name: arrays[name] for name in cls._fields if name != "extras"}
         names = [name for name in arrays if name.startswith(EXTRAS)]
-        return cls(**own, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
+        return cls(**fields, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
 
     def rows(self, start: int, end: int) -> "Episodes":
         return self.from_named({name: values[start:end] for name, values in self.named().items()})
@@ -130,7 +130,7 @@ class Episodes(NamedTuple):
     def joined(cls, parts: Iterable["Episodes"]) -> "Episodes":
         """Returns the episodes of all parts, one part after the other; at least one part."""
         named = [part.named() for part in parts]
-        return cls.from_named({n: np.concatenate([one[n] for one in named]) for n in named[0]})
+        return cls.from_named({n: np.concatenate([each[n] for each in named]) for n in named[0]})
 
 
 class Transition(NamedTuple):
@@ -160,13 +160,13 @@ def finite(values: npt.ArrayLike) -> BoolArray:
     return usable
 
 
-def instead_of_numbers(found: np.ndarray, shape: Sequence[int]) -> str:
+def instead_of_numbers(values: np.ndarray, shape: Sequence[int]) -> str:
     """Describes an array that does not have finite real numbers of a shape; else returns ""."""
-    if found.dtype.kind not in "biuf":
-        return f"{found.flat[0]!r:.80}" if found.size else str(found.dtype)
-    if found.shape != tuple(shape):
-        return f"shape {found.shape}"
-    return "" if all_finite(found) else "non-finite"
+    if values.dtype.kind not in "biuf":
+        return f"{values.flat[0]!r:.80}" if values.size else str(values.dtype)
+    if values.shape != tuple(shape):
+        return f"shape {values.shape}"
+    return "" if all_finite(values) else "non-finite"
 
 
 ALIGNED = 64
@@ -220,8 +220,8 @@ def to_unit(actions: Array, bounds: Bounds | None) -> Array:
     """Inverts `to_bounds`; a component with equal bounds counts as 0."""
     low, high = (-np.ones(1), np.ones(1)) if bounds is None else bounds
     middle, half = 0.5 * (low + high.astype(float)), 0.5 * (high - low.astype(float))
-    apart = half > 0.0
-    return np.where(apart, (actions - middle) / np.where(apart, half, 1.0), 0.0).astype(np.float32)
+    wide = half > 0.0
+    return np.where(wide, (actions - middle) / np.where(wide, half, 1.0), 0.0).astype(np.float32)
 
 
 def bounds_of(declared: Mapping[str, Any]) -> Bounds:

@@ -46,10 +46,10 @@ class Recipes(Verb):
 
         table = Table("recipe", "what it does", "workers", "episodes per epoch", box=None)
         for name in recipes.names():
-            there = recipes.presets(name)
-            own = [recipes.resolve(name, one) if one in there else None for one in recipes.PRESETS]
-            workers = [str(one.workers) if one else "-" for one in own]
-            sizes = [str(one.workers * one.rollouts * one.cycles) if one else "-" for one in own]
+            presets = recipes.presets(name)
+            configs = [recipes.resolve(name, p) if p in presets else None for p in recipes.PRESETS]
+            workers = [str(c.workers) if c else "-" for c in configs]
+            sizes = [str(c.workers * c.rollouts * c.cycles) if c else "-" for c in configs]
             table.add_row(name, recipes.describe(name), ", ".join(workers), ", ".join(sizes))
         console = Console()
         console.print(table)
@@ -203,8 +203,8 @@ VERBS: dict[str, type[Verb]] = {
 
 def run(verb: str, arguments: Sequence[str]) -> int:
     """Runs one of `VERBS` and returns its exit code; --help ends the process."""
-    asked = read(VERBS[verb], verb, arguments)
+    options = read(VERBS[verb], verb, arguments)
     try:
-        return asked.act()
+        return options.act()
     except SystemExit as error:  # exit code 0 would mean success
         raise RuntimeError(f"{verb}: a module of yours calls sys.exit({error.code!r})") from error

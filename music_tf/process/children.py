@@ -18,11 +18,11 @@ PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
-def check_extra(asked: str, package: str, extra: str, otherwise: str = "") -> None:
+def check_extra(option: str, package: str, extra: str, otherwise: str = "") -> None:
     # `package` is the name at its import; `extra` of music_tf installs it.
     if importlib.util.find_spec(package) is None:
         raise EnvironmentFault(
-            f"{asked}: expected the package {package}, which is not installed\n"
+            f"{option}: expected the package {package}, which is not installed\n"
             f"install it in this environment: {PIP_INSTALL} 'music_tf[{extra}]'{otherwise}"
         )
 

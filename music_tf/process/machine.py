@@ -9,10 +9,10 @@ def available_cores() -> int:
     return max(1, len(os.sched_getaffinity(0)))
 
 
-def threads_per_rank(asked: int, ranks: int, actors: int = 0) -> int:
+def threads_per_rank(threads: int, ranks: int, actors: int = 0) -> int:
     """Threads asked for; else 1 if several ranks learn, all cores but the actors' for one."""
     cores = available_cores()
-    return asked or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
+    return threads or (1 if ranks > 1 else max(2, cores - actors) if actors else cores)
 
 
 def available_memory() -> float:

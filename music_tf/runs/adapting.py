@@ -27,7 +27,8 @@ def measure_adaptation(
     result: dict[str, Any] = {"visits": visits, "explored": adaptation.explored}
     for part, adapted in played.items():
         tasks = getattr(adaptation.tasks, part)
-        by_task, at_random = (one.returns.mean(axis=1) for one in (adapted, random[part]))  # [N, E]
+        by_task = adapted.returns.mean(axis=1)  # [N, E]
+        at_random = random[part].returns.mean(axis=1)
         succeeds = (adapted.success >= 0.0).all()
         success = adapted.success.mean(axis=1) if succeeds else np.zeros([len(tasks), 0])
         rows = [

@@ -29,17 +29,17 @@ def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyM
     paid = {term.name for term in counted}
     if config.incremental.on:
         counted = [term for term in counted if term.incremental]
-    own = [metric for term in counted for metric in term.key_metrics(config)]
-    own.sort(key=lambda metric: metric.metric not in (_RETURN, _SUCCESS))
+    metrics = [metric for term in counted for metric in term.key_metrics(config)]
+    metrics.sort(key=lambda metric: metric.metric not in (_RETURN, _SUCCESS))
     moves_objects = info.object is not None and info.gripper is not None
     if moves_objects and "task" not in paid and not config.incremental.on:
         control = info.support is not None and info.unit == "m"
         scale = f"{CONTROL:g} m is control" if control else "path of the object with the gripper"
-        own.insert(0, KeyMetric(MOTION, "co-motion", info.unit, scale=scale))
+        metrics.insert(0, KeyMetric(MOTION, "co-motion", info.unit, scale=scale))
     unmeasured = {_RETURN} if goals else _OF_GOALS
     if config.goals != "environment":
         unmeasured |= _OF_GOALS
-    return [metric for metric in dict.fromkeys(own) if metric.metric not in unmeasured]
+    return [metric for metric in dict.fromkeys(metrics) if metric.metric not in unmeasured]
 
 
 def _of_adaptation(config: Config) -> list[KeyMetric]:
@@ -62,9 +62,9 @@ def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
 
     `beside` says where the values of random actions stand, if there are such values.
     """
-    width = max((len(one.label) for one in told), default=0)
-    beside = f"; {beside}" if beside and any(one.random for one in told) else ""
-    lines = [f"  {one.label:{width}}  {one.explained}".rstrip() for one in told]
+    width = max((len(metric.label) for metric in told), default=0)
+    beside = f"; {beside}" if beside and any(metric.random for metric in told) else ""
+    lines = [f"  {metric.label:{width}}  {metric.explained}".rstrip() for metric in told]
     return [f"the run learns if these rise{beside}:", *lines] if told else []
 
 

@@ -208,11 +208,11 @@ def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = Non
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
     """Weights and scales of the networks of rewards; none if one is missing, as in exports."""
-    networks = [f"parameters/{one}/" for term in rewards.values() for one in term.built]
+    networks = [f"parameters/{network}/" for term in rewards.values() for network in term.built]
     names = [f"{name}/" for name in arrays]
     scaled = [term for term in rewards.values() if isinstance(term, ScaledConfig)]
     needed = [*networks, *(f"scales/{term.name}/" for term in scaled if term.gain == "auto")]
-    if not networks or not all(any(n.startswith(one) for n in names) for one in needed):
+    if not networks or not all(any(n.startswith(network) for n in names) for network in needed):
         return {}
     wanted = ("scales/", *networks)
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(wanted)}

@@ -280,8 +280,8 @@ class Session:
         fail_together(lambda: check_steps(envs) if self._comm.is_root else None, self._comm)
         paid = "task" in config.rewards
         if self._comm.is_root and not (config.env.remake or repeats_itself(envs, rewards=paid)):
-            one = f"{config.env_id} does not repeat itself under one seed, so neither does this run"
-            self._progress.banner([f"{one}; music-tf check-env knows more"])
+            text = "does not repeat itself under one seed, so neither does this run"
+            self._progress.banner([f"{config.env_id} {text}; music-tf check-env knows more"])
 
     def _keep_tasks(self) -> None:
         tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm

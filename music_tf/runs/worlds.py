@@ -96,20 +96,20 @@ def measure_worlds(
     """Plays each skill in these stages of the world, on the same episodes; a collective call."""
     rows, episodes = [], evaluation.config.evaluation.world_episodes
     for world in worlds:
-        there = evaluation._replace(world=world)
-        found, tracks = [], []
-        for one in acting:
-            played = there.play(one.policy, episodes, one.skill)
-            row: Metrics = {} if one.skill is None else {"skill": one.skill}
-            row |= {"world": world, "learned_in": one.learned_in, "episodes": episodes}
+        in_world = evaluation._replace(world=world)
+        of_world, tracks = [], []
+        for skill in acting:
+            played = in_world.play(skill.policy, episodes, skill.skill)
+            row: Metrics = {} if skill.skill is None else {"skill": skill.skill}
+            row |= {"world": world, "learned_in": skill.learned_in, "episodes": episodes}
             tracks.append(track := evaluation.track(played))
-            found.append(row | _summary(evaluation, played, track.seen[:, -1]))
-        apart = separation(tracks)
-        for row, spread, nearest in zip(found, apart.spreads, apart.nearest, strict=True):
+            of_world.append(row | _summary(evaluation, played, track.seen[:, -1]))
+        between = separation(tracks)
+        for row, spread, nearest in zip(of_world, between.spreads, between.nearest, strict=True):
             row["spread"] = float(spread)
-            if len(found) > 1:
+            if len(of_world) > 1:
                 row["hausdorff"] = float(nearest)
-        rows += found
+        rows += of_world
     return rows
 
 

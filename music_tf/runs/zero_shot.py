@@ -52,13 +52,13 @@ GoalGuide: TypeAlias = Embedding | Ends
 """What chooses the condition that leads to a place: an embedding, or the ends of skills."""
 
 
-def guide_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> GoalGuide:
+def guide_to_goals(loaded: LoadedRun, option: str = "--zero-shot") -> GoalGuide:
     """Returns the embedding, or the ends of skills, by which a run reaches goals."""
     run, has_goals = loaded.path, loaded.envs.spec.goal_dim > 0
-    if asked != "--reach" and not has_goals:
+    if option != "--reach" and not has_goals:
         raise UsageError(
-            f"{asked}: {run}: expected an environment with goals, {loaded.config.env_id} has none\n"
-            f"to send the run to a place of yours: music-tf play {run} --reach X Y"
+            f"{option}: {run}: expected an environment with goals, {loaded.config.env_id} has "
+            f"none\nto send the run to a place of yours: music-tf play {run} --reach X Y"
         )
     guide = loaded.saved.leads
     reason = guide if isinstance(guide, str) else "it has neither"
@@ -74,8 +74,8 @@ def guide_to_goals(loaded: LoadedRun, asked: str = "--zero-shot") -> GoalGuide:
             return guide
         reason = "it was trained on goals, so that none of them is new, expected --goals zero"
     raise UsageError(
-        f"{asked}: {run}: expected a run without goals that has an embedding, or skills whose ends "
-        f"are known; {reason}\nfor example: music-tf train sac_place"
+        f"{option}: {run}: expected a run without goals that has an embedding, or skills whose "
+        f"ends are known; {reason}\nfor example: music-tf train sac_place"
     )
 
 
@@ -160,12 +160,12 @@ class ReachingPolicy:
         del skill, noise
         here = observation[:, self.places.columns]
         if self.place is None:
-            here, there = self.places.of(observation, goal)
+            here, target = self.places.of(observation, goal)
         else:
-            there = np.broadcast_to(self.place, here.shape)
-        condition = self.leads.leading(here, there)
+            target = np.broadcast_to(self.place, here.shape)
+        condition = self.leads.leading(here, target)
         action = self.snapshot.act(observation, np.zeros_like(goal), condition, None)
-        near = self.leads.distance(here, there) < self.stop
+        near = self.leads.distance(here, target) < self.stop
         rest = np.zeros_like(action)
         if self.hold:
             opposite = self.snapshot.act(observation, np.zeros_like(goal), -condition, None)
@@ -261,8 +261,8 @@ def moving_goals(
     """
     leads: Any = policy.leads
     places, envs, points = policy.places, evaluation.envs, points_of(path, leads)
-    own = np.concatenate([envs.reset([0], [seed]).desired_goal for seed in range(GOALS)])
-    low, high = own.min(axis=0).astype(float), own.max(axis=0).astype(float)
+    drawn = np.concatenate([envs.reset([0], [seed]).desired_goal for seed in range(GOALS)])
+    low, high = drawn.min(axis=0).astype(float), drawn.max(axis=0).astype(float)
     goals = np.repeat(0.5 * (low + high)[None], len(points), axis=0)
     numbers = places.numbers[places.given]
     if path in _SHAPES:
@@ -298,8 +298,8 @@ def _follow(evaluation: Evaluation, policy: ReachingPolicy) -> Metrics:
     for name, share in FOLLOWED.items():
         moving = moving_goals(longer, policy, "circle", share)
         played = longer.play_some(policy, np.arange(_FOLLOWING), len(envs), moving)
-        apart = (played.achieved_goal - moving)[:, _FROM:, numbers]
-        metrics[f"zero_shot/{name}_m"] = float(np.linalg.norm(apart, axis=-1).mean())
+        ways = (played.achieved_goal - moving)[:, _FROM:, numbers]
+        metrics[f"zero_shot/{name}_m"] = float(np.linalg.norm(ways, axis=-1).mean())
         metrics[f"zero_shot/{name}_lost"] = float(cut_where_lost(played, envs.info).lost.mean())
     envs.close()
     return metrics

@@ -239,7 +239,7 @@ class Checkpoints:
         if problem is None:
             written, problem = _tried(lambda: self._write_rows(label, shards))
         outcomes = self._comm.allgather((written, problem))
-        problem = next((found for _, found in outcomes if found), None)
+        problem = next((fault for _, fault in outcomes if fault), None)
         if problem is None and root:
             added = {worker: new for rows, _ in outcomes for worker, new in rows.items()}
             older = {} if compact else self._chain
@@ -276,7 +276,7 @@ class Checkpoints:
         for label in reversed(existing):
             restored, manifest, faults = self._read(label, workers if replay else (), expected)
             outcomes = zip(*self._comm.allgather(faults), strict=True)
-            damage, misfit = (next(filter(None, found), None) for found in outcomes)
+            damage, misfit = (next(filter(None, texts), None) for texts in outcomes)
             if damage is not None:
                 damages.append(f"{label}/{damage}")
                 if self._comm.is_root:

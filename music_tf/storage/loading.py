@@ -97,84 +97,84 @@ def saved_policy(
     if config.incremental.on:
         wanted = (*wanted, SKILLS)
     try:
-        found = newest_weights(weights_of(run.resolve()), expected, wanted)
-        counters = found.meta.get("counters")
+        checkpoint = newest_weights(weights_of(run.resolve()), expected, wanted)
+        counters = checkpoint.meta.get("counters")
         counters = counters if isinstance(counters, dict) else {}
         if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
             raise ValueError("counters: expected whole numbers epoch and env_steps")
-        declared = declared_in(found.meta)
+        declared = declared_in(checkpoint.meta)
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
     moments = []
     for name in _NORMALIZERS:
-        totals = found.arrays[name]
+        totals = checkpoint.arrays[name]
         normalizer = Normalizer(totals.size // 2, config.normalizer, Communicator(alone=True))
         normalizer.state = totals
         moments.append(normalizer.moments)
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
-    weights = {name: found.arrays[f"parameters/{name}"] for name in shapes}
+    weights = {name: checkpoint.arrays[f"parameters/{name}"] for name in shapes}
     inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
-    encoder = _encoder_of(config, found, len(moments[0].mean))
+    encoder = _encoder_of(config, checkpoint, len(moments[0].mean))
     current = Snapshot(  # with a dict as `explorer`, so that a policy can be copied and pickled
         config.agent.actor, weights, inputs, encoder=encoder, explorer={}
     )
     snapshot: Snapshot | SkillSnapshots = current
     worlds: tuple[int, ...] = ()
     if config.incremental.on:
-        worlds = _learned_in(run, config, found)
+        worlds = _learned_in(run, config, checkpoint)
         skills = len(worlds)
         stored = stored._replace(config=config.of_first_skills(skills))
-        each = (learned_skill(current, found.arrays, skill) for skill in range(skills))
+        each = (learned_skill(current, checkpoint.arrays, skill) for skill in range(skills))
         snapshot = SkillSnapshots(tuple(each))
     if config.agent.inference is not None:
-        return AdaptivePolicy(stored, current, counters, declared), found
-    names = _discriminator_in(config, found)
+        return AdaptivePolicy(stored, current, counters, declared), checkpoint
+    names = _discriminator_in(config, checkpoint)
     policy = SavedPolicy(stored, snapshot, counters, names, declared)
     policy.worlds = worlds
-    policy.embedding = _embedding_in(config, found, policy.observation_dim)
+    policy.embedding = _embedding_in(config, checkpoint, policy.observation_dim)
     policy.ends = ends_of(run, policy.stored.config, counters)
-    return policy, found
+    return policy, checkpoint
 
 
-def _inputs_in(found: StoredWeights, network: str) -> dict[str, Any]:
-    inputs = found.meta.get("inputs")
+def _inputs_in(weights: StoredWeights, network: str) -> dict[str, Any]:
+    inputs = weights.meta.get("inputs")
     seen = inputs.get(network) if isinstance(inputs, dict) else None
     return seen if isinstance(seen, dict) else {}
 
 
-def _discriminator_in(config: Config, found: StoredWeights) -> Discriminator | str | None:
+def _discriminator_in(config: Config, weights: StoredWeights) -> Discriminator | str | None:
     """Returns the discriminator, a text that says why it does not fit, or None without one."""
-    seen = _inputs_in(found, "discriminator")
+    seen = _inputs_in(weights, "discriminator")
     for term in config.rewards.values() if config.acting_skills else ():
         if "discriminator" in term.networks:
             hidden = getattr(term, "hidden_sizes", ())
             state = getattr(term, "state", None)  # before or after the step, as in the reward
             judged = {**seen, "state": state} if seen else seen
             try:
-                return discriminator_of(found.arrays, judged, hidden, config.condition_size)
+                return discriminator_of(weights.arrays, judged, hidden, config.condition_size)
             except ValueError as error:  # the policy acts without it
                 return str(error)
     return None
 
 
 def _embedding_in(
-    config: Config, found: StoredWeights, observation_dim: int
+    config: Config, weights: StoredWeights, observation_dim: int
 ) -> Embedding | str | None:
     """Returns the embedding, a text that says why it does not fit, or None without one."""
-    seen, kind, size = _inputs_in(found, PHI), config.condition.kind, config.condition_size
+    seen, kind, size = _inputs_in(weights, PHI), config.condition.kind, config.condition_size
     for term in config.rewards.values():
         if PHI in term.networks:
             try:
-                phi = embedding_of(found.arrays, seen, term, kind, size, observation_dim)
+                phi = embedding_of(weights.arrays, seen, term, kind, size, observation_dim)
                 return phi and phi._replace(groups=config.condition.groups)
             except ValueError as error:  # the policy acts without it
                 return str(error)
     return None
 
 
-def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, ...]:
-    worlds = worlds_of(found.meta)
-    room = len(found.arrays[f"{SKILLS}moments/observation"])
+def _learned_in(run: Path, config: Config, weights: StoredWeights) -> tuple[int, ...]:
+    worlds = worlds_of(weights.meta)
+    room = len(weights.arrays[f"{SKILLS}moments/observation"])
     stages = range(max(1, len(config.env.stages)))
     if (
         worlds is None
@@ -186,21 +186,21 @@ def _learned_in(run: Path, config: Config, found: StoredWeights) -> tuple[int, .
         first = config.incremental.of_each(config.skills)[0]
         raise UsageError(
             f"{run}: no skill is learned yet, expected at least one; the first is with epoch "
-            f"{first}, and the newest checkpoint is of epoch {found.meta['counters']['epoch']}"
+            f"{first}, and the newest checkpoint is of epoch {weights.meta['counters']['epoch']}"
         )
     return tuple(worlds)
 
 
-def _encoder_of(config: Config, found: StoredWeights, observation_dim: int) -> dict[str, Array]:
+def _encoder_of(config: Config, saved: StoredWeights, observation_dim: int) -> dict[str, Array]:
     inference = config.agent.inference
-    if inference is None or not _has_encoder(found.arrays):
+    if inference is None or not _has_encoder(saved.arrays):
         return {}
     prefix = "parameters/"
     names = list(encoder_shapes(inference, observation_dim, 0))
     if not names:
-        stored = (name.removeprefix(prefix) for name in found.arrays)
+        stored = (name.removeprefix(prefix) for name in saved.arrays)
         names = [name for name in stored if name.startswith(ENCODER)]
-    return {name: found.arrays[prefix + name] for name in names}
+    return {name: saved.arrays[prefix + name] for name in names}
 
 
 def _has_encoder(names: Iterable[str]) -> bool:
@@ -215,7 +215,7 @@ def _actor_shapes(
     return actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
 
 
-def _expected(config: Config, found: Expected) -> Expected:
+def _expected(config: Config, stored: Expected) -> Expected:
     """Returns the arrays that a checkpoint must hold; sizes of the environment are its own.
 
     Shapes of reward networks are known to TensorFlow alone, so only their total size is bounded.
@@ -223,16 +223,16 @@ def _expected(config: Config, found: Expected) -> Expected:
     *_, last = _actor_shapes(config, 0, 0, 0)
     sizes = {}
     for name in (*_NORMALIZERS, f"parameters/{last}"):
-        if name not in found:
+        if name not in stored:
             raise MisfitError(name, "numbers", None)
-        _, shape = found[name]
+        _, shape = stored[name]
         if len(shape) != 1 or shape[0] > _MOST_COMPONENTS:
             raise MisfitError(name, f"at most {_MOST_COMPONENTS} numbers", str(shape))
         sizes[name] = shape[0]
     observation, goal, actions = sizes.values()
     skills = 0
     if config.incremental.on:  # fewer before a run that learns further skills has saved
-        _, shape = found.get(f"{SKILLS}moments/observation", (None, ()))
+        _, shape = stored.get(f"{SKILLS}moments/observation", (None, ()))
         skills = min(config.skills, shape[0]) if shape else config.skills
     expected: dict[str, Kind] = {
         name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
@@ -248,9 +248,9 @@ def _expected(config: Config, found: Expected) -> Expected:
     if inference is not None and not is_function(inference.encoder):
         checked.append(f"parameters/{ENCODER}")
         inferring = encoder_shapes(inference, observation // 2, actions)
-        shapes = inferring if _has_encoder(found) else {}
+        shapes = inferring if _has_encoder(stored) else {}
         expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in shapes.items()}
-    others = {n: e for n, e in found.items() if not n.startswith(tuple(checked))}
+    others = {n: e for n, e in stored.items() if not n.startswith(tuple(checked))}
     size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
     if size > _LARGEST_NETWORKS:
         raise MisfitError("parameters", f"at most {_LARGEST_NETWORKS} bytes", str(size))

@@ -220,15 +220,15 @@ def open_run(
 
     def prepared() -> Mapping[str, Any]:
         try:
-            lock, found = _prepare(path, {**record, **provenance(comm, record)}, resume)
+            lock, kept = _prepare(path, {**record, **provenance(comm, record)}, resume)
         except OSError as error:
             raise EnvironmentFault(f"{path}: cannot be used: {error}") from error
         locks.append(lock)
-        return found
+        return kept
 
-    found = comm.from_root(prepared)
+    kept = comm.from_root(prepared)
     lock = locks[0] if locks else None
-    return RunDirectory(path, comm, lock, found if resume and locks else None)
+    return RunDirectory(path, comm, lock, kept if resume and locks else None)
 
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock, Mapping[str, Any]]:
