@@ -134,28 +134,23 @@ def test_evaluate_finds_the_latest_run(stored_run, monkeypatch):
     stub = types.ModuleType("music_tf.tools.export")
     stub.exporter = lambda npz, minari: ("exporter", npz, minari)
     monkeypatch.setitem(sys.modules, "music_tf.tools.export", stub)
-    assert run_verb(["evaluate", "latest"]) == 0
-    assert run_verb(["evaluate", str(stored_run), "--episodes", "7"]) == 0
-    more = ["--full", "--out", "a.npz", "--minari", "push/music-v0"]
-    assert run_verb(["evaluate", str(stored_run), *more]) == 0
-    for kwargs in ("{}", '{"broken_joint": 1}'):
-        assert run_verb(["evaluate", "latest", "--env.kwargs", kwargs]) == 0
-    assert run_verb(["evaluate", "latest", "--stage", "1"]) == 0
-    assert run_verb(["evaluate", "latest", "--zero-shot"]) == 0
-    none = ("exporter", None, None)
-    plain = {"export": none, "extras": inspection.ExtraMeasures()}
+    none, latest = ("exporter", None, None), stored_run.resolve()
     written = ("exporter", pathlib.Path("a.npz"), "push/music-v0")
-    asked = {"export": written, "extras": inspection.ExtraMeasures(full=True)}
-    goals = {"export": none, "extras": inspection.ExtraMeasures(zero_shot=True)}
-    assert calls == [
-        (((stored_run.resolve(), None, "", "now"), None), plain),
-        (((stored_run, None, "", "now"), 7), plain),
-        (((stored_run, None, "", "now"), None), asked),
-        (((stored_run.resolve(), None, "", "now"), None), plain),
-        (((stored_run.resolve(), None, '{"broken_joint": 1}', "now"), None), plain),
-        (((stored_run.resolve(), None, "", "1"), None), plain),
-        (((stored_run.resolve(), None, "", "now"), None), goals),
-    ]
+    episodes = [str(stored_run), "--episodes", "7"]
+    files = [str(stored_run), "--full", "--out", "a.npz", "--minari", "push/music-v0"]
+    broken, plain = '{"broken_joint": 1}', inspection.ExtraMeasures()
+    full, goals = plain._replace(full=True), plain._replace(zero_shot=True)
+    for words, loaded, count, export, extras in (
+        (["latest"], (latest, None, "", "now"), None, none, plain),
+        (episodes, (stored_run, None, "", "now"), 7, none, plain),
+        (files, (stored_run, None, "", "now"), None, written, full),
+        (["latest", "--env.kwargs", "{}"], (latest, None, "", "now"), None, none, plain),
+        (["latest", "--env.kwargs", broken], (latest, None, broken, "now"), None, none, plain),
+        (["latest", "--stage", "1"], (latest, None, "", "1"), None, none, plain),
+        (["latest", "--zero-shot"], (latest, None, "", "now"), None, none, goals),
+    ):
+        assert run_verb(["evaluate", *words]) == 0
+        assert calls[-1] == ((loaded, count), {"export": export, "extras": extras})
 
 
 def test_play_passes_its_options_on(stored_run, monkeypatch):

@@ -606,20 +606,16 @@ def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="PointReach"):
         run_session(command_of(config, tmp_path / "runs" / "run"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
-    with monkeypatch.context() as broken:
-        broken.setattr(PlainMember, "reset", lambda *given: 1 / 0)
-        with pytest.raises(EnvironmentFault, match="reset with seed 0 fails twice"):
-            run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
-    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
-    with monkeypatch.context() as broken:
-        broken.setattr(PointReach, "step", lambda *given: 1 / 0)
-        with pytest.raises(EnvironmentFault, match="episodes failed in their first step"):
-            run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
-    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
-    monkeypatch.setattr(gymnasium, "make", lambda *given, **options: 1 / 0)
-    with pytest.raises(EnvironmentFault, match="cannot be created"):
-        run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
-    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+    for owner, name, told in (
+        (PlainMember, "reset", "reset with seed 0 fails twice"),
+        (PointReach, "step", "episodes failed in their first step"),
+        (gymnasium, "make", "cannot be created"),
+    ):
+        with monkeypatch.context() as broken:
+            broken.setattr(owner, name, lambda *given, **options: 1 / 0)
+            with pytest.raises(EnvironmentFault, match=told):
+                run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
+        assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
 
 
 @pytest.fixture

@@ -171,55 +171,38 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
         assert version == "unknown" or f"{package} {version}" in header
 
 
+def numbers_of(kind, name):  # the cells of a table about an agent, behind name and command
+    about = agents()[name]
+    if kind == "agents":
+        return [f"{published(name)[metric]:.2f}" for metric in TOLERANCES]
+    if kind in ("skills", "one by one"):
+        paid = of_skills(name, "eval/return")
+        span = f"{min(paid):.0f} to {max(paid):.0f}"
+    if kind == "skills":
+        return [len(paid), span, f"{fmean(of_skills(name, 'skill/diversity_return')):.0f}"]
+    if kind == "one by one":
+        columns = read_result(ROOT / about["published"]).columns
+        apart = [columns[f"skill/hausdorff_{which}"][-1] for which in ("mean", "min")]
+        return [len(paid), span, f"{apart[0]:.1f}", f"{apart[1]:.1f}"]
+    measured = about["evaluation"]
+    if kind == "adapting":
+        ours, random = measured["policies"]["ours"], measured["policies"]["random"]
+        returns = [ours[f"adapt/return_{seen}"] for seen in ("prior", "1", "2", "last")]
+        return [f"{value:.1f}" for value in (*returns, random["eval/return"])]
+    reached = measured["zero_shot"]
+    shares = [reached["ours"][f"zero_shot/{which}"] for which in ("ever", "end", "end_with_brake")]
+    return [f"{share:.2f}" for share in (*shares, reached["nothing"]["zero_shot/end"])]
+
+
 def test_a_page_lists_them_with_what_they_do():
     page = (ROOT / "docs/after_training.md").read_text(encoding="utf-8")
-    table = page.partition("<!-- agents -->\n")[2].partition("<!-- /agents -->")[0]
     made = {n: f"`{one['command']}`, commit {one['commit'][:7]}" for n, one in agents().items()}
     assert tuple(made) == NAMES
-    rows = []
-    for name in OF_MUSIC:
-        values = " | ".join(f"{published(name)[metric]:.2f}" for metric in TOLERANCES)
-        rows.append(f"| `{name}` | {made[name]} | {values} |")
-    assert table.splitlines()[2:] == rows
-    table = page.partition("<!-- skills -->\n")[2].partition("<!-- /skills -->")[0]
-    rows = []
-    for name in WITH_SKILLS:
-        diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
-        values = f"{len(paid)} | {min(paid):.0f} to {max(paid):.0f} | {fmean(diverse):.0f}"
-        rows.append(f"| `{name}` | {made[name]} | {values} |")
-    assert table.splitlines()[2:] == rows
-    table = page.partition("<!-- one by one -->\n")[2].partition("<!-- /one by one -->")[0]
-    rows = []
-    for name in ONE_BY_ONE:
-        columns, paid = (
-            read_result(ROOT / agents()[name]["published"]).columns,
-            of_skills(name, "eval/return"),
-        )
-        apart = [columns[f"skill/hausdorff_{kind}"][-1] for kind in ("mean", "min")]
-        values = (
-            f"{len(paid)} | {min(paid):.0f} to {max(paid):.0f} | {apart[0]:.1f} | {apart[1]:.1f}"
-        )
-        rows.append(f"| `{name}` | {made[name]} | {values} |")
-    assert table.splitlines()[2:] == rows
-    table = page.partition("<!-- adapting -->\n")[2].partition("<!-- /adapting -->")[0]
-    rows = []
-    for name in ADAPTING:
-        policies = agents()[name]["evaluation"]["policies"]
-        shown = [policies["ours"][f"adapt/return_{seen}"] for seen in ("prior", "1", "2", "last")]
-        shown.append(policies["random"]["eval/return"])
-        values = " | ".join(f"{value:.1f}" for value in shown)
-        rows.append(f"| `{name}` | {made[name]} | {values} |")
-    assert table.splitlines()[2:] == rows
-
-    table = page.partition("<!-- reaching -->\n")[2].partition("<!-- /reaching -->")[0]
-    rows = []
-    for name in REACHING:
-        found = agents()[name]["evaluation"]["zero_shot"]
-        shown = [found["ours"][f"zero_shot/{kind}"] for kind in ("ever", "end", "end_with_brake")]
-        shown.append(found["nothing"]["zero_shot/end"])
-        values = " | ".join(f"{value:.2f}" for value in shown)
-        rows.append(f"| `{name}` | {made[name]} | {values} |")
-    assert table.splitlines()[2:] == rows
+    names = {"agents": OF_MUSIC, "skills": WITH_SKILLS, "one by one": ONE_BY_ONE}
+    for kind, of_kind in (names | {"adapting": ADAPTING, "reaching": REACHING}).items():
+        table = page.partition(f"<!-- {kind} -->\n")[2].partition(f"<!-- /{kind} -->")[0]
+        rows = [[f"`{name}`", made[name], *numbers_of(kind, name)] for name in of_kind]
+        assert table.splitlines()[2:] == [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
 def test_agents_are_small_and_loaded_by_name_and_each_of_their_skills_acts_by_itself():
