@@ -235,6 +235,7 @@ def test_help_lists_every_target():
     assert set(" ".join(named).split()) == {"help", *MAKE_TARGETS}
 
 
+@pytest.mark.thorough
 def test_a_target_installs_first_where_nothing_is_installed(tmp_path):
     for target in MAKE_TARGETS:
         planned = commands(target, f"VENV={tmp_path}/venv")
