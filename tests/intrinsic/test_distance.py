@@ -120,6 +120,7 @@ def test_skills_are_paid_by_their_zero_centred_codes():
     np.testing.assert_allclose(loss, -term.reward(weights, batch, {}).numpy().mean(-1), rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_an_embedding_of_time_grows_along_conditions_up_to_its_limit():
     episodes = following(64)
     # a step that follows z pays at most sqrt(D) where the mean of squares is held at 1
@@ -231,6 +232,7 @@ def test_an_embedding_does_not_learn_until_conditions_are_followed(constraint):
     assert not {name for name in distance().shared() if "resting" in name}
 
 
+@pytest.mark.thorough
 def test_a_light_that_is_seldom_switched_counts_ten_times_what_moves_at_once():
     episodes = following(256)
     episodes.observation[..., 2] = 0.0

@@ -71,6 +71,7 @@ def learned(request):
     return request.param, term, *train(term, replay(pushed(256)), 500)
 
 
+@pytest.mark.thorough
 def test_actions_have_influence_where_they_move_the_object_and_nowhere_else(learned):
     column, term, weights, losses = learned
     episodes = pushed(64, seed=1)
@@ -268,6 +269,7 @@ def test_actions_that_are_as_good_up_to_rounding_leave_the_first():
     np.testing.assert_array_equal(found, actions[0][[0, 1], [0, 2]])
 
 
+@pytest.mark.thorough
 def test_what_explores_learns_on_where_it_pays_nothing():
     changes = {"influence.candidates": 6, "influence.weight": ((0.0, 0.0),)}
     beside = paying(RUN, TaskConfig(), RUN.rewards["influence"], goals="environment")

@@ -310,6 +310,7 @@ def paid(weights, moves, other):
     return float(np.mean(np.clip(5000.0 * reward, 0.0, 1.0)))
 
 
+@pytest.mark.thorough
 def test_carried_objects_raise_the_bound_and_those_that_never_move_are_worth_nothing(trained):
     _, bounds = trained
     assert np.mean(bounds[:5]) < 0.005
@@ -511,6 +512,7 @@ def test_steps_after_the_end_of_an_episode_do_not_count():
     assert (found[:3] < term.priorities(weights, whole, 0, 0)[:3]).all()
 
 
+@pytest.mark.thorough
 def test_each_step_has_a_coin_that_the_episodes_of_a_worker_share():
     term, swapping = music(pair_negatives="random"), music(pair_negatives="swap")
     weights = weights_of(term, 3)

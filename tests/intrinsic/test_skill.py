@@ -178,6 +178,7 @@ def test_normalised_inputs_are_centred_and_divided():
     assert np.abs(found - term.reward(weights_of(term), batch, {})).max() > 1.0
 
 
+@pytest.mark.thorough
 def test_skills_that_lie_apart_are_soon_told_apart_and_those_without_a_trace_guessed():
     generator = np.random.default_rng(0)
     term = skill(state="next", learning_rate=1e-2)

@@ -156,6 +156,7 @@ print("tensorflow" in sys.modules)
 """
 
 
+@pytest.mark.thorough
 @cases(("recipe", "loads"), ("ddpg_her", False), ("ddpg_music", True), ("sac_diayn", True))
 def test_tensorflow_is_loaded_only_where_networks_are_asked(tmp_path, recipe, loads):
     save_run(tmp_path, recipe, skills=2 if recipe == "sac_diayn" else 1)
@@ -230,6 +231,7 @@ def test_earlier_results_are_kept_for_an_environment_with_equal_arguments(tmp_pa
 FULL, OVERWRITING = ExtraMeasures(full=True), ExtraMeasures(overwrite=True)
 
 
+@pytest.mark.thorough
 @cases(
     ("episodes", "beyond", "stored", "judged"),
     (2, ExtraMeasures(), 3, None),

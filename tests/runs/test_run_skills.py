@@ -269,6 +269,7 @@ def test_numpy_and_the_network_agree_on_zeros_as_well(tmp_path):
     np.testing.assert_array_equal(named, named[:1].repeat(len(named), axis=0))
 
 
+@pytest.mark.thorough
 def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, capsys):
     save_run(tmp_path, "sac_diayn", env_id="music_tf/HalfCheetah-v0", skills=2, rewards=SKILL)
     config = (tmp_path / "config.json").read_bytes()

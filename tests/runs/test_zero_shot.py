@@ -66,6 +66,7 @@ def evaluation():
     envs.close()
 
 
+@pytest.mark.thorough
 def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation, monkeypatch):
     follower, tried, practised, play = Follower(), [], [], Evaluation.play_some
     monkeypatch.setattr(
@@ -202,6 +203,7 @@ def test_a_path_that_is_none_is_refused_with_what_was_expected(tmp_path, text, w
         points_of(str(path), SPEEDY)
 
 
+@pytest.mark.thorough
 def test_one_with_speeds_follows_a_circle_at_the_distance_that_its_speed_allows(
     evaluation, monkeypatch
 ):

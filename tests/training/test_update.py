@@ -633,6 +633,7 @@ def spoil(trainer, given, place):
         trainer.update.parameters.assign(trainer.update.layout.flatten(arrays))
 
 
+@pytest.mark.thorough
 @cases(
     ("config", "place", "found"),
     (EVERYTHING, "reward", "train/critic_loss"),
@@ -673,6 +674,7 @@ def test_a_loss_that_is_not_finite_is_a_fault_even_where_its_gradient_is(bad):
         run(trainer, given)
 
 
+@pytest.mark.thorough
 def test_a_term_that_is_not_fed_changes_nothing_but_its_own_network():
     config = paying(BASE, TaskConfig(), SMALL_MUSIC)
     found, names = [], []
@@ -754,6 +756,7 @@ def learner_arrays(shared, *kinds):  # what belongs to actor, critic and tempera
     return {name: array for name, array in shared.items() if name.startswith(tuple(names))}
 
 
+@pytest.mark.thorough
 def test_a_learner_that_begins_anew_goes_on_as_one_that_has_those_weights():
     old, given = prepared(SOFT)
     fresh, _ = prepared(SOFT, seed=5)
@@ -770,6 +773,7 @@ def test_a_learner_that_begins_anew_goes_on_as_one_that_has_those_weights():
     assert "phase_steps" not in fresh.update.counts()
 
 
+@pytest.mark.thorough
 def test_what_terms_learn_stays_where_the_learner_begins_anew():
     trainer, given = prepared(EVERYTHING)
     trainer.update.run(*given)
@@ -787,6 +791,7 @@ def test_what_terms_learn_stays_where_the_learner_begins_anew():
     assert any(array.any() for name, array in before.items() if "adam_first/stat" in name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [SacConfig, SacValueConfig])
 def test_step_counts_of_a_learner_that_began_anew_survive_a_save(kind):
     order = "sequential" if kind is SacValueConfig else "simultaneous"
@@ -837,6 +842,7 @@ def test_a_term_that_steps_first_pays_what_it_has_just_learned(steps_first, paid
     assert float(update.weights()["model"][0]) == pytest.approx(0.01, abs=1e-5)
 
 
+@pytest.mark.thorough
 def test_what_learns_early_moves_alone_and_counts_its_own_steps():
     trainer, given = prepared(updates=3)
     update, given = ahead(trainer, given, early=("model",))
@@ -856,6 +862,7 @@ def test_what_learns_early_moves_alone_and_counts_its_own_steps():
     assert update.counts()["phase_steps"] == [3, 6]
 
 
+@pytest.mark.thorough
 def test_early_steps_and_later_ones_are_those_of_one_network_that_learns_throughout():
     trainer, given = prepared(updates=2)
     (early, given), (whole, _) = (ahead(trainer, given, early=names) for names in (("model",), ()))
