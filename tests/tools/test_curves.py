@@ -361,7 +361,6 @@ def test_the_verb_draws_each_seed_once_and_says_what_it_leaves_out(tmp_path, mon
 @cases(
     ("words", "says"),
     (["early.csv"], "no epoch of a run yet"),
-    (["seed0.log"], r"got 'seed0\.log'"),
     (["seed0.csv", "nowhere"], "got 'nowhere'"),
     (["seed0.csv", "--metric", "success"], r"has 'success'\ndid you mean eval/success_rate\?"),
     (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
@@ -370,7 +369,6 @@ def test_the_verb_refuses_what_is_not_there(tmp_path, monkeypatch, words, says):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "seed0.csv")
     write(tmp_path / "early.csv").write_text(HEADER)
-    (tmp_path / "seed0.log").touch()
     (tmp_path / "folder.svg").mkdir()
     with pytest.raises(UsageError, match=says):
         run_verb(["plot", *words])

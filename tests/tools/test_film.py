@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from music_tf import rollout
-from music_tf.cli import run_verb
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.names import CONVEYOR
@@ -435,7 +434,6 @@ def test_a_goal_that_moves_is_drawn_where_it_is_and_its_path_is_drawn_too(aimed,
     (("skilled", Aim(path="circle")), "--path: expected an agent with speeds, .*\n.*--reach X Y"),
     (("speedy", Aim(path="a.csv")), r"--path: .* columns .3, 4.; got 'a.csv'\n.*No such file"),
     (("embedded", Aim((1.0,))), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
-    (("plain", Aim((1.0, 2.0))), r"--reach: .* expected a run without goals that has an embedding"),
     (("plain", Aim()), r"--zero-shot: .* expected a run without goals that has an embedding"),
 )
 def test_a_film_of_a_run_that_nothing_leads_is_refused_before_it_is_announced(
@@ -446,18 +444,6 @@ def test_a_film_of_a_run_that_nothing_leads_is_refused_before_it_is_announced(
         play(run, tmp_path / "film.gif", range(1), aim[1])
     assert capsys.readouterr().out == ""
     assert list(tmp_path.iterdir()) == []
-
-
-@cases(
-    ("words", "text"),
-    (["--reach", "1", "2", "--zero-shot"], "--reach: sets the goal, as --zero-shot and --path do"),
-    (["--path", "circle", "--zero-shot"], "--reach: sets the goal, as --zero-shot and --path do"),
-    (["--path", "circle", "--skill", "0"], "--skill: the goal decides which skill acts"),
-    (["--reach", "1", "2", "--skill", "0"], "--skill: the goal decides which skill acts"),
-)
-def test_where_to_go_is_typed_once_and_takes_the_place_of_a_skill(aimed, words, text):
-    with pytest.raises(UsageError, match=text):
-        run_verb(["play", str(aimed / "embedded"), *words])
 
 
 # Strips.

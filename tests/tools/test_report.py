@@ -466,23 +466,6 @@ def test_files_that_are_damaged_cost_their_part_of_the_page(tmp_path, content):
     assert "Learning" in page.texts("h2")
 
 
-@cases(
-    "words",
-    ["."],
-    ["RUN", "x" * 300],
-    [],
-    *(["RUN", "--out", out] for out in ("page.htlm", "a.html")),
-)
-def test_bad_input_writes_nothing(tmp_path, monkeypatch, words):
-    run, folder = make_run(tmp_path / "run"), tmp_path / "folder"
-    (folder / "a.html").mkdir(parents=True)
-    monkeypatch.chdir(folder)
-    with pytest.raises(UsageError) as caught:
-        run_verb(["report", *(str(run) if word == "RUN" else word for word in words)])
-    assert len(str(caught.value).splitlines()) <= 3
-    assert [path.name for path in folder.rglob("*")] == ["a.html"]
-
-
 def test_the_verb_names_what_is_no_run_and_what_is_damaged(tmp_path, monkeypatch, capsys):
     make_run(tmp_path / "seed0")
     (tmp_path / "seed0.log").touch()
