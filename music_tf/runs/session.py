@@ -343,8 +343,8 @@ class Session:
                 self._best = success
         if epoch % config.checkpoint_every == 0:
             self._save()
-        if trainer.sequence is not None:
-            skill = trainer.sequence.skill_of(epoch - 1)
+        if config.incremental.on:
+            skill = config.incremental.skill_at(epoch - 1, config.skills)
             self._progress.heading = f"skill {skill + 1} of {config.skills}"
         self._progress.epoch(row)
         self._listeners.tell("on_epoch", dict(row))

@@ -13,6 +13,7 @@ from music_tf.networks.acting import policy_of
 from music_tf.rollout import Policy
 from music_tf.storage.worlds import ENDS, WorldsTable
 from music_tf.training.evaluation import Evaluation
+from music_tf.training.incremental import SkillSequence
 from music_tf.training.trainer import Trainer
 from music_tf.types import Array, Episodes, Metrics
 
@@ -39,7 +40,7 @@ class Worlds:
 
     def resume(self) -> None:
         """Continues at the present epoch; measures a stage that was added for the next skill."""
-        trainer, sequence = self._trainer, self._trainer.sequence
+        trainer, sequence = self._trainer, self._trainer.part(SkillSequence)
         self._stage, measured = trainer.world, False
         if not trainer.config.env.stages:
             return
@@ -47,7 +48,7 @@ class Worlds:
             measured = self._table.resume(trainer.counters.epoch)
         if sequence is None or not sequence.begins_skill(trainer.counters.epoch):
             return
-        before = sequence.begun.worlds[-1] if sequence.learned else self._stage
+        before = sequence.progress.worlds[-1] if sequence.learned else self._stage
         if before != self._stage and not trainer.comm.broadcast_object(measured):
             self._stage = before
             self._judge()
@@ -63,15 +64,16 @@ class Worlds:
 
     def _judge(self) -> None:
         trainer, start, counters = self._trainer, time.monotonic(), self._trainer.counters
-        if trainer.sequence is None:
+        sequence = trainer.part(SkillSequence)
+        if sequence is None:
             acting = acting_now(trainer.config, trainer.policy(), self._stage)
         else:
-            learned = zip(trainer.sequence.begun.worlds, trainer.sequence.learned, strict=True)
+            learned = zip(sequence.progress.worlds, sequence.learned, strict=True)
             acting = [
                 Acting(skill, stage, policy_of(snapshot))
                 for skill, (stage, snapshot) in enumerate(learned)
             ]
-            if trainer.sequence.skill == len(acting):  # which is still learned
+            if sequence.skill == len(acting):  # which is still learned
                 acting.append(Acting(len(acting), self._stage, trainer.policy()))
         rows = measure_worlds(trainer.evaluation, acting, range(trainer.world + 1))
         now: dict[str, float] = {"epoch": counters.epoch, "env_steps": counters.env_steps}

@@ -29,6 +29,7 @@ from music_tf.training.actors import Actors
 from music_tf.training.collect import Collector, make_environments
 from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
+from music_tf.training.parts import Lag
 from music_tf.training.tasks import make_collector, task_sets
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
@@ -94,7 +95,9 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         evaluated=evaluated,
     )
     if paying:  # a restored skill has all the arrays that actors expect
-        trainer.sequence = SkillSequence(config, paying[0], trainer.snapshot(), initial)
+        trainer.parts.append(SkillSequence(config, paying[0], trainer.snapshot(), initial))
+    if config.lag:
+        trainer.parts.append(Lag(trainer.snapshot()))
     return trainer
 
 

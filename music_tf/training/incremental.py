@@ -1,10 +1,9 @@
 """Skills that are learned one after the other (DISk): their schedule, and what is kept of each."""
 
-import bisect
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,37 +19,16 @@ from music_tf.networks.acting import (
     policy_of,
     skill_arrays,
 )
-from music_tf.replay.buffer import ReplayBuffer
 from music_tf.rollout import Policy
-from music_tf.training.counters import Counters
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
-from music_tf.training.update import Update
+from music_tf.training.parts import OnPlayed, Part
 from music_tf.types import Array, Episodes, Metrics
+
+if TYPE_CHECKING:
+    from music_tf.training.trainer import Trainer
 
 _COUNTED = f"{SKILLS}moments/observation"
 """An array with a row for each skill."""
-
-
-class Learning(Protocol):
-    """What a sequence of skills needs of the trainer."""
-
-    counters: Counters
-    update: Update
-    replay: ReplayBuffer
-    lagged: Snapshot | None
-
-    @property
-    def world(self) -> int: ...
-
-    @property
-    def evaluation(self) -> Evaluation: ...
-
-    @property
-    def as_trained(self) -> Evaluation: ...
-
-    def snapshot(self) -> Snapshot:
-        """Returns a copy of the current policy."""
-        ...
 
 
 @dataclasses.dataclass
@@ -67,7 +45,7 @@ class SequenceProgress:
             raise ValueError(f"incremental.worlds: expected stages, got {self.worlds}")
 
 
-class SkillSequence:
+class SkillSequence(Part):
     """The skills of a run, learned one after the other; each is frozen after its last epoch.
 
     A checkpoint between two skills holds the finished one. The next skill begins with the next
@@ -84,14 +62,17 @@ class SkillSequence:
         self._ends = list(ends)
         self.learned: list[Snapshot] = []
         """The frozen policy of each finished skill."""
-        self.begun = SequenceProgress()
+        self.progress = SequenceProgress()
         self._played_in: dict[int, int | tuple[int, ...]] = {}
         """Stage of the world in which the stored states of each skill were collected."""
 
     @property
-    def notice(self) -> str:
-        """Message for the user before the run begins, or an empty string."""
-        return self._term.short_of(self._config.incremental.collected)
+    def notices(self) -> Sequence[str]:
+        return [self._term.short_of(self._config.incremental.collected)]
+
+    @property
+    def begun(self) -> tuple[int, int]:
+        return self.progress.env_steps, self.progress.updates
 
     @property
     def skill(self) -> int:
@@ -100,32 +81,33 @@ class SkillSequence:
 
     def skill_of(self, epoch: int) -> int:
         """Returns the index of the skill that is learned in an epoch; at most the last one."""
-        return min(bisect.bisect_right(self._ends, epoch), len(self._ends) - 1)
+        return self._config.incremental.skill_at(epoch, self._config.skills)
 
     def begins_skill(self, epoch: int) -> bool:
         """Whether an epoch is the first one of a skill."""
         return epoch in (0, *self._ends[:-1])
 
-    def advance(self, epoch: int, share: float, rate: float) -> None:
+    def begin_cycle(self, run: "Trainer") -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1]."""
-        # `share` of this epoch is done; `rate` is updates per step of this skill so far.
-        skill = self.skill_of(epoch)
+        epoch, skill = run.counters.epoch, self.skill_of(run.counters.epoch)
         first, end = [0, *self._ends][skill], self._ends[skill]
+        share = run.log.cycles / self._config.cycles
         self._term.progress = (epoch - first + share) / (end - first)
         if self._term.counts_updates:
-            self._term.progress *= rate
+            steps, updates = run.since_begun
+            self._term.progress *= updates / max(1, steps)
 
-    def enter(self, trainer: Learning) -> None:
+    def begin_epoch(self, run: "Trainer") -> None:
         """Begins a skill if the current epoch is its first; a collective call.
 
         The learner, its temperature and the term's stored states of this skill are reset. Running
         moments are kept, and replay is kept unless the configuration says otherwise.
         """
-        counters, settings = trainer.counters, self._config.incremental
+        counters, settings = run.counters, self._config.incremental
         skill = self.skill_of(counters.epoch)
         if not self.begins_skill(counters.epoch):
             return
-        evaluation = trainer.as_trained
+        evaluation = run.as_trained
         if skill == 0 and settings.first == "random":
             episodes = evaluation.play(
                 zero_policy, settings.collected, added=random_actions(evaluation.envs.spec)
@@ -135,28 +117,36 @@ class SkillSequence:
             for number, snapshot in enumerate(self.learned):
                 self._refresh(snapshot, number, evaluation)
         self._term.begin_skill(skill)
-        self.begun = SequenceProgress(counters.env_steps, counters.updates, self.begun.worlds)
+        worlds = self.progress.worlds
+        self.progress = SequenceProgress(counters.env_steps, counters.updates, worlds)
         if skill == 0:
             return
-        trainer.update.begin_anew(self._initial_weights(trainer))
+        run.update.begin_anew(self._initial_weights(run.update.learner.networks[0].size))
         if settings.replay == "reset":
-            trainer.replay.forget()
+            run.replay.forget()
         elif settings.replay == "purge":
-            trainer.replay.purge(skill)
-        if trainer.lagged is not None:
-            trainer.lagged = trainer.snapshot()
+            run.replay.purge(skill)
+        run.tell_replaced()
 
-    def leave(self, trainer: Learning) -> Metrics:
-        """Freezes the skill if the current epoch is its last; a collective call."""
-        # Returns metrics of how far skills lie apart in the current world; empty in other epochs.
-        if trainer.counters.epoch + 1 not in self._ends:
+    def end_epoch(self, run: "Trainer") -> Metrics:
+        """Freezes the skill if the current epoch is its last; a collective call.
+
+        Returns metrics of how far skills lie apart in the current world; empty in other epochs.
+        """
+        if run.counters.epoch + 1 not in self._ends:
             return {}
-        snapshot = trainer.snapshot()
+        snapshot = run.snapshot()
         self.learned.append(snapshot)
-        self.begun.worlds.append(trainer.world)
+        self.progress.worlds.append(run.world)
         if self._config.incremental.past == "append":
-            self._term.remember(self.skill, self._collected(snapshot, trainer.as_trained))
-        return self.measured(trainer.evaluation)
+            self._term.remember(self.skill, self._collected(snapshot, run.as_trained))
+        return self.measured(run.evaluation)
+
+    def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
+        """Measures the skill that is learned now."""
+        played = self.play(evaluation, run.policy(), self.skill)
+        on_played(played)
+        return evaluation.judged(played)
 
     def measured(self, evaluation: Evaluation) -> Metrics:
         """Plays all finished skills, and returns metrics of their separation."""
@@ -172,15 +162,15 @@ class SkillSequence:
         one_hot = np.eye(self._config.skills, dtype=np.float32)[skill]
         return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
 
-    def judged(self, evaluation: Evaluation, current: Policy) -> tuple[Evaluation, Policy]:
+    def final_policy(self, run: "Trainer") -> tuple[Evaluation, Policy]:
         """Returns all finished skills as one policy, and its evaluation.
 
         Evaluation episodes go through the skills in turn. Before the first skill is finished, the
-        `current` policy is the only one.
+        current policy is the only one.
         """
         config = self._config.of_first_skills(max(1, len(self.learned)))
-        policy = policy_of(SkillSnapshots(tuple(self.learned))) if self.learned else current
-        return evaluation._replace(config=config), policy
+        policy = policy_of(SkillSnapshots(tuple(self.learned))) if self.learned else run.policy()
+        return run.evaluation._replace(config=config), policy
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns actors and moments of all skills by name, [K, ...]; zeros for later skills."""
@@ -192,17 +182,30 @@ class SkillSequence:
         return arrays
 
     def meta(self) -> dict[str, Any]:
-        """Returns the progress as JSON values."""
-        return dataclasses.asdict(self.begun)
+        return {"incremental": dataclasses.asdict(self.progress)}
 
-    def load(self, shared: Mapping[str, np.ndarray], meta: Any) -> None:
-        """Restores the state that `shared` and `meta` of an earlier run returned."""
-        begun = restore_fields(SequenceProgress(), meta, "incremental")
-        learned = len(begun.worlds)
+    def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        progress = restore_fields(SequenceProgress(), meta.get("incremental"), "incremental")
+        learned = len(progress.worlds)
         if learned > self._config.skills:
             raise ValueError(f"incremental.worlds: {learned} of {self._config.skills} skills")
-        self.begun, self._played_in = begun, {}
+        self.progress, self._played_in = progress, {}
         self.learned = [learned_skill(self._like, shared, n) for n in range(learned)]
+
+    def widened(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns state or rows of replay, padded with zeros to the skills of this run."""
+        found = dict(arrays)
+        for name, array in arrays.items():
+            axis = 1 if name == "skill" else 0
+            if name == "skill" or _is_by_skill(name):
+                room = [(0, 0)] * array.ndim
+                room[axis] = (0, self._config.skills - array.shape[axis])
+                found[name] = np.pad(array, room)
+        return found
+
+    def expected(self, shared: Expected, rows: Expected) -> tuple[ExpectedAtMost, ExpectedAtMost]:
+        """Allows for the state of a run that was configured to learn fewer skills."""
+        return state_of_fewer(shared), rows_of_fewer(rows)
 
     def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
         """Gives the reward term the states that an earlier skill reaches in the current world.
@@ -219,15 +222,14 @@ class SkillSequence:
         """Plays an earlier skill in the current world to collect its states."""
         return evaluation.play(policy_of(snapshot), self._config.incremental.collected)
 
-    def _initial_weights(self, trainer: Learning) -> Array:
+    def _initial_weights(self, actor_size: int) -> Array:
         """Returns the initial weights of the learner for the current skill, flat."""
         weights, begin = self._initial(self.skill), self._config.incremental.begin
         if begin == "fresh":
             return weights
         start = self.learned[0 if begin == "first" else self._term.frontier()]
         actor = np.concatenate([np.ravel(array) for array in start.weights.values()])
-        size = trainer.update.learner.networks[0].size
-        return np.concatenate([actor, weights[size:]])
+        return np.concatenate([actor, weights[actor_size:]])
 
 
 def state_of_fewer(own: Expected) -> ExpectedAtMost:
@@ -258,18 +260,6 @@ def rows_of_fewer(own: Expected) -> ExpectedAtMost:
         return {**own, "skill": (kind, (rows, shape[1] if fewer else most))}
 
     return ExpectedAtMost(own, expected)
-
-
-def of_more(arrays: Mapping[str, np.ndarray], skills: int) -> dict[str, np.ndarray]:
-    """Returns state or replay rows, padded with zeros to `skills` skills."""
-    found = dict(arrays)
-    for name, array in arrays.items():
-        axis = 1 if name == "skill" else 0
-        if name == "skill" or _is_by_skill(name):
-            room = [(0, 0)] * array.ndim
-            room[axis] = (0, skills - array.shape[axis])
-            found[name] = np.pad(array, room)
-    return found
 
 
 def _is_by_skill(name: str) -> bool:

@@ -2,11 +2,12 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -27,9 +28,7 @@ from music_tf.networks.acting import (
     SKILLS,
     Moments,
     Snapshot,
-    arrays_of,
     policy_of,
-    snapshot_from,
 )
 from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
@@ -53,20 +52,15 @@ from music_tf.training.feeds import (
     rows_of_part,
     under_fresh_conditions,
 )
-from music_tf.training.incremental import (
-    SequenceProgress,
-    SkillSequence,
-    of_more,
-    rows_of_fewer,
-    state_of_fewer,
-)
 from music_tf.training.memory import GIB
+from music_tf.training.parts import Part
 from music_tf.training.tasks import TaskSets
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """Prefixes of the arrays that policies and reward networks need."""
+Kind = TypeVar("Kind", bound=Part)
 _LOGGER = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 409_600
 """Steps of a worker that are looked up at a time: those of 100 minibatches of 4,096."""
@@ -104,10 +98,8 @@ class Trainer:
     log: EpochLog = dataclasses.field(default_factory=EpochLog)
     device: DeviceReplay | None = None
     """A copy of replay on the GPU, if there is one."""
-    sequence: SkillSequence | None = None
-    """Skills that are learned one after the other; None for other methods."""
-    lagged: Snapshot | None = None
-    """With `lag`, the policy of the current cycle, which is one cycle old."""
+    parts: list[Part] = dataclasses.field(default_factory=list)
+    """What takes part in each epoch, in the order of their calls."""
     tasks: TaskSets | None = None
     """Tasks of a family; None for a run with one task."""
     evaluated: LockstepEnvs | None = None
@@ -128,9 +120,9 @@ class Trainer:
     _random_return: float | None = None
     """Mean return of random actions in visits to evaluation tasks; None until it is measured."""
 
-    def __post_init__(self) -> None:
-        if self.config.lag:
-            self.lagged = self.snapshot()
+    def part(self, kind: type[Kind]) -> Kind | None:
+        """Returns the part of a kind, if the run has one."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
 
     def run_epoch(
         self,
@@ -147,43 +139,54 @@ class Trainer:
         Returns:
             The metrics of the epoch, equal on all ranks except for timings; None if interrupted.
         """
-        config, counters, world = self.config, self.counters, self.world
+        config, world = self.config, self.world
         self.comm.take_timing()
         if not self.log.cycles:
-            if self.sequence is not None:
-                self.sequence.enter(self)
+            for part in self.parts:
+                part.begin_epoch(self)
             self.collector.begin_epoch()
         while self.log.cycles < config.cycles:
             start = time.monotonic()
             self.run_cycle()
             seconds = time.monotonic() - start
             self.log.seconds += seconds
-            counters.elapsed_s += seconds
+            self.counters.elapsed_s += seconds
             if self.comm.any(on_cycle(self.log.cycles)) and self.log.cycles < config.cycles:
                 return None
-        start = time.monotonic()
-        skills = {} if self.sequence is None else self.sequence.leave(self)
-        counters.elapsed_s += time.monotonic() - start
-        counters.epoch += 1
-        metrics = self._throughput() | self.log.averages() | skills
-        if self.envs.spec.goal_dim and config.goals == "environment" and self.log.tried:
-            metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
-        if self.envs.info.object is not None:
-            metrics["rollout/object_coverage"] = float(len(self.log.cells))
-        every, before = config.evaluation.every_episodes, counters.episodes - self.log.tried
-        due = counters.epoch % config.evaluation.every == 0
-        if every is not None:
-            due = counters.episodes // every > before // every
+        metrics = self._end_epoch()
+        due = self._evaluation_due()
         self.log, self.unevaluated = EpochLog(), {}
-        metrics["time/elapsed_s"] = counters.elapsed_s
         if due or self.is_over():
             if not due:
                 self.unevaluated = {n: v for n, v in metrics.items() if math.isfinite(v)}
             start = time.monotonic()
             metrics |= self.evaluate(on_evaluation, world)
-            counters.elapsed_s += time.monotonic() - start
-            metrics["time/elapsed_s"] = counters.elapsed_s
+            self.counters.elapsed_s += time.monotonic() - start
+            metrics["time/elapsed_s"] = self.counters.elapsed_s
         return metrics
+
+    def _end_epoch(self) -> Metrics:
+        """Counts the epoch as done; returns its metrics without those of the evaluation."""
+        counters, start = self.counters, time.monotonic()
+        of_parts = [part.end_epoch(self) for part in self.parts]
+        counters.elapsed_s += time.monotonic() - start
+        counters.epoch += 1
+        metrics = self._throughput() | self.log.averages()
+        for measured in of_parts:
+            metrics |= measured
+        if self.envs.spec.goal_dim and self.config.goals == "environment" and self.log.tried:
+            metrics["rollout/success_rate"] = self.log.succeeded / self.log.tried
+        if self.envs.info.object is not None:
+            metrics["rollout/object_coverage"] = float(len(self.log.cells))
+        metrics["time/elapsed_s"] = counters.elapsed_s
+        return metrics
+
+    def _evaluation_due(self) -> bool:
+        every = self.config.evaluation.every_episodes
+        if every is None:
+            return self.counters.epoch % self.config.evaluation.every == 0
+        before = self.counters.episodes - self.log.tried
+        return self.counters.episodes // every > before // every
 
     def is_over(self) -> bool:
         """Whether all epochs are done, or the time of the run on any rank; a collective call."""
@@ -193,12 +196,11 @@ class Trainer:
     def run_cycle(self) -> None:
         """Collects a cycle of experience, stores it in replay, and takes the updates."""
         config, counters, log = self.config, self.counters, self.log
-        before, done = self._since_begun
-        if self.sequence is not None:
-            share = log.cycles / config.cycles
-            self.sequence.advance(counters.epoch, share, done / max(1, before))
+        before, _ = self.since_begun
+        for part in self.parts:
+            part.begin_cycle(self)
         self.collect()
-        steps, updates = self._since_begun
+        steps, updates = self.since_begun
         turns = (config.tasks.visits or 1) if config.updates else 0
         first = config.collect.learns_after
         rate, early = config.collect.updates_per_step, steps < first
@@ -233,7 +235,7 @@ class Trainer:
         return learned
 
     def collect(self) -> None:
-        """Collects a cycle and stores it; with `lag`, orders the next cycle before storing."""
+        """Collects a cycle and stores it."""
         config, counters, log = self.config, self.counters, self.log
         cycle = counters.cycle
         if self.collector.ordered is None:
@@ -253,10 +255,8 @@ class Trainer:
         counters.episodes += tried
         ends_epoch = log.cycles + 1 == config.cycles
         counters.episodes_cut += unfinished if ends_epoch else 0
-        if self.lagged is not None:
-            self.lagged = self.snapshot()
-            if not ends_epoch:  # environments are reset at the start of an epoch
-                self.order(cycle + 1)
+        for part in self.parts:
+            part.end_collecting(self, cycle, ends_epoch)
         with self._timed("time/take_in_s"):
             self._take_in(collected, cycle)
 
@@ -299,11 +299,12 @@ class Trainer:
 
     def order(self, cycle: int) -> None:
         """Sends the collector the order for a cycle."""
-        steps, _ = self._since_begun
+        steps, _ = self.since_begun
         at_random = steps < self.config.collect.random_steps
         initial = not (self._visited or any(shard.size for shard in self.replay.shards.values()))
         self._visited = True
-        snapshot = self.lagged or self.snapshot()
+        of_parts = (part.acting() for part in self.parts)
+        snapshot = next(filter(None, of_parts), None) or self.snapshot()
         self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
     def _feeds(self, turn: int) -> Iterator[Batches | Draws]:
@@ -422,10 +423,10 @@ class Trainer:
         return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
 
     @property
-    def _since_begun(self) -> tuple[int, int]:
+    def since_begun(self) -> tuple[int, int]:
         """Environment steps and updates so far, of the run or of the skill that is learned now."""
-        begun = SequenceProgress() if self.sequence is None else self.sequence.begun
-        return self.counters.env_steps - begun.env_steps, self.counters.updates - begun.updates
+        env_steps, updates = max((part.begun for part in self.parts), default=(0, 0))
+        return self.counters.env_steps - env_steps, self.counters.updates - updates
 
     @property
     def envs(self) -> LockstepEnvs:
@@ -442,8 +443,8 @@ class Trainer:
         """Messages for the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
         tasks = "" if self.tasks is None else self.tasks.notice
-        skills = "" if self.sequence is None else self.sequence.notice
-        said = (cut, self.envs.notice, tasks, skills, *(term.notice for term in self.terms))
+        of_parts = [notice for part in self.parts for notice in part.notices]
+        said = (cut, self.envs.notice, tasks, *of_parts, *(term.notice for term in self.terms))
         return [notice for notice in said if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
@@ -456,9 +457,8 @@ class Trainer:
 
     def judged(self) -> tuple[Evaluation, Policy]:
         """Returns all that the run has learned as one policy, and the evaluation of it."""
-        if self.sequence is None:
-            return self.evaluation, self.policy()
-        return self.sequence.judged(self.evaluation, self.policy())
+        special = (part.final_policy(self) for part in self.parts)
+        return next(filter(None, special), None) or (self.evaluation, self.policy())
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acting needs."""
@@ -484,7 +484,7 @@ class Trainer:
         The stage changes between epochs only, so that no episode is played in two worlds.
         """
         begun = self.counters.env_steps - self.log.env_steps
-        skill = 0 if self.sequence is None else self.sequence.skill_of(self.counters.epoch)
+        skill = self.config.incremental.skill_at(self.counters.epoch, self.config.skills)
         return stage_at(self.config.env.stages, begun, skill)
 
     @property
@@ -531,12 +531,13 @@ class Trainer:
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
-        if self.sequence is None:
-            played = evaluation.play(self.policy(), self.config.evaluation.episodes)
-        else:
-            played = self.sequence.play(evaluation, self.policy(), self.sequence.skill)
-        if on_played is not None:
-            on_played(played)
+        on_played = on_played or (lambda played: None)
+        for part in self.parts:
+            metrics = part.evaluate(self, evaluation, on_played)
+            if metrics is not None:
+                return metrics
+        played = evaluation.play(self.policy(), self.config.evaluation.episodes)
+        on_played(played)
         return evaluation.judged(played) | self._of_random_actions(evaluation)
 
     def _of_networks(self, played: Episodes) -> Metrics:
@@ -562,7 +563,7 @@ class Trainer:
             for key in term.key_metrics(self.config)
             if key.random
         }
-        if not pairs or self.sequence is not None:
+        if not pairs:
             return {}
         world = evaluation.world
         if world not in self._random_played:
@@ -579,13 +580,8 @@ class Trainer:
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the state that is equal on all ranks, by name."""
         owners: list[Update | RewardTerm | InputMoments] = [self.update, *self.terms, self.inputs]
-        lagged = {} if self.lagged is None else arrays_of(self.lagged)
-        skills = {} if self.sequence is None else self.sequence.shared()
-        return {
-            **{name: array for owner in owners for name, array in owner.shared().items()},
-            **skills,
-            **{f"lagged/{name}": array for name, array in lagged.items()},
-        }
+        everyone = [*owners, *self.parts]
+        return {name: array for owner in everyone for name, array in owner.shared().items()}
 
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
         """Returns the state of each worker of this rank, with unsaved replay rows or all rows."""
@@ -605,7 +601,7 @@ class Trainer:
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             "inputs": self._inputs_of_networks(),
-            **({} if self.sequence is None else {"incremental": self.sequence.meta()}),
+            **{name: value for part in self.parts for name, value in part.meta().items()},
             **({"terms": counted} if counted else {}),
             **({"unevaluated": self.unevaluated} if self.unevaluated else {}),
         }
@@ -626,9 +622,9 @@ class Trainer:
         worker, shard = next(iter(self.replay.shards.items()))
         rows = expected_of(shard.full_rows()) | expected_of(self._kept(worker), free=True)
         shared = expected_of(self.shared())
-        if self.sequence is None:
-            return ExpectedState(shared, rows, self.envs.declared)
-        return ExpectedState(state_of_fewer(shared), rows_of_fewer(rows), self.envs.declared)
+        less = (part.expected(shared, rows) for part in self.parts)
+        of_shared, of_rows = next(filter(None, less), None) or (shared, rows)
+        return ExpectedState(of_shared, of_rows, self.envs.declared)
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Restores the state that `shared` and `meta` of an earlier trainer returned."""
@@ -641,21 +637,17 @@ class Trainer:
         counted = meta.get("terms", {})
         if not isinstance(counted, dict) or not all(isinstance(c, dict) for c in counted.values()):
             raise ValueError("terms: expected counts by name of the term")
-        if self.sequence is not None:
-            shared = of_more(shared, self.config.skills)
+        shared = self._widened(shared)
         self.update.load(shared)
         self._load_beside_weights(shared)
         for term in self.terms:
             term.load_meta(counted.get(term.name, {}))
         self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
-        if self.sequence is not None:
-            self.sequence.load(shared, meta.get("incremental"))
+        for part in self.parts:
+            part.load(shared, meta)
         self.counters, self.log, self.unevaluated = counters, log, taken.unevaluated
         self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()
-        if self.lagged is not None:
-            named = {n.removeprefix("lagged/"): array for n, array in shared.items()}
-            self.lagged = snapshot_from(self.lagged, named)
 
     def load_workers(self, saved: Mapping[int, Sequence[Mapping[str, np.ndarray]]]) -> None:
         """Restores what `of_workers` returned at each save, by worker, oldest save first."""
@@ -663,14 +655,15 @@ class Trainer:
             shard.check_rows(saved[worker])
         for worker, shard in self.replay.shards.items():
             names = set(shard.full_rows())
-            found = [{n: a for n, a in rows.items() if n in names} for rows in saved[worker]]
-            if self.sequence is not None:
-                found = [of_more(rows, self.config.skills) for rows in found]
-            shard.restore(found)
+            stored = [{n: a for n, a in rows.items() if n in names} for rows in saved[worker]]
+            shard.restore([self._widened(rows) for rows in stored])
             for term in self.terms if saved[worker] else ():
                 prefix = f"{term.name}/"
                 kept = {n: a for n, a in saved[worker][-1].items() if n.startswith(prefix)}
                 term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
+
+    def _widened(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return functools.reduce(lambda now, part: part.widened(now), self.parts, arrays)
 
     def forget(self) -> None:
         """Drops replay and the state of terms that belongs to workers."""
@@ -683,8 +676,12 @@ class Trainer:
         """Loads weights, targets and statistics alone (warm start); raises as `load`."""
         self.update.start_from(shared)
         self._load_beside_weights(shared)
-        if self.lagged is not None:
-            self.lagged = self.snapshot()
+        self.tell_replaced()
+
+    def tell_replaced(self) -> None:
+        """Tells all parts that weights were replaced."""
+        for part in self.parts:
+            part.replaced(self)
 
     def _load_beside_weights(self, shared: Mapping[str, np.ndarray]) -> None:
         for term in self.terms:

@@ -10,6 +10,7 @@ from music_tf import recipes
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.networks.acting import arrays_of
 from music_tf.recipes.influence import InfluenceConfig
+from music_tf.training.parts import Lag
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights
@@ -116,7 +117,7 @@ def test_a_run_that_starts_from_another_acts_with_what_it_took_over():
     source, trainer = trainer_of(HER), trainer_of(LATE)
     source.run_epoch(go_on)
     trainer.start_from(source.shared())
-    np.testing.assert_equal(arrays_of(trainer.lagged), arrays_of(source.snapshot()))
+    np.testing.assert_equal(arrays_of(trainer.part(Lag).snapshot), arrays_of(source.snapshot()))
 
 
 def test_lag_changes_what_is_learned_and_nothing_is_kept_without_it():

@@ -18,6 +18,7 @@ from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
 from music_tf.runs.comparison import compare
 from music_tf.training.build import build_trainer
+from music_tf.training.incremental import SkillSequence
 from music_tf.training.messages import SnapshotFormat
 from tests.kit.cases import cases
 from tests.kit.one_by_one import TINY, trainer_of
@@ -35,6 +36,10 @@ def trained(trainer, epochs=None):  # the metrics of each epoch up to one, or to
     return rows
 
 
+def learned(trainer):  # frozen policies
+    return trainer.part(SkillSequence).learned
+
+
 def copied(snapshot):
     return {name: array.copy() for name, array in arrays_of(snapshot).items() if name != "prior"}
 
@@ -49,10 +54,10 @@ def test_a_finished_skill_stays_bit_for_bit_while_later_ones_learn():
     kept, paths = [], []
     for epochs in (2, 4, 6):
         trained(trainer, epochs)
-        kept.append(copied(trainer.sequence.learned[-1]))
-        paths.append(trainer.evaluation.play(policy_of(trainer.sequence.learned[-1]), 2))
-    assert len(trainer.sequence.learned) == 3
-    for snapshot, before, path in zip(trainer.sequence.learned, kept, paths, strict=True):
+        kept.append(copied(learned(trainer)[-1]))
+        paths.append(trainer.evaluation.play(policy_of(learned(trainer)[-1]), 2))
+    assert len(learned(trainer)) == 3
+    for snapshot, before, path in zip(learned(trainer), kept, paths, strict=True):
         np.testing.assert_equal(copied(snapshot), before)
         again = trainer.evaluation.play(policy_of(snapshot), 2)
         np.testing.assert_array_equal(again.observation, path.observation)
@@ -67,7 +72,7 @@ def test_a_skill_begins_with_weights_moments_and_temperature_of_a_beginning():
     trained(trainer, 2)
     before = trainer.shared()
     assert before["parameters/log_temperature"] != pytest.approx(np.log(0.1))
-    trainer.sequence.enter(trainer)
+    trainer.part(SkillSequence).begin_epoch(trainer)
     after = trainer.shared()
     assert after["parameters/log_temperature"] == pytest.approx(np.log(0.1))
     assert own_numbers(trainer, "adam_first").any() == own_numbers(trainer, "adam_second").any()
@@ -83,13 +88,13 @@ def test_a_skill_may_begin_with_the_actor_of_an_earlier_one(begin, source, monke
     trainer = trainer_of(**{"incremental.begin": begin})
     trained(trainer, 4)
     monkeypatch.setattr(trainer.terms[0], "frontier", lambda: 1)
-    trainer.sequence.enter(trainer)
-    wanted = trainer.sequence.learned[source].weights
+    trainer.part(SkillSequence).begin_epoch(trainer)
+    wanted = learned(trainer)[source].weights
     np.testing.assert_equal(trainer.update.actor_weights(), dict(wanted))
     critics = [n for n in trainer.shared() if n.startswith("parameters/critic")]
     other = trainer_of(**{"incremental.begin": "fresh"})
     trained(other, 4)
-    other.sequence.enter(other)
+    other.part(SkillSequence).begin_epoch(other)
     for name in critics:
         np.testing.assert_array_equal(trainer.shared()[name], other.shared()[name])
 
@@ -114,8 +119,8 @@ def test_progress_of_a_skill_counts_its_steps_or_as_in_the_authors_code_its_upda
     balance, expected
 ):
     trainer = trainer_of(**{"collect.random_steps": 40, "disk.balance": balance})
-    advance, seen = trainer.sequence.advance, []
-    trainer.sequence.advance = lambda *at: advance(*at) or seen.append(trainer.terms[0].progress)
+    seen, collect = [], trainer.collect
+    trainer.collect = lambda: seen.append(trainer.terms[0].progress) or collect()
     trained(trainer)
     assert seen == pytest.approx(expected)
 
@@ -131,7 +136,7 @@ def test_earlier_skills_are_played_anew_before_each_skill_and_the_newest_is_amon
     assert not np.array_equal(term.shared()["disk/past"][0], reference)
     trained(trainer, 5)
     assert term.shared()["disk/past_counts"].tolist() == [20, 20, 0]
-    played = trainer.evaluation.play(policy_of(trainer.sequence.learned[1]), 2)
+    played = trainer.evaluation.play(policy_of(learned(trainer)[1]), 2)
     places = played.observation[:, 1:].reshape(-1, 2)
     np.testing.assert_array_equal(term.shared()["disk/past"][1, :20], places)
 
@@ -153,7 +158,7 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
     open_world = trainer.evaluation
     closed = open_world._replace(world=0)
     assert (open_world.world, closed.world) == (1, 0)
-    for skill, snapshot in enumerate(trainer.sequence.learned):
+    for skill, snapshot in enumerate(learned(trainer)):
         world = open_world if past == "refresh" else closed
         places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
         np.testing.assert_array_equal(trainer.terms[0].shared()["disk/past"][skill, :20], places)
@@ -181,13 +186,13 @@ def test_a_skill_that_was_played_in_this_world_is_not_again_and_all_is_alike(kep
 
     def found(forgets):
         trainer, played = trainer_of(), []
-        sequence = trainer.sequence
+        sequence = trainer.part(SkillSequence)
         collected = sequence._collected
         sequence._collected = lambda *given: played.append(given[1]) or collected(*given)
         for epochs in (2, 4, 6):
             trained(trainer, epochs)
             if forgets:  # as a run does that was resumed
-                sequence.load(trainer.shared(), trainer.meta()["incremental"])
+                sequence.load(trainer.shared(), trainer.meta())
         return played, trainer.shared()
 
     (once, arrays), (again, wanted) = found(False), found(True)
@@ -202,7 +207,7 @@ def test_in_another_world_and_back_again_a_skill_is_played_anew():
     seen = []
     for epochs in (3, 5):
         trained(trainer, epochs)
-        seen.append(dict(trainer.sequence._played_in))
+        seen.append(dict(trainer.part(SkillSequence)._played_in))
     assert seen == [{0: 1}, {0: 2, 1: 2}]
 
 
@@ -211,7 +216,7 @@ def test_a_new_skill_learns_from_all_nothing_or_half_of_what_is_there(replay, st
     trainer = trainer_of(**{"incremental.replay": replay})
     trained(trainer, 2)
     trainer.replay.mark_saved()
-    trainer.sequence.enter(trainer)
+    trainer.part(SkillSequence).begin_epoch(trainer)
     assert trainer.replay.shards[0].size == steps
     assert trainer.replay.shrunk == (replay != "keep")
 
@@ -284,7 +289,7 @@ def test_a_run_that_was_cut_within_or_between_skills_goes_on_bit_for_bit(changes
         again = cut.resumed(epoch, config)
         trained(again)
         np.testing.assert_equal(again.shared(), whole.shared(), str(epoch))
-        for one, other in zip(again.sequence.learned, whole.sequence.learned, strict=True):
+        for one, other in zip(learned(again), learned(whole), strict=True):
             np.testing.assert_equal(copied(one), copied(other))
         steps = dataclasses.asdict(again.counters) | {"elapsed_s": 0.0}
         assert steps == dataclasses.asdict(whole.counters) | {"elapsed_s": 0.0}
@@ -296,9 +301,9 @@ def test_restored_skills_are_messages_of_the_same_length_as_fresh_ones():
     trained(trainer, 1)
     again.load(trainer.shared(), trainer.meta())
     form = SnapshotFormat.of(again.snapshot())  # that the learner and its actors agree on
-    (skill,) = again.sequence.learned
-    assert len(form.pack(skill)) == form.bytes == len(form.pack(trainer.sequence.learned[0]))
-    np.testing.assert_equal(copied(skill), copied(trainer.sequence.learned[0]))
+    (skill,) = learned(again)
+    assert len(form.pack(skill)) == form.bytes == len(form.pack(learned(trainer)[0]))
+    np.testing.assert_equal(copied(skill), copied(learned(trainer)[0]))
 
 
 @pytest.mark.parametrize("wrong", [{"worlds": [0] * 4}, {"worlds": [-1]}, {"updates": 1.5}])
@@ -327,10 +332,10 @@ def test_a_skill_that_is_learned_after_a_wall_has_opened_goes_behind_it():
     config = with_fields(resolve("sac_disk"), {"env.changes": opens, "seed": 290})
     trainer = build_trainer(config, Communicator(alone=True))
     last = trained(trainer)[-1]
-    assert trainer.sequence.begun.worlds == [0, 0, 1, 1]
+    assert trainer.part(SkillSequence).progress.worlds == [0, 0, 1, 1]
     played = [
-        trainer.sequence.play(trainer.evaluation, policy_of(snapshot), skill)
-        for skill, snapshot in enumerate(trainer.sequence.learned)
+        trainer.part(SkillSequence).play(trainer.evaluation, policy_of(snapshot), skill)
+        for skill, snapshot in enumerate(learned(trainer))
     ]
     assert max(one.observation[:, -1, 0].max() for one in played[2:]) >= 7.0
     assert last["skill/hausdorff_min"] >= 8.0
@@ -357,8 +362,11 @@ def test_a_finished_run_learns_more_skills_behind_those_that_it_has():
     more = with_fields(config, {"skills": 5, "epochs": 10})
     again = cut.resumed(6, more)
     rows = trained(again)
-    assert ([row["disk/skill"] for row in rows], len(again.sequence.learned)) == ([3, 3, 4, 4], 5)
-    for one, other in zip(again.sequence.learned, whole.sequence.learned, strict=False):
+    assert ([row["disk/skill"] for row in rows], len(learned(again))) == (
+        [3, 3, 4, 4],
+        5,
+    )
+    for one, other in zip(learned(again), learned(whole), strict=False):
         np.testing.assert_equal(copied(one), copied(other))
     straight = build_trainer(more, Communicator(alone=True))
     trained(straight)

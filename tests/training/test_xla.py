@@ -12,6 +12,7 @@ from experiments.gpu import kernels_of
 from music_tf.errors import EnvironmentFault
 from music_tf.process.tensorflow_start import claim_gpu
 from music_tf.recipes.influence import InfluenceConfig
+from music_tf.training.incremental import SkillSequence
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of as one_by_one
 from tests.kit.pearl import small
@@ -117,7 +118,7 @@ def test_distances_to_neighbours_are_part_of_one_program_too():
     plain, xla = (one_by_one(**{"disk.k": k}) for k in (3, 3))
     xla.update.use_xla()
     for trainer in (plain, xla):
-        trainer.sequence.enter(trainer)
+        trainer.part(SkillSequence).begin_epoch(trainer)
         trainer.collect()
     metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
     for name, value in metrics[0].items():

@@ -1,0 +1,115 @@
+"""Parts of a run: what takes part in each epoch beside the loop, and owns some of its state."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from music_tf.gate import Expected, ExpectedFrom
+from music_tf.networks.acting import Snapshot, arrays_of, snapshot_from
+from music_tf.rollout import Policy
+from music_tf.training.evaluation import Evaluation
+from music_tf.types import Episodes, Metrics
+
+if TYPE_CHECKING:
+    from music_tf.training.adaptation import Adaptations
+    from music_tf.training.trainer import Trainer
+
+OnPlayed: TypeAlias = "Callable[[Episodes | Adaptations], None]"
+"""Callback that gets the episodes of an evaluation, or the results of visits to tasks."""
+
+
+class Part:
+    """A part of a run; a subclass defines the methods that it needs.
+
+    `run` is the trainer. All ranks call the methods of all parts in one order, so that any of them
+    may contain collective calls. The state of a part follows from checkpoints and counters alone,
+    or resumed runs are not equal to others.
+    """
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Messages for the user before the run begins."""
+        return ()
+
+    @property
+    def begun(self) -> tuple[int, int]:
+        """Environment steps and updates at which that began which is learned now."""
+        return 0, 0
+
+    def begin_epoch(self, run: "Trainer") -> None:
+        """Called before the first cycle of an epoch."""
+
+    def begin_cycle(self, run: "Trainer") -> None:
+        """Called before a cycle is collected."""
+
+    def acting(self) -> Snapshot | None:
+        """Returns the policy that plays the next cycle if it is not the current one."""
+
+    def end_collecting(self, run: "Trainer", cycle: int, ends_epoch: bool) -> None:
+        """Called when a cycle has been collected, before replay gets its episodes."""
+
+    def end_epoch(self, run: "Trainer") -> Metrics:
+        """Called before an epoch counts as done; returns metrics of it."""
+        return {}
+
+    def evaluate(
+        self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed
+    ) -> Metrics | None:
+        """Measures the current policy; the first part that returns metrics does so for all."""
+
+    def final_policy(self, run: "Trainer") -> tuple[Evaluation, Policy] | None:
+        """Returns all that was learned as one policy, and its evaluation, if it is special."""
+
+    def replaced(self, run: "Trainer") -> None:
+        """Called when the weights were replaced: by a warm start, or for another skill."""
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Returns the state that is equal on all ranks, by name."""
+        return {}
+
+    def meta(self) -> dict[str, Any]:
+        """Returns counts for a checkpoint as JSON values, by names of its own."""
+        return {}
+
+    def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Restores what `shared` and `meta` of all parts of an earlier run returned.
+
+        Raises:
+            ValueError: No run saves such a state.
+        """
+
+    def widened(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns stored state or rows of replay in the shapes of this run, which may be larger."""
+        return arrays
+
+    def expected(
+        self, shared: Expected, rows: Expected
+    ) -> tuple[ExpectedFrom, ExpectedFrom] | None:
+        """Returns what a checkpoint may hold instead of what this run stores, if it may be less."""
+
+
+class Lag(Part):
+    """With `lag`, the policy that acts is a cycle old, so actors play while the learner learns."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def acting(self) -> Snapshot:
+        return self.snapshot
+
+    def end_collecting(self, run: "Trainer", cycle: int, ends_epoch: bool) -> None:
+        """Orders the next cycle at once."""
+        self.snapshot = run.snapshot()
+        if not ends_epoch:  # environments are reset at the start of an epoch
+            run.order(cycle + 1)
+
+    def replaced(self, run: "Trainer") -> None:
+        self.snapshot = run.snapshot()
+
+    def shared(self) -> dict[str, np.ndarray]:
+        return {f"lagged/{name}": array for name, array in arrays_of(self.snapshot).items()}
+
+    def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        named = {name.removeprefix("lagged/"): array for name, array in shared.items()}
+        self.snapshot = snapshot_from(self.snapshot, named)
