@@ -105,6 +105,11 @@ class AgentConfig(Settings):
     """The `Learner` that is built from it, as `module:Class`."""
     networks: ClassVar[Sequence[str]] = ()
     """Names of networks beside actor and critics that a warm start can take over."""
+    collector: ClassVar[str] = "music_tf.training.collect:Collector"
+    """The `Collector` that plays what is learned from, as `module:Class`."""
+    parts: ClassVar[Sequence[str]] = ()
+    """Each further `Part` of a run, as `module:Class`; it is made from `Config` and environments
+    and comes before the parts of the package."""
     metrics: ClassVar[Mapping[str, str]] = {
         "train/critic_loss": "squared TD error, summed over critics, or half their mean",
         "train/actor_loss": "loss of the actor",

@@ -261,6 +261,17 @@ def named_in_module(word: str, option: str) -> Callable[..., Any]:
     return function
 
 
+def class_in_module(word: str, base: type, option: str) -> Any:
+    """Returns the class `module:Class` of a setting, which has to derive from `base`."""
+    kind = named_in_module(word, option)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise UsageError(
+            f"{option}: expected a class derived from {base.__module__}:{base.__name__}, got "
+            f"{word[:80]}"
+        )
+    return kind
+
+
 def import_own(module: str, option: str) -> ModuleType:
     """Imports a user's module, if necessary from the current folder; messages name `option`.
 

@@ -50,9 +50,10 @@ from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, open_run, refuse_too_many
 from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
-from music_tf.training.adaptation import VISITS, Adaptations
+from music_tf.training.adaptation import Adaptations, TaskFamily
 from music_tf.training.build import build_trainer
 from music_tf.training.counters import EpochLog
+from music_tf.training.parts import Comparison
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -284,10 +285,10 @@ class Session:
             self._progress.banner([f"{config.env_id} {text}; music-tf check-env knows more"])
 
     def _keep_tasks(self) -> None:
-        tasks, path, comm = self._trainer.tasks, self._directory.path, self._comm
-        if tasks is None:
+        family, path, comm = self._trainer.part(TaskFamily), self._directory.path, self._comm
+        if family is None:
             return
-        drawn = tasks.record()
+        drawn = family.tasks.record()
         kept = comm.broadcast_object(stored_tasks(path) if comm.is_root else None)
         if kept is None:
             refuse_too_many(drawn)
@@ -499,11 +500,10 @@ class Session:
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])
-        if trainer.adaptation is None:
-            policies, count, what = compare(*trainer.judged()), EPISODES, "episodes"
-        else:
-            policies = trainer.adaptation.compare(trainer.snapshot(), VISITS)
-            count, what = VISITS, "visits to each evaluation task"
+        compared = trainer.compare()
+        if compared is None:
+            compared = Comparison(compare(*trainer.judged()), EPISODES, "episodes")
+        policies, count, what = compared
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(

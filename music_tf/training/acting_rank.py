@@ -15,7 +15,7 @@ from music_tf.networks.acting import Moments, NetworkInputs, Snapshot, empty_sna
 from music_tf.process.signals import stop_requested
 from music_tf.process.watchdog import longer_timeout
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
-from music_tf.training.collect import Collected, Order, make_environments
+from music_tf.training.collect import Collected, Order, make_collector, make_environments
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.memory import Share
 from music_tf.training.messages import (
@@ -30,7 +30,7 @@ from music_tf.training.messages import (
     header_size,
     order_in,
 )
-from music_tf.training.tasks import TaskCollector, TaskSets, make_collector
+from music_tf.training.tasks import TaskCollector, TaskSets
 from music_tf.training.team import Team, visit_format
 
 

@@ -1,7 +1,7 @@
 """Meta-evaluation: the return of an agent in a task against the number of its episodes so far."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,13 @@ from music_tf.networks.acting import Snapshot, policy_of
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
-from music_tf.training.evaluation import SEED, random_actions, zero_policy
-from music_tf.training.tasks import Tasks, TaskSets, context_of
+from music_tf.training.evaluation import SEED, Evaluation, random_actions, zero_policy
+from music_tf.training.parts import Comparison, OnPlayed, Part
+from music_tf.training.tasks import Tasks, TaskSets, context_of, task_sets
 from music_tf.types import Array, Episodes, Metrics
+
+if TYPE_CHECKING:
+    from music_tf.training.trainer import Trainer
 
 VISITS = 20
 """Visits to each task in the final evaluation of a run and in `evaluate`."""
@@ -247,6 +251,45 @@ class MetaEvaluation(NamedTuple):
         draw = random_actions(self.envs.spec, episode)
         actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
         return Perturbation.adding(actions)
+
+
+class TaskFamily(Part):
+    """The tasks of a run that adapts to them, and its evaluations by visits."""
+
+    def __init__(self, config: Config, envs: LockstepEnvs) -> None:
+        """Draws the tasks; raises as `task_sets`."""
+        sets = task_sets(config, envs)
+        if sets is None:
+            raise ValueError("TaskFamily: expected an agent that infers its task")
+        self.tasks = sets
+        self._random_return: float | None = None
+        """Mean return of random actions in the last episodes of visits, once it is measured."""
+
+    @property
+    def notices(self) -> Sequence[str]:
+        return [self.tasks.notice]
+
+    def adaptation(self, run: "Trainer") -> MetaEvaluation:
+        """Returns what measures how the agent adapts to tasks."""
+        actors = None if run.actors is None else run.actors.adapt
+        return MetaEvaluation(run.envs, run.config, run.comm, self.tasks, actors=actors)
+
+    def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
+        """Visits tasks instead of playing evaluation episodes."""
+        adaptation, repeats = self.adaptation(run), run.config.evaluation.episodes
+        snapshot = run.snapshot()
+        visits = Adaptations(*(adaptation.play(snapshot, part, repeats) for part in PARTS))
+        on_played(visits)
+        metrics = adaptation.metrics(*visits)
+        if self._random_return is None:
+            at_random = adaptation.play(None, "test", repeats)
+            self._random_return = float(at_random.returns[..., -1].mean())
+        return metrics | {"adapt/random_return": self._random_return}
+
+    def compare(self, run: "Trainer") -> Comparison:
+        """Compares the agent with random actions, by visits to evaluation tasks."""
+        policies = self.adaptation(run).compare(run.snapshot(), VISITS)
+        return Comparison(policies, VISITS, "visits to each evaluation task")
 
 
 def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adaptation:

@@ -3,7 +3,6 @@
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from music_tf.config.agents import AgentConfig
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
-from music_tf.config.world import named_in_module
+from music_tf.config.world import class_in_module, named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
@@ -26,11 +25,11 @@ from music_tf.replay.buffer import ReplayBuffer, empty_store, keeps_steps
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.watch import RewardWatch
 from music_tf.training.actors import Actors
-from music_tf.training.collect import Collector, make_environments
+from music_tf.training.collect import Collector, make_collector, make_environments
+from music_tf.training.evaluation import PolicyEvaluation
 from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
-from music_tf.training.parts import Lag
-from music_tf.training.tasks import make_collector, task_sets
+from music_tf.training.parts import Lag, Part
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
 from music_tf.types import Array, BoolArray, EnvSpec
@@ -88,17 +87,24 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         config=config,
         comm=comm,
         collector=collector,
-        tasks=task_sets(config, envs),
         replay=replay,
         inputs=inputs,
         update=update,
         evaluated=evaluated,
+        parts=[_own_part(path, config, envs) for path in config.agent.parts],
     )
     if paying:  # a restored skill has all the arrays that actors expect
         trainer.parts.append(SkillSequence(config, paying[0], trainer.snapshot(), initial))
     if config.lag:
         trainer.parts.append(Lag(trainer.snapshot()))
+    trainer.parts.append(PolicyEvaluation())
     return trainer
+
+
+def _own_part(path: str, config: Config, envs: LockstepEnvs) -> Part:
+    """Returns a part that the settings of the learner name."""
+    part: Part = class_in_module(path, Part, "part of agent")(config, envs)
+    return part
 
 
 def _paid_in_turn(term: RewardTerm) -> Incremental:
@@ -162,15 +168,10 @@ def build_terms(
 def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
     """Returns the term of these settings, once it has what every term needs."""
     option, size = f"term of {settings.name}", context.spec.observation_dim
-    kind: Any = named_in_module(settings.term, option)
-    if not (isinstance(kind, type) and issubclass(kind, RewardTerm)):
-        raise UsageError(
-            f"{option}: expected a class derived from {RewardTerm.__module__}:RewardTerm, got "
-            f"{settings.term}"
-        )
+    kind = class_in_module(settings.term, RewardTerm, option)
     if inspect.isabstract(kind):
         raise UsageError(f"{option}: expected a method reward(weights, batch, feed), got none")
-    term = kind(settings, context)
+    term: RewardTerm = kind(settings, context)
     if not hasattr(term, "mixing"):
         raise UsageError(
             f"{option}: expected super().__init__(config, context) in its __init__, got none"

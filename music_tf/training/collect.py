@@ -10,7 +10,7 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
-from music_tf.config.world import named_in_module
+from music_tf.config.world import class_in_module, named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
@@ -71,6 +71,15 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
     if any(comm.allgather(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")
     return envs
+
+
+def make_collector(
+    config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
+) -> "Collector":
+    """Makes the collector that the settings of the learner name."""
+    kind = class_in_module(config.agent.collector, Collector, "collector of agent")
+    collector: Collector = kind(config, envs, workers, comm)
+    return collector
 
 
 class Collector:

@@ -1,22 +1,31 @@
 """Parts of a run: what takes part in each epoch beside the loop, and owns some of its state."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from music_tf.gate import Expected, ExpectedFrom
 from music_tf.networks.acting import Snapshot, arrays_of, snapshot_from
 from music_tf.rollout import Policy
-from music_tf.training.evaluation import Evaluation
 from music_tf.types import Episodes, Metrics
 
 if TYPE_CHECKING:
     from music_tf.training.adaptation import Adaptations
+    from music_tf.training.evaluation import Evaluation
     from music_tf.training.trainer import Trainer
 
 OnPlayed: TypeAlias = "Callable[[Episodes | Adaptations], None]"
 """Callback that gets the episodes of an evaluation, or the results of visits to tasks."""
+
+
+class Comparison(NamedTuple):
+    """Metrics of the agent and of simple policies."""
+
+    policies: dict[str, Metrics]
+    number: int
+    what: str
+    """What there was a number of, such as `episodes`."""
 
 
 class Part:
@@ -54,12 +63,15 @@ class Part:
         return {}
 
     def evaluate(
-        self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed
+        self, run: "Trainer", evaluation: "Evaluation", on_played: OnPlayed
     ) -> Metrics | None:
         """Measures the current policy; the first part that returns metrics does so for all."""
 
-    def final_policy(self, run: "Trainer") -> tuple[Evaluation, Policy] | None:
+    def final_policy(self, run: "Trainer") -> "tuple[Evaluation, Policy] | None":
         """Returns all that was learned as one policy, and its evaluation, if it is special."""
+
+    def compare(self, run: "Trainer") -> Comparison | None:
+        """Compares the agent with simple policies after the last epoch, instead of the package."""
 
     def replaced(self, run: "Trainer") -> None:
         """Called when the weights were replaced: by a warm start, or for another skill."""

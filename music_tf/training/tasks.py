@@ -111,14 +111,6 @@ def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets
     return TaskSets(*found)
 
 
-def make_collector(
-    config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
-) -> Collector:
-    """Makes the collector for one task, or for a family of tasks; raises as `task_sets`."""
-    kind = Collector if config.agent.inference is None else TaskCollector
-    return kind(config, envs, workers, comm)
-
-
 def context_of(snapshot: Snapshot, inference: Inference, episodes: Episodes, row: int) -> Array:
     """Returns the context rows of the episode at index `row`, [T, C]."""
     length = int(episodes.length[row])

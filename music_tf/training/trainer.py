@@ -37,7 +37,6 @@ from music_tf.replay.rows import Picks
 from music_tf.replay.watch import RewardMismatches
 from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
-from music_tf.training.adaptation import Adaptations, MetaEvaluation
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.counters import Counters, EpochLog, over_ranks
 from music_tf.training.device import DeviceReplay, why_not_on_device
@@ -53,8 +52,7 @@ from music_tf.training.feeds import (
     under_fresh_conditions,
 )
 from music_tf.training.memory import GIB
-from music_tf.training.parts import Part
-from music_tf.training.tasks import TaskSets
+from music_tf.training.parts import Comparison, OnPlayed, Part
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import Array, Episodes, Metrics
 
@@ -100,8 +98,6 @@ class Trainer:
     """A copy of replay on the GPU, if there is one."""
     parts: list[Part] = dataclasses.field(default_factory=list)
     """What takes part in each epoch, in the order of their calls."""
-    tasks: TaskSets | None = None
-    """Tasks of a family; None for a run with one task."""
     evaluated: LockstepEnvs | None = None
     """Environments of evaluation, if its episodes have another length than those of training."""
     unevaluated: Metrics = dataclasses.field(default_factory=dict)
@@ -113,12 +109,6 @@ class Trainer:
     """Counts of rewards that `RewardWatch` compared in this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
-    _random_played: dict[int | tuple[int, ...], tuple[Episodes, Metrics]] = dataclasses.field(
-        default_factory=dict
-    )
-    """Evaluation episodes of random actions and their behaviour metrics, by stage of the world."""
-    _random_return: float | None = None
-    """Mean return of random actions in visits to evaluation tasks; None until it is measured."""
 
     def part(self, kind: type[Kind]) -> Kind | None:
         """Returns the part of a kind, if the run has one."""
@@ -127,7 +117,7 @@ class Trainer:
     def run_epoch(
         self,
         on_cycle: Callable[[int], bool],
-        on_evaluation: Callable[[Episodes | Adaptations], None] | None = None,
+        on_evaluation: OnPlayed | None = None,
     ) -> Metrics | None:
         """Trains to the end of an epoch and evaluates; a collective call.
 
@@ -429,6 +419,11 @@ class Trainer:
         return self.counters.env_steps - env_steps, self.counters.updates - updates
 
     @property
+    def actors(self) -> Actors | None:
+        """The actors of this learner; None where it plays by itself."""
+        return self.collector if isinstance(self.collector, Actors) else None
+
+    @property
     def envs(self) -> LockstepEnvs:
         """The environments of this rank."""
         return self.collector.envs
@@ -442,9 +437,8 @@ class Trainer:
     def notices(self) -> list[str]:
         """Messages for the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
-        tasks = "" if self.tasks is None else self.tasks.notice
         of_parts = [notice for part in self.parts for notice in part.notices]
-        said = (cut, self.envs.notice, tasks, *of_parts, *(term.notice for term in self.terms))
+        said = (cut, self.envs.notice, *of_parts, *(term.notice for term in self.terms))
         return [notice for notice in said if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
@@ -498,80 +492,27 @@ class Trainer:
     @property
     def as_trained(self) -> Evaluation:
         """The same as `evaluation`, in episodes of the length of training."""
-        actors = self.collector.evaluate if isinstance(self.collector, Actors) else None
+        actors = None if self.actors is None else self.actors.evaluate
         return Evaluation(self.envs, self.config, self.comm, actors, self.world, self._of_networks)
 
-    @property
-    def adaptation(self) -> MetaEvaluation | None:
-        """Measures how the agent adapts to tasks; None for a run with one task."""
-        if self.tasks is None:
-            return None
-        actors = self.collector.adapt if isinstance(self.collector, Actors) else None
-        return MetaEvaluation(self.envs, self.config, self.comm, self.tasks, actors=actors)
+    def evaluate(self, on_played: OnPlayed | None = None, world: int | None = None) -> Metrics:
+        """Measures the current policy as the first part does that can; see `Part.evaluate`.
 
-    def evaluate(
-        self,
-        on_played: Callable[[Episodes | Adaptations], None] | None = None,
-        world: int | None = None,
-    ) -> Metrics:
-        """Measures the current policy and reward terms; with several tasks, the adaptation.
-
-        Args:
-            on_played: Callback that gets the evaluation episodes, or the results of visits.
-            world: Stage of the world; the current one by default.
+        `world` is a stage of the world, by default the current one.
         """
-        if self.adaptation is not None:
-            snapshot, repeats = self.snapshot(), self.config.evaluation.episodes
-            adapted = Adaptations(
-                *(self.adaptation.play(snapshot, name, repeats) for name in Adaptations._fields)
-            )
-            if on_played is not None:
-                on_played(adapted)
-            return self.adaptation.metrics(*adapted) | self._of_random_visits(self.adaptation)
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
-        on_played = on_played or (lambda played: None)
-        for part in self.parts:
-            metrics = part.evaluate(self, evaluation, on_played)
-            if metrics is not None:
-                return metrics
-        played = evaluation.play(self.policy(), self.config.evaluation.episodes)
-        on_played(played)
-        return evaluation.judged(played) | self._of_random_actions(evaluation)
+        measured = (part.evaluate(self, evaluation, on_played or _ignore) for part in self.parts)
+        return next((metrics for metrics in measured if metrics is not None), {})
+
+    def compare(self) -> Comparison | None:
+        """Compares the agent with simple policies, if a part does so in its own way."""
+        return next(filter(None, (part.compare(self) for part in self.parts)), None)
 
     def _of_networks(self, played: Episodes) -> Metrics:
         """Returns metrics of the active terms on episodes that they were not trained on."""
         return self.evaluation.heldout(self.active_terms(), self.update.weights(), played)
-
-    def _of_random_visits(self, adaptation: MetaEvaluation) -> Metrics:
-        """Returns the return of random actions in the last episodes of visits; measured once."""
-        if self._random_return is None:
-            played = adaptation.play(None, "test", self.config.evaluation.episodes)
-            self._random_return = float(played.returns[..., -1].mean())
-        return {"adapt/random_return": self._random_return}
-
-    def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
-        """Returns metrics of random actions in the same episodes, as a baseline.
-
-        Random actions are played once in each stage of a world; their metrics are computed anew,
-        because the reward networks change.
-        """
-        pairs = {
-            key.random: key.metric
-            for term in self.config.rewards.values()
-            for key in term.key_metrics(self.config)
-            if key.random
-        }
-        if not pairs:
-            return {}
-        world = evaluation.world
-        if world not in self._random_played:
-            played = evaluation.random()
-            self._random_played[world] = played, evaluation.behaviour(played)
-        played, behaviour = self._random_played[world]
-        found = behaviour | self._of_networks(played)
-        return {name: found[metric] for name, metric in pairs.items() if metric in found}
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns the arrays that policies and reward networks need, by name."""
@@ -723,14 +664,18 @@ class Trainer:
             metrics["time/episodes"] = float(counters.episodes)
             if self.config.collect.steps is not None:
                 metrics["time/episodes_cut"] = float(counters.episodes_cut)
-        if isinstance(self.collector, Actors):
+        if self.actors is not None:
             drawn = self.log.updates * self.config.replay.batch_size * self.config.workers
             metrics["train/replay_ratio"] = drawn / self.log.env_steps
-            metrics |= self.collector.take_metrics() | self._spent
+            metrics |= self.actors.take_metrics() | self._spent
             self._spent = {}
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics
+
+
+def _ignore(played: object) -> None:
+    """A callback that does nothing."""
 
 
 def _multiples(number: float, unit: int) -> int:

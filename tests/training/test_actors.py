@@ -12,7 +12,7 @@ from music_tf.errors import NumbersFault
 from music_tf.training import actors as actors_module
 from music_tf.training.acting_rank import ActingRank
 from music_tf.training.actors import Actors
-from music_tf.training.adaptation import MetaEvaluation
+from music_tf.training.adaptation import MetaEvaluation, TaskFamily
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
 from tests.kit.cases import cases
@@ -169,7 +169,7 @@ def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):
 def test_actors_share_the_visits_of_an_evaluation_and_the_learner_plays_none(monkeypatch):
     config = CONFIGS["pearl"]
     alone = trainer_of(config)
-    expected = alone.adaptation.play(alone.snapshot(), "test", 3)
+    expected = alone.part(TaskFamily).adaptation(alone).play(alone.snapshot(), "test", 3)
     visit, visited = MetaEvaluation._visit, []
 
     def watched(self, snapshot, part, rows, repeats):
@@ -179,8 +179,9 @@ def test_actors_share_the_visits_of_an_evaluation_and_the_learner_plays_none(mon
     monkeypatch.setattr(MetaEvaluation, "_visit", watched)
     with actors_of(config, 2) as actors:
         trainer = build_trainer(config, Communicator(), actors)
-        found = trainer.adaptation.play(trainer.snapshot(), "test", 3)
-        random = trainer.adaptation.play(None, "test", 1)
+        adaptation = trainer.part(TaskFamily).adaptation(trainer)
+        found = adaptation.play(trainer.snapshot(), "test", 3)
+        random = adaptation.play(None, "test", 1)
     played = {id(envs): sum(n for e, n in visited if e is envs) for envs, _ in visited}
     # nine visits of two actors; the learner plays the three of random actions
     assert played.pop(id(trainer.envs)) == 3

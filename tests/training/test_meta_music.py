@@ -7,6 +7,7 @@ from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.recipes.pearl import sac_pearl_music
+from music_tf.training.adaptation import TaskFamily
 from music_tf.training.build import build_trainer
 from tests.kit.pearl import CHANGES
 from tests.kit.small import go_on
@@ -38,7 +39,7 @@ def test_both_rewards_pay_and_a_context_holds_that_of_the_environment_alone(trai
     trainer, *_ = trained
     rows = trainer.feed().noise["context"].reshape(-1, 2 * OBSERVED + ACTIONS + 1)
     paid, after = rows[:, OBSERVED + ACTIONS], rows[:, -GOAL:]  # what is achieved comes last
-    distance = np.linalg.norm(after[:, None] - trainer.tasks.train, axis=-1)
+    distance = np.linalg.norm(after[:, None] - trainer.part(TaskFamily).tasks.train, axis=-1)
     np.testing.assert_allclose(np.abs(paid[:, None] + distance).min(axis=1), 0.0, atol=1e-5)
 
 

@@ -8,6 +8,7 @@ from music_tf.envs.point_robot import PointRobot
 from music_tf.errors import UsageError
 from music_tf.networks.belief import Encoder
 from music_tf.training import tasks as tasks_module
+from music_tf.training.adaptation import TaskFamily
 from music_tf.training.build import build_trainer
 from music_tf.training.collect import Order
 from music_tf.training.tasks import TaskCollector, TaskSets, context_of, recorded_tasks, task_sets
@@ -285,7 +286,7 @@ def test_evaluation_tasks_among_those_of_training_are_allowed_and_said():
     assert both._replace(test=tasks[2:]).notice == ""
     trainer = build_trainer(small(), Communicator(alone=True))
     assert trainer.notices == []
-    trainer.tasks = both
+    trainer.part(TaskFamily).tasks = both
     assert trainer.notices == [both.notice]
 
 
