@@ -7,6 +7,7 @@ import numpy as np
 
 from music_tf.gate import Expected, ExpectedFrom
 from music_tf.networks.acting import Snapshot, arrays_of, snapshot_from
+from music_tf.normalizer import InputMoments
 from music_tf.rollout import Policy
 from music_tf.types import Episodes, Metrics
 
@@ -58,6 +59,9 @@ class Part:
     def end_collecting(self, run: "Trainer", cycle: int, ends_epoch: bool) -> None:
         """Called when a cycle has been collected, before replay gets its episodes."""
 
+    def take_in(self, run: "Trainer", fresh: Mapping[int, Episodes], cycle: int) -> None:
+        """Called with the fresh episodes of each worker of this rank, which replay holds by now."""
+
     def end_epoch(self, run: "Trainer") -> Metrics:
         """Called before an epoch counts as done; returns metrics of it."""
         return {}
@@ -91,6 +95,19 @@ class Part:
             ValueError: No run saves such a state.
         """
 
+    def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
+        """Takes over what a new run may from `shared` of another one (warm start)."""
+
+    def of_worker(self, worker: int) -> dict[str, np.ndarray]:
+        """Returns the state for a worker of this rank, by name; it changes with new episodes."""
+        return {}
+
+    def load_worker(self, worker: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restores what `of_worker` of all parts of an earlier run returned."""
+
+    def forget(self) -> None:
+        """Called when replay has been emptied although the run goes on."""
+
     def widened(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns stored state or rows of replay in the shapes of this run, which may be larger."""
         return arrays
@@ -99,6 +116,34 @@ class Part:
         self, shared: Expected, rows: Expected
     ) -> tuple[ExpectedFrom, ExpectedFrom] | None:
         """Returns what a checkpoint may hold instead of what this run stores, if it may be less."""
+
+
+class RunningMoments(Part):
+    """Running mean and deviation of observations and goals, by which inputs are normalised."""
+
+    def __init__(self, inputs: InputMoments) -> None:
+        self._inputs = inputs
+
+    def take_in(self, run: "Trainer", fresh: Mapping[int, Episodes], cycle: int) -> None:
+        self._inputs.see(*run.replay.sample_fresh(fresh, cycle), run.config.workers)
+
+    def end_epoch(self, run: "Trainer") -> Metrics:
+        moments = {"observation": self._inputs.now.observation}
+        if run.envs.spec.goal_dim:
+            moments["goal"] = self._inputs.now.goal
+        means = {f"stats/{name}_mean": float(own.mean.mean()) for name, own in moments.items()}
+        return means | {
+            f"stats/{name}_std": float(own.deviation.mean()) for name, own in moments.items()
+        }
+
+    def shared(self) -> dict[str, np.ndarray]:
+        return self._inputs.shared()
+
+    def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        self._inputs.load(shared)
+
+    def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
+        self._inputs.load(shared)
 
 
 class Lag(Part):

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import tensorflow as tf
 
-from music_tf.conditions import fresh_conditions
 from music_tf.config.changes import stage_at
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
@@ -20,63 +18,37 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, restore_fields
-from music_tf.intrinsic.base import RewardTerm, schedule_value
-from music_tf.intrinsic.term_outputs import prior_of, priorities_of
+from music_tf.intrinsic.base import RewardTerm
 from music_tf.measures.behaviour import visited_cells
-from music_tf.networks.acting import (
-    EXPLORER,
-    SKILLS,
-    Moments,
-    Snapshot,
-    policy_of,
-)
+from music_tf.networks.acting import SKILLS, Snapshot, policy_of
 from music_tf.normalizer import InputMoments
-from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
-from music_tf.replay.rows import Picks
 from music_tf.replay.watch import RewardMismatches
 from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.counters import Counters, EpochLog, over_ranks
 from music_tf.training.device import DeviceReplay, why_not_on_device
-from music_tf.training.evaluation import Evaluation, counting
-from music_tf.training.feeds import (
-    FRESH,
-    RELABELLED,
-    Batches,
-    Draws,
-    Schedules,
-    even_parts,
-    rows_of_part,
-    under_fresh_conditions,
-)
+from music_tf.training.evaluation import Evaluation
+from music_tf.training.feeding import DeviceFeeding, Feeding
+from music_tf.training.feeds import Batches, Draws, Schedules
 from music_tf.training.memory import GIB
-from music_tf.training.parts import Comparison, OnPlayed, Part
+from music_tf.training.parts import Comparison, OnPlayed, Part, RunningMoments
+from music_tf.training.rewards import Rewards
 from music_tf.training.update import Update, check_same_state
-from music_tf.types import Array, Episodes, Metrics
+from music_tf.types import Episodes, Metrics
 
 ACTING = ("parameters/", "scales/", "normalizer/", SKILLS)
 """Prefixes of the arrays that policies and reward networks need."""
 Kind = TypeVar("Kind", bound=Part)
 _LOGGER = logging.getLogger(__name__)
-_ROWS_AT_ONCE = 409_600
-"""Steps of a worker that are looked up at a time: those of 100 minibatches of 4,096."""
 _TURN = 2**40
 """Offset of the cycle in the random streams of each further turn of updates in a cycle."""
 
 
 @dataclasses.dataclass
-class UpdateCounts:
-    """State of the optimiser beside its moments."""
-
-    updates: int = 0
-    step_scale: float = 1.0
+class _Unevaluated:
     unevaluated: dict[str, float] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.step_scale <= 1.0:
-            raise ValueError(f"step_scale: expected a number in (0, 1], got {self.step_scale}")
 
 
 @dataclasses.dataclass
@@ -94,8 +66,6 @@ class Trainer:
     update: Update
     counters: Counters = dataclasses.field(default_factory=Counters)
     log: EpochLog = dataclasses.field(default_factory=EpochLog)
-    device: DeviceReplay | None = None
-    """A copy of replay on the GPU, if there is one."""
     parts: list[Part] = dataclasses.field(default_factory=list)
     """What takes part in each epoch, in the order of their calls."""
     evaluated: LockstepEnvs | None = None
@@ -109,6 +79,11 @@ class Trainer:
     """Counts of rewards that `RewardWatch` compared in this job, over all ranks."""
     _spent: Metrics = dataclasses.field(default_factory=dict)
     """Seconds in this epoch, by metric."""
+
+    def __post_init__(self) -> None:
+        self.rewards = Rewards(self.config, self.update)
+        self.feeding = Feeding(self)
+        self.parts = [self.update, self.rewards, RunningMoments(self.inputs), *self.parts]
 
     def part(self, kind: type[Kind]) -> Kind | None:
         """Returns the part of a kind, if the run has one."""
@@ -271,18 +246,9 @@ class Trainer:
         """Gives new episodes to replay, reward terms, running moments and the epoch's log."""
         config, log, played = self.config, self.log, collected.played
         kept = by_worker(config, self.envs.info, collected, self.replay.shards)
-        priorities = None
-        for term in self.terms:
-            if term.name == config.replay.priority:
-                weights = self.update.weights()
-                priorities = {
-                    worker: priorities_of(term, weights, own, worker, cycle)
-                    for worker, own in kept.items()
-                }
-        self.replay.add(kept, cycle, priorities)
-        for term in self.terms:
-            term.observe(kept, cycle)
-        self.inputs.see(*self.replay.sample_fresh(kept, cycle), config.workers)
+        self.replay.add(kept, cycle, self.rewards.priorities(kept, cycle))
+        for part in self.parts:
+            part.take_in(self, kept, cycle)
         cells = visited_cells(played.observation, played.length, self.envs.info)
         visited = [(int(x), int(y)) for own in self.comm.allgather(sorted(cells)) for x, y in own]
         log.cells = sorted({*log.cells, *visited})
@@ -313,104 +279,21 @@ class Trainer:
         return whole
 
     def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Batches | Draws]:
-        """Draws the inputs of one turn of updates, and looks them up unless the GPU does so.
-
-        The random draws are the same in both cases. Transitions come in parts, because those of
-        large minibatches would take hundreds of megabytes at once. Inputs of terms and learner
-        are looked up at once.
-        """
-        config, replay, inputs = self.config, self.replay, self.inputs.now
-        cycle = self.counters.cycle + turn * _TURN
-        noise = self.update.learner.draws(
-            [stream(config.seed, "agent/noise", w, cycle) for w in replay.shards],
-            config.updates,
-            config.replay.batch_size,
-        )
-        noise |= self.update.learner.feed(replay, inputs, config.updates, cycle)
-        picks = replay.pick(config.updates, cycle)
-        noise |= self._fresh_conditions(cycle, picks)
-        if self.device is not None:
-            self.device.refresh()
-            drawn = {}
-            for term in self.active_terms():
-                draw = term.feed if term.feeds_itself else term.draws
-                drawn[term.name] = draw(replay, config.updates * term.times, cycle)
-            moments = [
-                Moments(*(np.broadcast_to(each, (config.updates, len(each))) for each in moment))
-                for moment in (inputs.observation, inputs.goal)
-            ]
-            yield Draws(picks, moments, drawn, noise)
-            return
-        terms = {
-            term.name: term.feed(replay, config.updates * term.times, cycle)
-            for term in self.active_terms()
-        }
-        rows = config.updates * config.replay.batch_size
-        for part in even_parts(config.updates, parts or math.ceil(rows / _ROWS_AT_ONCE)):
-            beside = rows_of_part(part, config.updates, noise)
-            batch = replay.transitions(Picks(*(each[part] for each in picks)))
-            batch = under_fresh_conditions(batch, beside)
-            yield Batches(
-                batch,
-                inputs(batch.observation, batch.desired_goal, batch.skill),
-                inputs(batch.next_observation, batch.desired_goal, batch.skill),
-                {name: rows_of_part(part, config.updates, fed) for name, fed in terms.items()},
-                beside,
-            )
-
-    def _fresh_conditions(self, cycle: int, picks: Picks) -> dict[str, Array]:
-        """Draws fresh conditions and the steps that get one; empty without such relabelling."""
-        config = self.config
-        if not config.condition.relabel:
-            return {}
-        shape, chances = (config.updates, config.replay.batch_size), self._prior()
-        fresh, chosen = [], []
-        for worker in self.replay.shards:
-            generator = stream(config.seed, "replay/conditions", worker, cycle)
-            chosen.append(generator.random(shape) < config.condition.relabel)
-            size = config.condition_size
-            fresh.append(fresh_conditions(config.condition, size, generator, shape, chances))
-        conditions, relabelled = np.stack(fresh, axis=1), np.stack(chosen, axis=1)
-        for term in self.active_terms():
-            if term.fulfilled is not None:
-                conditions = term.fulfilled(self.update.weights(), self.replay, picks)
-        return {FRESH: conditions, RELABELLED: relabelled.astype(np.float32)}
+        """Yields the inputs of one turn of updates, as `Feeding.parts`."""
+        return self.feeding.parts(self.counters.cycle + turn * _TURN, parts)
 
     def copy_replay(self) -> str:
         """Copies replay to the GPU, where updates look it up; returns a message for the user."""
         near = self.envs.distance_reward() if self.replay.goal_reward is not None else None
-        reason = why_not_on_device(self.replay, near)
-        if reason:
+        if reason := why_not_on_device(self.replay, near):
             return f"replay stays on the host: {reason}"
-        device = self.device = DeviceReplay(self.replay, near, self.inputs.now)
-        by_name = {term.name: term for term in self.terms}
-
-        def look_up(now: Draws) -> Batches:
-            batch = under_fresh_conditions(device.transitions(now.transitions), now.noise)
-            states = (batch.observation, batch.next_observation)
-            terms = {
-                name: drawn
-                if by_name[name].feeds_itself
-                else by_name[name].looked_up(drawn, device)
-                for name, drawn in now.terms.items()
-            }
-            inputs, next_inputs = (
-                device.inputs(now.moments, state, batch.desired_goal, batch.skill)
-                for state in states
-            )
-            return Batches(batch, inputs, next_inputs, terms, now.noise)
-
-        self.update.look_up_with(look_up)
+        device = DeviceReplay(self.replay, near, self.inputs.now)
+        self.feeding = DeviceFeeding(self, device)
         return f"replay has a copy on the device, {device.bytes / GIB:.2f} GiB"
 
     def schedules(self) -> Schedules:
         """Returns the scheduled weights of terms and entropy in this epoch."""
-        epoch, entropy = self.counters.epoch, self.update.learner.entropy_weight
-        weights = {
-            term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
-            for term in self.terms
-        }
-        return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
+        return self.rewards.schedules(self.counters.epoch)
 
     @property
     def since_begun(self) -> tuple[int, int]:
@@ -438,12 +321,11 @@ class Trainer:
         """Messages for the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
         of_parts = [notice for part in self.parts for notice in part.notices]
-        said = (cut, self.envs.notice, *of_parts, *(term.notice for term in self.terms))
-        return [notice for notice in said if notice]
+        return [notice for notice in (cut, self.envs.notice, *of_parts) if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
         """Returns the reward terms with weight now or later; all terms if none has any."""
-        return counting(self.terms, self.counters.epoch)
+        return self.rewards.active(self.counters.epoch)
 
     def policy(self) -> Policy:
         """Returns a copy of the current policy, deterministic."""
@@ -456,20 +338,14 @@ class Trainer:
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acting needs."""
-        weights, prior = self.update.actor_weights(), self._prior()
-        encoder, inputs, explorer = self.update.encoder_weights(), self.inputs.now, {}
-        for term in self.terms:
-            if self.config.rewards[term.name].explores:
-                known = self.update.arrays_of(term)
-                known |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
-                explorer = {f"{EXPLORER}{name}": array for name, array in known.items()}
-        return Snapshot(self.config.agent.actor, weights, inputs, prior, encoder, explorer)
-
-    def _prior(self) -> Array | None:
-        """Returns the probability of each one-hot condition, [K]; None if it is uniform."""
-        size = self.config.condition_size
-        found = (prior_of(term, size) for term in self.terms)
-        return next((chances for chances in found if chances is not None), None)
+        return Snapshot(
+            self.config.agent.actor,
+            self.update.actor_weights(),
+            self.inputs.now,
+            self.rewards.prior(),
+            self.update.encoder_weights(),
+            self.rewards.explorer(),
+        )
 
     @property
     def world(self) -> int:
@@ -520,38 +396,28 @@ class Trainer:
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns the state that is equal on all ranks, by name."""
-        owners: list[Update | RewardTerm | InputMoments] = [self.update, *self.terms, self.inputs]
-        everyone = [*owners, *self.parts]
-        return {name: array for owner in everyone for name, array in owner.shared().items()}
+        return {name: array for part in self.parts for name, array in part.shared().items()}
 
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
         """Returns the state of each worker of this rank, with unsaved replay rows or all rows."""
         rows = self.replay.everything() if everything else self.replay.unsaved()
         # the state of a term changes with new episodes only
-        return {worker: new | (self._kept(worker) if new else {}) for worker, new in rows.items()}
+        return {
+            worker: new | (self._of_worker(worker) if new else {}) for worker, new in rows.items()
+        }
 
     def meta(self) -> dict[str, Any]:
         """Returns counters and settings of a checkpoint as JSON values."""
-        counted = {term.name: meta for term in self.terms if (meta := term.meta())}
         return {
             "counters": dataclasses.asdict(self.counters),
             "log": dataclasses.asdict(self.log),
-            **self.update.counts(),
             "goals": self.config.goals,
             "condition": self.config.condition.kind,
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
-            "inputs": self._inputs_of_networks(),
             **{name: value for part in self.parts for name, value in part.meta().items()},
-            **({"terms": counted} if counted else {}),
             **({"unevaluated": self.unevaluated} if self.unevaluated else {}),
         }
-
-    def _inputs_of_networks(self) -> dict[str, Any]:
-        """Returns what inputs of reward networks and encoder mean, by their names."""
-        inference = self.config.agent.inference
-        encoder = {} if inference is None else {"encoder": dict(inference.inputs)}
-        return encoder | {name: seen for term in self.terms for name, seen in term.inputs.items()}
 
     def check_equal(self) -> None:
         """Compares the shared state of all ranks bit by bit; a collective call."""
@@ -561,7 +427,7 @@ class Trainer:
     def expected(self) -> ExpectedState:
         """Returns names, types and shapes of the arrays in a checkpoint of this run."""
         worker, shard = next(iter(self.replay.shards.items()))
-        rows = expected_of(shard.full_rows()) | expected_of(self._kept(worker), free=True)
+        rows = expected_of(shard.full_rows()) | expected_of(self._of_worker(worker), free=True)
         shared = expected_of(self.shared())
         less = (part.expected(shared, rows) for part in self.parts)
         of_shared, of_rows = next(filter(None, less), None) or (shared, rows)
@@ -569,24 +435,14 @@ class Trainer:
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Restores the state that `shared` and `meta` of an earlier trainer returned."""
-        names = {"unevaluated": {}, **meta}
-        taken = restore_fields(
-            UpdateCounts(), {name: names.get(name) for name in vars(UpdateCounts())}, "meta"
-        )
         counters = restore_fields(Counters(), meta.get("counters"), "counters")
         log = restore_fields(EpochLog(), meta.get("log"), "log")
-        counted = meta.get("terms", {})
-        if not isinstance(counted, dict) or not all(isinstance(c, dict) for c in counted.values()):
-            raise ValueError("terms: expected counts by name of the term")
+        saved = {"unevaluated": meta.get("unevaluated", {})}
+        last = restore_fields(_Unevaluated(), saved, "meta")
         shared = self._widened(shared)
-        self.update.load(shared)
-        self._load_beside_weights(shared)
-        for term in self.terms:
-            term.load_meta(counted.get(term.name, {}))
-        self.update.load_counts(taken.updates, taken.step_scale, meta.get("phase_steps", ()))
         for part in self.parts:
             part.load(shared, meta)
-        self.counters, self.log, self.unevaluated = counters, log, taken.unevaluated
+        self.counters, self.log, self.unevaluated = counters, log, last.unevaluated
         self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()
 
@@ -598,10 +454,8 @@ class Trainer:
             names = set(shard.full_rows())
             stored = [{n: a for n, a in rows.items() if n in names} for rows in saved[worker]]
             shard.restore([self._widened(rows) for rows in stored])
-            for term in self.terms if saved[worker] else ():
-                prefix = f"{term.name}/"
-                kept = {n: a for n, a in saved[worker][-1].items() if n.startswith(prefix)}
-                term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
+            for part in self.parts if saved[worker] else ():
+                part.load_worker(worker, saved[worker][-1])
 
     def _widened(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         return functools.reduce(lambda now, part: part.widened(now), self.parts, arrays)
@@ -610,13 +464,13 @@ class Trainer:
         """Drops replay and the state of terms that belongs to workers."""
         self._visited = False
         self.replay.forget()
-        for term in self.terms:
-            term.forget()
+        for part in self.parts:
+            part.forget()
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
         """Loads weights, targets and statistics alone (warm start); raises as `load`."""
-        self.update.start_from(shared)
-        self._load_beside_weights(shared)
+        for part in self.parts:
+            part.start_from(shared)
         self.tell_replaced()
 
     def tell_replaced(self) -> None:
@@ -624,18 +478,9 @@ class Trainer:
         for part in self.parts:
             part.replaced(self)
 
-    def _load_beside_weights(self, shared: Mapping[str, np.ndarray]) -> None:
-        for term in self.terms:
-            term.load(shared)
-        self.inputs.load(shared)
-
-    def _kept(self, worker: int) -> dict[str, np.ndarray]:
-        """Returns the state of all terms for a worker, by name."""
-        return {
-            f"{term.name}/{name}": array
-            for term in self.terms
-            for name, array in term.of_worker(worker).items()
-        }
+    def _of_worker(self, worker: int) -> dict[str, np.ndarray]:
+        """Returns the state of all parts for a worker, by name."""
+        return {n: array for part in self.parts for n, array in part.of_worker(worker).items()}
 
     @contextlib.contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -645,8 +490,8 @@ class Trainer:
         self._spent[name] = self._spent.get(name, 0.0) + time.monotonic() - start
 
     def _throughput(self) -> Metrics:
-        """Returns metrics of timing and of running moments at the end of an epoch."""
-        counters, seconds, inputs = self.counters, self.log.seconds, self.inputs.now
+        """Returns metrics of timing at the end of an epoch."""
+        counters, seconds = self.counters, self.log.seconds
         waits = self.comm.max_in_place(np.array(self.comm.take_timing()))
         metrics = {
             "time/epoch": float(counters.epoch),
@@ -654,13 +499,8 @@ class Trainer:
             "time/updates": float(counters.updates),
             "time/fps": self.log.env_steps / seconds,
             "time/updates_per_second": self.log.updates / seconds,
-            "stats/observation_mean": float(inputs.observation.mean.mean()),
-            "stats/observation_std": float(inputs.observation.deviation.mean()),
         }
-        if self.envs.spec.goal_dim:
-            metrics["stats/goal_mean"] = float(inputs.goal.mean.mean())
-            metrics["stats/goal_std"] = float(inputs.goal.deviation.mean())
-        else:
+        if not self.envs.spec.goal_dim:
             metrics["time/episodes"] = float(counters.episodes)
             if self.config.collect.steps is not None:
                 metrics["time/episodes_cut"] = float(counters.episodes_cut)

@@ -1,6 +1,7 @@
 """The compiled update of all networks: rewards, losses, and an Adam step in each phase."""
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -13,13 +14,14 @@ from music_tf.agents.base import Batch, Learner
 from music_tf.config.agents import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.gate import check_fit, expected_of
+from music_tf.gate import check_fit, expected_of, restore_fields
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.intrinsic.term_outputs import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.training.feeds import Batches, Draws, Schedules, as_tensor
+from music_tf.training.parts import Part
 from music_tf.training.phases import LaidPhase, networks_of, phases_of
 from music_tf.types import Array, Metrics
 
@@ -29,7 +31,19 @@ HEARTBEAT_INTERVAL = 10
 """Updates between heartbeats where one rank learns; each calls Python from the compiled loop."""
 
 
-class Update:
+@dataclasses.dataclass
+class UpdateCounts:
+    """State of the optimiser beside its moments."""
+
+    updates: int = 0
+    step_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step_scale <= 1.0:
+            raise ValueError(f"step_scale: expected a number in (0, 1], got {self.step_scale}")
+
+
+class Update(Part):
     """Parameters, targets and moments of a run, and the compiled step that changes them.
 
     All updates of a cycle are one compiled loop. Each update takes the phases in order. Each phase
@@ -229,21 +243,31 @@ class Update:
             for name, array in layout.name_arrays(vector).items()
         }
 
-    def counts(self) -> dict[str, object]:
+    def meta(self) -> dict[str, object]:
         """Returns numbers of steps and the scale of the learning rates as JSON values."""
         steps = [int(step.numpy()) for step in self._phase_steps]
         taken = {"updates": int(self.step.numpy()), "step_scale": self.step_scale}
         alike = steps == [taken["updates"]]  # one phase, and the learner was never reset
         return taken | ({} if alike else {"phase_steps": steps})
 
-    def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what `shared` of an earlier run returned."""
+    def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Restores what `shared` and `meta` of an earlier run returned."""
+        names = UpdateCounts.__dataclass_fields__
+        counts = restore_fields(UpdateCounts(), {name: meta.get(name) for name in names}, "meta")
         first = joined(shared, "adam_first", self.layout)
         second = joined(shared, "adam_second", self.layout)
         self.start_from(shared)
         for phase, moments in zip(self._phases, self.moments, strict=True):
             moments.first.assign(first[phase.own])
             moments.second.assign(second[phase.own])
+        steps = meta.get("phase_steps") or [counts.updates]
+        known = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
+        if not known or len(steps) != len(self._phase_steps):
+            raise ValueError(f"phase_steps: not what a run saves: {str(steps)[:80]}")
+        self.step.assign(counts.updates)
+        for step, number in zip(self._phase_steps, steps, strict=True):
+            step.assign(number)
+        self.scale_steps(counts.step_scale)
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
         """Loads weights and targets alone; raises as `load`."""
@@ -268,17 +292,6 @@ class Update:
                 for moment in (moments.first, moments.second):
                     moment.assign(np.where(others, moment.numpy(), np.float32(0.0)))
                 step.assign(0)
-
-    def load_counts(self, updates: int, step_scale: float, phase_steps: Sequence[int] = ()) -> None:
-        """Restores what `counts` of an earlier run returned."""
-        steps = phase_steps or [updates]
-        counts = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
-        if not counts or len(steps) != len(self._phase_steps):
-            raise ValueError(f"phase_steps: not what a run saves: {str(phase_steps)[:80]}")
-        self.step.assign(updates)
-        for step, taken in zip(self._phase_steps, steps, strict=True):
-            step.assign(taken)
-        self.scale_steps(step_scale)
 
     def _all_updates(
         self, feed: Batches | Draws, schedules: Schedules

@@ -19,6 +19,7 @@ from music_tf.recipes.controls import RandomRewardConfig
 from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.device import DeviceReplay
+from music_tf.training.feeding import DeviceFeeding
 from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, make_episodes
 from tests.kit.guessing import GuessConfig
@@ -250,7 +251,7 @@ def test_replay_stays_on_the_host_for_a_reward_in_python_that_counts_or_a_ring_o
     said = trainer.copy_replay()
     assert said == "replay stays on the host: compute_reward is Python, which a device cannot call"
     trainer.run_cycle()
-    assert trainer.device is None
+    assert not isinstance(trainer.feeding, DeviceFeeding)
     config = paying(BASE, SMALL_SKILL, skills=2, env_id=elsewhere)
     assert trainer_of(config).copy_replay().startswith("replay has a copy")
     trainer = trainer_of(BASE, replay=ReplayConfig(draw="steps", **BATCHES))
@@ -293,7 +294,7 @@ with tf.device("CPU:1"):
     trainer.update.use_xla()
     trainer.copy_replay()
     trainer.run_cycle()
-held = [*trainer.device.tables, trainer.update.parameters, trainer.update.targets]
+held = [*trainer.feeding.device.tables, trainer.update.parameters, trainer.update.targets]
 print({each.device.rpartition("/")[2] for each in held})
 """
 

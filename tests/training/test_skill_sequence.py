@@ -380,7 +380,7 @@ def test_a_checkpoint_of_fewer_skills_is_expected_and_one_of_more_is_not():
     check_fit(many_state, many.expected().shared(many_state))
     with pytest.raises(MisfitError, match="past"):
         check_fit(many_state, few.expected().shared(many_state))
-    rows = expected_of(few.replay.shards[0].full_rows()) | expected_of(few._kept(0), free=True)
+    rows = expected_of(few.replay.shards[0].full_rows()) | expected_of(few._of_worker(0), free=True)
     check_fit(rows, many.expected().rows(rows), rows=True)
     wide = rows | {"skill": (np.dtype(np.float32), (10, 6))}
     with pytest.raises(MisfitError, match="skill"):

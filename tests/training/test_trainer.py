@@ -18,7 +18,7 @@ from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.rollout import perturbation
 from music_tf.storage.metrics import known_to
-from music_tf.training import collect
+from music_tf.training import collect, feeding
 from music_tf.training import trainer as trainer_module
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from tests.kit.cases import cases
@@ -439,7 +439,7 @@ def test_minibatches_that_are_looked_up_in_parts_change_no_bit(monkeypatch, name
     whole = trainer_of(config)
     expected = whole.run_epoch(go_on)
     rows = config.updates * config.replay.batch_size
-    monkeypatch.setattr(trainer_module, "_ROWS_AT_ONCE", rows / (parts - 0.5))
+    monkeypatch.setattr(feeding, "_ROWS_AT_ONCE", rows / (parts - 0.5))
     other, taken = trainer_of(config), []
     take = other.update._take
     monkeypatch.setattr(

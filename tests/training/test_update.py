@@ -335,8 +335,7 @@ def test_moments_are_stored_under_the_weights_that_they_belong_to():
     )
     np.testing.assert_array_equal(actor, update.moments[1].first)  # critics are the first phase
     other, _ = prepared(dataclasses.replace(SOFT, agent=agent))
-    other.update.load(saved)
-    other.update.load_counts(**update.counts())
+    other.update.load(saved, update.meta())
     for each in (trainer, other):
         run(each, given)
     np.testing.assert_equal(other.update.shared(), update.shared())
@@ -423,18 +422,17 @@ def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     assert second["train/seen"] == pytest.approx(0.2, abs=1e-3)  # the `a` of this update
     # three steps of 0.01, of which the second and third are smaller by less than a tenth
     np.testing.assert_allclose(update.parameters, [0.2, 0.03], atol=1e-3)
-    assert update.counts() == {"updates": 2, "step_scale": 1.0, "phase_steps": [2, 3]}
+    assert update.meta() == {"updates": 2, "step_scale": 1.0, "phase_steps": [2, 3]}
     other = update_of(trainer, TwoSteps(None))
-    other.load(update.shared())
     for bad in ([2], [2, "3"], [2, -1], 5):
         with pytest.raises(ValueError, match="phase_steps: not what a run saves"):
-            other.load_counts(2, 1.0, bad)
-    other.load_counts(2, 1.0, [2, 3])
+            other.load(update.shared(), update.meta() | {"phase_steps": bad})
+    other.load(update.shared(), update.meta())
     for each in (update, other):
         each.run(*slices(given, 2))
         each.run(*slices(given, 2))
     np.testing.assert_array_equal(other.parameters, update.parameters)
-    assert other.counts()["phase_steps"] == [4, 6]
+    assert other.meta()["phase_steps"] == [4, 6]
 
 
 def test_a_phase_differentiates_nothing_to_reach_what_it_does_not_move():
@@ -505,7 +503,7 @@ def test_a_phase_counts_its_own_steps():
     update = update_of(trainer, Downhill(None))
     update.run(*given)
     # under a gradient of 1 each step of Adam is the rate, if it divides by how many there were
-    assert update.counts()["phase_steps"] == [4, 2]
+    assert update.meta()["phase_steps"] == [4, 2]
     assert update.parameters.numpy()[1] == pytest.approx(-0.02, rel=1e-4)
 
 
@@ -564,7 +562,7 @@ def test_a_term_may_learn_at_its_own_pace_and_count_for_some_transitions_alone()
     counted = given.feed.transitions.action[..., 0] > 0.0
     assert metrics["reward/twice_mean"] == pytest.approx(counted.mean(), abs=1e-6)
     assert metrics["twice/goal"] == pytest.approx(2.0)  # (1 + 3) / 2 updates
-    assert update.counts()["phase_steps"] == [2, 4]
+    assert update.meta()["phase_steps"] == [2, 4]
 
 
 @pytest.mark.parametrize("reward", [SkillConfig, DadsConfig])
@@ -768,9 +766,9 @@ def test_a_learner_that_begins_anew_goes_on_as_one_that_has_those_weights():
         update.run(*given)
     np.testing.assert_equal(old.update.shared(), fresh.update.shared())
     assert old.update._run_updates.experimental_get_tracing_count() == 1
-    assert (old.update.counts()["updates"], fresh.update.counts()["updates"]) == (6, 3)
-    assert old.update.counts()["phase_steps"] == [3]
-    assert "phase_steps" not in fresh.update.counts()
+    assert (old.update.meta()["updates"], fresh.update.meta()["updates"]) == (6, 3)
+    assert old.update.meta()["phase_steps"] == [3]
+    assert "phase_steps" not in fresh.update.meta()
 
 
 @pytest.mark.thorough
@@ -800,8 +798,7 @@ def test_step_counts_of_a_learner_that_began_anew_survive_a_save(kind):
     trainer.update.run(*given)
     trainer.update.begin_anew(trainer.update.parameters.numpy())
     again, _ = prepared(config)
-    again.update.load(trainer.update.shared())
-    again.update.load_counts(**trainer.update.counts())
+    again.update.load(trainer.update.shared(), trainer.update.meta())
     for each in (trainer, again):
         each.update.run(*given)
     np.testing.assert_equal(again.update.shared(), trainer.update.shared())
@@ -857,9 +854,9 @@ def test_what_learns_early_moves_alone_and_counts_its_own_steps():
     kinds = ("adam_first", "adam_second", "parameters")
     assert moved == {f"{kind}/model" for kind in kinds}
     np.testing.assert_array_equal(update.targets, targets)
-    assert update.counts() == {"updates": 0, "step_scale": 1.0, "phase_steps": [0, 3]}
+    assert update.meta() == {"updates": 0, "step_scale": 1.0, "phase_steps": [0, 3]}
     assert update.run(*given)["ahead/model"] == pytest.approx(0.04, abs=1e-3)
-    assert update.counts()["phase_steps"] == [3, 6]
+    assert update.meta()["phase_steps"] == [3, 6]
 
 
 @pytest.mark.thorough

@@ -1,0 +1,131 @@
+"""Draws what updates are fed from replay, and looks it up here or on the GPU."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from music_tf.conditions import fresh_conditions
+from music_tf.networks.acting import Moments
+from music_tf.randomness import stream
+from music_tf.replay.rows import Picks
+from music_tf.training.device import DeviceReplay
+from music_tf.training.feeds import (
+    FRESH,
+    RELABELLED,
+    Batches,
+    Draws,
+    even_parts,
+    rows_of_part,
+    under_fresh_conditions,
+)
+from music_tf.types import Array
+
+if TYPE_CHECKING:
+    from music_tf.training.trainer import Trainer
+
+_ROWS_AT_ONCE = 409_600
+"""Steps of a worker that are looked up at a time: those of 100 minibatches of 4,096."""
+
+
+class Feeding:
+    """Feeds updates with transitions that are looked up on the host."""
+
+    def __init__(self, run: "Trainer") -> None:
+        self._run = run
+
+    def parts(self, cycle: int, count: int | None = None) -> Iterator[Batches | Draws]:
+        """Yields the inputs of one turn of updates in `count` parts; `cycle` seeds their draws.
+
+        Transitions come in parts, because those of large minibatches would take hundreds of
+        megabytes at once. Inputs of terms and learner are looked up at once.
+        """
+        run, config = self._run, self._run.config
+        replay, inputs = run.replay, run.inputs.now
+        picks, noise = self._drawn(cycle)
+        fed = {
+            term.name: term.feed(replay, config.updates * term.times, cycle)
+            for term in run.active_terms()
+        }
+        rows = config.updates * config.replay.batch_size
+        for part in even_parts(config.updates, count or math.ceil(rows / _ROWS_AT_ONCE)):
+            beside = rows_of_part(part, config.updates, noise)
+            batch = replay.transitions(Picks(*(each[part] for each in picks)))
+            batch = under_fresh_conditions(batch, beside)
+            yield Batches(
+                batch,
+                inputs(batch.observation, batch.desired_goal, batch.skill),
+                inputs(batch.next_observation, batch.desired_goal, batch.skill),
+                {name: rows_of_part(part, config.updates, own) for name, own in fed.items()},
+                beside,
+            )
+
+    def _drawn(self, cycle: int) -> tuple[Picks, dict[str, Array]]:
+        """Draws transitions, noise and fresh conditions, the same with a GPU and without."""
+        run, config = self._run, self._run.config
+        replay, learner = run.replay, run.update.learner
+        noise = learner.draws(
+            [stream(config.seed, "agent/noise", worker, cycle) for worker in replay.shards],
+            config.updates,
+            config.replay.batch_size,
+        )
+        noise |= learner.feed(replay, run.inputs.now, config.updates, cycle)
+        picks = replay.pick(config.updates, cycle)
+        return picks, noise | self._fresh_conditions(cycle, picks)
+
+    def _fresh_conditions(self, cycle: int, picks: Picks) -> dict[str, Array]:
+        """Draws fresh conditions and the steps that get one; empty without such relabelling."""
+        run, config = self._run, self._run.config
+        if not config.condition.relabel:
+            return {}
+        shape, chances = (config.updates, config.replay.batch_size), run.rewards.prior()
+        fresh, chosen = [], []
+        for worker in run.replay.shards:
+            generator = stream(config.seed, "replay/conditions", worker, cycle)
+            chosen.append(generator.random(shape) < config.condition.relabel)
+            size = config.condition_size
+            fresh.append(fresh_conditions(config.condition, size, generator, shape, chances))
+        conditions, relabelled = np.stack(fresh, axis=1), np.stack(chosen, axis=1)
+        for term in run.active_terms():
+            if term.fulfilled is not None:
+                conditions = term.fulfilled(run.update.weights(), run.replay, picks)
+        return {FRESH: conditions, RELABELLED: relabelled.astype(np.float32)}
+
+
+class DeviceFeeding(Feeding):
+    """Feeds updates with draws, which compiled updates look up in a copy of replay on the GPU."""
+
+    def __init__(self, run: "Trainer", device: DeviceReplay) -> None:
+        super().__init__(run)
+        self.device = device
+        run.update.look_up_with(self._looked_up)
+
+    def parts(self, cycle: int, count: int | None = None) -> Iterator[Draws]:
+        """Yields the draws of one turn of updates at once, since they are small."""
+        updates, inputs = self._run.config.updates, self._run.inputs.now
+        picks, noise = self._drawn(cycle)
+        self.device.refresh()
+        drawn = {}
+        for term in self._run.active_terms():
+            draw = term.feed if term.feeds_itself else term.draws
+            drawn[term.name] = draw(self._run.replay, updates * term.times, cycle)
+        moments = [
+            Moments(*(np.broadcast_to(each, (updates, len(each))) for each in moment))
+            for moment in (inputs.observation, inputs.goal)
+        ]
+        yield Draws(picks, moments, drawn, noise)
+
+    def _looked_up(self, now: Draws) -> Batches:
+        """Returns the minibatches of one update, within the compiled loop."""
+        device, by_name = self.device, {term.name: term for term in self._run.terms}
+        batch = under_fresh_conditions(device.transitions(now.transitions), now.noise)
+        terms = {
+            name: drawn if by_name[name].feeds_itself else by_name[name].looked_up(drawn, device)
+            for name, drawn in now.terms.items()
+        }
+        inputs, next_inputs = (
+            device.inputs(now.moments, state, batch.desired_goal, batch.skill)
+            for state in (batch.observation, batch.next_observation)
+        )
+        return Batches(batch, inputs, next_inputs, terms, now.noise)

@@ -1,0 +1,116 @@
+"""The reward terms of a run: what they need between updates, and their state."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from music_tf.config.settings import Config
+from music_tf.intrinsic.base import RewardTerm, schedule_value
+from music_tf.intrinsic.term_outputs import prior_of, priorities_of
+from music_tf.networks.acting import EXPLORER
+from music_tf.training.evaluation import counting
+from music_tf.training.feeds import Schedules
+from music_tf.training.parts import Part
+from music_tf.training.update import Update
+from music_tf.types import Array, Episodes
+
+if TYPE_CHECKING:
+    from music_tf.training.trainer import Trainer
+
+
+class Rewards(Part):
+    """All reward terms in the order in which they are summed, also those without weight."""
+
+    def __init__(self, config: Config, update: Update) -> None:
+        self._config, self._update = config, update
+        self.terms: Sequence[RewardTerm] = update.terms
+
+    @property
+    def notices(self) -> Sequence[str]:
+        return [term.notice for term in self.terms]
+
+    def active(self, epoch: float) -> Sequence[RewardTerm]:
+        """Returns the terms with weight at this epoch or later; all terms if none has any."""
+        return counting(self.terms, epoch)
+
+    def schedules(self, epoch: float) -> Schedules:
+        """Returns the scheduled weights of terms and entropy at an epoch."""
+        entropy = self._update.learner.entropy_weight
+        weights = {
+            term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
+            for term in self.terms
+        }
+        return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
+
+    def prior(self) -> Array | None:
+        """Returns the probability of each one-hot condition, [K]; None if it is uniform."""
+        priors = (prior_of(term, self._config.condition_size) for term in self.terms)
+        return next((chances for chances in priors if chances is not None), None)
+
+    def explorer(self) -> dict[str, Array]:
+        """Returns the arrays with which a term chooses among random actions, if one does."""
+        arrays: dict[str, Array] = {}
+        for term in self.terms:
+            if self._config.rewards[term.name].explores:
+                own = self._update.arrays_of(term)
+                own |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
+                arrays = {f"{EXPLORER}{name}": array for name, array in own.items()}
+        return arrays
+
+    def priorities(self, fresh: Mapping[int, Episodes], cycle: int) -> dict[int, Array] | None:
+        """Returns the priorities of fresh episodes by worker, if replay draws by them."""
+        for term in self.terms:
+            if term.name == self._config.replay.priority:
+                weights = self._update.weights()
+                return {
+                    worker: priorities_of(term, weights, own, worker, cycle)
+                    for worker, own in fresh.items()
+                }
+        return None
+
+    def take_in(self, run: "Trainer", fresh: Mapping[int, Episodes], cycle: int) -> None:
+        for term in self.terms:
+            term.observe(fresh, cycle)
+
+    def shared(self) -> dict[str, np.ndarray]:
+        return {name: array for term in self.terms for name, array in term.shared().items()}
+
+    def meta(self) -> dict[str, Any]:
+        """Returns what inputs of reward networks and encoder mean, and counts of terms."""
+        counts = {term.name: meta for term in self.terms if (meta := term.meta())}
+        inference = self._config.agent.inference
+        inputs: dict[str, Any] = {} if inference is None else {"encoder": dict(inference.inputs)}
+        for term in self.terms:
+            inputs |= term.inputs
+        return {"inputs": inputs} | ({"terms": counts} if counts else {})
+
+    def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        counts = meta.get("terms", {})
+        if not isinstance(counts, dict) or not all(isinstance(c, dict) for c in counts.values()):
+            raise ValueError("terms: expected counts by name of the term")
+        self.start_from(shared)
+        for term in self.terms:
+            term.load_meta(counts.get(term.name, {}))
+
+    def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
+        for term in self.terms:
+            term.load(shared)
+
+    def of_worker(self, worker: int) -> dict[str, np.ndarray]:
+        return {
+            f"{term.name}/{name}": array
+            for term in self.terms
+            for name, array in term.of_worker(worker).items()
+        }
+
+    def load_worker(self, worker: int, arrays: Mapping[str, np.ndarray]) -> None:
+        for term in self.terms:
+            prefix = f"{term.name}/"
+            own = {name: array for name, array in arrays.items() if name.startswith(prefix)}
+            term.load_worker(worker, {n.removeprefix(prefix): a for n, a in own.items()})
+
+    def forget(self) -> None:
+        for term in self.terms:
+            term.forget()
