@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from music_tf.training.evaluation import Evaluation
     from music_tf.training.trainer import Trainer
 
-OnPlayed: TypeAlias = "Callable[[Episodes | Adaptations], None]"
+OnPlayed: TypeAlias = Callable[["Episodes | Adaptations"], None]
 """Callback that gets the episodes of an evaluation, or the results of visits to tasks."""
 
 
