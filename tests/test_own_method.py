@@ -1,4 +1,4 @@
-"""A learner, and a reward with a network: two new files each, in a package of the user's."""
+"""Methods from files of a user's alone: a learner, a reward with a network, one that adapts."""
 
 import sys
 
@@ -164,17 +164,163 @@ class Curiosity(RewardTerm):
         change = tf.gather(after - before, self._columns, axis=-1)
         return tf.reduce_sum(tf.square(foretold - change), axis=-1)
 '''
+CORNER = '''
+import gymnasium
+import numpy as np
+
+
+class Corner(gymnasium.Env):
+    """Pays a point for its way towards a corner that it is not shown."""
+
+    observation_space = gymnasium.spaces.Box(-9.0, 9.0, (2,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+    _next = np.ones(2)
+
+    def sample_tasks(self, count, generator):
+        return generator.choice([-1.0, 1.0], (count, 2))
+
+    def set_task(self, task):
+        self._next = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._corner, self._place = self._next, np.zeros(2, np.float32)
+        return self._place, {}
+
+    def step(self, action):
+        self._place = (self._place + 0.1 * action).astype(np.float32)
+        return self._place, float(self._place @ self._corner), False, False, {}
+
+
+gymnasium.register("Corner-v0", Corner, max_episode_steps=5)
+'''
+FORESIGHT = '''
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from music_tf.config.agents import MLP, DdpgConfig, Inference
+from music_tf.config.fields import with_fields
+from music_tf.config.settings import ExplorationConfig
+from music_tf.recipes.pearl import sac_pearl
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForesightConfig(DdpgConfig):
+    """DDPG on a latent that foretells the rewards of a task."""
+
+    learner: ClassVar[str] = "fresh.foresight:Foresight"
+    networks: ClassVar[tuple[str, ...]] = ("encoder", "decoder")
+    collector: ClassVar[str] = "music_tf.training.tasks:TaskCollector"
+    parts: ClassVar[tuple[str, ...]] = (
+        "music_tf.training.adaptation:TaskFamily", "fresh.foresight:Visits",
+    )
+    metrics: ClassVar[dict[str, str]] = {
+        **DdpgConfig.metrics,
+        "foresight/error": "squared error of foretold rewards",
+        "foresight/episodes": "episodes so far",
+    }
+    latent: int = 2
+    """Size of a latent."""
+
+    @property
+    def inference(self):
+        return Inference(MLP, self.latent, True, False, 4, 6, 6, False, "", 1.0, (8,))
+
+
+def foresight(preset, env_id="fresh.corner:Corner-v0"):
+    """Adapts to hidden corners by foretelling rewards."""
+    told = {"tasks.train": 8, "tasks.test": 3, "tasks.adapt": 2}
+    base = replace(sac_pearl(preset, env_id), exploration=ExplorationConfig())
+    return with_fields(replace(base, agent=ForesightConfig()), told)
+'''
+FORETELLER = '''
+import numpy as np
+import tensorflow as tf
+
+from music_tf.agents.base import Losses
+from music_tf.agents.ddpg import Ddpg
+from music_tf.networks.belief import Steps, context_rows
+from music_tf.networks.models import plain
+from music_tf.networks.parameters import Network
+from music_tf.training.parts import Part
+
+
+class Foresight(Ddpg):
+    """An encoder and a decoder learn to foretell rewards; the actor and critics get the latent."""
+
+    def __init__(self, config, input_dim, action_dim, return_bounds, seed):
+        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+        size = input_dim - config.latent + action_dim  # of an observation and an action
+        encoder = plain(size + 1, config.latent, "latent", [8], seed)
+        decoder = plain(size + config.latent, 1, "reward", [8], seed)
+        self._encoder = Network("encoder", encoder, 1e-2)
+        self._decoder = Network("decoder", decoder, 1e-2)
+
+    @property
+    def networks(self):
+        return [*super().networks, self._encoder, self._decoder]
+
+    @property
+    def encoder(self):
+        return self._encoder
+
+    def feed(self, replay, inputs, updates, cycle):
+        drawn = replay.sample_contexts(updates, self._config.inference.rows, cycle)
+        steps = Steps(*(getattr(drawn, name) for name in Steps._fields))
+        return {"context": context_rows(self._config.inference, inputs, steps)}
+
+    def losses(self, weights, targets, batch, noise, entropy_weight):
+        context = noise["context"]  # [W, m, N, observation, action and reward]
+        latent = tf.reduce_mean(self._encoder.rows(weights["encoder"], context), axis=-2)
+        believed = tf.stop_gradient(tf.repeat(latent, batch.inputs.shape[1] // 2, axis=1))
+
+        def seen(inputs):
+            return tf.concat([inputs[..., : -self._config.latent], believed], axis=-1)
+
+        own = batch._replace(inputs=seen(batch.inputs), next_inputs=seen(batch.next_inputs))
+        found = super().losses(weights, targets, own, {}, entropy_weight)
+        of_steps = tf.repeat(latent[:, :, None], context.shape[2], axis=2)
+        rows = tf.concat([context[..., :-1], of_steps], axis=-1)
+        foretold = self._decoder.rows(weights["decoder"], rows)[..., 0]
+        error = tf.reduce_mean(tf.square(foretold - context[..., -1]), axis=[1, 2])
+        return Losses(found.total + error, {**found.metrics, "foresight/error": error})
+
+
+class Visits(Part):
+    """Counts the episodes of each task."""
+
+    def __init__(self, config, envs):
+        self._counts = np.zeros(config.tasks.train)
+
+    def take_in(self, run, fresh, cycle):
+        own = np.zeros_like(self._counts)
+        for episodes in fresh.values():
+            np.add.at(own, episodes.task, 1.0)
+        self._counts += run.comm.sum_in_place(own)
+
+    def end_epoch(self, run):
+        return {"foresight/episodes": float(self._counts.sum())}
+
+    def shared(self):
+        return {"foresight/counts": self._counts.copy()}
+
+    def load(self, shared, meta):
+        self._counts = shared["foresight/counts"].copy()
+'''
 FILES = {
     "regression_recipe": REGRESSION,
     "regression": LEARNER,
     "curiosity_recipe": CURIOUS,
     "curiosity": TERM,
+    "corner": CORNER,
+    "foresight_recipe": FORESIGHT,
+    "foresight": FORETELLER,
 }
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Puts the four files into a package `fresh`, beside which there is nothing of the user's."""
+    """Puts the files into a package `fresh`, beside which there is nothing of the user's."""
     (tmp_path / "fresh").mkdir()
     for name, text in {"__init__": "", **FILES}.items():
         (tmp_path / "fresh" / f"{name}.py").write_text(text)
@@ -201,9 +347,15 @@ def package(tmp_path, monkeypatch):
         {"parameters/actor": 5, "parameters/value": 5, "targets/value": 5},
         ("train/critic_loss", "regression/weight"),
     ),
+    (
+        "fresh.foresight_recipe:foresight",
+        {"env_id": "fresh.corner:Corner-v0"},
+        {"parameters/encoder": 8, "parameters/decoder": 8, "parameters/actor": 16},
+        ("foresight/error", "foresight/episodes"),
+    ),
 )
 @pytest.mark.usefixtures("package")
-def test_a_method_of_two_new_files_learns_and_goes_on(recipe, options, networks, logged, tmp_path):
+def test_a_method_of_new_files_learns_and_goes_on(recipe, options, networks, logged, tmp_path):
     def train(name, epochs):
         return music_tf.train(recipe, run_dir=tmp_path / name, epochs=epochs, **OPTIONS | options)
 
