@@ -93,10 +93,7 @@ class InputMoments:
         return NetworkInputs(observation, goal, self._config, self._condition)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
-        """Adds observations [W, rows, O] and goals [W, rows, G], as `Normalizer.update`.
-
-        Without `normalizer.running` it does nothing.
-        """
+        """Adds observations [W, rows, O] and goals [W, rows, G] if `normalizer.running`."""
         if not self._config.running:
             return
         self.observations.update(observations, workers)

@@ -39,10 +39,7 @@ class Conditions(NamedTuple):
 
 
 class ConditionSampler:
-    """Draws goals and conditions by the configuration.
-
-    Each worker has its own generator, so that draws do not depend on the number of ranks.
-    """
+    """Draws goals and conditions with a generator of each worker, on any number of ranks alike."""
 
     def __init__(self, config: Config, goal_dim: int) -> None:
         self._config = config
@@ -65,10 +62,7 @@ class ConditionSampler:
             self._decks = {worker: own.tolist() for worker, own in enumerate(dealt)}
 
     def begin_episodes(self, generator: np.random.Generator, envs: IntArray) -> Conditions:
-        """Draws reset seeds, then conditions, for environments of one worker.
-
-        `envs` [E] are indices among the environments of all workers.
-        """
+        """Draws reset seeds, then conditions, for environments `envs` [E] of one worker."""
         config, size = self._config, self._config.condition_size
         seeds, goals = reset_seeds(generator, len(envs)), None
         if config.goals == "zero":
@@ -150,10 +144,7 @@ def perturbation(
     generators: Sequence[np.random.Generator],
     shape: tuple[int, int, int],
 ) -> Perturbation:
-    """Draws the exploration of each worker's episodes from the worker's generator.
-
-    `shape` is (T, episodes of each worker, A).
-    """
+    """Draws exploration from the generator of each worker; `shape` is (T, its episodes, A)."""
     steps, episodes, _ = shape
     parts = []
     for generator in generators:
@@ -185,10 +176,6 @@ def play(
 
     If an environment fails, the episode is played again with the next seed. The policy is called
     with all rows at each step, also those of finished episodes; `explore` changes its actions.
-
-    Raises:
-        EnvironmentFault: An environment failed four times in the same episode.
-        NumbersFault: The policy returned an action that is not finite.
     """
     played = blank(envs.spec, conditions.skills, envs.spec.max_episode_steps)
     pending = list(range(len(conditions.seeds)))
@@ -237,19 +224,9 @@ class OpenEpisodes:
     ) -> tuple[list[list[Episodes]], BoolArray]:
         """Takes T steps in each environment; if one fails, its episode ends a step earlier.
 
-        Args:
-            policy: Called with all rows at each step.
-            begin: Draws conditions [1] for one environment; within an episode only the skill is
-                used.
-            explore: Changes the policy's actions.
-
-        Returns:
-            Parts of episodes by environment, after a first part without rows; and whether each
-            finished episode succeeded.
-
-        Raises:
-            EnvironmentFault: An environment failed in four episodes in a row.
-            NumbersFault: The policy returned an action that is not finite.
+        `begin` draws conditions [1] for one environment, of which a running episode uses the skill
+        alone. Returns parts of episodes by environment, after a first part without rows, and
+        whether each finished episode succeeded.
         """
         part, rows = self._part, list(range(len(self._envs)))
         parts = [[part.rows(0, 0)] for _ in rows]

@@ -69,12 +69,7 @@ class Distance(GatedTerm):
     """
 
     def __init__(self, config: DistanceConfig, context: TermContext) -> None:
-        """Builds the embedding, its dual variable, and the density model.
-
-        Raises:
-            UsageError: The settings name a column that the observation does not have, or an
-                embedding that never learns has fewer directions than inputs.
-        """
+        """Builds the embedding, its dual variable, and the density model."""
         super().__init__(config, context)
         self._config = config
         self._one_hot = context.condition.kind == "one_hot"
@@ -201,10 +196,7 @@ class Distance(GatedTerm):
     def _once_followed(
         self, losses: tf.Tensor, reward: tf.Tensor, step: tf.Tensor, towards: tf.Tensor
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Returns the losses of the embedding [W, B], which are 0 while it rests, and a metric [W].
-
-        The metric is the cosine between steps and conditions, weighted by their lengths.
-        """
+        """Returns losses [W, B], 0 while the embedding rests, and the cosine that ends this."""
         if self._resting is None:
             return losses, {}
         lengths = tf.norm(step, axis=-1) * tf.norm(towards, axis=-1)
@@ -295,10 +287,7 @@ class Distance(GatedTerm):
     def _allowed(
         self, weights: Weights, feed: Feed, like: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
-        """Returns the squared distance allowed for each step, the density model's loss, metrics.
-
-        Distance and loss are [W, B] as `like`, metrics [W].
-        """
+        """Returns squared distances and losses of the density model [W, B], metrics [W]."""
         nothing = tf.zeros_like(like)
         if self._modelled is None:
             if self._config.distance == "one":
@@ -371,11 +360,7 @@ def _unit_of_hand(seen: InputSpec, deviation: Array, context: TermContext) -> fl
 
 
 def _check_changing(modelled: InputSpec, context: TermContext) -> None:
-    """Checks the inputs of the density model.
-
-    Raises:
-        UsageError: All of them are constant.
-    """
+    """Refuses a density model whose inputs are all constant."""
     if not context.constant(modelled).all():
         return
     everything = InputSpec(tuple(range(context.spec.observation_dim)))

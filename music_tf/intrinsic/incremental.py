@@ -92,10 +92,7 @@ class Incremental(RewardTerm):
         """Distances from `reward` for `measures`, and a mask of those with k rows."""
 
     def remember(self, skill: int, episodes: Episodes) -> None:
-        """Replaces the stored steps of an earlier skill by a random sample of these episodes.
-
-        The episodes have to be equal on all ranks.
-        """
+        """Replaces the stored steps of a skill by a sample of episodes, equal on all ranks."""
         self._played[skill] = self._rows(episodes)
         self.remember_again(skill)
 
@@ -110,10 +107,7 @@ class Incremental(RewardTerm):
         self._past[skill] = found
 
     def short_of(self, collected: int) -> str:
-        """Returns a message if a distance has fewer than k rows at first, else "".
-
-        `collected` is the number of episodes that are played of each earlier skill.
-        """
+        """Returns a message if a distance has fewer than k rows at first, else ""."""
         config = self._config
         steps = 1 if config.timesteps == "equal" else self._longest
         for episodes, kind, value in (

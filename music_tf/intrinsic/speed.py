@@ -57,11 +57,7 @@ class Speed:
             self.value.assign(_SHARE * _EDGES[1 + moving.searchsorted(_FAST * moving[-1])])
 
     def settle(self) -> float:
-        """Returns the speed, which does not change from now on.
-
-        Raises:
-            UsageError: Fewer than half of the episodes moved what skills are to move.
-        """
+        """Returns the speed, which is fixed from now on, if enough episodes moved."""
         speed = float(self.value.numpy())
         if self._seen is not None:
             moved, episodes = self._seen[-2:].tolist()

@@ -52,10 +52,7 @@ class _Format(Protocol[Answer]):
 
 
 class Actors:
-    """All actors of one learner; takes the place of a `Collector`.
-
-    Actors play an order as soon as it is sent, so that the learner can update meanwhile.
-    """
+    """All actors of one learner, in place of a `Collector`; they play an order at once."""
 
     envs: LockstepEnvs
     """One environment of the learner: it describes the task and computes relabelled rewards."""

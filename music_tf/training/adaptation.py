@@ -180,11 +180,7 @@ class MetaEvaluation(NamedTuple):
         }
 
     def probe(self, train: Adaptation, test: Adaptation, seen: int = _PROBED) -> float:
-        """Returns R^2 of a linear map from the mean of the belief to the task's parameters.
-
-        Ridge regression, fitted on training tasks and scored on evaluation tasks, after `seen`
-        episodes of a visit.
-        """
+        """Returns R^2 of ridge regression from mean beliefs after `seen` episodes to new tasks."""
         at = min(seen, self.episodes) - 1
 
         def pairs(found: Adaptation, tasks: Tasks) -> tuple[Tasks, Tasks]:
@@ -203,10 +199,7 @@ class MetaEvaluation(NamedTuple):
     def _visit(
         self, snapshot: Snapshot | None, part: str, rows: npt.NDArray[np.int64], repeats: int
     ) -> tuple[Adaptation, list[tuple[Conditions, Episodes]]]:
-        """Plays the visit `rows[i]` in environment i; the results have no axis of repeats.
-
-        Also returns conditions and steps of each episode.
-        """
+        """Plays the visit `rows[i]` in environment i; results have no axis of repeats."""
         inference = self.config.agent.inference
         if inference is None:
             raise ValueError("MetaEvaluation: expected an agent that infers its task")

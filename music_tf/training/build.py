@@ -40,10 +40,7 @@ _SAME = 1e-5
 
 
 def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
-    """Builds environments, rewards, learner, replay and the training loop; a collective call.
-
-    With actors, `comm` has the ranks that learn.
-    """
+    """Builds all parts of a run, and its loop; with actors, `comm` has the learners."""
     workers = comm.local_workers(config.workers)
     collector: Collector | Actors
     if actors is None:
@@ -127,10 +124,7 @@ def discount(config: Config, spec: EnvSpec) -> float:
 def build_terms(
     config: Config, envs: LockstepEnvs, comm: Communicator | None = None
 ) -> list[RewardTerm]:
-    """Returns the reward terms of the configuration, in its order.
-
-    `comm` is None where a run is loaded to be inspected, not trained.
-    """
+    """Returns the reward terms in order; `comm` is None where a run is loaded to be inspected."""
 
     def measure(seen: InputSpec) -> tuple[Array, Array]:
         """Returns fixed mean and deviation: moving ones would change a trained network's inputs."""
@@ -227,12 +221,7 @@ def build_learner(
 def return_bounds(
     agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float
 ) -> tuple[float, float]:
-    """Returns the lower and upper bound of the TD target, by `agent.return_clip`.
-
-    `symmetric` is the MUSIC release's +-4/(1 - gamma), where 4 is its number of terms. `auto` sums
-    the bounds of all terms and of the learner's bonus, and divides them by 1 - gamma. Two numbers
-    are the bounds themselves.
-    """
+    """Returns lower and upper bound of the TD target, by `agent.return_clip`."""
     if isinstance(agent.return_clip, tuple):
         return agent.return_clip
     if agent.return_clip == "off":

@@ -51,10 +51,7 @@ class EpochLog:
     seconds: float = 0.0
 
     def averages(self) -> Metrics:
-        """Returns means of the learning metrics over cycles; of rewards also the extremes.
-
-        A mean of squares beside a mean, of names in `_square` and `_mean`, becomes a deviation.
-        """
+        """Returns means over cycles; of rewards also extremes and, from squares, deviations."""
         columns: dict[str, list[float]] = {}
         for cycle in self.totals:
             for name, value in cycle.items():

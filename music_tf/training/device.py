@@ -34,10 +34,7 @@ def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
 
 
 class DeviceReplay:
-    """Packed rows of all workers on the device; returns the same transitions as `ReplayBuffer`.
-
-    Tables have the size of full stores from the start, so that updates are compiled once.
-    """
+    """Packed rows of all workers on the device, from the start as many as full stores have."""
 
     def __init__(
         self, replay: ReplayBuffer, near: DistanceReward | None, inputs: NetworkInputs

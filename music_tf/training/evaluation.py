@@ -64,15 +64,8 @@ class Evaluation(NamedTuple):
 
         Goals are those of training, because a policy that was trained with zero goals does not
         generalise to others. Episodes do not depend on the number of ranks, except that the batch
-        size changes the last bits of actions.
-
-        Args:
-            policy: Acts in all episodes.
-            episodes: Number of episodes.
-            skill: Acts in all of them; by default skills take turns (unless the configuration
-                pins one), or continuous conditions follow a fixed list.
-            added: Added to the actions.
-            planned: Makes another policy for each batch of episodes, from their indices.
+        size changes the last bits of actions. `skill` acts in all of them, else skills take turns.
+        `added` is added to actions; `planned` makes another policy for each batch of episodes.
         """
         config, envs, comm = self.config, self.envs, self.comm
         plain = skill is None and added is None and planned is None
@@ -189,11 +182,7 @@ class Evaluation(NamedTuple):
         return Track(self.seen(counted), counted.length)
 
     def _information(self, played: Episodes) -> Metrics:
-        """Returns the mutual information of the moves of robot and surroundings beyond chance.
-
-        Only runs whose reward pays for motion have it. It is estimated from few episodes and steps,
-        so that it adds little to the cost of an evaluation.
-        """
+        """Returns the information of moves beyond chance where motion pays, from few steps."""
         if not measures_motion(self.config):
             return {}
         few, generator = played.rows(0, _FEW), stream(SEED, "evaluation/information")
@@ -224,11 +213,7 @@ class PolicyEvaluation(Part):
         return evaluation.judged(played) | self._of_random_actions(evaluation)
 
     def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
-        """Returns metrics of random actions in the same episodes, as a baseline.
-
-        They are played once in each stage of a world; their metrics are computed anew, because the
-        reward networks change.
-        """
+        """Returns metrics of random actions in the same episodes, as a baseline."""
         config, world = evaluation.config, evaluation.world
         pairs = {
             key.random: key.metric
@@ -256,11 +241,7 @@ def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTer
 def evaluation_conditions(
     indices: Sequence[int], config: Config, goal_dim: int, skill: int | None = None
 ) -> Conditions:
-    """Returns seeds, goals and conditions of the evaluation episodes with these indices.
-
-    Skills take turns, unless `skill` or the configuration pins one. Continuous conditions are the
-    same for all runs with the same kind and size of condition.
-    """
+    """Returns seeds, goals and conditions; skills take turns unless `skill` or settings pin one."""
     size, pinned = config.condition_size, config.pinned_skill if skill is None else skill
     seeds = [int(reset_seeds(stream(SEED, "evaluation", 0, index), 1)[0]) for index in indices]
     goals = np.zeros([len(indices), goal_dim], np.float32) if config.goals == "zero" else None
@@ -287,10 +268,7 @@ def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
 
 
 def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
-    """Returns uniform random actions by episode, the same on any number of ranks.
-
-    Each `draw` gives other actions in the same episodes.
-    """
+    """Returns random actions by episode, equal on any number of ranks; each `draw` gives others."""
     shape = (spec.max_episode_steps, spec.action_dim)
 
     def added(index: int) -> Array:
@@ -301,10 +279,7 @@ def random_actions(spec: EnvSpec, draw: int = 0) -> Added:
 
 
 def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = None) -> Added:
-    """Returns Gaussian noise for the actions of each episode, plus what `beside` adds.
-
-    Each `draw` gives other noise.
-    """
+    """Returns Gaussian noise for the actions of each episode, plus what `beside` adds."""
     shape = (spec.max_episode_steps, spec.action_dim)
 
     def added(index: int) -> Array:

@@ -66,10 +66,7 @@ class Schedules(NamedTuple):
 
 
 def as_tensor(values: Any) -> tf.Tensor:
-    """Returns an array as a tensor; a large array that is `aligned` shares its memory with it.
-
-    Such an array must not be written to while the tensor is used.
-    """
+    """An array as a tensor; a large `aligned` one shares its memory, so nobody may write to it."""
     large = isinstance(values, np.ndarray) and values.nbytes >= _SHARED_BYTES
     if large and values.flags.carray and values.__array_interface__["data"][0] % ALIGNED == 0:
         return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
@@ -84,10 +81,7 @@ def even_parts(count: int, parts: int) -> Iterator[slice]:
 
 
 def rows_of_part(part: slice, updates: int, fed: Any) -> Any:
-    """Returns the rows of nested arrays `fed` for the updates `part`.
-
-    An array has one or several rows for each update.
-    """
+    """Returns the rows of nested arrays, one or several for each update, for the updates `part`."""
     if part == slice(0, updates):
         return fed
 

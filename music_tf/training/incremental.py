@@ -129,10 +129,7 @@ class SkillSequence(Part):
         run.tell_replaced()
 
     def end_epoch(self, run: "Trainer") -> Metrics:
-        """Freezes the skill if the current epoch is its last; a collective call.
-
-        Returns metrics of how far skills lie apart in the current world; empty in other epochs.
-        """
+        """Freezes the skill if the epoch is its last, and measures how far skills lie apart."""
         if run.counters.epoch + 1 not in self._ends:
             return {}
         snapshot = run.snapshot()
@@ -163,11 +160,7 @@ class SkillSequence(Part):
         return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
 
     def final_policy(self, run: "Trainer") -> tuple[Evaluation, Policy]:
-        """Returns all finished skills as one policy, and its evaluation.
-
-        Evaluation episodes go through the skills in turn. Before the first skill is finished, the
-        current policy is the only one.
-        """
+        """Returns all finished skills as one policy, which take turns; before, the current one."""
         config = self._config.of_first_skills(max(1, len(self.learned)))
         policy = policy_of(SkillSnapshots(tuple(self.learned))) if self.learned else run.policy()
         return run.evaluation._replace(config=config), policy
@@ -208,10 +201,7 @@ class SkillSequence(Part):
         return state_of_fewer(shared), rows_of_fewer(rows)
 
     def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
-        """Gives the reward term the states that an earlier skill reaches in the current world.
-
-        Deterministic episodes repeat themselves in the same world, so they are not played again.
-        """
+        """Gives the reward term the states that an earlier skill reaches in the current world."""
         if self._played_in.get(skill) == evaluation.world:
             self._term.remember_again(skill)
             return
@@ -233,10 +223,7 @@ class SkillSequence(Part):
 
 
 def state_of_fewer(own: Expected) -> ExpectedAtMost:
-    """Returns the expected state of this run, with the number of skills that the file has.
-
-    A resumed run may have been configured to learn more skills than before.
-    """
+    """Returns the expected state with the number of skills of the file, which may be smaller."""
 
     def expected(found: Expected) -> Expected:
         _, (most, *_) = own[_COUNTED]

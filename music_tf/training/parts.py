@@ -89,11 +89,7 @@ class Part:
         return {}
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Restores what `shared` and `meta` of all parts of an earlier run returned.
-
-        Raises:
-            ValueError: No run saves such a state.
-        """
+        """Restores what `shared` and `meta` of all parts returned; a ValueError refuses it."""
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
         """Takes over what a new run may from `shared` of another one (warm start)."""

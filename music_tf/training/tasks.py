@@ -156,10 +156,7 @@ class _LatentByStep:
 
 
 class TaskCollector(Collector):
-    """Plays visits to tasks, as `tasks.visits` says.
-
-    The context of a visit holds only steps of this visit, so a collector needs no other state.
-    """
+    """Plays visits to tasks; a context holds steps of its visit alone."""
 
     def __init__(
         self, config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
@@ -275,10 +272,7 @@ class TaskCollector(Collector):
     def _inferred(
         self, encoder: Encoder, context: Sequence[Array], generator: np.random.Generator
     ) -> Belief:
-        """Infers the belief from a random sample of the context, of the size used in training.
-
-        An encoder that depends on the order of steps gets the whole context.
-        """
+        """Infers the belief from a sample of the context, or all where its order counts."""
         steps = np.concatenate(context)
         if self._inference.ordered:
             return encoder(steps)

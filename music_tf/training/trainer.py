@@ -53,10 +53,7 @@ class _Unevaluated:
 
 @dataclasses.dataclass
 class Trainer:
-    """Runs the training loop of one rank; `build_trainer` makes it.
-
-    Each part owns its state, and saves and loads it.
-    """
+    """The training loop of one rank; each part owns its state, and saves and loads it."""
 
     config: Config
     comm: Communicator
@@ -90,19 +87,12 @@ class Trainer:
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     def run_epoch(
-        self,
-        on_cycle: Callable[[int], bool],
-        on_evaluation: OnPlayed | None = None,
+        self, on_cycle: Callable[[int], bool], on_evaluation: OnPlayed | None = None
     ) -> Metrics | None:
-        """Trains to the end of an epoch and evaluates; a collective call.
+        """Trains to the end of an epoch and evaluates; returns its metrics.
 
-        Args:
-            on_cycle: Callback after each cycle, with the number of cycles done. If it returns True
-                on any rank, the epoch is interrupted, and the next call continues it.
-            on_evaluation: `on_played` of `evaluate`.
-
-        Returns:
-            The metrics of the epoch, equal on all ranks except for timings; None if interrupted.
+        `on_cycle` is told the number of cycles done; if it returns True on any rank, the epoch is
+        interrupted, returns None, and is continued by the next call.
         """
         config, world = self.config, self.world
         self.comm.take_timing()
@@ -188,10 +178,7 @@ class Trainer:
         counters.cycle += 1
 
     def _learn(self, turn: int, early: bool) -> Metrics:
-        """Takes a turn of updates, or of early phases only; returns the metrics of all ranks.
-
-        A collective call.
-        """
+        """Takes a turn of updates, or of early phases only; returns the metrics of all ranks."""
         fed = self._spent.get("time/feed_s", 0.0)
         with self._timed("time/learn_s"):
             taken = self.update.run_parts(self._feeds(turn), self.schedules(), early)
@@ -349,10 +336,8 @@ class Trainer:
 
     @property
     def world(self) -> int:
-        """The stage of a changing world in this epoch, which follows from counters alone.
-
-        The stage changes between epochs only, so that no episode is played in two worlds.
-        """
+        """The stage of a changing world in this epoch, which follows from counters alone."""
+        # only epochs change it, so that no episode is played in two worlds
         begun = self.counters.env_steps - self.log.env_steps
         skill = self.config.incremental.skill_at(self.counters.epoch, self.config.skills)
         return stage_at(self.config.env.stages, begun, skill)
@@ -372,10 +357,7 @@ class Trainer:
         return Evaluation(self.envs, self.config, self.comm, actors, self.world, self._of_networks)
 
     def evaluate(self, on_played: OnPlayed | None = None, world: int | None = None) -> Metrics:
-        """Measures the current policy as the first part does that can; see `Part.evaluate`.
-
-        `world` is a stage of the world, by default the current one.
-        """
+        """Measures the current policy, in a stage of the world, as the first part does that can."""
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
