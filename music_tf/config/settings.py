@@ -356,7 +356,7 @@ class Config(Settings):
     @property
     def explorer(self) -> TermConfig | None:
         """The reward that chooses among random actions of exploration, if any."""
-        return next((term for term in self.rewards.values() if term.explores), None)
+        return next((term for term in self.rewards.values() if term.candidate_actions), None)
 
     @property
     def acting_skills(self) -> tuple[int, ...]:

@@ -38,10 +38,10 @@ class TermConfig(Settings):
     networks: ClassVar[Sequence[str]] = ()
     """Names of its networks; each is a part that a warm start can take over. Settings may leave
     some out (`built`)."""
-    chooser: ClassVar[str] = ""
+    action_scorer: ClassVar[str] = ""
     """The function `module:function` that scores random actions: from the arrays of its networks,
-    observations [B, O] and actions [B, N, A] to scores [B, N]; `choosing` has its other arguments.
-    Used if `explores` is above 0."""
+    observations [B, O] and actions [B, N, A] to scores [B, N]; `scorer_arguments` has the others.
+    Used if `candidate_actions` is above 0."""
     incremental: ClassVar[bool] = False
     """Whether it tells a skill from earlier ones, so that skills are learned one by one."""
     needs_split: ClassVar[bool] = False
@@ -88,13 +88,13 @@ class TermConfig(Settings):
         return False
 
     @property
-    def explores(self) -> int:
-        """Number of random actions among which exploration takes the best one by `chooser`."""
+    def candidate_actions(self) -> int:
+        """Random actions of which exploration takes the best one by `action_scorer`."""
         return 0
 
     @property
-    def choosing(self) -> Mapping[str, float]:
-        """Further arguments of `chooser`, by name."""
+    def scorer_arguments(self) -> Mapping[str, float]:
+        """Further arguments of `action_scorer`, by name."""
         return {}
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:

@@ -29,7 +29,7 @@ class InfluenceConfig(ScaledConfig):
     name: ClassVar[str] = "influence"
     term: ClassVar[str] = "music_tf.intrinsic.influence:Influence"
     networks: ClassVar[Sequence[str]] = ("influence_model",)
-    chooser: ClassVar[str] = "music_tf.networks.influence:influences"
+    action_scorer: ClassVar[str] = "music_tf.networks.influence:influences"
     metrics: ClassVar[Mapping[str, str]] = {
         "influence/loss": "minus the log-density of the object's moves in replayed steps",
         "influence/heldout": "mean influence of actions in evaluation episodes, in nats",
@@ -68,10 +68,10 @@ class InfluenceConfig(ScaledConfig):
     @property
     def counts(self) -> bool:
         """Whether it pays in any epoch, or guides exploration."""
-        return super().counts or self.explores > 0
+        return super().counts or self.candidate_actions > 0
 
     @property
-    def explores(self) -> int:
+    def candidate_actions(self) -> int:
         return self.candidates
 
     @property
@@ -80,7 +80,7 @@ class InfluenceConfig(ScaledConfig):
         return (self.sigma_floor * self.change_scale) ** 2
 
     @property
-    def choosing(self) -> Mapping[str, float]:
+    def scorer_arguments(self) -> Mapping[str, float]:
         return {"floor": self.variance_floor}
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:

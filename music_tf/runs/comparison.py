@@ -78,7 +78,7 @@ class Trace(NamedTuple):
 def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
     """Evaluates our policy, random actions and a scripted shove on equal episodes; collective."""
     played = _beside_baselines(evaluation, policy, episodes, (SHOVE,))
-    metrics = {name: evaluation.judged(each) for name, each in played}
+    metrics = {name: evaluation.metrics_of(each) for name, each in played}
     spec = evaluation.envs.spec
     metrics["ours"] |= separate(evaluation, policy, episodes)
     metrics["random"] |= separate(

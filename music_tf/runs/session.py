@@ -502,7 +502,7 @@ class Session:
         progress.banner(["comparing with simple policies on the same episodes ..."])
         compared = trainer.compare()
         if compared is None:
-            compared = Comparison(compare(*trainer.judged()), EPISODES, "episodes")
+            compared = Comparison(compare(*trainer.final_policy()), EPISODES, "episodes")
         policies, count, what = compared
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)

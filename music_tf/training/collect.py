@@ -171,14 +171,14 @@ class Collector:
     def _candidates(
         self, term: TermConfig, snapshot: Snapshot, generators: Sequence[np.random.Generator]
     ) -> Candidates:
-        """Draws actions of which exploration takes the best one by the chooser of a reward."""
+        """Draws actions of which exploration takes the best one by the scorer of a reward."""
         config, spec = self._config, self.envs.spec
         steps = config.collect.steps or spec.max_episode_steps
-        shape = (steps, config.rollouts, term.explores, spec.action_dim)
+        shape = (steps, config.rollouts, term.candidate_actions, spec.action_dim)
         drawn = [each.uniform(-1.0, 1.0, shape).astype(np.float32) for each in generators]
         known = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
-        chooser = named_in_module(term.chooser, f"chooser of {term.name}")
-        score = functools.partial(chooser, known, **term.choosing)
+        action_scorer = named_in_module(term.action_scorer, f"action_scorer of {term.name}")
+        score = functools.partial(action_scorer, known, **term.scorer_arguments)
         return Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
 
 

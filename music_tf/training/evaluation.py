@@ -140,7 +140,7 @@ class Evaluation(NamedTuple):
         else:
             self.envs.set_world([self.world[skill] for skill in skills.argmax(axis=-1)])
 
-    def judged(self, played: Episodes) -> Metrics:
+    def metrics_of(self, played: Episodes) -> Metrics:
         """Returns metrics of behaviour in episodes, and those of the reward networks."""
         answers = {} if self.answers is None else self.answers(played)
         return self.behaviour(played) | answers
@@ -210,7 +210,7 @@ class PolicyEvaluation(Part):
     def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
         played = evaluation.play(run.policy(), run.config.evaluation.episodes)
         on_played(played)
-        return evaluation.judged(played) | self._of_random_actions(evaluation)
+        return evaluation.metrics_of(played) | self._of_random_actions(evaluation)
 
     def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
         """Returns metrics of random actions in the same episodes, as a baseline."""

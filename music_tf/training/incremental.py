@@ -143,7 +143,7 @@ class SkillSequence(Part):
         """Measures the skill that is learned now."""
         played = self.play(evaluation, run.policy(), self.skill)
         on_played(played)
-        return evaluation.judged(played)
+        return evaluation.metrics_of(played)
 
     def measured(self, evaluation: Evaluation) -> Metrics:
         """Plays all finished skills, and returns metrics of their separation."""
@@ -198,7 +198,7 @@ class SkillSequence(Part):
 
     def expected(self, shared: Expected, rows: Expected) -> tuple[ExpectedAtMost, ExpectedAtMost]:
         """Allows for the state of a run that was configured to learn fewer skills."""
-        return state_of_fewer(shared), rows_of_fewer(rows)
+        return state_with_fewer_skills(shared), rows_with_fewer_skills(rows)
 
     def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
         """Gives the reward term the states that an earlier skill reaches in the current world."""
@@ -222,7 +222,7 @@ class SkillSequence(Part):
         return np.concatenate([actor, weights[actor_size:]])
 
 
-def state_of_fewer(own: Expected) -> ExpectedAtMost:
+def state_with_fewer_skills(own: Expected) -> ExpectedAtMost:
     """Returns the expected state with the number of skills of the file, which may be smaller."""
 
     def expected(found: Expected) -> Expected:
@@ -237,7 +237,7 @@ def state_of_fewer(own: Expected) -> ExpectedAtMost:
     return ExpectedAtMost(own, expected)
 
 
-def rows_of_fewer(own: Expected) -> ExpectedAtMost:
+def rows_with_fewer_skills(own: Expected) -> ExpectedAtMost:
     """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
     def expected(found: Expected) -> Expected:

@@ -53,7 +53,7 @@ class Rewards(Part):
         """Returns the arrays with which a term chooses among random actions, if one does."""
         arrays: dict[str, Array] = {}
         for term in self.terms:
-            if self._config.rewards[term.name].explores:
+            if self._config.rewards[term.name].candidate_actions:
                 own = self._update.arrays_of(term)
                 own |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
                 arrays = {f"{EXPLORER}{name}": array for name, array in own.items()}

@@ -318,7 +318,7 @@ class Trainer:
         """Returns a copy of the current policy, deterministic."""
         return policy_of(self.snapshot())
 
-    def judged(self) -> tuple[Evaluation, Policy]:
+    def final_policy(self) -> tuple[Evaluation, Policy]:
         """Returns all that the run has learned as one policy, and the evaluation of it."""
         special = (part.final_policy(self) for part in self.parts)
         return next(filter(None, special), None) or (self.evaluation, self.policy())

@@ -207,8 +207,8 @@ def test_numpy_and_tensorflow_agree_on_which_action_decides_most(floor):
     alike = tf.repeat(states[:, None], 6, axis=1)
     foretold = term._foretold(layout.split(tf.constant(flat)), alike, tf.constant(actions))
     expected = influence_of_actions(*foretold)
-    found = influences(arrays, states, actions, **term._config.choosing)
-    assert term._config.choosing == {"floor": (2.0 * floor) ** 2}
+    found = influences(arrays, states, actions, **term._config.scorer_arguments)
+    assert term._config.scorer_arguments == {"floor": (2.0 * floor) ** 2}
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 

@@ -14,7 +14,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.gate import ExpectedState, expected_of
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import MANIFEST, Checkpoints, labels, read_manifest, save_weights
-from music_tf.training.incremental import rows_of_fewer
+from music_tf.training.incremental import rows_with_fewer_skills
 from music_tf.types import Declared
 from tests.kit.cases import cases
 from tests.kit.forged import archived, reseal, saved_array
@@ -309,7 +309,7 @@ def test_rows_of_a_run_that_learns_skills_in_turn_are_bounded_by_its_replay(tmp_
     monkeypatch.setattr(gate, "_LARGEST_STATE", 1000)
     monkeypatch.setattr(gate, "_MARGIN", 0)
     full = {"skill": np.zeros((50, 4), np.float32), "observation": np.zeros((50, 10), np.float32)}
-    expected = rows_of_fewer(expected_of(full))
+    expected = rows_with_fewer_skills(expected_of(full))
     fewer = {"skill": full["skill"][:, :3], "observation": full["observation"]}
     entry = gate.write_file(tmp_path, "full.npz", fewer)
     assert entry.size > 2600
@@ -318,7 +318,7 @@ def test_rows_of_a_run_that_learns_skills_in_turn_are_bounded_by_its_replay(tmp_
     with pytest.raises(gate.DamagedError, match="more than the 5600 allowed"):  # 2 * 4 * 50 * 14
         gate.read_arrays(tmp_path, entry, expected, rows=True)
     states = {"disk/own": np.zeros((1, 2), np.float32)}
-    some = rows_of_fewer(expected_of(full) | expected_of(states, free=True))
+    some = rows_with_fewer_skills(expected_of(full) | expected_of(states, free=True))
     with pytest.raises(gate.DamagedError, match="more than the 6600 allowed"):
         gate.read_arrays(tmp_path, entry, some, rows=True)
 

@@ -35,7 +35,7 @@ def trained(tmp_path_factory, request):
     path, space = tmp_path_factory.mktemp(request.param), SPACES[request.param]
     env = EnvConfig(kwargs=json.dumps({"units": request.param}))
     trainer = save_run(path, "sac", env_id=WINCHES, env=env, rollouts=1)
-    evaluation, policy = trainer.judged()
+    evaluation, policy = trainer.final_policy()
     played = []
     taken = given_to_the_environment(lambda: played.append(evaluation.play(policy, 1)))
     trainer.envs.close()

@@ -133,8 +133,8 @@ def carries(observation, goal, skill, noise):
 def test_moves_of_a_carrier_share_information_measured_where_rewards_are_about_them():
     evaluation = Evaluation(LockstepEnvs(PUSH, 4), MUSIC, Communicator())
     evaluation = evaluation._replace(config=with_fields(MUSIC, {"evaluation.episodes": 12}))
-    ours = evaluation.judged(evaluation.play(carries, 12))["eval/information"]
-    random = evaluation.judged(evaluation.random())["eval/information"]
+    ours = evaluation.metrics_of(evaluation.play(carries, 12))["eval/information"]
+    random = evaluation.metrics_of(evaluation.random())["eval/information"]
     assert ours > 0.4
     assert abs(random) < 0.2
     assert ours == evaluation.behaviour(evaluation.play(carries, 12))["eval/information"]
@@ -178,8 +178,8 @@ def test_networks_are_judged_on_steps_until_the_object_is_lost_as_they_learn(mon
 def test_outputs_of_networks_are_judged_too():
     evaluation = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator())
     played = evaluation.play(carries, 2)
-    assert evaluation.judged(played) == evaluation.behaviour(played)
+    assert evaluation.metrics_of(played) == evaluation.behaviour(played)
     asked = evaluation._replace(answers=lambda episodes: {"music/bound": episodes.length.mean()})
-    assert asked.judged(played) == evaluation.behaviour(played) | {
+    assert asked.metrics_of(played) == evaluation.behaviour(played) | {
         "music/bound": played.length.mean()
     }

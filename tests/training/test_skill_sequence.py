@@ -243,7 +243,7 @@ def test_skills_are_measured_at_their_ends_alone():
 def test_before_a_skill_is_finished_the_one_at_hand_is_judged_and_differs_from_no_other():
     trainer = trainer_of()
     trained(trainer, 1)
-    evaluation, policy = trainer.judged()
+    evaluation, policy = trainer.final_policy()
     assert evaluation.config.skills == 1
     played = evaluation.play(policy, 2)
     np.testing.assert_array_equal(
@@ -251,7 +251,7 @@ def test_before_a_skill_is_finished_the_one_at_hand_is_judged_and_differs_from_n
     )
     assert "skill/hausdorff_mean" not in compare(evaluation, policy, 2)["ours"]
     trained(trainer, 4)
-    assert trainer.judged()[0].config.skills == 2
+    assert trainer.final_policy()[0].config.skills == 2
 
 
 class Cut:  # what a run has saved at the end of each epoch, as its session keeps it
@@ -351,7 +351,7 @@ def test_evaluation_may_play_longer_or_shorter_episodes_and_changes_no_training(
     ] == [(steps, 10.0)] * 4
     assert found[-1]["skill/hausdorff_mean"] != expected[-1]["skill/hausdorff_mean"]
     np.testing.assert_equal(trainer.shared(), usual.shared())  # the past of both is as in training
-    judged, policy = trainer.judged()
+    judged, policy = trainer.final_policy()
     assert judged.play(policy, 2).observation.shape == (2, steps + 1, 2)
 
 
