@@ -251,7 +251,7 @@ class Foresight(Ddpg):
     def __init__(self, config, input_dim, action_dim, return_bounds, seed):
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         size = input_dim - config.latent + action_dim  # of an observation and an action
-        encoder = plain(size + 1, config.latent, "latent", [8], seed)
+        encoder = plain(size + 1, config.latent, "factor", [8], seed)
         decoder = plain(size + config.latent, 1, "reward", [8], seed)
         self._encoder = Network("encoder", encoder, 1e-2)
         self._decoder = Network("decoder", decoder, 1e-2)
@@ -377,7 +377,8 @@ def test_a_method_of_new_files_learns_and_goes_on(recipe, options, networks, log
         assert np.isfinite([first, second]).all()
         assert first != second
     policy = resumed.policy()
-    action = policy.act(np.zeros(policy.observation_dim), goal=np.zeros(policy.goal_dim))
+    told = {"goal": np.zeros(policy.goal_dim)} if policy.goal_dim else {"skill": np.zeros(2)}
+    action = policy.act(np.zeros(policy.observation_dim), **told)
     assert (np.abs(action) <= 1.0).all()
 
 
