@@ -377,7 +377,7 @@ def test_a_method_of_new_files_learns_and_goes_on(recipe, options, networks, log
         assert np.isfinite([first, second]).all()
         assert first != second
     policy = resumed.policy()
-    told = {"goal": np.zeros(policy.goal_dim)} if policy.goal_dim else {"skill": np.zeros(2)}
+    told = {"goal": np.zeros(policy.goal_dim)} if policy.goal_dim else {}
     action = policy.act(np.zeros(policy.observation_dim), **told)
     assert (np.abs(action) <= 1.0).all()
 
