@@ -1,6 +1,8 @@
 """Settings of what a policy is conditioned on: skills, skills one after the other, and tasks."""
 
+import bisect
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -141,6 +143,11 @@ class IncrementalConfig(Settings):
     def of_each(self, skills: int) -> tuple[int, ...]:
         """Returns the epochs of each skill, for a number of skills."""
         return self.epochs * skills if len(self.epochs) == 1 else self.epochs
+
+    def skill_at(self, epoch: int, skills: int) -> int:
+        """Returns the index of the skill that is learned in an epoch; at most the last one."""
+        ends = list(itertools.accumulate(self.of_each(skills)))
+        return min(bisect.bisect_right(ends, epoch), max(0, len(ends) - 1))
 
     def check(self, run: Any) -> None:
         """Refuses rewards, conditions and numbers of epochs that do not fit skills in turn."""

@@ -5,9 +5,7 @@ change them. Counts are per worker, the unit of randomness and data: W workers o
 a global batch of W * B on any number of ranks.
 """
 
-import bisect
 import dataclasses
-import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -242,11 +240,6 @@ class EvaluationConfig(Settings):
                 "evaluation.length: only for skills that are learned one after the other, expected "
                 f"none, got {self.length}\nnearest: --env.max-episode-steps {self.length}"
             )
-
-    def skill_at(self, epoch: int, skills: int) -> int:
-        """Returns the index of the skill that is learned in an epoch; at most the last one."""
-        ends = list(itertools.accumulate(self.of_each(skills)))
-        return min(bisect.bisect_right(ends, epoch), max(0, len(ends) - 1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
