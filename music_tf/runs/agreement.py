@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from music_tf.config.fields import with_fields
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.making import with_registered_world
@@ -63,7 +62,9 @@ def tried(config: Config, comm: Communicator) -> Config:
         return trial.reward_bounds
 
     bounds = comm.from_root(measured_bounds)
-    return config if bounds is None else with_fields(config, {"world.reward": bounds})
+    if bounds is None:
+        return config
+    return dataclasses.replace(config, world=dataclasses.replace(config.world, reward=bounds))
 
 
 def fail_together(action: Callable[[], Result], comm: Communicator) -> Result | None:

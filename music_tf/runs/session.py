@@ -31,23 +31,23 @@ from music_tf.errors import (
 from music_tf.gate import success_rate
 from music_tf.process.launcher import launch_words
 from music_tf.process.signals import ending_at_once, is_guest, since_launch, stop_requested
-from music_tf.process.watchdog import longer_timeout, watchdog
+from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.command import TrainCommand, allowing, resume_line
 from music_tf.reading.stored import runs_root, stored_start, stored_tasks
-from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
+from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.comparison import EPISODES, compare
 from music_tf.runs.first_lines import first_lines
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
+from music_tf.runs.opened_run import opened_run
 from music_tf.runs.progress import Progress
 from music_tf.runs.start_decisions import StartDecisions
 from music_tf.runs.warm_start import take_over
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
-from music_tf.storage.logs import log_path
 from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, known_to
 from music_tf.storage.results import BEFORE, read_metrics
-from music_tf.storage.run_directory import RunDirectory, link_latest, open_run, refuse_too_many
+from music_tf.storage.run_directory import RunDirectory, link_latest, refuse_too_many
 from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import Adaptations, TaskFamily
@@ -81,30 +81,20 @@ def learn(
     """Trains as a command says, in its run directory; all learning ranks must call it together."""
     # A new run that is refused leaves nothing behind.
     root = runs_root().absolute()  # before the user's code may change the working directory
-    path, warm_start = decisions.path, decisions.warm_start
-    speaker = f"music-tf: rank {comm.rank}"
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(watchdog(command.config.hang_after, speaker, log_path(path, comm.rank)))
-        if command.learners:
-            comm.patient_barrier()
-        gpu = fail_together(decisions.claim, comm)
-        command, record = agreed(command, warm_start.record if warm_start else None, comm)
-        with (
-            contextlib.closing(open_run(path, record, command.resume, comm)) as directory,
-            _logged(directory),
-        ):
-            warn_of_processors(comm)
-            ranks = Ranks(comm, gpu=gpu)
+    with opened_run(command, comm, decisions) as run:
+        command, directory = run.command, run.directory
+        with _logged(directory):
+            ranks = Ranks(comm, gpu=run.gpu)
             try:
                 if command.learners:
-                    acting = stack.enter_context(Actors(command.config, comm, command.learners))
-                    ranks = Ranks(acting.learning, acting, gpu)
+                    acting = run.stack.enter_context(Actors(command.config, comm, command.learners))
+                    ranks = Ranks(acting.learning, acting, run.gpu)
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, ranks, directory, draw, listeners)
-                session.begin(warm_start)
+                session.begin(decisions.warm_start)
             except (UsageError, EnvironmentFault, Stopped) as fault:
                 same = "no setting has changed yet; to resume:"
-                cure = f"{same}\n{_resuming(command, path, comm.size)}"
+                cure = f"{same}\n{_resuming(command, directory.path, comm.size)}"
                 if not command.resume:
                     directory.discard()
                     cure = "nothing is saved yet: start it again"
@@ -116,9 +106,9 @@ def learn(
                     directory.discard()
                 raise
             if comm.is_root:
-                link_latest(path, root)
+                link_latest(directory.path, root)
             with contextlib.closing(session):
-                session.run(record)
+                session.run(run.record)
 
 
 @contextlib.contextmanager

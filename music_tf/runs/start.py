@@ -99,8 +99,9 @@ def _decide_start(
     path, warm_start, implied = _prepared(command, comm)
     config = dataclasses.replace(command.config, **implied)
     command = dataclasses.replace(command, config=config)
-    claim = functools.partial(_claim, command, comm)
-    return command, StartDecisions(path, warm_start, acts, claim)
+    if acts:
+        return command, StartDecisions(path, warm_start, acts)
+    return command, StartDecisions(path, warm_start, claim=functools.partial(_claim, command, comm))
 
 
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:

@@ -11,12 +11,13 @@ import numpy as np
 
 from music_tf.config.agents import DdpgConfig
 from music_tf.config.fields import show_option, show_value
-from music_tf.config.settings import Config, NormalizerConfig
+from music_tf.config.settings import Config
 from music_tf.config.warm_start import AGENT_PARTS, WarmStart
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
-from music_tf.reading.stored import config_to_json, flatten, read_record, read_run
+from music_tf.hints import hints_of
+from music_tf.reading.stored import read_record, read_run
 from music_tf.storage.checkpoint import CHECKPOINTS
 from music_tf.storage.loading import policy_of
 from music_tf.storage.policy import SavedPolicy
@@ -89,19 +90,24 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
         stored = read_record(_run_of(source), "config")["config"]
     except UsageError:  # missing or damaged
         return
-    usual = {"normalizer": NormalizerConfig(), "agent": type(config.agent)()}
-    before = flatten(config_to_json(usual)) | flatten(stored)
-    here = flatten(config_to_json(config))
+    agent = stored.get("agent")
+    samples = isinstance(agent, dict) and not agent.keys() <= hints_of(DdpgConfig).keys()
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
-    deterministic = flatten(config_to_json({"agent": DdpgConfig()}))  # it has no deviation
-    samples = any(name[:6] == "agent." and name not in deterministic for name in flatten(stored))
-    settings += _OF_OUTPUTS if samples and "actor" in parts else ()
-    other = [name for name in settings if before.get(name) != here.get(name)]
+    settings += _OF_OUTPUTS if samples and "actor" in parts else ()  # others have no deviation
+    before, here = {}, {}
+    for name in settings:
+        group, _, key = name.partition(".")
+        now = getattr(config, group)
+        here[name] = getattr(now, key, None)
+        earlier = stored.get(group)
+        usual = getattr(type(now)(), key, None)
+        before[name] = earlier.get(key, usual) if isinstance(earlier, dict) else usual
+    other = [name for name in settings if before[name] != here[name]]
     if other:
-        shown = {name: printable(show_value(before.get(name))) for name in other}
+        shown = {name: printable(show_value(before[name])) for name in other}
         lines = [
-            f"{show_option(name)}: the source has {value}, this run {show_value(here.get(name))}"
+            f"{show_option(name)}: the source has {value}, this run {show_value(here[name])}"
             for name, value in shown.items()
         ]
         add = " ".join(f"{show_option(name)} {value}" for name, value in shown.items())
