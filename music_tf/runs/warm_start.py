@@ -92,6 +92,7 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
         return
     agent = stored.get("agent")
     samples = isinstance(agent, dict) and not agent.keys() <= hints_of(DdpgConfig).keys()
+    samples = samples and hasattr(config.agent, "deviation")  # else they do not fit
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
     settings += _OF_OUTPUTS if samples and "actor" in parts else ()  # others have no deviation
