@@ -81,10 +81,12 @@ class ColumnFacts(NamedTuple):
 
 def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
     """Compares branches with twins, and columns with each other; repeats differ by `noise` [O]."""
-    states = np.concatenate([one.rows for one in branches])
+    states = np.concatenate([branch.rows for branch in branches])
     scale = deviations(states)
     tolerance = np.max([ANSWER * scale, 3.0 * noise, rounding(states)], axis=0)
-    rough = np.concatenate([np.diff(one.rows, axis=0) for one in branches]).std(axis=0) / scale
+    rough = (
+        np.concatenate([np.diff(branch.rows, axis=0) for branch in branches]).std(axis=0) / scale
+    )
     kinds = kinds_of(branches, scale, tolerance, rough)
     leaps = [c for c, kind in enumerate(kinds) if kind == Kind.ROBOT and rough[c] > _ROUGH]
     return ColumnFacts(
@@ -96,7 +98,7 @@ def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
         | copies(branches, kinds),
         rotations(states, kinds),
         differences(states, kinds, scale),
-        goal_columns(states, np.concatenate([one.goals for one in branches])),
+        goal_columns(states, np.concatenate([branch.goals for branch in branches])),
     )
 
 
@@ -120,23 +122,25 @@ def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Ro
     For each column [O], `scale` is its standard deviation, `tolerance` the largest difference
     without a cause, and `rough` the change of a step in standard deviations.
     """
-    parted = [(one.at_random, np.abs(one.apart())) for one in branches if len(one.apart())]
-    first = [gaps[:_SOON].max(axis=0) > tolerance for by_chance, gaps in parted if by_chance]
-    far = np.array([gaps.max(axis=0) for _, gaps in parted])
+    parted = [np.abs(branch.difference_from_twin()) for branch in branches]
+    parted = [gaps for gaps in parted if len(gaps)]
+    first = [gaps[:_SOON].max(axis=0) > tolerance for gaps in parted]
+    far = np.array([gaps.max(axis=0) for gaps in parted])
     moved = far > MOVED * tolerance
-    returned = moved & (np.array([gaps[-1] for _, gaps in parted]) <= _BACK * far)
+    returned = moved & (np.array([gaps[-1] for gaps in parted]) <= _BACK * far)
     touched, back = moved.any(axis=0), 2 * returned.sum(axis=0) >= moved.sum(axis=0)
-    quiet = [np.abs(np.diff(one.rows, axis=0)) > tolerance for one in branches if one.still]
-    settled = np.concatenate([one[_SETTLED:] for one in quiet])
+    quiet = [
+        np.abs(np.diff(branch.rows, axis=0)) > tolerance for branch in branches if branch.still
+    ]
+    settled = np.concatenate([steps[_SETTLED:] for steps in quiet])
     alone = settled.sum(axis=0) / max(1, len(settled))
-    states = np.concatenate([one.rows for one in branches])
-    by_chance = moved[[one.at_random for one in branches if len(one.apart())]]
+    states = np.concatenate([branch.rows for branch in branches])
     rules = [
         (Kind.CONSTANT, np.ptp(states, axis=0) <= ANSWER * scale),
         (Kind.ROUNDED, rounding(states) > _UNKNOWN * scale),
         (Kind.NOISE, tolerance > _UNKNOWN * scale),
         (Kind.ROBOT, np.mean(first, axis=0) > _MOST),
-        (Kind.SWING, (alone > _MOST) & (by_chance.mean(axis=0) > _MOST)),
+        (Kind.SWING, (alone > _MOST) & (moved.mean(axis=0) > _MOST)),
         (Kind.MOVER, alone > _MOST),
         (Kind.PULSE, touched & ((rough > _ROUGH) | (back & (rough > _SMOOTH)))),
         (Kind.OBJECT, touched),
@@ -150,9 +154,9 @@ def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Ro
 def one_sided(branches: Sequence[Branch]) -> Rows:
     """Returns 0 for columns that an opposite action moves the opposite way, 1 for the same, [O]."""
     effects: dict[int, list[Rows]] = {}
-    for one in branches:
-        if one.at_random and len(one.apart()):
-            effects.setdefault(one.number, []).append(one.apart()[:_SOON][-1])
+    for branch in branches:
+        if len(gaps := branch.difference_from_twin()):
+            effects.setdefault(branch.seed_index, []).append(gaps[:_SOON][-1])
     pairs = [pair for pair in effects.values() if len(pair) == 2]  # noqa: PLR2004
     both = np.reshape(pairs, (-1, 2, branches[0].rows.shape[1]))
     total = np.abs(both).sum(axis=(0, 1))
@@ -165,7 +169,7 @@ def velocities(branches: Iterable[Branch]) -> dict[int, str]:
 
     What drags a position along correlates with its change, too, but its own changes do not.
     """
-    long = [one.rows for one in branches if len(one.rows) > 3]  # noqa: PLR2004
+    long = [branch.rows for branch in branches if len(branch.rows) > 3]  # noqa: PLR2004
     here = [rows[1:-1] for rows in long]
     before, around = ([rows[k:][: len(rows) - 2] - rows[:-2] for rows in long] for k in (1, 2))
     best = _strongest(here, before, around)
@@ -195,8 +199,8 @@ def _strongest(here: Sequence[Rows], *changes: Sequence[Rows]) -> Rows:
 def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
     """Returns columns that equal another one, now or a step before, with a description."""
     moving = [c for c, kind in enumerate(kinds) if kind not in (Kind.CONSTANT, Kind.REST)]
-    now = np.concatenate([one.rows[1:] for one in branches])
-    before = np.concatenate([one.rows[:-1] for one in branches])
+    now = np.concatenate([branch.rows[1:] for branch in branches])
+    before = np.concatenate([branch.rows[:-1] for branch in branches])
     found: dict[int, str] = {}
     for column, other in itertools.permutations(moving, 2):
         if (now[:, column] == before[:, other]).all():

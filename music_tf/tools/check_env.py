@@ -14,7 +14,7 @@ import numpy as np
 from music_tf.config.names import few
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.actions import action_bounds
-from music_tf.envs.columns import SHORT, Found, look
+from music_tf.envs.columns import SHORT, PlayResult, look
 from music_tf.envs.extras import RecordingInfo
 from music_tf.envs.kinds import Kind
 from music_tf.envs.making import GOAL_KEYS, dropped, make_environment
@@ -50,16 +50,16 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
             if check.name in _BASIC and not finding.ok:
                 return findings
         try:
-            found = look(trial.envs)
+            played = look(trial.envs)
         except FROM_USERS as error:
             cure = f"let episodes of more than {SHORT} steps run with any action in its bounds"
             return [*findings, Finding(one_line(error), cure, name="columns")]
-        columns = _columns(found)
-        world = Finding(world_text(found, trial.envs.info, env_id), name="world")
+        columns = _columns(played)
+        world = Finding(world_text(played, trial.envs.info, env_id), name="world")
         task = _task(trial, settings, length)
     findings += [columns, world]
     if columns.ok:  # another environment is made to try what is proposed
-        findings.append(Finding(next_lines(task, found), name="next"))
+        findings.append(Finding(next_lines(task, played), name="next"))
     return findings
 
 
@@ -111,15 +111,15 @@ def _result(check: Check, trial: EnvironmentTrial) -> Finding:
     return dataclasses.replace(finding, name=check.name)
 
 
-def _columns(found: Found) -> Finding:
+def _columns(played: PlayResult) -> Finding:
     """Returns what the columns do."""
-    kinds = set(found.kinds)
-    cure = "let every step run with any action in its bounds" if found.fault else ""
+    kinds = set(played.kinds)
+    cure = "let every step run with any action in its bounds" if played.fault else ""
     if kinds and not kinds & {Kind.ROBOT, Kind.SWING, Kind.NOISE}:
         cure = "observe what the actions move, as numbers that change with each step"
         if Kind.ROUNDED in kinds:
             cure = "subtract a constant, such as a place near them, from what changes too little"
-    return Finding(columns_text(found), cure, name="columns")
+    return Finding(columns_text(played), cure, name="columns")
 
 
 def _task(trial: EnvironmentTrial, settings: EnvConfig, length: int) -> CheckedEnv:

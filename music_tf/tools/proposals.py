@@ -8,7 +8,7 @@ from typing import NamedTuple
 from music_tf import recipes
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import World
-from music_tf.envs.columns import Certainty, Found, Proposal, listed
+from music_tf.envs.columns import Certainty, PlayResult, Proposal, listed
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import UNKNOWN, EnvironmentInfo
 from music_tf.errors import MusicError, UsageError
@@ -47,35 +47,35 @@ class CheckedEnv(NamedTuple):
     """Whether it has tasks to adapt to."""
 
 
-def columns_text(found: Found) -> str:
+def columns_text(played: PlayResult) -> str:
     """Returns what each column does, a line for each kind and relation."""
-    lines = [f"{found.steps:,} steps in {found.seconds:.0f} s"]
+    lines = [f"{played.steps:,} steps in {played.seconds:.0f} s"]
     kinds = {
-        kind: [c for c, one in enumerate(found.kinds) if one == kind]
+        kind: [c for c, its in enumerate(played.kinds) if its == kind]
         for kind in Kind
-        if kind in found.kinds
+        if kind in played.kinds
     }
     related: dict[str, list[int]] = {}
-    for column, text in found.relations.items():
+    for column, text in played.relations.items():
         related.setdefault(text, []).append(column)
     for text, columns in [*kinds.items(), *related.items()]:
         lines.append(f"{ranges(columns):{_WIDTH}} {text}")
-    if found.fault:
-        lines.append(f"an episode broke: {found.fault}")
+    if played.fault:
+        lines.append(f"an episode broke: {played.fault}")
     return "\n".join(lines)
 
 
-def world_text(found: Found, info: EnvironmentInfo, env_id: str = "ID") -> str:
+def world_text(played: PlayResult, info: EnvironmentInfo, env_id: str = "ID") -> str:
     """Returns what is proposed with its reasons, and whether that is what is known."""
-    lines = [f"{found.verdict}: {found.why}" if found.why else found.verdict]
-    for name, proposal in found.proposed.items():
+    lines = [f"{played.verdict}: {played.why}" if played.why else played.verdict]
+    for name, proposal in played.proposed.items():
         lines.append(f"{name} {listed(proposal.columns)}: {proposal.reason}")
-    lines += [f"{listed(one)}: another object; name it instead, or beside" for one in found.others]
+    lines += [f"{listed(o)}: another object; name it instead, or beside" for o in played.others]
     if info.split is not None:
-        lines.append(_compared(info.split, found))
-    elif info.family != UNKNOWN.family and "surrounding" not in found.proposed:
+        lines.append(_compared(info.split, played))
+    elif info.family != UNKNOWN.family and "surrounding" not in played.proposed:
         lines.append(f"known: {info.why_no_split}")
-    elif found.verdict in (Certainty.CANNOT_TELL, Certainty.NO_OBJECT):
+    elif played.verdict in (Certainty.CANNOT_TELL, Certainty.NO_OBJECT):
         lines.append(
             f"if there is an object: music-tf train {_MUSIC} --env-id {env_id} "
             "--world.agent COLUMNS --world.surrounding COLUMNS"
@@ -83,44 +83,46 @@ def world_text(found: Found, info: EnvironmentInfo, env_id: str = "ID") -> str:
     return "\n".join(lines)
 
 
-def _compared(split: SplitSpec, found: Found) -> str:
+def _compared(split: SplitSpec, played: PlayResult) -> str:
     """Says whether playing shows the split that is known."""
     known = f"known: robot {listed(split.agent)}, surroundings {listed(split.surrounding)}"
-    if "surrounding" not in found.proposed:
+    if "surrounding" not in played.proposed:
         return f"{known}; playing shows neither that nor another"
-    robot, thing = (set(found.proposed[name].columns) for name in ("agent", "surrounding"))
+    robot, thing = (set(played.proposed[name].columns) for name in ("agent", "surrounding"))
     if robot <= set(split.agent) and thing <= set(split.surrounding):
         return f"{known}; playing agrees"
     return f"{known}; playing shows other columns: is that split right?"
 
 
-def next_lines(task: CheckedEnv, found: Found) -> str:
+def next_lines(task: CheckedEnv, played: PlayResult) -> str:
     """Returns what to type for a first look: task, MUSIC, hindsight and skills, as each fits."""
     names = ("agent", "surrounding", "object", "gripper")
-    own = _fitting({name: found.proposed[name] for name in names if name in found.proposed})
-    skills = {"descriptor": found.proposed["descriptor"]} if "descriptor" in found.proposed else {}
-    lines = [f"{found.rate:,.0f} steps a second; updates are estimated for one idle core"]
+    split = _fitting({name: played.proposed[name] for name in names if name in played.proposed})
+    skills = (
+        {"descriptor": played.proposed["descriptor"]} if "descriptor" in played.proposed else {}
+    )
+    lines = [f"{played.rate:,.0f} steps a second; updates are estimated for one idle core"]
     if task.rewarded and task.pays is None:
-        lines += _line(task, found, _TASK, "the task", ())
+        lines += _line(task, played, _TASK, "the task", ())
     if task.family:
-        lines += _line(task, found, _TASKS, "adaptation to new tasks", ())
-    if task.info.split is not None or own:
-        world = {} if task.info.split is not None else own
-        lines += _line(task, found, _MUSIC, "control of the object, without a task", _typed(world))
+        lines += _line(task, played, _TASKS, "adaptation to new tasks", ())
+    if task.info.split is not None or split:
+        world = {} if task.info.split is not None else split
+        lines += _line(task, played, _MUSIC, "control of the object, without a task", _typed(world))
     if task.pays is not None:
         options = [] if task.bounded else ["--agent.return-clip", "off"]
-        lines += _line(task, found, _HINDSIGHT, f"the task with hindsight, {task.pays}", options)
-    told = [] if task.reward is None else as_typed({"world.reward": task.reward})
+        lines += _line(task, played, _HINDSIGHT, f"the task with hindsight, {task.pays}", options)
+    bounds = [] if task.reward is None else as_typed({"world.reward": task.reward})
     if task.info.descriptor or task.info.split is not None:
-        lines += _line(task, found, _SKILLS, "skills", told)
+        lines += _line(task, played, _SKILLS, "skills", bounds)
     elif skills:
-        what = f"skills, distinguished by {listed(found.proposed['descriptor'].columns)}"
-        lines += _line(task, found, _SKILLS, what, [*_typed(skills), *told])
+        what = f"skills, distinguished by {listed(played.proposed['descriptor'].columns)}"
+        lines += _line(task, played, _SKILLS, what, [*_typed(skills), *bounds])
     return "\n".join(lines)
 
 
 def _line(
-    task: CheckedEnv, found: Found, recipe: str, what: str, options: Iterable[str]
+    task: CheckedEnv, played: PlayResult, recipe: str, what: str, options: Iterable[str]
 ) -> Iterator[str]:
     """Yields what a recipe is for with its minutes, and the command; or why training refuses it."""
     words = ["music-tf", "train", recipe, "--env-id", task.env_id, *options]
@@ -130,7 +132,7 @@ def _line(
     except MusicError as error:
         yield f"{what}: {recipe} is refused, {str(error).splitlines()[0]}"
         return
-    epochs, minutes = first_look(recipe, task, found.rate)
+    epochs, minutes = first_look(recipe, task, played.rate)
     words += ["--epochs", str(epochs)] if epochs else []
     yield f"{what}, about {max(1.0, minutes):.0f} min:"
     yield f"  {shlex.join(words)}"
@@ -155,18 +157,18 @@ def first_look(recipe: str, task: CheckedEnv, rate: float) -> tuple[int | None, 
 
 def _fitting(proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
     """Returns what a world takes of what is proposed; a split is taken whole or not at all."""
-    split = {name: one for name, one in proposed.items() if name in ("agent", "surrounding")}
-    found: dict[str, Proposal] = {}
-    for names in (split, *({name: one} for name, one in proposed.items() if name not in split)):
+    split = {name: proposed[name] for name in ("agent", "surrounding") if name in proposed}
+    fitting: dict[str, Proposal] = {}
+    for part in (split, *({name: proposed[name]} for name in proposed if name not in split)):
         with contextlib.suppress(UsageError):
-            World(**{name: one.columns for name, one in names.items()})  # type: ignore[arg-type]
-            found |= names
-    return found
+            World(**{name: each.columns for name, each in part.items()})  # type: ignore[arg-type]
+            fitting |= part
+    return fitting
 
 
 def _typed(proposed: Mapping[str, Proposal]) -> list[str]:
     """Returns options of a world as they are typed."""
-    return as_typed({f"world.{name}": one.columns for name, one in proposed.items()})
+    return as_typed({f"world.{name}": each.columns for name, each in proposed.items()})
 
 
 def ranges(columns: Iterable[int]) -> str:

@@ -1,7 +1,7 @@
 import pytest
 
 from music_tf.config.settings import EnvConfig
-from music_tf.envs.columns import Certainty, Found, Proposal
+from music_tf.envs.columns import Certainty, PlayResult, Proposal
 from music_tf.envs.kinds import Kind
 from music_tf.envs.registry import EnvironmentInfo, lookup
 from music_tf.tools.proposals import CheckedEnv, columns_text, first_look, ranges, world_text
@@ -9,7 +9,9 @@ from music_tf.types import SplitSpec
 from tests.kit.cases import cases
 
 SPLIT = {"agent": Proposal((0, 1), "they answer"), "surrounding": Proposal((3, 4), "they rest")}
-FOUND = Found([Kind.ROBOT] * 3 + [Kind.OBJECT] * 2, {2: "3 minus 0"}, Certainty.SURE, "", SPLIT)
+FOUND = PlayResult(
+    [Kind.ROBOT] * 3 + [Kind.OBJECT] * 2, {2: "3 minus 0"}, Certainty.SURE, "", SPLIT
+)
 
 
 def known(agent, surrounding):
