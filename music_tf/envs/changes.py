@@ -148,10 +148,10 @@ class Changes:
 
     def _check_attributes(self, number: int, stage: Stage) -> None:
         """Refuses attributes that the environment does not name, and values of another type."""
-        known = getattr(self._unwrapped, "changeable", ())
-        known = (known,) if isinstance(known, str) else tuple(known)
+        attributes = getattr(self._unwrapped, "changeable", ())
+        attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         for name, value in stage.attributes.items():
-            self._check_name(number, "set", "changeable attribute", name, known)
+            self._check_name(number, "set", "changeable attribute", name, attributes)
             default = getattr(self._unwrapped, name)
             kinds = (int, float) if type(default) is float else (type(default),)
             if type(value) not in kinds:
@@ -167,7 +167,7 @@ class Changes:
         self, number: int, where: str, thing: str, name: str, known: Sequence[str]
     ) -> None:
         """Refuses an unknown name, with the nearest known one."""
-        named = [one for one in known if one]
+        named = [each for each in known if each]
         if name not in named:
             has = f"it has {few(named)}" if named else "it has none with a name"
             text = f"there is no {thing} {name[:80]!r}, {has}{suggestion(name, named)}"

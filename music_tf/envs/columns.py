@@ -131,7 +131,7 @@ def _timed(result: PlayResult, player: Player, start: float) -> PlayResult:
     ]
     columns = [column for proposal in proposals for column in proposal.columns]
     starts = [(b.rows[0], b.twin[0]) for b in player.branches if b.twin is not None]
-    if result.verdict == Certainty.SURE and any((a != b)[columns].any() for a, b in starts):
+    if columns and any((a != b)[columns].any() for a, b in starts):
         why = "one seed begins differently each time: let reset draw from self.np_random alone"
         result = result._replace(verdict=Certainty.LIKELY, why=why)
     rate = player.steps / max(player.seconds, 1e-9)
@@ -222,7 +222,10 @@ def matched(facts: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
 
 def matches(facts: ColumnFacts) -> list[Match]:
     """Returns all pairs of groups that something relates, the likeliest first."""
-    things = [c for c in facts.of(Kind.OBJECT) if c not in facts.turned]
+    touched = facts.of(Kind.OBJECT)
+    if set(touched) & set(facts.goal):  # a block that is pushed about keeps its height
+        touched = sorted({*touched, *facts.goal})
+    things = [c for c in touched if c not in facts.turned]
     flat = facts.branches[0].actions.shape[1] > 1 and len(facts.places) > 1
     pairs = [
         matched(facts, grip, thing)

@@ -41,10 +41,10 @@ def distance_reward(environment: gymnasium.Env[Any, Any]) -> DistanceReward | No
     unwrapped: Any = environment.unwrapped
     sparse = getattr(unwrapped, "reward_type", "sparse") == "sparse"
     threshold: Any = getattr(unwrapped, "distance_threshold", None)
-    known = {
+    reward = {
         f"{_FETCH}.compute_reward": DistanceReward(threshold, -0.0, -1.0),
         f"{_MAZE}.compute_reward": DistanceReward(0.45, 1.0, 0.0),
         f"{_TOYS}.compute_reward": DistanceReward(0.1, 0.0, -1.0),
     }.get(written_in(unwrapped, "compute_reward"))
     # the comparison has the precision of the threshold's type
-    return known if known and sparse and type(known.threshold) is float else None
+    return reward if reward and sparse and type(reward.threshold) is float else None

@@ -127,10 +127,10 @@ class RecordingInfo(dict[str, Any]):
         self.names[name] = None
         return name
 
-    def _with_all_noted(self, found: Found) -> Found:
+    def _with_all_noted(self, result: Found) -> Found:
         self.all_asked = True
         self.names |= dict.fromkeys(super().keys())
-        return found
+        return result
 
 
 def find_extras(
@@ -140,13 +140,13 @@ def find_extras(
 
     Of `spec` only the parts without extras are used.
     """
-    asked, more = asked_of_info(environment, {})
+    names, more = asked_of_info(environment, {})
     infos: list[Mapping[str, Any]] = []
     read = {source for source in info.extras.values() if not is_counted(source)}
-    played = bool(asked or more or read - {GOAL})
+    played = bool(names or more or read - {GOAL})
     if played:
-        infos = _infos_of_an_episode(env_id, environment, _STEPS if asked or more else 1)
-        asked = list(
+        infos = _infos_of_an_episode(env_id, environment, _STEPS if names or more else 1)
+        names = list(
             dict.fromkeys(n for each in infos for n in asked_of_info(environment, each)[0])
         )
     entries = infos[0] if infos else {}
@@ -177,22 +177,25 @@ def find_extras(
     columns, extra = descriptor_of(info, spec)
     strides = [name for name, source in info.extras.items() if STRIDE.fullmatch(source)]
     sizes |= dict.fromkeys(strides, sizes.get(extra, len(columns)))
-    kept = _stored_entries(env_id, infos, asked, info)
+    kept = _stored_entries(env_id, infos, names, info)
     sizes |= {name: entry.size for name, entry in kept.items()}
     return Extras(sizes, {**readers, **kept}, kept, played)
 
 
 def _stored_entries(
-    env_id: str, infos: Sequence[Mapping[str, Any]], asked: Iterable[str], info: EnvironmentInfo
+    env_id: str,
+    infos: Sequence[Mapping[str, Any]],
+    names: Iterable[str],
+    info: EnvironmentInfo,
 ) -> dict[str, InfoEntry]:
     """Returns the entries of `info` that rewards or ends read.
 
     One that no step had is kept as a number, for the steps that will have it.
     """
     kept = {}
-    for name in asked:
-        found = [each[name] for each in infos if each.get(name) is not None]
-        if not found:
+    for name in names:
+        values = [each[name] for each in infos if each.get(name) is not None]
+        if not values:
             if name not in info.extras:
                 kept[name] = InfoEntry(0.0, always=False)
             continue
@@ -200,8 +203,8 @@ def _stored_entries(
             raise UsageError(
                 f"world.extras: {name}: rewards read info[{name!r}], expected another name"
             )
-        _shape(f"{env_id}: info[{name!r}], which its rewards read", found[0])
-        kept[name] = InfoEntry(found[0], name in info.extras or len(found) == len(infos))
+        _shape(f"{env_id}: info[{name!r}], which its rewards read", values[0])
+        kept[name] = InfoEntry(values[0], name in info.extras or len(values) == len(infos))
     return kept
 
 

@@ -36,15 +36,15 @@ def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
     """
     unwrapped = environment.unwrapped
     module, name = type(unwrapped).__module__, type(unwrapped).__name__
-    known = module.startswith(f"{_MODULES}envs.fetch.") and name.startswith("MujocoFetch")
-    if not known or _welded_bodies(getattr(unwrapped, "model", None)) is None:
+    is_fetch = module.startswith(f"{_MODULES}envs.fetch.") and name.startswith("MujocoFetch")
+    if not is_fetch or _welded_bodies(getattr(unwrapped, "model", None)) is None:
         return None
     layers = list(map(type, layers_of(environment)))
-    own = any(map(callable, vars(unwrapped).values())) or _is_patched(type(unwrapped))
-    if own or layers.count(gymnasium.wrappers.TimeLimit) > 1:
+    is_changed = any(map(callable, vars(unwrapped).values())) or _is_patched(type(unwrapped))
+    if is_changed or layers.count(gymnasium.wrappers.TimeLimit) > 1:
         return None
     wrappers = environment.spec.additional_wrappers if environment.spec else ()
-    if [one.entry_point for one in wrappers] == [_HIDDEN]:
+    if [wrapper.entry_point for wrapper in wrappers] == [_HIDDEN]:
         return HiddenFetchMember(environment)
     return None if wrappers else FetchMember(environment)
 
@@ -52,7 +52,7 @@ def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
 def _is_patched(kind: type) -> bool:
     """Whether a method of a class of gymnasium-robotics, or of a base, was written elsewhere."""
     bases = (base for base in kind.__mro__ if base.__module__.startswith(_MODULES))
-    methods = filter(callable, (one for base in bases for one in vars(base).values()))
+    methods = filter(callable, (method for base in bases for method in vars(base).values()))
     written = (getattr(method, "__globals__", {}).get("__name__", "") for method in methods)
     return not all(name.startswith(_MODULES) for name in written)
 

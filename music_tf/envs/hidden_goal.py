@@ -34,12 +34,12 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Draws goals, [count, G], without changing the environment's own random state."""
-        robot, own = self._robot, self._robot.np_random
+        robot, generator_of_robot = self._robot, self._robot.np_random
         robot.np_random = generator
         try:
             return np.array([self._draw() for _ in range(count)])
         finally:
-            robot.np_random = own
+            robot.np_random = generator_of_robot
 
     def set_task(self, task: Floats) -> None:
         """Takes the goal, [G]."""

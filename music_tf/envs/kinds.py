@@ -104,9 +104,9 @@ def compared(branches: Sequence[Branch], noise: Rows) -> ColumnFacts:
 
 def deviations(states: Rows) -> Rows:
     """Returns standard deviations of states [N, O], at least a hundredth of their median, [O]."""
-    own: Rows = states.std(axis=0)
-    live = own[own > 1e-9]  # noqa: PLR2004
-    raised: Rows = np.maximum(own, 0.01 * np.median(live) if len(live) else 1.0)
+    deviation: Rows = states.std(axis=0)
+    live = deviation[deviation > 1e-9]  # noqa: PLR2004
+    raised: Rows = np.maximum(deviation, 0.01 * np.median(live) if len(live) else 1.0)
     return raised
 
 
@@ -201,19 +201,19 @@ def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
     moving = [c for c, kind in enumerate(kinds) if kind not in (Kind.CONSTANT, Kind.REST)]
     now = np.concatenate([branch.rows[1:] for branch in branches])
     before = np.concatenate([branch.rows[:-1] for branch in branches])
-    found: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for column, other in itertools.permutations(moving, 2):
         if (now[:, column] == before[:, other]).all():
-            found.setdefault(column, f"{other} a step before")
+            texts.setdefault(column, f"{other} a step before")
         elif other < column and (now[:, column] == now[:, other]).all():
-            found.setdefault(column, f"{other} again")
-    return found
+            texts.setdefault(column, f"{other} again")
+    return texts
 
 
 def correlations(a: Rows, b: Rows) -> Rows:
     """Returns correlations of columns of two arrays [N, A] and [N, B], [A, B]; 0 for constants."""
-    found: Rows = _normed(a).T @ _normed(b)
-    return found
+    result: Rows = _normed(a).T @ _normed(b)
+    return result
 
 
 def _normed(a: Rows) -> Rows:
@@ -226,14 +226,14 @@ def _normed(a: Rows) -> Rows:
 
 def rotations(states: Rows, kinds: Sequence[Kind]) -> dict[int, str]:
     """Returns neighbouring columns whose squares sum to 1, with a description."""
-    found: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for size, name in ((2, "cosines and sines of angles"), (4, "quaternions")):
         for first in range(states.shape[1] - size + 1):
             columns = range(first, first + size)
             off = np.abs(np.square(states[:, columns]).sum(axis=1) - 1.0)
             if off.max() < 10 * _EXACT and Kind.CONSTANT not in kinds[first : first + size]:
-                found |= dict.fromkeys(columns, name)
-    return found
+                texts |= dict.fromkeys(columns, name)
+    return texts
 
 
 def differences(states: Rows, kinds: Sequence[Kind], scale: Rows) -> dict[tuple[int, int], int]:
@@ -249,15 +249,15 @@ def differences(states: Rows, kinds: Sequence[Kind], scale: Rows) -> dict[tuple[
         return {}
     steps = rounding(states)
     some = states[np.random.default_rng(0).permutation(len(states))[:300]]
-    found: dict[tuple[int, int], int] = {}
-    for thing, own in itertools.product(things, robots):
-        gap = np.abs(some[:, [thing]] - some[:, [own]])
+    result: dict[tuple[int, int], int] = {}
+    for thing, place in itertools.product(things, robots):
+        gap = np.abs(some[:, [thing]] - some[:, [place]])
         off = np.abs(np.abs(some[:, robots]) - gap).max(axis=0)
-        most = _EXACT * np.minimum(scale[own], scale[robots])
-        most = np.maximum(most, max(steps[thing], steps[own]))
+        most = _EXACT * np.minimum(scale[place], scale[robots])
+        most = np.maximum(most, max(steps[thing], steps[place]))
         if (off <= most).any():
-            found[thing, own] = robots[int((off <= most).argmax())]
-    return found
+            result[thing, place] = robots[int((off <= most).argmax())]
+    return result
 
 
 def goal_columns(states: Rows, goals: Rows) -> Columns:

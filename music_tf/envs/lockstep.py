@@ -145,9 +145,11 @@ class LockstepEnvs:
         self._elapsed = np.zeros(count, np.int64)
         self._used = np.zeros(count, np.bool_)
         self._used[0] = self._extras.played
-        goal, own = self.spec.goal_dim, self._extras.readers
-        counted = {name: one for name, one in self.info.extras.items() if is_counted(one)}
-        sizes = {name: size for name, size in self.spec.extras.items() if name in {*own, *counted}}
+        goal, readers = self.spec.goal_dim, self._extras.readers
+        counted = {name: source for name, source in self.info.extras.items() if is_counted(source)}
+        sizes = {
+            name: size for name, size in self.spec.extras.items() if name in {*readers, *counted}
+        }
         ends = np.cumsum([self.spec.observation_dim, goal, goal, *sizes.values()]).tolist()
         slices = [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
         named = dict(zip(sizes, slices[3:], strict=True))
@@ -157,9 +159,9 @@ class LockstepEnvs:
         columns, extra = descriptor_of(self.info, self.spec)
         place = self._parts[3 + list(self.spec.extras).index(extra)] if extra else list(columns)
         self._strides = [
-            (place, named[name], Strides(count, sizes[name], int(found[1])))
+            (place, named[name], Strides(count, sizes[name], int(match[1])))
             for name, source in counted.items()
-            if (found := STRIDE.fullmatch(source))
+            if (match := STRIDE.fullmatch(source))
         ]
         self._rows = [Row(*self._split(row)) for row in self._table]
         self._viewer = Viewer(env_id, self._settings)
@@ -176,9 +178,9 @@ class LockstepEnvs:
         last, chosen = max(0, len(self._stages) - 1), stage
         if isinstance(chosen, int):
             chosen = [chosen] * len(self)
-        for one in chosen:
-            if not 0 <= one <= last:
-                raise UsageError(f"{OPTION}: expected a stage from 0 to {last}, got {one}")
+        for number in chosen:
+            if not 0 <= number <= last:
+                raise UsageError(f"{OPTION}: expected a stage from 0 to {last}, got {number}")
         self._worlds[: len(chosen)] = chosen
 
     def reset(
@@ -284,26 +286,26 @@ class LockstepEnvs:
         """Returns the results [N] of a method for goals [N, G], computed at once or one by one."""
         environment: Any = self._some_member().environment
         method: Any = getattr(environment.unwrapped, name)
-        asked, space = self._extras.asked, environment.observation_space
+        read, space = self._extras.asked, environment.observation_space
         kinds = [space[key].dtype for key in GOAL_KEYS[1:]]
         goals = map(as_declared, (achieved, desired), kinds)  # copies
         try:
             with np.errstate(all="ignore"):  # the results are checked
-                if together and not asked:
+                if together and not read:
                     values = np.asarray(method(*goals, {}))
                 else:
                     single = []
-                    copied = {name: extras[name].copy() for name in asked}
-                    for row, given in enumerate(zip(*goals, strict=True)):
-                        beside = ((name, entry, copied[name][row]) for name, entry in asked.items())
-                        info = {name: e.value(its) for name, e, its in beside if e.there(its)}
+                    copied = {name: extras[name].copy() for name in read}
+                    for row, pair in enumerate(zip(*goals, strict=True)):
+                        beside = ((name, entry, copied[name][row]) for name, entry in read.items())
+                        info = {name: e.value(kept) for name, e, kept in beside if e.there(kept)}
                         # the method may return an array that it overwrites at the next call
-                        single.append(np.array(method(*given, info)))
+                        single.append(np.array(method(*pair, info)))
                     values = np.array(single).reshape(-1)
         except FROM_USERS as error:
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} and infos "
-                f"{{{', '.join(asked)}}} fails: "
+                f"{{{', '.join(read)}}} fails: "
                 f"{error_line(error)}\nsee music-tf check-env"
             ) from error
         if came := instead_of_numbers(values, achieved.shape[:1]):
@@ -318,21 +320,21 @@ class LockstepEnvs:
 
         The known reward is compared with the environment's on goals on both sides of the threshold.
         """
-        known = distance_reward(self._some_member().environment)
-        if known is None or self._extras.asked:
+        reward = distance_reward(self._some_member().environment)
+        if reward is None or self._extras.asked:
             return None
         shape = (_COMPARED, self.spec.goal_dim)
         achieved, way = np.random.default_rng(0).standard_normal((2, *shape))
         way *= np.linspace(0.0, 2.0, _COMPARED)[:, None] / np.linalg.norm(way, axis=1)[:, None]
-        goals = [v.astype(np.float32) for v in (achieved, achieved + known.threshold * way)]
+        goals = [v.astype(np.float32) for v in (achieved, achieved + reward.threshold * way)]
         try:
-            same = np.array_equal(known(*goals), self.goal_reward(*goals))
+            same = np.array_equal(reward(*goals), self.goal_reward(*goals))
             if self.ends_at_goals:
-                near = known(*goals) == np.float32(known.near)
-                known = known._replace(ends=np.array_equal(near, self.goal_terminated(*goals)))
+                near = reward(*goals) == np.float32(reward.near)
+                reward = reward._replace(ends=np.array_equal(near, self.goal_terminated(*goals)))
         except EnvironmentFault:  # raised again when rewards are needed
             same = False
-        return known if same else None
+        return reward if same else None
 
     def sample_tasks(
         self, count: int, generator: np.random.Generator, method: str = "sample_tasks"
@@ -352,15 +354,15 @@ class LockstepEnvs:
             f"env_id: {method} of {self._env_id} must give [{count}, D] numbers for {count} tasks"
         )
         try:
-            given = [draw(count, one) for one in (generator, same)]
+            draws = [draw(count, each) for each in (generator, same)]
         except FROM_USERS as error:
             raise UsageError(
                 f"env_id: {method} of {self._env_id} fails: {one_line(error)}"
             ) from error
         try:
-            tasks, again = (np.array(one, np.float64) for one in given)
+            tasks, again = (np.array(each, np.float64) for each in draws)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{expected}, all of one size, got {str(given[0])[:80]}") from error
+            raise UsageError(f"{expected}, all of one size, got {str(draws[0])[:80]}") from error
         if tasks.ndim != 2 or len(tasks) != count or not tasks.shape[1]:  # noqa: PLR2004
             raise UsageError(f"{expected}, got {list(tasks.shape)}")
         if not all_finite(tasks):
@@ -456,8 +458,8 @@ class LockstepEnvs:
         if "mujoco" in sys.modules and fast:
             from music_tf.envs.fetch import fetch_member  # noqa: PLC0415  (needs MuJoCo)
 
-            if (found := fetch_member(environment)) is not None:
-                return found
+            if (member := fetch_member(environment)) is not None:
+                return member
         return PlainMember(environment, self._settings.success_ends, readers, beginning)
 
     def _some_member(self) -> PlainMember:

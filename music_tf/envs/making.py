@@ -244,9 +244,9 @@ def _nearest(name: str, module: str = "") -> str:
     near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.5)
     if not near:
         return ""
-    typed = {without_module(known): known for known in KNOWN}
-    own = f"{module}:{near[0]}" if module and near[0] in others else near[0]
-    return f"; did you mean {typed.get(near[0], own)!r}?"
+    typed = {without_module(name_of_package): name_of_package for name_of_package in KNOWN}
+    near_here = f"{module}:{near[0]}" if module and near[0] in others else near[0]
+    return f"; did you mean {typed.get(near[0], near_here)!r}?"
 
 
 def mujoco_version() -> tuple[int, ...]:

@@ -188,10 +188,10 @@ def succeeded(info: Mapping[str, Any]) -> bool:
     name = "is_success" if "is_success" in info else "success"
     value = info.get(name, False)
     try:
-        known = value in (0, 1)
+        is_flag = value in (0, 1)
     except ValueError:  # an array of several values
-        known = False
-    if not known:
+        is_flag = False
+    if not is_flag:
         expected = "expected True or False, as of distance < 0.05"
         raise BadObservation(f"info[{name!r}]: {expected}, got {value!r:.80}")
     return bool(value)

@@ -52,16 +52,16 @@ class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
 
         A choice among the skills of a run is no part of it.
         """
-        own = copy.copy(self.env.spec)
+        spec_copy = copy.copy(self.env.spec)
         layers = layers_of(self.env)
-        if own is None or any(isinstance(layer, SkillChoice) for layer in layers):
+        if spec_copy is None or any(isinstance(layer, SkillChoice) for layer in layers):
             return None
         try:
-            if callable(entry := own.entry_point):
-                own.entry_point = f"{entry.__module__}:{entry.__qualname__}"
-                if load_env_creator(own.entry_point) is not entry:
+            if callable(entry := spec_copy.entry_point):
+                spec_copy.entry_point = f"{entry.__module__}:{entry.__qualname__}"
+                if load_env_creator(spec_copy.entry_point) is not entry:
                     return None
-            own.to_json()
+            spec_copy.to_json()
         except (AttributeError, ImportError, TypeError, ValueError):
             return None
-        return own
+        return spec_copy

@@ -277,10 +277,10 @@ def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[in
 
     It is the world's, else the surroundings, else the whole observation.
     """
-    said, everything = info.descriptor, tuple(range(observation_dim))
-    if isinstance(said, str):
-        return (everything, "") if said == ALL else ((), said)
-    return said or (info.split.surrounding if info.split else everything), ""
+    named, everything = info.descriptor, tuple(range(observation_dim))
+    if isinstance(named, str):
+        return (everything, "") if named == ALL else ((), named)
+    return named or (info.split.surrounding if info.split else everything), ""
 
 
 def descriptor_of(info: EnvironmentInfo, spec: EnvSpec) -> tuple[tuple[int, ...], str]:
@@ -291,28 +291,28 @@ def descriptor_of(info: EnvironmentInfo, spec: EnvSpec) -> tuple[tuple[int, ...]
 def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
     """Returns the facts about an environment that was made; those of the run have priority."""
     info, world = confirmed(lookup(env_id), environment), world.over(registered_world(env_id))
-    said: dict[str, Any] = {}
+    declared: dict[str, Any] = {}
     if world.agent:
-        said["split"] = SplitSpec(agent=world.agent, surrounding=world.surrounding)
+        declared["split"] = SplitSpec(agent=world.agent, surrounding=world.surrounding)
     if world.support:
         low_x, low_y, high_x, high_y, height, *tolerance = world.support
-        said["support"] = Support(
+        declared["support"] = Support(
             low=(low_x, low_y),
             high=(high_x, high_y),
             rest_height=height,
             tolerance=tolerance[0] if tolerance else Support.tolerance,
         )
-        said["unit"] = "m"  # as a support is given
+        declared["unit"] = "m"  # as a support is given
     if world.reward:
-        said["reward_bounds"] = world.reward
+        declared["reward_bounds"] = world.reward
     places = ("object", "gripper", "arm")
-    said |= {name: getattr(world, name) for name in places if getattr(world, name)}
+    declared |= {name: getattr(world, name) for name in places if getattr(world, name)}
     words = (word.partition("=") for word in world.extras)
     extras = {**info.extras, **{name: function or INFO for name, _, function in words}}
     if world.descriptor:
         named = world.descriptor[0]
-        said["descriptor"] = world.descriptor
+        declared["descriptor"] = world.descriptor
         if isinstance(named, str):
-            said["descriptor"] = named if named == ALL else DESCRIPTOR
+            declared["descriptor"] = named if named == ALL else DESCRIPTOR
             extras |= {} if named == ALL else {DESCRIPTOR: READ.get(named, named)}
-    return dataclasses.replace(info, **said, extras=extras)
+    return dataclasses.replace(info, **declared, extras=extras)

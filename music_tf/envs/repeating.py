@@ -54,14 +54,14 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Differenc
     pairs = list(itertools.zip_longest(first, again, fillvalue=np.empty(0)))
     for step, pair in enumerate(pairs):
         if not np.array_equal(*pair):
-            others = all(np.array_equal(one[:-1], other[:-1]) for one, other in pairs)
+            others = all(np.array_equal(state[:-1], same_state[:-1]) for state, same_state in pairs)
             return Difference(step, of_rewards=others)
     return None
 
 
-def alike(one: Sequence[Array], other: Sequence[Array]) -> bool:
+def alike(states: Sequence[Array], others: Sequence[Array]) -> bool:
     """Whether episodes have equal states, bit for bit."""
-    return len(one) == len(other) and all(map(np.array_equal, one, other))
+    return len(states) == len(others) and all(map(np.array_equal, states, others))
 
 
 def statistics_of(environment: gymnasium.Env[Any, Any]) -> tuple[str, str] | None:
@@ -96,10 +96,10 @@ def repeats_itself(envs: LockstepEnvs, rewards: bool = True) -> bool:
     if envs.nondeterministic:
         return False
     try:
-        found = first_difference(envs, _SECONDS)
+        differs = first_difference(envs, _SECONDS)
     except EnvironmentFault:
         return True
-    return found is None or (found.of_rewards and not rewards)
+    return differs is None or (differs.of_rewards and not rewards)
 
 
 def states(
@@ -122,9 +122,9 @@ def states(
         if beside:
             other = envs.step(-action, [1])
             beside = not (other.terminated[0] or other.truncated[0])
-        taken = envs.step(action, [0])
-        if taken.faults[0] is not None:
-            raise EnvironmentFault(taken.faults[0])
-        yield np.concatenate([*(part[0] for part in taken[:3]), taken.terminated, taken.reward])
-        if taken.terminated[0] or taken.truncated[0]:
+        result = envs.step(action, [0])
+        if result.faults[0] is not None:
+            raise EnvironmentFault(result.faults[0])
+        yield np.concatenate([*(part[0] for part in result[:3]), result.terminated, result.reward])
+        if result.terminated[0] or result.truncated[0]:
             return

@@ -23,9 +23,9 @@ def take_warnings() -> list[str]:
     """Returns the warnings since the last call; MuJoCo gives one per kind and reset."""
     if not _warnings:
         return []
-    taken = _warnings.copy()
+    texts = _warnings.copy()
     _warnings.clear()
-    return taken
+    return texts
 
 
 def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:
@@ -63,21 +63,21 @@ class Beginning:
         """Takes an environment that was neither reset nor stepped."""
         self._unwrapped = unwrapped
         self._state: npt.NDArray[np.float64] | None = None
-        if found := _simulated(unwrapped):
+        if simulated := _simulated(unwrapped):
             import mujoco  # noqa: PLC0415
 
-            self._state = np.empty(mujoco.mj_stateSize(found[0], _own_state()))
-            mujoco.mj_getState(*found, self._state, _own_state())
+            self._state = np.empty(mujoco.mj_stateSize(simulated[0], _own_state()))
+            mujoco.mj_getState(*simulated, self._state, _own_state())
 
     def restore(self) -> None:
         """Returns to it from what an episode leaves, such as its warm start and controls."""
-        if found := _simulated(self._unwrapped):
+        if simulated := _simulated(self._unwrapped):
             import mujoco  # noqa: PLC0415
 
-            mujoco.mj_resetData(*found)
+            mujoco.mj_resetData(*simulated)
             state = self._state
-            if state is not None and len(state) == mujoco.mj_stateSize(found[0], _own_state()):
-                mujoco.mj_setState(*found, state, _own_state())
+            if state is not None and len(state) == mujoco.mj_stateSize(simulated[0], _own_state()):
+                mujoco.mj_setState(*simulated, state, _own_state())
 
 
 def _simulated(unwrapped: object) -> tuple[Any, Any] | None:

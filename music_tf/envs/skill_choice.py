@@ -80,10 +80,12 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     @property
     def spec(self) -> Any:
         """The registered specification, with the length of episodes in choices."""
-        own = copy.copy(self.env.spec)
-        if own is not None and own.max_episode_steps:
-            own.max_episode_steps = math.ceil(own.max_episode_steps / self._settings.skill_steps)
-        return own
+        spec_copy = copy.copy(self.env.spec)
+        if spec_copy is not None and spec_copy.max_episode_steps:
+            spec_copy.max_episode_steps = math.ceil(
+                spec_copy.max_episode_steps / self._settings.skill_steps
+            )
+        return spec_copy
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -97,18 +99,18 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, action: Any
     ) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
         """Plays the chosen skill for k steps, or to the end of the episode."""
-        gamma, total, taken = self._settings.skill_discount, 0.0, 0
+        gamma, total, steps = self._settings.skill_discount, 0.0, 0
         space: Any = self.env.action_space
         info: dict[str, Any] = {}
         terminated = truncated = False
-        while taken < self._settings.skill_steps and not (terminated or truncated):
+        while steps < self._settings.skill_steps and not (terminated or truncated):
             inside = to_bounds(self._act(int(np.argmax(action))), (space.low, space.high))
             result = self.env.step(inside)
             observation, reward, terminated, truncated, info = as_ended(result)
-            total += gamma**taken * float(reward)
-            taken += 1
+            total += gamma**steps * float(reward)
+            steps += 1
             self._state = self._joined(observation)
-        info = {**info, DISCOUNT: gamma ** (taken - 1)}
+        info = {**info, DISCOUNT: gamma ** (steps - 1)}
         return self._state.copy(), total, bool(terminated), bool(truncated), info
 
     def _act(self, skill: int) -> Any:

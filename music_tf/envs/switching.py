@@ -50,15 +50,15 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
 
     def set_task(self, task: Floats) -> None:
         """Switches to the environment of a task, [D]; refuses other spaces than the first has."""
-        found, beginning = self._kept_for(task)
+        environment, beginning = self._kept_for(task)
         for name in ("observation_space", "action_space"):
-            here, first = getattr(found, name), getattr(self, name)
+            here, first = getattr(environment, name), getattr(self, name)
             if here != first:
                 raise UsageError(
                     f"register_tasks: make: expected the same {name} for all tasks, {first!s:.120}"
                     f", got {here!s:.120} for the task {task.tolist()!s:.80}"
                 )
-        self.current, self._beginning = found, beginning
+        self.current, self._beginning = environment, beginning
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -88,8 +88,8 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
     def _kept_for(self, task: Floats) -> _Kept:
         """Returns the environment of a task, and marks it as the most recently used one."""
         key = task.tobytes()
-        found = self._kept.pop(key, None)
-        if found is None:
+        kept = self._kept.pop(key, None)
+        if kept is None:
             made = self._make(task.copy())
             if not isinstance(made, gymnasium.Env):
                 raise UsageError(
@@ -101,11 +101,11 @@ class SwitchedTasks(gymnasium.Env[Any, Any]):
                     "register_tasks: make: expected an environment of its own for each task, got "
                     "the same one twice\na family with set_task is registered with Gymnasium"
                 )
-            found = _Kept(made, simulator.Beginning(made.unwrapped))
-        self._kept[key] = found
+            kept = _Kept(made, simulator.Beginning(made.unwrapped))
+        self._kept[key] = kept
         if len(self._kept) > _KEPT:
             self._kept.pop(next(iter(self._kept))).environment.close()
-        return found
+        return kept
 
 
 def register_tasks(
@@ -134,8 +134,11 @@ def register_tasks(
     for name, function in (("make", make), ("draw", draw), ("draw_test", draw_test or draw)):
         if not callable(function):
             raise UsageError(f"register_tasks: {name}: expected a function, got {function!r:.80}")
-    known = gymnasium.registry.get(env_id)
-    if known is not None and getattr(known.entry_point, "func", None) is not SwitchedTasks:
+    registered = gymnasium.registry.get(env_id)
+    if (
+        registered is not None
+        and getattr(registered.entry_point, "func", None) is not SwitchedTasks
+    ):
         raise UsageError(f"register_tasks: {env_id[:80]} is the id of another environment")
     gymnasium.registry.pop(env_id, None)
     try:

@@ -25,78 +25,58 @@ class Check(NamedTuple):
     name: str
     find: Callable[[EnvironmentTrial], Finding]
     """What is found; a finding without text does not concern the environment."""
-    concerns: Callable[[Config], bool]
-    """Whether a run needs it: it is then refused, or warned, by what is found."""
+    concerns: str = ""
+    """Which runs are refused or warned by it, see `concerns_of`; empty: none, since training
+    notices it as soon as it happens."""
     goals: bool = False
     """Whether it is about goals, which not all environments have."""
 
 
-def _in_training(config: Config) -> bool:
-    """Leaves to training what it notices itself, as soon as it happens."""
-    del config
-    return False
-
-
-def _pays(config: Config) -> bool:
-    return config.goals == "environment" and "task" in config.rewards
-
-
-def _relabels(config: Config) -> bool:
-    return config.goals == "environment" and relabel_probability(config.replay) > 0.0
-
-
-def _pays_or_relabels(config: Config) -> bool:
-    return _pays(config) or _relabels(config)
-
-
-def _relabels_rewards(config: Config) -> bool:
-    return _pays(config) and _relabels(config)
-
-
-def _is_foreign(config: Config) -> bool:
-    return not is_one_of(config.env_id, KNOWN)
-
-
-def _sees_foreign_numbers(config: Config) -> bool:
-    return _is_foreign(config) or _pays_or_relabels(config)
-
-
-def _visits_foreign_tasks(config: Config) -> bool:
-    return _is_foreign(config) and config.agent.inference is not None
-
-
-def _uses_own_split(config: Config) -> bool:
-    needed = any(term.needs_split for term in config.rewards.values())
-    return needed and (_is_foreign(config) or bool(config.world.agent))
-
-
 CHECKS: Sequence[Check] = (
-    Check("observations", observation_checks.observations, _in_training),
-    Check("rewards", observation_checks.rewards, _in_training),
-    Check("stages", world_checks.stages, _is_foreign),
-    Check("split", world_checks.split, _uses_own_split),
-    Check("fresh arrays", observation_checks.fresh_arrays, _in_training),
-    Check("digits", goal_checks.digits, _pays_or_relabels, goals=True),
-    Check("constant goal", goal_checks.goal_stays, _pays, goals=True),
-    Check("reward", goal_checks.reward, _pays, goals=True),
-    Check("other goal", goal_checks.other_goal, _relabels_rewards, goals=True),
-    Check("batched reward", goal_checks.batched_reward, _relabels_rewards, goals=True),
-    Check("success", goal_checks.success, _pays_or_relabels, goals=True),
-    Check("inputs", observation_checks.inputs, _sees_foreign_numbers),
-    Check("goal apart", goal_checks.goal_apart, _relabels, goals=True),
-    Check("goal set", goal_checks.goal_set, _relabels, goals=True),
-    Check("ends", goal_checks.ends, _relabels, goals=True),
-    Check("corners", world_checks.corners, _in_training),
-    Check("reset", world_checks.reset, _in_training),
-    Check("copies", world_checks.copies, _is_foreign),
-    Check("bounds", observation_checks.bounds, _is_foreign),
-    Check("units", observation_checks.units, _is_foreign),
-    Check("last step", observation_checks.last_step, _is_foreign),
-    Check("render", observation_checks.render, _is_foreign),
-    Check("time limit", world_checks.time_limit, _is_foreign),
-    Check("family", world_checks.family, _visits_foreign_tasks),
+    Check("stages", world_checks.stages, "foreign"),
+    Check("episode", observation_checks.episode),
+    Check("split", world_checks.split, "split"),
+    Check("fresh arrays", observation_checks.fresh_arrays),
+    Check("digits", goal_checks.digits, "goals", goals=True),
+    Check("constant goal", goal_checks.goal_stays, "pays", goals=True),
+    Check("reward", goal_checks.reward, "pays", goals=True),
+    Check("other goal", goal_checks.other_goal, "relabels rewards", goals=True),
+    Check("batched reward", goal_checks.batched_reward, "relabels rewards", goals=True),
+    Check("success", goal_checks.success, "goals", goals=True),
+    Check("inputs", observation_checks.inputs, "inputs"),
+    Check("goal apart", goal_checks.goal_apart, "relabels", goals=True),
+    Check("goal set", goal_checks.goal_set, "relabels", goals=True),
+    Check("ends", goal_checks.ends, "relabels", goals=True),
+    Check("corners", world_checks.corners),
+    Check("reset", world_checks.reset),
+    Check("copies", world_checks.copies, "foreign"),
+    Check("bounds", observation_checks.bounds, "foreign"),
+    Check("units", observation_checks.units, "foreign"),
+    Check("last step", observation_checks.last_step, "foreign"),
+    Check("render", observation_checks.render, "foreign"),
+    Check("time limit", world_checks.time_limit, "foreign"),
+    Check("family", world_checks.family, "foreign tasks"),
 )
 """All checks, in the order in which they are made and shown."""
+
+
+def concerns_of(config: Config) -> set[str]:
+    """Returns what concerns a run: the words of `Check.concerns`."""
+    sees_goals, foreign = config.goals == "environment", not is_one_of(config.env_id, KNOWN)
+    pays = sees_goals and "task" in config.rewards
+    relabels = sees_goals and relabel_probability(config.replay) > 0.0
+    splits = any(term.needs_split for term in config.rewards.values())
+    concerns = {
+        "pays": pays,
+        "relabels": relabels,
+        "relabels rewards": pays and relabels,
+        "goals": pays or relabels,
+        "foreign": foreign,
+        "inputs": foreign or pays or relabels,
+        "foreign tasks": foreign and config.agent.inference is not None,
+        "split": splits and (foreign or bool(config.world.agent)),
+    }
+    return {name for name, holds in concerns.items() if holds}
 
 
 class TrialResult(NamedTuple):
@@ -113,20 +93,19 @@ def try_environment(config: Config) -> TrialResult:
     If the environment cannot be made or cannot play, training reports that later, unless the run
     needs bounds of rewards: without them it would be refused for another reason.
     """
-    checks = [check for check in CHECKS if check.concerns(config)]
+    concerns = concerns_of(config)
+    checks = [check for check in CHECKS if check.concerns in concerns]
     if not checks:
         return TrialResult()
     findings: list[Finding] = []
-    bounds, fault, asks = None, None, _needs_bounds(config)
-    shows_goals = config.goals == "environment"
+    bounds, fault, asks = None, None, "pays" in concerns and _needs_bounds(config)
+    settings = config.env, config.world, config.normalizer, config.goals == "environment"
     with _streams_kept():
         try:
-            with EnvironmentTrial(
-                config.env_id, config.env, config.world, config.normalizer, shows_goals
-            ) as trial:
-                made = (check for check in checks if trial.has_goals or not check.goals)
-                for check in made:
-                    findings.append(check.find(trial))
+            with EnvironmentTrial(config.env_id, *settings) as trial:
+                for check in checks:
+                    if trial.has_goals or not check.goals:
+                        findings.append(check.find(trial))
                 bounds = trial.reward_bounds() if asks and trial.has_goals else None
         except MusicError as error:  # earlier findings are kept
             fault = error
@@ -136,16 +115,15 @@ def try_environment(config: Config) -> TrialResult:
             texts.append(f"{config.env_id}: {finding.detail}\ncure: {finding.cure}")
         if not finding.ok:
             raise EnvironmentFault(f"{texts[-1]}\nmusic-tf check-env {config.env_id} says more")
-    if fault is not None and _is_foreign(config) and (asks or config.env.stages):
+    if fault is not None and "foreign" in concerns and (asks or config.env.stages):
         raise fault
     return TrialResult(tuple(texts), bounds)
 
 
 def _needs_bounds(config: Config) -> bool:
     """Whether `return_clip=auto` needs bounds of the task reward that no setting gives."""
-    if not _pays(config) or config.agent.return_clip != "auto" or config.world.reward:
-        return False
-    return not all(map(math.isfinite, config.rewards["task"].clip))
+    known = config.world.reward or all(map(math.isfinite, config.rewards["task"].clip))
+    return config.agent.return_clip == "auto" and not known
 
 
 @contextlib.contextmanager

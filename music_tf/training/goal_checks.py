@@ -12,7 +12,6 @@ from music_tf.errors import FROM_USERS, EnvironmentFault, Finding
 from music_tf.replay.rows import reward_gaps
 from music_tf.replay.watch import TOLERATED_SHARE
 from music_tf.training.environment_trial import AROUND, EnvironmentTrial, RawStep, same
-from music_tf.types import Array
 
 _NOT_SET = "cannot tell: no attribute `goal` sets the goal of an episode"
 _DOES_NOT_REPEAT = "cannot tell: it does not repeat itself under one seed"
@@ -80,48 +79,39 @@ def reward(trial: EnvironmentTrial) -> Finding:
 def _cause(trial: EnvironmentTrial, step: int) -> tuple[str, str]:
     """Returns why the reward of a step differs from that of replay, and the cure.
 
-    The episode is played again in the environment itself, without rounding.
+    The step is taken again, and its reward computed with less and less of what the step had.
     """
     first, *_, last = trial.record(trial.episode.action[0, : step + 1], int(trial.episode.seed[0]))
-    goal = np.asarray(last.observation["desired_goal"])
-    if not np.array_equal(goal, first.observation["desired_goal"]):
+    goals = [np.asarray(last.observation[key]) for key in ("achieved_goal", "desired_goal")]
+    if not np.array_equal(goals[1], first.observation["desired_goal"]):
         return "the goal moves within the episode", "draw goals in reset only"
-    achieved = np.asarray(last.observation["achieved_goal"])
-    if _pays_the_same(trial, last, (achieved, goal), last.info):
-        return _cause_in_replay(trial, last, achieved, goal)
+    rounded = [np.float32(goal).astype(goal.dtype) for goal in goals]
     layers = map(type, layers_of(trial.envs.environment))
     common = "gymnasium.wrappers.common"
     wrappers = [layer.__name__ for layer in layers if not layer.__module__.startswith(common)]
-    if wrappers:
-        return (
-            f"step pays something else than compute_reward; around the environment are "
-            f"{few(wrappers)}, and compute_reward does not know what wrappers do to goals",
-            "let no wrapper change goals or rewards, or define compute_reward in an "
-            "environment of your own around the wrapped one",
-        )
-    return (
-        "step pays something else than compute_reward",
-        "step must return compute_reward(achieved_goal, desired_goal, info)",
-    )
-
-
-def _cause_in_replay(
-    trial: EnvironmentTrial, step: RawStep, achieved: Any, goal: Any
-) -> tuple[str, str]:
-    """Returns why `compute_reward` pays something else in replay than in the step, and the cure."""
-    rounded = [np.float32(part).astype(part.dtype) for part in (achieved, goal)]
-    if not _pays_the_same(trial, step, rounded, step.info):
-        return _too_many_digits(goal)
-    if not _pays_the_same(trial, step, rounded, {}):
-        kept = few(list(trial.envs.info_keys_read)) or "none"
-        return (
+    around = f"; around the environment are {few(wrappers)}, which it does not know"
+    kept = few(list(trial.envs.info_keys_read)) or "none"
+    causes: Sequence[tuple[Sequence[Any], Mapping[str, Any], str, str]] = (
+        (
+            *(goals, last.info),
+            "step pays something else than compute_reward" + around * bool(wrappers),
+            "step must return compute_reward(achieved_goal, desired_goal, info), and no wrapper "
+            "change goals or rewards",
+        ),
+        (rounded, last.info, *_too_many_digits(goals[1])),
+        (
+            *(rounded, {}),
             "compute_reward reads from info what replay does not keep; kept of "
-            f"{few(list(step.info)) or 'nothing'}: {kept}",
+            f"{few(list(last.info)) or 'nothing'}: {kept}",
             "let it read numbers that every step's info has, by their names, as in "
             "info['cost']; or put them into the achieved goal",
-        )
+        ),
+    )
+    for pair, info, cause, cure in causes:
+        if not _pays_the_same(trial, last, pair, info):
+            return cause, cure
     trial.midst_of_another_episode()
-    if _pays_the_same(trial, step, rounded, {}):
+    if _pays_the_same(trial, last, rounded, {}):
         return "compute_reward is wrong for many goals at once", _MANY_AT_ONCE
     return (
         "compute_reward reads from the environment itself what other episodes change, such as "
@@ -153,28 +143,21 @@ def other_goal(trial: EnvironmentTrial) -> Finding:
         return Finding(_DOES_NOT_REPEAT)
     if trial.gaps.any():
         return Finding("cannot tell: rewards under the own goal differ already")
-    method = trial.envs.goal_reward
     paid = np.array([step.reward for step in steps], np.float32)
-    computed = trial.under_goal(method, goal, places)
+    computed = trial.under_goal(trial.envs.goal_reward, goal, places)
     gaps = trial.gaps_under(goal, places, paid, computed)
     if not gaps.any():
         return Finding(f"replay computes what {len(paid)} steps under another goal paid")
     if not reward_gaps(paid, trial.replayed[0][: len(paid)]).any():
         return Finding("cannot tell: steps pay for another goal than the attribute `goal`")
     number = int(np.argmax(gaps))
-    cause, cure = (
-        "compute_reward knows the goal of the episode from info or from the environment; "
-        f"read of info: {few(list(trial.envs.info_keys_read)) or 'nothing'}",
-        "let compute_reward use the desired goal that it is given, and read nothing from info "
-        "that depends on the goal",
-    )
-    exact: Array = np.array([step.observation["achieved_goal"] for step in steps])
-    if not reward_gaps(paid, trial.under_goal(method, goal, exact)).any():
-        cause, cure = _too_many_digits(exact[number])
     return Finding(
         f"step {number + 1} under another goal pays {paid[number]:g}, and replay computes "
-        f"{computed[number]:g} ({int(gaps.sum())} of {len(paid)} steps differ): {cause}",
-        cure,
+        f"{computed[number]:g} ({int(gaps.sum())} of {len(paid)} steps differ): compute_reward "
+        "knows the goal of the episode from info or from the environment; read of info: "
+        f"{few(list(trial.envs.info_keys_read)) or 'nothing'}",
+        "let compute_reward use the desired goal that it is given, and read nothing from info "
+        "that depends on the goal",
     )
 
 

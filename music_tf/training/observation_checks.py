@@ -1,17 +1,19 @@
 """Checks of what environments observe, return and show."""
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from music_tf.config.names import few
+from music_tf.envs.extras import RecordingInfo
 from music_tf.envs.making import GOAL_KEYS
-from music_tf.envs.member import BadObservation, number, succeeded
+from music_tf.envs.member import one_line
 from music_tf.envs.repeating import states
 from music_tf.envs.viewer import can_render
-from music_tf.errors import EnvironmentFault, Finding
-from music_tf.training.environment_trial import EnvironmentTrial
+from music_tf.errors import FROM_USERS, EnvironmentFault, Finding, MusicError
+from music_tf.training.environment_trial import SEED, EnvironmentTrial
 from music_tf.types import Array, BoolArray
 
 _OTHER_SEEDS = range(1, 4)
@@ -25,44 +27,38 @@ the last one may change columns, and which share of them,
 over episodes that start at different places."""
 
 
-def observations(trial: EnvironmentTrial) -> Finding:
-    """Checks that observations have the declared shapes and types and are finite."""
-    for key, part in _parts(trial).items():
-        for step, raw in enumerate(trial.raw):
-            value, where = raw.observation[key], f"{key} at step {step}"
-            if value.shape != part.shape:
-                cure = f"return the declared shape {part.shape}"
-                return Finding(f"{where} has shape {value.shape}", cure)
-            if key == "observation" and not np.issubdtype(value.dtype, np.floating):
-                cure = "return floating point numbers"
-                return Finding(f"{where} is {value.dtype}", cure, warning=True)
-            if not np.isfinite(value).all():
-                return Finding(f"{where} is not finite", "return finite numbers")
-    return Finding(f"finite, of the declared shapes, {len(trial.raw) - 1} steps")
+def episode(trial: EnvironmentTrial) -> Finding:
+    """Plays an episode, whose steps are checked as in training."""
+    try:
+        steps = len(list(states(trial.envs, SEED, trial.envs.spec.max_episode_steps))) - 1
+        kind = trial.raw[-1].observation["observation"].dtype
+    except MusicError as fault:
+        return Finding(one_line(fault), _cure(trial))
+    if not np.issubdtype(kind, np.floating):
+        return Finding(f"the observation is {kind}", "return floating point numbers", warning=True)
+    return Finding(f"{steps} steps with finite numbers of the declared shapes")
+
+
+def _cure(trial: EnvironmentTrial) -> str:
+    """Returns what to do about an episode that fails, with the options that `reset` reads."""
+    options = RecordingInfo({})
+    for each in (None, options):
+        with contextlib.suppress(*FROM_USERS):
+            trial.envs.environment.reset(seed=SEED, options=each)
+            break
+    if options.names:
+        names = few([f"options[{name!r}]" for name in options.names])
+        return f"nothing passes options: let reset run without {names}, by a default value"
+    return (
+        "let reset(seed=...) and step(action) return finite numbers of the declared shapes, a "
+        "number as the reward, and a dict as info, with a truth value as success"
+    )
 
 
 def _parts(trial: EnvironmentTrial) -> dict[str, Any]:
     """Returns the declared spaces of an observation."""
     space: Any = trial.envs.environment.observation_space
     return {key: space[key] for key in GOAL_KEYS} if trial.has_goals else {GOAL_KEYS[0]: space}
-
-
-def rewards(trial: EnvironmentTrial) -> Finding:
-    """Checks that rewards are finite numbers, and that `info` tells success as a truth value."""
-    for step, raw in enumerate(trial.raw[1:], start=1):
-        if not isinstance(raw.info, Mapping):
-            text = f"step {step}: info: expected a dict, got {raw.info!r:.80}"
-            return Finding(text, "return a dict as info")
-        try:
-            if not np.isfinite(number("reward", raw.reward)):
-                return Finding(f"step {step}: {raw.reward}", "return finite rewards")
-        except BadObservation as error:
-            return Finding(f"step {step}: {error}", "return a number as the reward of a step")
-        try:
-            succeeded(raw.info)
-        except BadObservation as error:
-            return Finding(f"step {step}: {error}", "return a truth value as success")
-    return Finding("finite")
 
 
 def fresh_arrays(trial: EnvironmentTrial) -> Finding:

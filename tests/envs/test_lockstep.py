@@ -131,7 +131,7 @@ def test_a_goal_that_is_read_alone_or_asked_for_is_hidden_and_stays(points, env_
     assert taken.reward[0] == pytest.approx(-apart)  # of its own goal, which is not replaced
     assert not can_set_goal(envs.environment.unwrapped)
     check = {one.name: one for one in check_environment(env_id)}
-    assert check["settable goal"].detail.startswith("no attribute `goal` that can be set: hidden")
+    assert check["goal set"].detail.startswith("no attribute `goal` sets the goal of an episode")
 
 
 def test_zero_goals_leave_an_environment_without_goals_as_it_is():

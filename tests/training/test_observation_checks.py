@@ -52,7 +52,7 @@ def test_nothing_is_told_without_trouble():
     ("trouble", "name", "state", "says", "cure"),
     ("alone", "reset", "warn", "the simulator is in use", "--workers 1 --rollouts 1"),
     ("options", "episode", "FAIL", "not subscriptable", r"run without options\['course'\]"),
-    ("objects", "observations", "warn", "is object", "return floating point numbers"),
+    ("objects", "episode", "warn", "is object", "return floating point numbers"),
 )
 def test_the_cause_and_the_cure_stand_in_one_line(trouble, name, state, says, cure):
     (check,) = [check for check in check_environment(TROUBLED, settings(trouble)) if check.cure]
@@ -66,4 +66,4 @@ def test_nothing_is_sure_where_one_seed_begins_differently():
     assert not checks["reset"].ok
     assert checks["world"].detail.startswith("likely: one seed begins differently")
     checks = {check.name: check for check in check_environment(TROUBLED, settings(""))}
-    assert checks["world"].detail.startswith("sure\n")
+    assert checks["world"].detail.startswith("likely\nagent 0 1")
