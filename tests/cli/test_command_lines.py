@@ -76,7 +76,7 @@ LIGHT = (
     ("report", 2, "RUN"),
     ("report nowhere", 2, "nowhere"),
     ("report .", 2, "RUN", "config.json"),
-    ("report {held} --out page.htlm", 2, "did you mean .html?"),
+    ("report {held} --out page.htlm", 2, "--out", ".html, .htm, got 'page.htlm'"),
     ("check-env FetchPsh-v4", 2, "FetchPush-v4"),
     ("launch", 2, "-n"),
     ("launch -n 0 train ddpg", 2, "4096", "0"),
