@@ -103,6 +103,7 @@ def test_ranks_show_help_once(how):
     assert output.count("music-tf train RECIPE trains") == 1
 
 
+@pytest.mark.thorough
 @cases(
     ("how", "ranks"),
     (ALONE, 1),
@@ -116,6 +117,7 @@ def test_ranks_train_in_one_new_directory(how, ranks, tmp_path):
     assert len(list((tmp_path / "runs/FetchPush-v4/ddpg").iterdir())) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.distributed
 def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
     (tmp_path / "config.json").touch()
@@ -126,6 +128,7 @@ def test_ranks_all_refuse_a_directory_that_the_root_refuses(tmp_path):
     assert len(errors.splitlines()) == 2
 
 
+@pytest.mark.thorough
 @cases(
     ("how", "mode"),
     (ALONE, "fault"),
@@ -144,6 +147,7 @@ def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
         assert "music-tf: rank 1: bad numbers\n" in errors  # before or behind mpirun's own notice
 
 
+@pytest.mark.thorough
 @cases(
     ("how", "mode"),
     (ALONE, "interrupt"),
@@ -158,6 +162,7 @@ def test_an_interrupt_that_no_signal_has_raised_is_the_fault_of_whose_code_raise
     assert "Traceback" not in errors
 
 
+@pytest.mark.thorough
 @cases(
     ("how", "mode", "speaker"),
     (ALONE, "bug", ""),
