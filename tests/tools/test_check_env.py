@@ -154,6 +154,7 @@ def test_unbounded_actions_fail_before_anything_is_played(odd):
     assert [check.ok for check in check_environment(ODD)] == [True, False, True]
 
 
+@pytest.mark.thorough
 def test_arguments_of_the_environment_change_what_is_checked():
     kwargs = EnvConfig(kwargs='{"reward_type": "dense"}')
     findings = [check_environment("FetchReach-v4", each) for each in (EnvConfig(), kwargs)]
@@ -220,6 +221,7 @@ def test_a_world_is_proposed_as_lines_that_train():
     assert "rewards seen from" in checks["next"].detail
 
 
+@pytest.mark.thorough
 def test_hindsight_needs_no_flag_for_an_arm_with_goals_and_has_no_line_without():
     checks = told_of(ARM_WITH_GOALS)
     assert "rewards of -1 and 0 (measured)" in checks["next"].detail
@@ -232,6 +234,7 @@ def test_hindsight_needs_no_flag_for_an_arm_with_goals_and_has_no_line_without()
     assert "--world.reward" not in without["sac_diayn"]
 
 
+@pytest.mark.thorough
 def test_a_known_world_is_compared_with_play_and_may_have_nothing_that_moves():
     found = told_of("music_tf/PointPush-v0")["world"].detail.splitlines()
     assert found[0] == "sure"
@@ -271,6 +274,7 @@ def test_lines_to_paste_make_the_environment_as_it_was_checked():
     assert parse_train(shlex.split(music)[2:]).config.env == settings
 
 
+@pytest.mark.thorough
 @cases(
     ("env_id", "kwargs", "recipes"),
     ("tests.kit.hanging:Hanging-v0", {"axes": 1, "shown": [0, 2, 3, 4]}, ["sac", "sac_diayn"]),

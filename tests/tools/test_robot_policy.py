@@ -106,6 +106,7 @@ RUNS = ("goals", "zero", "gaussian", "skills", "pinned", "continuous")
 TO_PLACES = ("metra", "metra_skills", "of_two", "places", "speedy")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("run", [*RUNS, *TO_PLACES])
 def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
     policy, robot = music_tf.load_policy(runs / run), tmp_path / "robot"
@@ -134,6 +135,7 @@ def adapting(tmp_path_factory):
     return path
 
 
+@pytest.mark.thorough
 def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_path):
     policy = music_tf.load_policy(adapting)
     write_robot(policy, tmp_path)
