@@ -186,16 +186,16 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
                 f"for example: music-tf launch -n 3 train ddpg_music {option} 1"
             )
         count += 1 if equals else 2
-    own, command = arguments[:count], arguments[count:]
-    if asks_for_help(own):
+    words, command = arguments[:count], arguments[count:]
+    if asks_for_help(words):
         return 1, {}, []
-    asked = read(LaunchOptions, "launch", [_SHORT.sub("--ranks", word) for word in own])
-    if asked.hosts and asked.hostfile:
+    options = read(LaunchOptions, "launch", [_SHORT.sub("--ranks", word) for word in words])
+    if options.hosts and options.hostfile:
         raise UsageError("launch: expected --hosts or --hostfile, got both")
-    hosts = hosts_of(asked.hosts) if asked.hosts else {}
-    hosts = hosts_in(asked.hostfile) if asked.hostfile else hosts
+    hosts = hosts_of(options.hosts) if options.hosts else {}
+    hosts = hosts_in(options.hostfile) if options.hostfile else hosts
     slots = sum(hosts.values())
-    ranks = asked.ranks or slots
+    ranks = options.ranks or slots
     if not ranks:
         raise UsageError("launch: expected -n N\nfor example: music-tf launch -n 2 train ddpg_her")
     if hosts and ranks > slots:

@@ -247,7 +247,7 @@ def check_env_id(env_id: Any) -> str:
         return env_id
     if is_one_of(env_id, DISCRETE):
         like = f"{env_id.rpartition('-v')[0]}Continuous"
-        near = next((known for known in WITHOUT_GOALS if known.startswith(like)), "Pendulum-v1")
+        near = next((env for env in WITHOUT_GOALS if env.startswith(like)), "Pendulum-v1")
         raise UsageError(
             f"--env-id: expected a task with continuous actions, a bounded Box; those of {env_id} "
             f"are choices (Discrete)\nnearest: {near}"
@@ -257,7 +257,7 @@ def check_env_id(env_id: Any) -> str:
             f"--env-id: expected observations that are a vector; those of {env_id} are images, "
             "which cannot be learned from\nnearest: BipedalWalker-v3"
         )
-    short = {without_module(known).rpartition("/")[2]: known for known in KNOWN}  # as remembered
+    short = {without_module(env).rpartition("/")[2]: env for env in KNOWN}  # as remembered
     likely = nearest(env_id, (*short, *KNOWN))
     meant = _registered_beside(env_id) or short.get(likely or "", likely)
     hint = f"\ndid you mean {meant}?" if meant else ""

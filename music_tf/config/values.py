@@ -17,10 +17,10 @@ def is_word_or_rising(value: str | tuple[float, float]) -> bool:
 
 def _is_constructor(text: str) -> bool:
     try:
-        given = json.loads(text)
+        arguments = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(given, dict) and "render_mode" not in given
+    return isinstance(arguments, dict) and "render_mode" not in arguments
 
 
 def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:

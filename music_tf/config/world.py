@@ -56,7 +56,9 @@ def is_function(word: str) -> bool:
 
 
 def _once(columns: tuple[Any, ...]) -> bool:
-    return all(type(one) in (int, str) for one in columns) and len(set(columns)) == len(columns)
+    return all(type(column) in (int, str) for column in columns) and len(set(columns)) == len(
+        columns
+    )
 
 
 def _is_support(numbers: tuple[float, ...]) -> bool:
@@ -75,13 +77,13 @@ def _are_bounds(numbers: tuple[float, ...]) -> bool:
 
 def _is_descriptor(words: tuple[int | str, ...]) -> bool:
     named = [word for word in words if isinstance(word, str)]
-    known = all(word in NAMES or _FUNCTION.fullmatch(word) for word in named)
-    return _once(words) and known and (not named or len(words) == 1)
+    readable = all(word in NAMES or _FUNCTION.fullmatch(word) for word in named)
+    return _once(words) and readable and (not named or len(words) == 1)
 
 
 def _are_extras(words: tuple[str, ...]) -> bool:
-    known = all(isinstance(word, str) and _EXTRA.fullmatch(word) for word in words)
-    return known and _once(tuple(word.partition("=")[0] for word in words))
+    readable = all(isinstance(word, str) and _EXTRA.fullmatch(word) for word in words)
+    return readable and _once(tuple(word.partition("=")[0] for word in words))
 
 
 Columns: TypeAlias = Annotated[tuple[int, ...], Where("each once", _once)]

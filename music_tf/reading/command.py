@@ -410,13 +410,9 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
     return {"epochs": sum(IncrementalConfig(epochs=each).of_each(skills))}
 
 
-def _start(command: TrainCommand, known: Sequence[str], typed: Typed) -> WarmStart | None:
-    """Returns the warm start of a new run; `known` are the existing parts."""
-    source, env_id, pinned = (
-        command.config.start,
-        command.config.env_id,
-        command.config.pinned_skill,
-    )
+def _start(command: TrainCommand, existing: Sequence[str], typed: Typed) -> WarmStart | None:
+    """Returns the warm start of a new run, of some of the existing parts."""
+    source, pinned = command.config.start, command.config.pinned_skill
     agent = source.agent if source else ""
     by_default = bool(agent) and "init_from" not in typed
     path = agent if by_default else command.init_from
@@ -430,7 +426,7 @@ def _start(command: TrainCommand, known: Sequence[str], typed: Typed) -> WarmSta
         return None
     if command.parts is None and source is None:
         raise UsageError(
-            f"--init-from: say which parts to take over, any of {','.join(known)}\n"
+            f"--init-from: say which parts to take over, any of {','.join(existing)}\n"
             "for example: --parts actor,normalizer"
         )
     if command.best_of is not None and pinned is not None:
@@ -438,9 +434,9 @@ def _start(command: TrainCommand, known: Sequence[str], typed: Typed) -> WarmSta
     source = source or Source("", ())
     return WarmStart(
         path,
-        source.parts if command.parts is None else parse_parts(command.parts, known),
+        source.parts if command.parts is None else parse_parts(command.parts, existing),
         epochs=source.epochs,
-        env_id=(source.env_id or env_id) if source.recipe else "",
+        env_id=(source.env_id or command.config.env_id) if source.recipe else "",
         best_of=(command.best_of or source.best_of) if pinned is None else None,
         same_skills=source.same_skills and "skills" not in typed,
         by_default=by_default,

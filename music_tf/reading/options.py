@@ -99,7 +99,7 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
         )
     typed |= dict.fromkeys(places, words)
     return with_fields(
-        default, {name: read_value(fields[name], given) for name, given in typed.items()}
+        default, {name: read_value(fields[name], words) for name, words in typed.items()}
     )
 
 
@@ -175,8 +175,8 @@ def split(
             word = rest.pop(0)
             values += (several and _numbers(word)) or [word]
         if wanted is not None and len(values) != wanted:
-            one = "True or False" if options[name].hint is bool else "a value"
-            expected = {0: "takes no value", 1: f"expected {one}"}
+            single = "True or False" if options[name].hint is bool else "a value"
+            expected = {0: "takes no value", 1: f"expected {single}"}
             raise UsageError(
                 f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
                 f"got {len(values) or 'none'}"

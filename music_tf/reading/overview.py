@@ -35,18 +35,17 @@ music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -
 """
 
 
-def overview(own: Settings) -> str:
+def overview(command: Settings) -> str:
     """Returns the help without a recipe: recipes, options, and names of groups.
 
-    A setting whose default differs between recipes shows `by recipe` instead. `own` are the options
-    of `train`, with a configuration inside.
+    A setting whose default differs between recipes shows `by recipe` instead.
     """
-    found: dict[str, set[str]] = {}
+    defaults: dict[str, set[str]] = {}
     for name in recipes.names():
         for field in fields_of(recipes.resolve(name)):
-            found.setdefault(field.name, set()).add(show_value(field.value))
-    differing = {name for name, values in found.items() if len(values) > 1}
-    inner = {field.name.partition(".")[0] for field in fields_of(own) if "." in field.name}
+            defaults.setdefault(field.name, set()).add(show_value(field.value))
+    differing = {name for name, values in defaults.items() if len(values) > 1}
+    inner = {field.name.partition(".")[0] for field in fields_of(command) if "." in field.name}
     names = sorted(map(_typed, inner | {*recipes.terms()}))
     return "\n".join(
         [
@@ -54,7 +53,10 @@ def overview(own: Settings) -> str:
             "recipes; music-tf recipes says what each of them does:",
             _wrapped(", ".join(recipes.names())),
             "options:",
-            *(_row(field, _BY_RECIPE if field.name in differing else "") for field in _outer(own)),
+            *(
+                _row(field, _BY_RECIPE if field.name in differing else "")
+                for field in _outer(command)
+            ),
             "groups of settings:",
             _wrapped(", ".join(names)),
             _ways("RECIPE"),
@@ -62,7 +64,7 @@ def overview(own: Settings) -> str:
     )
 
 
-def overview_of(recipe: str, own: Settings, config: Config) -> str:
+def overview_of(recipe: str, command: Settings, config: Config) -> str:
     """Returns the help of a recipe: options and groups, with its own defaults."""
     head = [textwrap.fill(f"{recipe}: {recipes.describe(recipe)}", _WIDTH)]
     if config.start is not None:
@@ -80,7 +82,7 @@ def overview_of(recipe: str, own: Settings, config: Config) -> str:
             *head,
             "",
             f"options, with the defaults of {recipe}:",
-            *map(_row, _outer(own)),
+            *map(_row, _outer(command)),
             "groups of settings:",
             *groups,
             _ways(recipe),
@@ -103,9 +105,9 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
     return "\n".join([f"{name}: {inspect.getdoc(type(groups[chosen]))}", "", *lines, ""])
 
 
-def _outer(own: Settings) -> Iterator[Field]:
+def _outer(command: Settings) -> Iterator[Field]:
     """Yields the options outside of all groups, without the recipe."""
-    for field in fields_of(own):
+    for field in fields_of(command):
         if "." not in field.name and tyro.conf.Positional not in notes_of(field.hint):
             yield field
 

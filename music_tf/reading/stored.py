@@ -168,10 +168,10 @@ def stored_env_id(directory: Path) -> str | None:
 
 def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
     """Refuses another environment than that of a run."""
-    own = stored.config.env_id
-    if typed not in (None, own):
+    env_id = stored.config.env_id
+    if typed not in (None, env_id):
         raise UsageError(
-            f"{option}: the run was trained on {own}, got {typed!r:.80}\n"
+            f"{option}: the run was trained on {env_id}, got {typed!r:.80}\n"
             "it may be left out, unless the id is of the form module:Id"
         )
 
@@ -185,14 +185,14 @@ def allow_modules(directory: Path) -> None:
         trust(read_run(directory, stored_env_id(directory)).config.functions)
 
 
-def refuse_changes(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def refuse_changes(stored: Mapping[str, Any], resumed: Mapping[str, Any]) -> None:
     """Refuses to resume a run with other settings; both are given as by `run_to_json`.
 
     A setting that the stored run lacks is newer and may have any value.
     """
     before, after = (
         {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
-        for run in (stored, asked)
+        for run in (stored, resumed)
     )
     allowed = (*MAY_CHANGE_ON_RESUME, *REMOVED, *_appended(before, after))
     allowed += ("env_id",) * _moved(before.get("env_id", ""), after.get("env_id", ""))
@@ -272,7 +272,7 @@ def config_from_json(
 
 def check_read_back(recipe: str, preset: str, config: Config) -> None:
     """Refuses a configuration that another process could not read back from `config.json`."""
-    known, module = recipes.terms(recipe), recipe.partition(":")[0]
+    terms, module = recipes.terms(recipe), recipe.partition(":")[0]
     for name, settings in config.rewards.items():
         kind = type(settings)
         if settings.term.partition(":")[0] == MAIN:
@@ -280,7 +280,7 @@ def check_read_back(recipe: str, preset: str, config: Config) -> None:
                 f"reward {name}: another process cannot import {settings.term!r}\n"
                 "put its class into a module of its own"
             )
-        if known.get(name) is not kind:
+        if terms.get(name) is not kind:
             cure = f"define it at the top of {module}"
             if kind.__module__ != module:
                 cure += f", or import it there: from {kind.__module__} import {kind.__name__}"
@@ -327,8 +327,8 @@ class _Reader:
             if key not in hints and name not in REMOVED:
                 raise UsageError(f"unknown setting {name[:80]!r}{suggestion(key, hints)}")
         self.missing += [f"{prefix}{key}" for key in hints if key not in data]
-        given = {key: hint for key, hint in hints.items() if key in data}
-        return kind(**{k: self._value(hint, data[k], f"{prefix}{k}") for k, hint in given.items()})
+        stored = {key: hint for key, hint in hints.items() if key in data}
+        return kind(**{k: self._value(hint, data[k], f"{prefix}{k}") for k, hint in stored.items()})
 
     def _value(self, hint: Any, value: Any, name: str) -> Any:
         (kind, *_) = kinds_of(hint)

@@ -54,15 +54,15 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
     Raises:
         UsageError: There is no such recipe or preset, or the recipe fails.
     """
-    recipe, known = _find(name), presets(name)
-    if preset not in known:
+    recipe, valid = _find(name), presets(name)
+    if preset not in valid:
         raise UsageError(
-            f"--preset: expected one of {', '.join(known)}, got {preset[:80]!r}"
-            f"{suggestion(preset, known)}"
+            f"--preset: expected one of {', '.join(valid)}, got {preset[:80]!r}"
+            f"{suggestion(preset, valid)}"
         )
-    own = inspect.signature(recipe).parameters["env_id"].default
+    usual = inspect.signature(recipe).parameters["env_id"].default
     try:
-        config = recipe(preset, env_id or (own if isinstance(own, str) else Config.env_id))
+        config = recipe(preset, env_id or (usual if isinstance(usual, str) else Config.env_id))
     except FROM_USERS as error:
         if isinstance(error, MusicError) or ":" not in name:
             raise
@@ -131,13 +131,13 @@ def _recipes(modules: Iterable[ModuleType]) -> dict[str, Recipe]:
 def _find(name: str) -> Recipe:
     module, colon, function = name.partition(":")
     if not colon:
-        known, function = _recipes(_modules()), name
-        where = f"one of the {len(known)} that music-tf recipes lists"
+        by_name, function = _recipes(_modules()), name
+        where = f"one of the {len(by_name)} that music-tf recipes lists"
     else:
-        known = _recipes([world.import_own(module, "RECIPE")])
-        where = f"one of {len(known)} that {module[:80]} defines"
-    if function not in known:
+        by_name = _recipes([world.import_own(module, "RECIPE")])
+        where = f"one of {len(by_name)} that {module[:80]} defines"
+    if function not in by_name:
         raise UsageError(
-            f"RECIPE: expected {where}, got {function[:80]!r}{suggestion(function, known)}"
+            f"RECIPE: expected {where}, got {function[:80]!r}{suggestion(function, by_name)}"
         )
-    return known[function]
+    return by_name[function]

@@ -229,12 +229,12 @@ class DistanceConfig(DiversityConfig):
             )
         self.check_directions(len(self.columns), size)
         usual, dual = type(self)(), "--distance.constraint dual"
-        for there, what, needed, names in (
+        for has, what, needed, names in (
             (self.train, "networks that learn", "--distance.train True", _OF_LEARNING),
             (self.priced, "a dual variable", dual, _OF_THE_DUAL),
             (self.has_density, "a density", f"{dual} --distance.distance density", _OF_THE_DENSITY),
         ):
-            for name in () if there else names:
+            for name in () if has else names:
                 value = getattr(self, name)
                 if value != getattr(usual, name):
                     raise UsageError(
@@ -275,8 +275,8 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) 
     if preset == "csd_release":
         return _as_released(preset, env_id)
     modelled = tuple(range(6)) if of_family(env_id, _PLACES, ()) else ()  # gripper and object
-    own = {"distance.distance": "density", "distance.dual_start": 300.0, "distance.slack": 1e-6}
-    return _laptop(env_id, {**own, "distance.modelled": modelled})
+    density = {"distance.distance": "density", "distance.modelled": modelled}
+    return _laptop(env_id, {**density, "distance.dual_start": 300.0, "distance.slack": 1e-6})
 
 
 def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) -> Config:

@@ -85,7 +85,7 @@ class InfluenceConfig(ScaledConfig):
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         """Returns joint motion, and the influence of actions beside that of random actions."""
-        motion = [one for one in super().key_metrics(run) if one.metric == INFORMATION]
+        motion = [shown for shown in super().key_metrics(run) if shown.metric == INFORMATION]
         random, scale = "influence/random", "nats that an action decides of the object's next move"
         return (*motion, KeyMetric("influence/heldout", "influence", random=random, scale=scale))
 
