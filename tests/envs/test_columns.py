@@ -49,6 +49,7 @@ def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
     assert set(found.relations) == {0, 1, 2, 3}
 
 
+@pytest.mark.thorough
 @cases(
     ("groups", "habits"),
     (["disc", "clock", "speed", "disc_speed", "action", "point"], {}),
@@ -71,6 +72,7 @@ def test_an_object_is_found_on_a_line():
     assert split_of(found_in(LAYOUT, groups=["block", "slider"], axes=1)) == ((1,), (0,))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
     groups = random_groups(np.random.default_rng([20, number]))
@@ -139,6 +141,7 @@ def test_no_object_is_proposed_where_there_is_none(env_id, descriptor):
     assert {name: one.columns for name, one in found.proposed.items()} == {"descriptor": descriptor}
 
 
+@pytest.mark.thorough
 @cases(
     ("env_id", "split"),
     ("music_tf/PointPush-v0", ((0, 1), (3, 4))),

@@ -36,6 +36,7 @@ GOALS = {check.name for check in CHECKS if check.goals}
 NAMES = [check.name for check in CHECKS if check.name not in ("stages", "split", "family")]
 
 
+@pytest.mark.thorough
 @cases("env_id", "music_tf/PointPush-v0", "FetchReach-v4", "HandManipulatePen-v1")
 def test_a_good_environment_passes_every_check(env_id):
     checks = check_environment(env_id)
