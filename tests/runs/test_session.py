@@ -643,7 +643,7 @@ def test_a_stop_while_environments_are_made_leaves_no_new_run(tmp_path, stopped_
     made = stopped_after(number)
     with pytest.raises(Stopped, match=r"before the first step, nothing is saved yet: start it"):
         train(tmp_path / "run", replace(HER_RUN, rollouts=8))
-    assert len(made) == max(number, 2)  # the first is that of the rehearsal
+    assert len(made) == max(number, 2)  # the first is that of the trial
     assert list(tmp_path.iterdir()) == []
 
 
