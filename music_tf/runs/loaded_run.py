@@ -157,29 +157,21 @@ def load_run(
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
     saved, checkpoint = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
+    if isinstance(saved, AdaptivePolicy) and not saved.snapshot.encoder:
+        raise UsageError(
+            f"{run}: expected weights of an encoder, which infers the task, found none\n"
+            "export them as well: --parts actor,encoder,normalizer"
+        )
     stored, config = saved.stored, saved.stored.config
     now = stage_at(config.env.stages, saved.env_steps, skill=saved.skills)  # of the next skill
     world = chosen_stage(stage, config.env.stages, now, saved.worlds)
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.evaluated_env, world=config.world)
     compared = SPACES if env_overrides or config.evaluation.length else ALL
-    if text := refusal(saved.declared, envs.declared, str(run), compared):
+    text = refusal(saved.declared, envs.declared, str(run), compared)
+    if text := text or _other_sizes(run, saved, envs):
         envs.close()
         raise UsageError(text)
-    for part in ("observation", "goal", "action"):
-        expected, came = (getattr(sizes, f"{part}_dim") for sizes in (envs.spec, saved))
-        if expected != came:
-            envs.close()
-            raise UsageError(
-                f"{run}: the checkpoint does not fit config.json\n"
-                f"{part}: {config.env_id} has {expected} components, the checkpoint knows {came}"
-            )
-    if isinstance(saved, AdaptivePolicy) and not saved.snapshot.encoder:
-        envs.close()
-        raise UsageError(
-            f"{run}: expected weights of an encoder, which infers the task, found none\n"
-            "export them as well: --parts actor,encoder,normalizer"
-        )
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
     learned = learned_arrays(checkpoint.arrays, config.rewards)
     tasks = recorded_tasks(stored.tasks, config) if stored.tasks else task_sets(config, envs)
@@ -187,6 +179,18 @@ def load_run(
     return LoadedRun(
         run, here, stored, saved, learned, evaluation, env_overrides, stage, adaptation
     )
+
+
+def _other_sizes(run: Path, saved: SavedPolicy, envs: LockstepEnvs) -> str:
+    """Refuses an old checkpoint, which does not say what the environment declared, by its sizes."""
+    for part in ("observation", "goal", "action"):
+        expected, came = (getattr(sizes, f"{part}_dim") for sizes in (envs.spec, saved))
+        if expected != came:
+            return (
+                f"{run}: the checkpoint does not fit config.json\n{part}: {saved.env_id} has "
+                f"{expected} components, the checkpoint knows {came}"
+            )
+    return ""
 
 
 def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = None) -> LoadedRun:
