@@ -148,7 +148,7 @@ class Shard:
             action=step["action"],
             reward=step["reward"],
             goal=goal,
-            own=~relabelled,
+            as_taken=~relabelled,
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
@@ -228,9 +228,8 @@ class Shard:
     def numbers(self, slots: IntArray) -> tuple[Array, Array, Array]:
         """Returns copies of packed rows as float32 arrays, for `DeviceReplay`.
 
-        Returns:
-            States [N, T + 1, S] and steps [N, T, A + 1], with the columns of `layout`; episodes
-            [N, E], with goal, skill, return, `terminated`, `lost` and length.
+        States [N, T + 1, S] and steps [N, T, A + 1] have the columns of `layout`, episodes [N, E]
+        goal, skill, return, `terminated`, `lost` and length.
         """
         states, steps = (
             rows[slots].view(np.float32).reshape(len(slots), rows.shape[1], rows.itemsize // 4)

@@ -140,7 +140,7 @@ class StepRing:
             action=state["action"],
             reward=state["reward"],
             goal=part["desired_goal"],
-            own=np.ones(slot.shape, np.bool_),
+            as_taken=np.ones(slot.shape, np.bool_),
             skill=part["skill"],
             episode_return=self._returns[part["episode"]],
             terminated=part["terminated"] & last,

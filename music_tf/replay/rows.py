@@ -41,9 +41,9 @@ def explained_by_rounding(
     achieved, goal = places
     step = _ULPS * np.spacing(np.maximum(np.abs(achieved), np.abs(goal)))
     away = np.where(achieved < goal, -step, step)
-    found = np.stack([computed, reward_of(achieved + away), reward_of(achieved - away)])
+    near = np.stack([computed, reward_of(achieved + away), reward_of(achieved - away)])
     slack = _slack(paid, computed)
-    within: BoolArray = (found.min(axis=0) - slack <= paid) & (paid <= found.max(axis=0) + slack)
+    within: BoolArray = (near.min(axis=0) - slack <= paid) & (paid <= near.max(axis=0) + slack)
     return within
 
 
@@ -91,7 +91,7 @@ class Drawn(NamedTuple):
     action: Array  # [..., A]
     reward: Array  # of the step, under its own goal
     goal: Array  # [..., G]
-    own: BoolArray  # whether that is the goal under which the step was taken
+    as_taken: BoolArray  # whether that is the goal under which the step was taken
     skill: Array  # [..., K]
     episode_return: Array  # of the environment's own rewards
     terminated: BoolArray
@@ -108,15 +108,15 @@ def transition(
     `goal_reward` and, for relabelled steps, `goal_end` are those of `ReplayBuffer`. An extra
     `DISCOUNT` multiplies `discount`, which is gamma per environment step.
     """
-    after, goal, own = drawn.after, drawn.goal, drawn.own
+    after, goal, as_taken = drawn.after, drawn.goal, drawn.as_taken
     next_extras = extras_of(after)
-    reward = np.zeros(own.shape, np.float32) if goal.shape[-1] else drawn.reward
+    reward = np.zeros(as_taken.shape, np.float32) if goal.shape[-1] else drawn.reward
     if goal_reward is not None:
         paid = goal_reward(*of_goals(drawn, ...))
-        reward = paid.astype(np.float32, copy=False).reshape(own.shape)
+        reward = paid.astype(np.float32, copy=False).reshape(as_taken.shape)
     over = drawn.terminated | drawn.lost
-    if goal_end is not None and not own.all():
-        over[~own] |= goal_end(*of_goals(drawn, ~own))
+    if goal_end is not None and not as_taken.all():
+        over[~as_taken] |= goal_end(*of_goals(drawn, ~as_taken))
     discounts = np.where(over, 0.0, discount).astype(np.float32)
     if DISCOUNT in next_extras:
         discounts *= next_extras[DISCOUNT][..., 0]

@@ -36,9 +36,10 @@ class RewardWatch:
 
     def see(self, drawn: Drawn, computed: Array) -> None:
         """Compares drawn steps [...] with the rewards that replay computes for them, [...]."""
-        wrong, paid, replayed = drawn.own.copy(), drawn.reward[drawn.own], computed[drawn.own]
+        wrong = drawn.as_taken.copy()
+        paid, replayed = drawn.reward[wrong], computed[wrong]
         gaps = reward_gaps(paid, replayed)
-        wrong[drawn.own] = gaps
+        wrong[drawn.as_taken] = gaps
         count = int(gaps.sum())
         if count:
             achieved, goal, extras = of_goals(drawn, wrong)

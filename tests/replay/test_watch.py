@@ -18,7 +18,7 @@ def near(achieved, goal, extras):
     return np.where(np.linalg.norm(achieved - goal, axis=-1) <= 0.5, 0.0, -1.0)
 
 
-def drawn(achieved, paid, own):  # steps that achieved places on a line, of which the goal lies at 0
+def drawn(achieved, paid, as_taken):  # steps that achieved places on a line, with the goal at 0
     after = np.zeros(len(achieved), packed(achieved_goal=1))
     after["achieved_goal"][:, 0] = achieved
     nothing = np.zeros(len(achieved), np.float32)
@@ -26,7 +26,7 @@ def drawn(achieved, paid, own):  # steps that achieved places on a line, of whic
         "after": after,
         "reward": np.array(paid, np.float32),
         "goal": np.zeros((len(achieved), 1), np.float32),
-        "own": np.array(own),
+        "as_taken": np.array(as_taken),
     }
     return Drawn(**parts)
 
