@@ -128,6 +128,7 @@ def test_extras_of_every_step_of_whole_episodes_are_theirs(described):
     assert not steps.extras[DISCOUNT][:, 0].any()  # a reset brings none
 
 
+@pytest.mark.thorough
 def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):
     config = dataclasses.replace(EVERYTHING, env_id=DESCRIBED)
     found = []

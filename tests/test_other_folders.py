@@ -56,6 +56,7 @@ def test_a_run_without_a_name_lies_in_one_folder_and_is_the_latest(elsewhere, tm
     assert not os.listdir(elsewhere)
 
 
+@pytest.mark.thorough
 @cases(
     ("words", "written"),
     (["evaluate", "--full"], ["mine/evaluation.json"]),

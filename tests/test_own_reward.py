@@ -280,6 +280,7 @@ def test_a_recipe_that_is_not_there_is_refused(recipe, part):
     assert part in str(caught.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
     [["train", "--resume", "--run-dir", "RUN"], ["evaluate", "RUN"], ["play", "RUN"],
