@@ -81,6 +81,7 @@ def group(trainer, *prefixes):
     return {name: a for name, a in trainer.shared().items() if name.startswith(prefixes)}
 
 
+@pytest.mark.thorough
 def test_parts_asked_for_are_those_of_the_source_and_targets_follow_their_networks(music_run):
     source, before = music_run
     after = started(FROZEN, source, ("actor", "statistics"))
@@ -122,6 +123,7 @@ def test_statistics_of_real_goals_come_along(task_run):
     np.testing.assert_array_equal(normalized_goals(after), normalized_goals(before))
 
 
+@pytest.mark.thorough
 def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     source, before = music_run
     after = started(FROZEN, source, ("statistics",))
@@ -146,6 +148,7 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
     assert any((a != group(before, "parameters/actor/")[n]).any() for n, a in moved.items())
 
 
+@pytest.mark.thorough
 def test_a_frozen_discriminator_stays_as_it_was_taken_over_and_so_does_its_scale(tmp_path):
     scaled = with_fields(EVERYTHING, {"skill.normalize_inputs": True})
     before = trained(tmp_path, scaled)
@@ -219,6 +222,7 @@ def test_a_part_that_is_absent_or_of_another_type_is_refused(task_run):
         initial_arrays(loaded, target)
 
 
+@pytest.mark.thorough
 def test_the_network_of_ones_own_reward_is_a_part_by_its_name(tmp_path, monkeypatch, music_run):
     monkeypatch.setattr(recipes, "_TRUSTED", set())
     recipe = "tests.kit.guessing:guessing"
@@ -250,6 +254,7 @@ SCALED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("part", "reward"), [("statistics", "music"), ("discriminator", "skill")])
 def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_path, part, reward):
     config, other = SCALED[part], dataclasses.replace(SCALED[part], seed=7)
@@ -270,6 +275,7 @@ def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_pa
             try_warm_start(into, tmp_path / there / "checkpoints", (part,))
 
 
+@pytest.mark.thorough
 def test_a_reward_network_that_sees_or_computes_something_else_is_refused(tmp_path, music_run):
     swapped = with_fields(MUSIC, {"world.agent": (3, 4, 5), "world.surrounding": (0, 1, 2)})
     with pytest.raises(UsageError, match=r"(?s)statistics.*\[3, 4, 5\].*found.*\[0, 1, 2\]"):
