@@ -22,6 +22,7 @@ def towards_object(observation, random):
     return action
 
 
+@pytest.mark.thorough
 @cases(
     "env_id",
     "FetchReach-v4",

@@ -121,6 +121,7 @@ def test_the_conveyor_may_shake_as_nothing_can_follow():
     assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 0.35
 
 
+@pytest.mark.thorough
 @WORLDS
 @pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_music_frozen"])
 def test_music_trains_there(env_id, recipe, tmp_path):
