@@ -123,6 +123,7 @@ def test_it_can_be_drawn(env_id, kind):
     assert environment.unwrapped.render().shape == (96, 96, 3)
 
 
+@pytest.mark.thorough
 def test_robots_of_dm_control_are_told_apart_by_where_they_are(dm_robots):
     cheetah, swimmer = dm_robots
     assert [(one.name, one.detail) for one in check_environment(cheetah) if not one.ok] == []
