@@ -88,7 +88,6 @@ class InputMoments:
 
     @property
     def now(self) -> NetworkInputs:
-        """The current normalisation of inputs."""
         observation, goal = self.observations.moments, self.goals.moments
         return NetworkInputs(observation, goal, self._config, self._condition)
 

@@ -84,7 +84,6 @@ class ConditionSampler:
         return Conditions(seeds, goals, np.eye(size, dtype=np.float32)[chosen])
 
     def _dealt(self, worker: int, generator: np.random.Generator) -> int:
-        """Takes the next skill of a worker's permutation, or of a new one."""
         deck = self._decks.setdefault(worker, [])
         if not deck:
             deck += generator.permutation(self._config.condition_size).tolist()
@@ -212,7 +211,6 @@ class OpenEpisodes:
 
     @property
     def unfinished(self) -> int:
-        """Number of unfinished episodes."""
         return int(self._open.sum())
 
     def cut(self) -> None:
@@ -399,7 +397,6 @@ def _attempt(
 def _note_state(
     played: Episodes, indices: list[int], step: int | IntArray, found: Observations | StepResults
 ) -> None:
-    """Stores the observed state at index `step`."""
     played.observation[indices, step] = found.observation
     played.achieved_goal[indices, step] = found.achieved_goal
     for name, values in found.extras.items():

@@ -69,7 +69,6 @@ class Distance(GatedTerm):
     """
 
     def __init__(self, config: DistanceConfig, context: TermContext) -> None:
-        """Builds the embedding, its dual variable, and the density model."""
         super().__init__(config, context)
         self._config = config
         self._one_hot = context.condition.kind == "one_hot"
@@ -329,7 +328,6 @@ class Distance(GatedTerm):
 
 
 def _columns(config: DistanceConfig, field: str, context: TermContext) -> InputSpec | None:
-    """Returns the columns that a setting names; None if it is empty."""
     columns: tuple[int, ...] = getattr(config, field)
     context.check_columns(f"distance.{field}", columns)
     return InputSpec(columns) if columns else None

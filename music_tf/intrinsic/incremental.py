@@ -298,7 +298,6 @@ class Incremental(RewardTerm):
 
 
 def _joined(one: Rows, other: Rows, most: int) -> Rows:
-    """Returns the last `most` rows of both."""
     places = np.concatenate([one.places, other.places])[-most:]
     return Rows(places, np.concatenate([one.times, other.times])[-most:])
 
@@ -341,5 +340,4 @@ class _Average:
 
     @property
     def previous(self) -> float:
-        """`before` of any skill but the first."""
         return self.before(first=False)

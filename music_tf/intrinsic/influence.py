@@ -150,7 +150,6 @@ class Influence(ScaledTerm):
 
 
 def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
-    """Returns the columns y of the observation."""
     context.check_columns("influence.columns", config.columns)
     known = config.columns or context.info.object
     if known is None and context.spec.split is None:

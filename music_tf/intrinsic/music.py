@@ -42,7 +42,6 @@ class Music(ScaledTerm):
     """
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:
-        """Builds the statistics network, and measures its inputs if they are normalised."""
         super().__init__(config, context, context.info.music_gain)
         split = context.split()
         self._config = config

@@ -43,7 +43,6 @@ class ScaledTerm(RewardTerm):
 
     @property
     def gain(self) -> float:
-        """The current gain c."""
         if self._running is None:
             return self.mixing.scale
         total, weights = self._running

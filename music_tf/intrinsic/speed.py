@@ -43,7 +43,6 @@ class Speed:
 
     @property
     def known(self) -> bool:
-        """Whether it stays as it is."""
         return self._seen is None
 
     def see(self, lengths: npt.NDArray[np.floating], moved: npt.NDArray[np.bool_]) -> None:

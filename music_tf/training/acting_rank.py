@@ -117,7 +117,6 @@ class ActingRank:
         return adaptation.play_some(snapshot, part, order.episodes, mine)
 
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
-        """Plays a cycle, or this rank's share of the evaluation episodes."""
         if order.kind == EVALUATE:
             mine = self._team.evaluated(self._team.comm.rank, order.episodes)
             policy, together = policy_of(snapshot), self._team.together

@@ -91,7 +91,6 @@ class Actors:
 
     @property
     def count(self) -> int:
-        """Number of actors of all learners."""
         return len(self._team.actors) * self._team.learners
 
     @property
@@ -101,12 +100,10 @@ class Actors:
 
     @property
     def hosts(self) -> int:
-        """Number of hosts of all ranks."""
         return len(set(self._all.hosts))
 
     @property
     def learning(self) -> Communicator:
-        """All learners."""
         return self._team.learning
 
     def make_environment(self) -> LockstepEnvs:
@@ -224,7 +221,6 @@ class Actors:
         return [self._team.comm.receive(rank) for rank in self._team.actors]
 
     def _answers(self, form: _Format[Answer]) -> list[Answer]:
-        """Waits for the answers to the last order, checks and unpacks them."""
         asked, start = self._asked, time.monotonic()
         if asked is None:
             raise ValueError("collect: nothing has been ordered")
@@ -267,7 +263,6 @@ class Ranks(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of ranks."""
         return self.learning.size + (0 if self.actors is None else self.actors.count)
 
 

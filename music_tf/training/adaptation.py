@@ -76,7 +76,6 @@ class MetaEvaluation(NamedTuple):
 
     @property
     def episodes(self) -> int:
-        """Number of episodes of a visit."""
         return self.config.tasks.evaluation_episodes
 
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
@@ -91,7 +90,6 @@ class MetaEvaluation(NamedTuple):
         count = len(tasks) * repeats
 
         def own_part() -> Adaptation:
-            """Plays this rank's share; rows of other ranks stay zeros."""
             if self.actors is not None and snapshot is not None:
                 return self.actors(snapshot, part, repeats)
             rows = np.arange(count)
@@ -250,7 +248,6 @@ class TaskFamily(Part):
     """The tasks of a run that adapts to them, and its evaluations by visits."""
 
     def __init__(self, config: Config, envs: LockstepEnvs) -> None:
-        """Draws the tasks; raises as `task_sets`."""
         sets = task_sets(config, envs)
         if sets is None:
             raise ValueError("TaskFamily: expected an agent that infers its task")

@@ -66,7 +66,6 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     update = Update(learner, terms, config.agent, gamma, comm, config.workers)
 
     def initial(skill: int) -> Array:
-        """Returns the initial weights of the learner of a skill, flat."""
         return Layout(build_learner(config, spec, terms, skill).networks).initial()
 
     paying = [_paid_in_turn(term) for term in terms if config.rewards[term.name].incremental]
@@ -99,7 +98,6 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
 
 
 def _own_part(path: str, config: Config, envs: LockstepEnvs) -> Part:
-    """Returns a part that the settings of the learner name."""
     part: Part = class_in_module(path, Part, "part of agent")(config, envs)
     return part
 

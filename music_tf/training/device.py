@@ -145,7 +145,6 @@ class DeviceReplay:
         return rows[..., self._layout[name]]
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        """Returns the extras in rows of states by name."""
         names = [name for name in self._layout if name.startswith(EXTRAS)]
         return {name.removeprefix(EXTRAS): self._of(state, name) for name in names}
 

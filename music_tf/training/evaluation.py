@@ -72,7 +72,6 @@ class Evaluation(NamedTuple):
         conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
 
         def own_part() -> dict[str, np.ndarray]:
-            """Plays this rank's share; rows of other ranks stay zeros."""
             known = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
             world = self.world
             if self.actors and plain and isinstance(known, Snapshot) and isinstance(world, int):

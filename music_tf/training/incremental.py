@@ -209,11 +209,9 @@ class SkillSequence(Part):
         self._played_in[skill] = evaluation.world
 
     def _collected(self, snapshot: Snapshot, evaluation: Evaluation) -> Episodes:
-        """Plays an earlier skill in the current world to collect its states."""
         return evaluation.play(policy_of(snapshot), self._config.incremental.collected)
 
     def _initial_weights(self, actor_size: int) -> Array:
-        """Returns the initial weights of the learner for the current skill, flat."""
         weights, begin = self._initial(self.skill), self._config.incremental.begin
         if begin == "fresh":
             return weights

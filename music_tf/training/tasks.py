@@ -174,7 +174,6 @@ class TaskCollector(Collector):
         workers, size = len(self._workers), self._config.rollouts
 
         def by_worker(parts: Sequence[np.ndarray]) -> np.ndarray:
-            """Joins the rows of all rounds, worker after worker."""
             shape = parts[0].shape[1:]
             stacked = np.stack(parts).reshape(len(parts), workers, size, *shape)
             return np.swapaxes(stacked, 0, 1).reshape(len(parts) * workers * size, *shape)
@@ -184,7 +183,6 @@ class TaskCollector(Collector):
         return Collected(played, [size * len(rounds)] * workers, played.success)
 
     def _rounds(self, order: Order) -> Iterator[Episodes]:
-        """Yields the episodes of each round, visit after visit."""
         config, workers = self._config, self._workers
         generators = {
             name: [stream(config.seed, f"rollout/{name}", w, order.cycle) for w in workers]
@@ -207,7 +205,6 @@ class TaskCollector(Collector):
         visit: _Visit,
         generators: Mapping[str, Sequence[np.random.Generator]],
     ) -> Iterator[Episodes]:
-        """Yields the rounds of a visit of each worker."""
         config, inference, snapshot = self._config, self._inference, order.snapshot
         size, spec = config.rollouts, self.envs.spec
         encoder = Encoder(snapshot.encoder, inference)

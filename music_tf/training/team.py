@@ -46,7 +46,6 @@ class Team(NamedTuple):
 
     @property
     def actors(self) -> range:
-        """Ranks of the actors in `comm`."""
         return range(1, self.comm.size)
 
     def among_all(self, rank: int) -> int:

@@ -230,7 +230,6 @@ class Trainer:
             _LOGGER.warning("%s; the run continues as long as they are few", text)
 
     def _take_in(self, collected: Collected, cycle: int) -> None:
-        """Gives new episodes to replay, reward terms, running moments and the epoch's log."""
         config, log, played = self.config, self.log, collected.played
         kept = by_worker(config, self.envs.info, collected, self.replay.shards)
         self.replay.add(kept, cycle, self.rewards.priorities(kept, cycle))
@@ -279,7 +278,6 @@ class Trainer:
         return f"replay has a copy on the device, {device.bytes / GIB:.2f} GiB"
 
     def schedules(self) -> Schedules:
-        """Returns the scheduled weights of terms and entropy in this epoch."""
         return self.rewards.schedules(self.counters.epoch)
 
     @property
@@ -295,7 +293,6 @@ class Trainer:
 
     @property
     def envs(self) -> LockstepEnvs:
-        """The environments of this rank."""
         return self.collector.envs
 
     @property
@@ -461,7 +458,6 @@ class Trainer:
             part.replaced(self)
 
     def _of_worker(self, worker: int) -> dict[str, np.ndarray]:
-        """Returns the state of all parts for a worker, by name."""
         return {n: array for part in self.parts for n, array in part.of_worker(worker).items()}
 
     @contextlib.contextmanager
@@ -472,7 +468,6 @@ class Trainer:
         self._spent[name] = self._spent.get(name, 0.0) + time.monotonic() - start
 
     def _throughput(self) -> Metrics:
-        """Returns metrics of timing at the end of an epoch."""
         counters, seconds = self.counters, self.log.seconds
         waits = self.comm.max_in_place(np.array(self.comm.take_timing()))
         metrics = {

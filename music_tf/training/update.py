@@ -44,10 +44,9 @@ class UpdateCounts:
 
 
 class Update(Part):
-    """Parameters, targets and moments of a run, and the compiled step that changes them.
+    """Parameters, targets and moments of a run, and the compiled loop that updates them.
 
-    All updates of a cycle are one compiled loop. Each update takes the phases in order. Each phase
-    has one all-reduce of its gradient.
+    Each update takes the phases in order, and each phase has one all-reduce of its gradient.
     """
 
     def __init__(
@@ -94,11 +93,8 @@ class Update(Part):
         self._look_up = function
 
     def use_xla(self) -> None:
-        """Compiles all updates of a cycle into one XLA program without callbacks, for a GPU.
-
-        There is no heartbeat during such a program, so watchdogs need a timeout longer than a
-        cycle.
-        """
+        """Compiles all updates of a cycle into one XLA program without callbacks, for a GPU."""
+        # nor heartbeats: watchdogs need a timeout longer than a cycle
         if self._comm.size > 1:
             raise ValueError("use_xla: ranks that learn together meet between updates")
         self._xla = True
@@ -124,15 +120,11 @@ class Update(Part):
     def run_parts(
         self, feeds: Iterable[Batches | Draws], schedules: Schedules, early: bool = False
     ) -> Metrics:
-        """Takes all updates of a cycle, part after part; a collective call.
+        """Takes all updates of a cycle, part after part, with the terms of `Batches.terms` alone.
 
-        Only the reward terms in `Batches.terms` are computed and learn. The results do not depend
-        on the number of parts. With `early`, only phases learn that do so before the learner's
-        first update; such steps do not count as updates.
-
-        Returns metrics by name: means over updates, divided by the number of all workers, so that
-        the sum over ranks is the mean over workers. Names ending in `_min` and `_max` are extremes
-        on this rank. Metrics of a phase that was never due are left out.
+        With `early`, only phases learn that do so before the learner's first update; such steps do
+        not count as updates. Returns means over updates, divided by the number of all workers so
+        that the sum over ranks is the mean over workers, and `_min` and `_max` of this rank.
         """
         before, parts = self._taken(early), []
         fed: frozenset[str] = frozenset()
@@ -409,7 +401,6 @@ class Update(Part):
         return type(feed)(*fields)
 
     def _fed(self, feed: Batches | Draws) -> dict[str, RewardTerm]:
-        """Returns the terms that are fed by name, in the order in which they are summed."""
         return {term.name: term for term in self.terms if term.name in feed.terms}
 
     def _gradient(
@@ -505,7 +496,6 @@ class Update(Part):
         return tf.ensure_shape(tf.numpy_function(reduce, [gradient], tf.float32), gradient.shape)
 
     def _polyak_where_due(self, step: tf.Tensor) -> None:
-        """Moves the targets after update number `step` if that is due."""
         every = self._config.polyak_every
         if every in ("update", 1):
             self._polyak()
@@ -546,5 +536,4 @@ def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array
 
 
 def _stacked(values: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns scalars as one tensor, which may be empty."""
     return tf.stack(values) if values else tf.zeros([0])
