@@ -97,9 +97,9 @@ class MetaEvaluation(NamedTuple):
             visited = self.play_some(snapshot, part, repeats, mine)
             return among_all(count, mine, visited)
 
-        found = self.comm.together(own_part)
+        visits = self.comm.together(own_part)
         size = (len(tasks), repeats)
-        summed = (self.comm.sum_in_place(values) for values in found)
+        summed = (self.comm.sum_in_place(values) for values in visits)
         return Adaptation(*(values.reshape(*size, *values.shape[1:]) for values in summed))
 
     def play_some(
@@ -107,13 +107,13 @@ class MetaEvaluation(NamedTuple):
     ) -> Adaptation:
         """Plays the visits `rows`, numbered task by task; one axis [rows] replaces [N, R]."""
         envs = len(self.envs)
-        found = no_visits(len(rows), self.episodes, self.config.condition_size)
+        results = no_visits(len(rows), self.episodes, self.config.condition_size)
         for start in range(0, len(rows), envs):
             some = rows[start : start + envs]
             visited, _ = self._visit(snapshot, part, np.resize(some, envs), repeats)
-            for values, own in zip(found, visited, strict=True):
-                values[start : start + envs] = own[: len(some)]
-        return found
+            for values, played in zip(results, visited, strict=True):
+                values[start : start + envs] = played[: len(some)]
+        return results
 
     def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> tuple[Conditions, Array]:
         """Returns the conditions of all episodes of the first visit to each evaluation task.
@@ -121,13 +121,13 @@ class MetaEvaluation(NamedTuple):
         Also returns the root mean square deviation of the belief from which each episode's latent
         was drawn; it is 1 for the prior. `tasks` are at most as many as there are environments.
         """
-        found, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
+        results, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
         starts = [start for start, _ in episodes]
-        every = [np.stack([getattr(one, name) for one in starts], axis=1) for name in _STARTS]
+        every = [np.stack([getattr(start, name) for start in starts], axis=1) for name in _STARTS]
         seeds, skills, places = (rows.reshape(-1, *rows.shape[2:]) for rows in every)
-        unsure = np.ones(found.returns.shape, np.float32)
-        known = np.sqrt(found.variances.mean(axis=-1))
-        unsure[:, self.explored :] = known[:, self.explored - 1 : -1]
+        unsure = np.ones(results.returns.shape, np.float32)
+        deviations = np.sqrt(results.variances.mean(axis=-1))
+        unsure[:, self.explored :] = deviations[:, self.explored - 1 : -1]
         return Conditions(seeds, None, skills, places), unsure.ravel()
 
     def first_visits(self, snapshot: Snapshot, count: int) -> Episodes:
@@ -150,21 +150,21 @@ class MetaEvaluation(NamedTuple):
             "adapt/probe_r2": self.probe(train, test),
         }
 
-    def by_episode(self, found: Adaptation) -> Metrics:
+    def by_episode(self, visits: Adaptation) -> Metrics:
         """Returns means over visits, by the number of earlier episodes in the visit."""
         shown = {str(seen): seen for seen in _SHOWN if self.explored <= seen < self.episodes}
         episodes = {"prior": 0, **shown, "last": self.episodes - 1}
         metrics = {
-            "eval/return": float(found.returns[..., -1].mean()),
-            "eval/length": float(found.lengths[..., -1].mean()),
+            "eval/return": float(visits.returns[..., -1].mean()),
+            "eval/length": float(visits.lengths[..., -1].mean()),
         }
-        for name, values in (("return", found.returns), ("success", found.success)):
+        for name, values in (("return", visits.returns), ("success", visits.success)):
             means = values.mean(axis=(0, 1))
-            said = episodes if name == "return" or values.min() >= 0.0 else {}
-            metrics |= {f"adapt/{name}_{seen}": float(means[at]) for seen, at in said.items()}
+            numbers = episodes if name == "return" or values.min() >= 0.0 else {}
+            metrics |= {f"adapt/{name}_{seen}": float(means[at]) for seen, at in numbers.items()}
         inference = self.config.agent.inference
         if inference is not None and inference.reward:
-            means = found.context_returns.mean(axis=(0, 1))
+            means = visits.context_returns.mean(axis=(0, 1))
             late = means[-max(1, round(_LATE * self.episodes)) :].mean()
             parts = {"prior": means[0], "last": means[-1], "late": late}
             metrics |= {f"adapt/context_return_{name}": float(m) for name, m in parts.items()}
@@ -181,16 +181,16 @@ class MetaEvaluation(NamedTuple):
         """Returns R^2 of ridge regression from mean beliefs after `seen` episodes to new tasks."""
         at = min(seen, self.episodes) - 1
 
-        def pairs(found: Adaptation, tasks: Tasks) -> tuple[Tasks, Tasks]:
-            means = found.means[:, :, at].astype(np.float64)
+        def pairs(visits: Adaptation, tasks: Tasks) -> tuple[Tasks, Tasks]:
+            means = visits.means[:, :, at].astype(np.float64)
             ones = np.ones((*means.shape[:2], 1))
             rows = np.concatenate([means, ones], axis=-1).reshape(-1, means.shape[-1] + 1)
             return rows, np.repeat(tasks, means.shape[1], axis=0)
 
-        known, wanted = pairs(train, self.tasks.train)
-        square = known.T @ known + _RIDGE * np.eye(known.shape[1])
+        inputs, wanted = pairs(train, self.tasks.train)
+        square = inputs.T @ inputs + _RIDGE * np.eye(inputs.shape[1])
         rows, truth = pairs(test, self.tasks.test)
-        error = np.square(rows @ np.linalg.solve(square, known.T @ wanted) - truth).sum()
+        error = np.square(rows @ np.linalg.solve(square, inputs.T @ wanted) - truth).sum()
         spread = np.square(truth - truth.mean(axis=0)).sum()
         return float(1.0 - error / spread) if spread > 0.0 else 0.0
 
@@ -201,7 +201,7 @@ class MetaEvaluation(NamedTuple):
         inference = self.config.agent.inference
         if inference is None:
             raise ValueError("MetaEvaluation: expected an agent that infers its task")
-        found = no_visits(len(rows), self.episodes, inference.latent)
+        results = no_visits(len(rows), self.episodes, inference.latent)
         episodes: list[tuple[Conditions, Episodes]] = []
         tasks: Tasks = getattr(self.tasks, part)[rows // repeats]
         drawn = [
@@ -220,22 +220,24 @@ class MetaEvaluation(NamedTuple):
                 acting, explore = policy_of(snapshot, rows=1), None
                 infers = episode >= self.explored
                 believed = beliefs if infers else [encoder.prior] * len(rows)
-                latents = np.stack([one.draw(n) for one, n in zip(believed, noise, strict=True)])
+                latents = np.stack(
+                    [belief.draw(n) for belief, n in zip(believed, noise, strict=True)]
+                )
             conditions = Conditions(seeds, None, latents, tasks)
             played = play(self.envs, acting, conditions, explore)
             episodes.append((conditions, played))
-            found.returns[:, episode] = played.reward.sum(axis=1)
-            found.lengths[:, episode] = played.length
-            found.success[:, episode] = played.success if self.envs.says_success else -1.0
-            found.context_returns[:, episode] = _context_returns(played, inference.reward)
+            results.returns[:, episode] = played.reward.sum(axis=1)
+            results.lengths[:, episode] = played.length
+            results.success[:, episode] = played.success if self.envs.says_success else -1.0
+            results.context_returns[:, episode] = _context_returns(played, inference.reward)
             if snapshot is None or encoder is None:
                 continue
             for row, context in enumerate(contexts):
                 context.append(context_of(snapshot, inference, played, row))
             beliefs = [encoder(np.concatenate(context)) for context in contexts]
-            found.means[:, episode] = [belief.mean for belief in beliefs]
-            found.variances[:, episode] = [belief.variance for belief in beliefs]
-        return found, episodes
+            results.means[:, episode] = [belief.mean for belief in beliefs]
+            results.variances[:, episode] = [belief.variance for belief in beliefs]
+        return results, episodes
 
     def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
         """Returns uniform random actions for one episode of each visit."""
@@ -284,10 +286,10 @@ class TaskFamily(Part):
 
 def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adaptation:
     """Returns `count` visits, of which `rows` are the given ones and all others are zeros."""
-    found = no_visits(count, some.returns.shape[1], some.means.shape[-1])
-    for values, own in zip(found, some, strict=True):
-        values[rows] = own
-    return found
+    every = no_visits(count, some.returns.shape[1], some.means.shape[-1])
+    for values, visited in zip(every, some, strict=True):
+        values[rows] = visited
+    return every
 
 
 def no_visits(visits: int, episodes: int, latent: int) -> Adaptation:

@@ -147,8 +147,8 @@ def build_terms(
     terms = [_made(settings, context) for settings in config.rewards.values()]
     for term in terms:
         ends = (term.mixing.range[0], term.mixing.bounds[0])
-        known = term.mixing.lost is not None or all(map(math.isfinite, ends))
-        if config.lost_object == "absorb" and not known:
+        bounded = term.mixing.lost is not None or all(map(math.isfinite, ends))
+        if config.lost_object == "absorb" and not bounded:
             raise UsageError(
                 f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"
@@ -186,8 +186,8 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Ar
     """Returns the inputs `seen` in the states of a few episodes of random actions, [N, D]."""
     spec, rows = envs.spec, []
 
-    def values_of(found: Observations | StepResults) -> Array:
-        values = found.extras[seen.extra] if seen.extra else found.observation
+    def values_of(states: Observations | StepResults) -> Array:
+        values = states.extras[seen.extra] if seen.extra else states.observation
         return values[0] if seen.extra else values[0, list(seen.columns)]
 
     generator = stream(config.seed, "music/input scale")
@@ -195,9 +195,9 @@ def _values_at_random(config: Config, envs: LockstepEnvs, seen: InputSpec) -> Ar
         rows.append(values_of(envs.reset([0], [int(seed)])))
         for _ in range(spec.max_episode_steps):
             action = generator.uniform(-1.0, 1.0, (1, spec.action_dim)).astype(np.float32)
-            taken = envs.step(action, [0])
-            rows.append(values_of(taken))
-            if taken.terminated[0] or taken.truncated[0]:
+            result = envs.step(action, [0])
+            rows.append(values_of(result))
+            if result.terminated[0] or result.truncated[0]:
                 break
     return np.array(rows)
 

@@ -155,15 +155,15 @@ class Collector:
                 return self.sampler.begin_episodes(starts[env // size], number)
 
             parts, succeeded = self._comm.together(lambda: opened.play(policy, begin, explore))
-            counts = np.array([len(own) - 1 for own in parts]).reshape(-1, size).sum(axis=1)
-            played = Episodes.joined(part for own in parts for part in own)
+            counts = np.array([len(of_env) - 1 for of_env in parts]).reshape(-1, size).sum(axis=1)
+            played = Episodes.joined(part for of_env in parts for part in of_env)
             return Collected(played, counts.tolist(), succeeded, opened.unfinished)
         drawn = list(map(self.sampler.begin_episodes, starts, numbers))
-        goals = [one.goals for one in drawn if one.goals is not None]
+        goals = [each.goals for each in drawn if each.goals is not None]
         conditions = Conditions(
-            seeds=np.concatenate([one.seeds for one in drawn]),
+            seeds=np.concatenate([each.seeds for each in drawn]),
             goals=np.concatenate(goals) if goals else None,
-            skills=np.concatenate([one.skills for one in drawn]),
+            skills=np.concatenate([each.skills for each in drawn]),
         )
         played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
         return Collected(played, [size] * len(self._workers), played.success)
@@ -176,9 +176,9 @@ class Collector:
         steps = config.collect.steps or spec.max_episode_steps
         shape = (steps, config.rollouts, term.candidate_actions, spec.action_dim)
         drawn = [each.uniform(-1.0, 1.0, shape).astype(np.float32) for each in generators]
-        known = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
+        arrays = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
         action_scorer = named_in_module(term.action_scorer, f"action_scorer of {term.name}")
-        score = functools.partial(action_scorer, known, **term.scorer_arguments)
+        score = functools.partial(action_scorer, arrays, **term.scorer_arguments)
         return Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
 
 

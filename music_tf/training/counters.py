@@ -71,10 +71,10 @@ class EpochLog:
 def over_ranks(metrics: Metrics, comm: Communicator) -> Metrics:
     """Sums metrics over ranks; of lowest and highest rewards it takes the extremes."""
     names = list(metrics)
-    own = np.array([metrics[name] for name in names])
+    of_rank = np.array([metrics[name] for name in names])
     lowest = np.array([is_lowest(name) for name in names])
     highest = np.array([is_highest(name) for name in names])
-    ends = comm.max_in_place(np.where(lowest, -own, own))
-    sums = comm.sum_in_place(own)
+    ends = comm.max_in_place(np.where(lowest, -of_rank, of_rank))
+    sums = comm.sum_in_place(of_rank)
     values = np.where(lowest, -ends, np.where(highest, ends, sums))
     return dict(zip(names, map(float, values), strict=True))

@@ -65,11 +65,11 @@ class DeviceReplay:
 
     def refresh(self) -> None:
         """Copies the rows that have been written since the last call."""
-        waiting = [np.unique(np.concatenate(own or [_NONE])) for own in self._written]
+        waiting = [np.unique(np.concatenate(written or [_NONE])) for written in self._written]
         for written in self._written:
             written.clear()
         for start in range(0, max(map(len, waiting)), _AT_ONCE):
-            slots = [own[start : start + _AT_ONCE] for own in waiting]
+            slots = [written[start : start + _AT_ONCE] for written in waiting]
             rows = zip(*map(Shard.numbers, self._shards, slots), strict=True)
             places = np.concatenate([*map(np.add, self._first[:, 0], slots)])
             for table, each, new in zip(self.tables, self._each, rows, strict=True):

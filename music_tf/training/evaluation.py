@@ -72,10 +72,10 @@ class Evaluation(NamedTuple):
         conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
 
         def own_part() -> dict[str, np.ndarray]:
-            known = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
+            snapshot = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
             world = self.world
-            if self.actors and plain and isinstance(known, Snapshot) and isinstance(world, int):
-                return self.actors(known, episodes, world)
+            if self.actors and plain and isinstance(snapshot, Snapshot) and isinstance(world, int):
+                return self.actors(snapshot, episodes, world)
             result: dict[str, np.ndarray] = {}
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes
@@ -120,9 +120,9 @@ class Evaluation(NamedTuple):
             mine = indices[indices // together == batch]
             places = mine % together
 
-            def act(*given: Array, places: IntArray = places) -> Array:
-                padded = [np.zeros([together, *rows.shape[1:]], rows.dtype) for rows in given]
-                for rows, whole in zip(given, padded, strict=True):
+            def act(*inputs: Array, places: IntArray = places) -> Array:
+                padded = [np.zeros([together, *rows.shape[1:]], rows.dtype) for rows in inputs]
+                for rows, whole in zip(inputs, padded, strict=True):
                     whole[places] = rows
                 return policy(*padded)[places]
 
@@ -185,8 +185,12 @@ class Evaluation(NamedTuple):
         if not measures_motion(self.config):
             return {}
         few, generator = played.rows(0, _FEW), stream(SEED, "evaluation/information")
-        found = information_of_moves(few, self.envs.spec.split, generator, _PAIRINGS, _STEPS)
-        return {} if found is None else {INFORMATION: float(found.nats - found.null.mean())}
+        information = information_of_moves(few, self.envs.spec.split, generator, _PAIRINGS, _STEPS)
+        return (
+            {}
+            if information is None
+            else {INFORMATION: float(information.nats - information.null.mean())}
+        )
 
     def heldout(
         self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes
@@ -195,8 +199,8 @@ class Evaluation(NamedTuple):
         played = self.counted(played)
         from music_tf.intrinsic.term_outputs import heldout_of  # noqa: PLC0415 - loads TensorFlow
 
-        found = [heldout_of(term, weights, played) for term in terms]
-        return {name: value for metrics in found for name, value in metrics.items()}
+        measured = [heldout_of(term, weights, played) for term in terms]
+        return {name: value for metrics in measured for name, value in metrics.items()}
 
 
 class PolicyEvaluation(Part):

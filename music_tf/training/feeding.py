@@ -57,7 +57,7 @@ class Feeding:
                 batch,
                 inputs(batch.observation, batch.desired_goal, batch.skill),
                 inputs(batch.next_observation, batch.desired_goal, batch.skill),
-                {name: rows_of_part(part, config.updates, own) for name, own in fed.items()},
+                {name: rows_of_part(part, config.updates, rows) for name, rows in fed.items()},
                 beside,
             )
 

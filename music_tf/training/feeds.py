@@ -85,11 +85,11 @@ def rows_of_part(part: slice, updates: int, fed: Any) -> Any:
     if part == slice(0, updates):
         return fed
 
-    def own(values: np.ndarray) -> np.ndarray:
+    def rows_of(values: np.ndarray) -> np.ndarray:
         times = len(values) // updates
         return values[part.start * times : part.stop * times]
 
-    return tf.nest.map_structure(own, fed)
+    return tf.nest.map_structure(rows_of, fed)
 
 
 def under_fresh_conditions(batch: Transition, noise: Mapping[str, Any]) -> Transition:

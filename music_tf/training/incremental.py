@@ -169,9 +169,9 @@ class SkillSequence(Part):
         """Returns actors and moments of all skills by name, [K, ...]; zeros for later skills."""
         arrays = {}
         for name, like in skill_arrays(self._like).items():
-            found = arrays[name] = np.zeros([self._config.skills, *like.shape], np.float32)
+            stacked = arrays[name] = np.zeros([self._config.skills, *like.shape], np.float32)
             for skill, snapshot in enumerate(self.learned):
-                found[skill] = skill_arrays(snapshot)[name]
+                stacked[skill] = skill_arrays(snapshot)[name]
         return arrays
 
     def meta(self) -> dict[str, Any]:
@@ -187,14 +187,14 @@ class SkillSequence(Part):
 
     def widened(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns state or rows of replay, padded with zeros to the skills of this run."""
-        found = dict(arrays)
+        padded = dict(arrays)
         for name, array in arrays.items():
             axis = 1 if name == "skill" else 0
             if name == "skill" or _is_by_skill(name):
                 room = [(0, 0)] * array.ndim
                 room[axis] = (0, self._config.skills - array.shape[axis])
-                found[name] = np.pad(array, room)
-        return found
+                padded[name] = np.pad(array, room)
+        return padded
 
     def expected(self, shared: Expected, rows: Expected) -> tuple[ExpectedAtMost, ExpectedAtMost]:
         """Allows for the state of a run that was configured to learn fewer skills."""
@@ -220,31 +220,31 @@ class SkillSequence(Part):
         return np.concatenate([actor, weights[actor_size:]])
 
 
-def state_with_fewer_skills(own: Expected) -> ExpectedAtMost:
+def state_with_fewer_skills(ours: Expected) -> ExpectedAtMost:
     """Returns the expected state with the number of skills of the file, which may be smaller."""
 
-    def expected(found: Expected) -> Expected:
-        _, (most, *_) = own[_COUNTED]
-        shape = found.get(_COUNTED, own[_COUNTED])[1]
+    def expected(stored: Expected) -> Expected:
+        _, (most, *_) = ours[_COUNTED]
+        shape = stored.get(_COUNTED, ours[_COUNTED])[1]
         skills = shape[0] if shape and 1 <= shape[0] <= most else most
         return {
             name: (kind, (skills, *shape[1:]) if _is_by_skill(name) else shape)
-            for name, (kind, shape) in own.items()
+            for name, (kind, shape) in ours.items()
         }
 
-    return ExpectedAtMost(own, expected)
+    return ExpectedAtMost(ours, expected)
 
 
-def rows_with_fewer_skills(own: Expected) -> ExpectedAtMost:
+def rows_with_fewer_skills(ours: Expected) -> ExpectedAtMost:
     """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
-    def expected(found: Expected) -> Expected:
-        kind, (rows, most) = own["skill"]
-        shape = found.get("skill", own["skill"])[1]
+    def expected(stored: Expected) -> Expected:
+        kind, (rows, most) = ours["skill"]
+        shape = stored.get("skill", ours["skill"])[1]
         fewer = len(shape) > 1 and 1 <= shape[1] <= most
-        return {**own, "skill": (kind, (rows, shape[1] if fewer else most))}
+        return {**ours, "skill": (kind, (rows, shape[1] if fewer else most))}
 
-    return ExpectedAtMost(own, expected)
+    return ExpectedAtMost(ours, expected)
 
 
 def _is_by_skill(name: str) -> bool:

@@ -65,8 +65,8 @@ class Rewards(Part):
             if term.name == self._config.replay.priority:
                 weights = self._update.weights()
                 return {
-                    worker: priorities_of(term, weights, own, worker, cycle)
-                    for worker, own in fresh.items()
+                    worker: priorities_of(term, weights, episodes, worker, cycle)
+                    for worker, episodes in fresh.items()
                 }
         return None
 
@@ -108,8 +108,8 @@ class Rewards(Part):
     def load_worker(self, worker: int, arrays: Mapping[str, np.ndarray]) -> None:
         for term in self.terms:
             prefix = f"{term.name}/"
-            own = {name: array for name, array in arrays.items() if name.startswith(prefix)}
-            term.load_worker(worker, {n.removeprefix(prefix): a for n, a in own.items()})
+            kept = {name: array for name, array in arrays.items() if name.startswith(prefix)}
+            term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
 
     def forget(self) -> None:
         for term in self.terms:

@@ -97,10 +97,10 @@ def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets
         return None
     counts = {"train": config.tasks.train, "test": config.tasks.test}
     try:
-        found = [np.array((record or {})[name], np.float64) for name in counts]
-        sizes = {tasks.shape[1:] for tasks in found}
-        fits = [len(tasks) for tasks in found] == list(counts.values())
-        fits &= len(sizes) == 1 and len(*sizes) == 1 and all(np.isfinite(t).all() for t in found)
+        sets = [np.array((record or {})[name], np.float64) for name in counts]
+        sizes = {tasks.shape[1:] for tasks in sets}
+        fits = [len(tasks) for tasks in sets] == list(counts.values())
+        fits &= len(sizes) == 1 and len(*sizes) == 1 and all(np.isfinite(t).all() for t in sets)
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
@@ -108,7 +108,7 @@ def recorded_tasks(record: Mapping[str, Any] | None, config: Config) -> TaskSets
             f"tasks: expected {counts['train']} tasks under 'train' and {counts['test']} under "
             "'test', lists of as many finite numbers each, as a run records them in config.json"
         )
-    return TaskSets(*found)
+    return TaskSets(*sets)
 
 
 def context_of(snapshot: Snapshot, inference: Inference, episodes: Episodes, row: int) -> Array:
@@ -179,7 +179,7 @@ class TaskCollector(Collector):
             return np.swapaxes(stacked, 0, 1).reshape(len(parts) * workers * size, *shape)
 
         named = [played.named() for played in rounds]
-        played = Episodes.from_named({n: by_worker([one[n] for one in named]) for n in named[0]})
+        played = Episodes.from_named({n: by_worker([each[n] for each in named]) for n in named[0]})
         return Collected(played, [size * len(rounds)] * workers, played.success)
 
     def _rounds(self, order: Order) -> Iterator[Episodes]:
@@ -189,12 +189,12 @@ class TaskCollector(Collector):
             for name in ("tasks", "conditions", "exploration", "beliefs")
         }
         owned = [tasks_of(config, worker) for worker in workers]
-        asked = config.tasks.visits or 0
-        number = order.cycle * (1 + asked)
+        visits = config.tasks.visits or 0
+        number = order.cycle * (1 + visits)
         if order.initial:
             for tasks in np.transpose([list(tasks) for tasks in owned]):  # [N / W, W]
                 yield from self._visit(order, _Visit(tasks, number, True), generators)
-        for each in range(1, 1 + asked) if asked or order.initial else [0]:
+        for each in range(1, 1 + visits) if visits or order.initial else [0]:
             drawn = [t[g.integers(len(t))] for g, t in zip(generators["tasks"], owned, strict=True)]
             visit = _Visit(np.array(drawn), number + each, False)
             yield from self._visit(order, visit, generators)
@@ -246,8 +246,8 @@ class TaskCollector(Collector):
             )
             if each.context:
                 for row in range(count):
-                    own = context_of(snapshot, inference, played, row)
-                    contexts[row // size].append(own)
+                    steps = context_of(snapshot, inference, played, row)
+                    contexts[row // size].append(steps)
             yield played
 
     def _plan(self, initial: bool) -> list[_Round]:

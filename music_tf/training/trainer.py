@@ -181,8 +181,8 @@ class Trainer:
         """Takes a turn of updates, or of early phases only; returns the metrics of all ranks."""
         fed = self._spent.get("time/feed_s", 0.0)
         with self._timed("time/learn_s"):
-            taken = self.update.run_parts(self._feeds(turn), self.schedules(), early)
-            learned = over_ranks(taken, self.comm)
+            measured = self.update.run_parts(self._feeds(turn), self.schedules(), early)
+            learned = over_ranks(measured, self.comm)
         self._spent["time/learn_s"] -= self._spent["time/feed_s"] - fed
         return learned
 
@@ -212,14 +212,16 @@ class Trainer:
         with self._timed("time/take_in_s"):
             self._take_in(collected, cycle)
 
-    def _judge_rewards(self, found: RewardMismatches) -> None:
+    def _judge_rewards(self, mismatches: RewardMismatches) -> None:
         """Warns once if replay computes other rewards than steps paid, or ends the run."""
-        before, both = self._compared, zip(self._compared, found, strict=True)
+        before, both = self._compared, zip(self._compared, mismatches, strict=True)
         total = self._compared = RewardMismatches(*map(sum, both))
         if not total.common and (before.wrong or not total.wrong):
             return
-        own = "" if self.replay.watch is None else self.replay.watch.example
-        examples = filter(None, self.comm.allgather(own))  # all ranks get here: counts are summed
+        example = "" if self.replay.watch is None else self.replay.watch.example
+        examples = filter(
+            None, self.comm.allgather(example)
+        )  # all ranks get here: counts are summed
         text = (
             f"{self.config.env_id}: {next(examples, 'rewards differ')} "
             f"({total.wrong} of {total.steps} steps that were drawn with their own goal)"
@@ -236,7 +238,9 @@ class Trainer:
         for part in self.parts:
             part.take_in(self, kept, cycle)
         cells = visited_cells(played.observation, played.length, self.envs.info)
-        visited = [(int(x), int(y)) for own in self.comm.allgather(sorted(cells)) for x, y in own]
+        visited = [
+            (int(x), int(y)) for of_rank in self.comm.allgather(sorted(cells)) for x, y in of_rank
+        ]
         log.cells = sorted({*log.cells, *visited})
 
     def order(self, cycle: int) -> None:
