@@ -88,7 +88,8 @@ class LoadedRun:
     @property
     def title(self) -> str:
         stored, saved, world = self.stored, self.saved, self.evaluation.world
-        where = f" with {self.config.env.kwargs}" if self.env_overrides else ""
+        overrides = json.loads(self.env_overrides or "{}")
+        where = "".join(f", {name} {value}" for name, value in overrides.items())
         if self.config.env.stages:
             stage = f" in stage {world} of its world"
             where += stage if isinstance(world, int) else " where each skill was learned"
@@ -111,10 +112,7 @@ class LoadedRun:
         }
 
     def file(self, name: str, more: str = "") -> Path:
-        """Returns the path of a file about the run, relative to `here`.
-
-        The name includes other arguments of the environment, a chosen stage, and more words.
-        """
+        """A file about the run; its name has other arguments, a chosen stage, and more words."""
         stage = "" if self.stage == NOW else f"stage {self.stage}"
         words = "_".join(re.findall(r"[\w.-]+", f"{self.env_overrides} {stage} {more}"))
         if len(words) > _LONGEST_WORDS:

@@ -30,7 +30,7 @@ WITH_SKILLS = ("ant", "hopper")
 ONE_BY_ONE = ("cheetah",)
 ADAPTING = {"cheetah_ways": 100.0, "point": 2.0}
 """How far the mean return of four visits to a task may lie from that of all 20."""
-REACHING = ("reach_push",)
+REACHING = ("reach_pick", "reach_push")
 NAMES = tuple(sorted((*OF_MUSIC, *WITH_SKILLS, *ONE_BY_ONE, *ADAPTING, *REACHING)))
 EPISODES = 20
 TOLERANCES = {
@@ -121,7 +121,8 @@ def test_a_policy_loaded_by_name_goes_to_opposite_places_in_opposite_directions(
     policy = music_tf.load_policy(name)
     seen = np.zeros(25)
     seen[:3] = seen[3:6] = 1.3, 0.75, 0.42  # the gripper at the block
-    there, back = (policy.act(seen, reach=[1.3, 0.75 + far]) for far in (0.1, -0.1))
+    height = [0.42][: policy.skills - 2]
+    there, back = (policy.act(seen, reach=[1.3, 0.75 + far, *height]) for far in (0.1, -0.1))
     assert np.abs(there - back).max() > 0.1
 
 
