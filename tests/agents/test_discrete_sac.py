@@ -116,6 +116,7 @@ def test_numpy_chooses_what_the_network_prefers_and_draws_as_often_as_it_says():
     assert list(shapes.values()) == case.network("actor").shapes
 
 
+@pytest.mark.thorough
 def test_a_choice_that_pays_is_learned():
     case = case_of(learn_temperature=False, temperature=0.01)
     reward = tf.constant([0.0, 1.0, 0.0])

@@ -72,6 +72,7 @@ def test_what_an_epoch_cuts_off_is_said_with_the_way_out_and_nothing_else_is():
 OF_EVERY_LENGTH = {steps: env_id for env_id, steps in EPISODE_STEPS.items()}
 
 
+@pytest.mark.thorough
 @every(("name", "preset"), EVERY_PRESET)
 def test_no_preset_cuts_an_episode_on_its_own_or_any_other_known_environment(name, preset):
     fitting = RELEASED_ON.get(preset)

@@ -32,6 +32,7 @@ def refusal(*arguments):
     return text
 
 
+@pytest.mark.thorough
 def test_a_mistyped_option_is_refused_and_nearly_always_the_one_that_was_meant_is_named():
     options = [show_option(name) for name in (*FIELDS, "preset", "run_dir", "resume")]
     wrong = [pair for pair in typos(options) if pair[0].replace("_", "-") not in options]
@@ -43,6 +44,7 @@ def test_a_mistyped_option_is_refused_and_nearly_always_the_one_that_was_meant_i
     assert meant >= 0.95 * len(pairs)
 
 
+@pytest.mark.thorough
 @settings(max_examples=100)
 @given(
     st.sampled_from(sorted(FIELDS)),
