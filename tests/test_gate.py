@@ -8,7 +8,7 @@ import pytest
 
 from music_tf.gate import MisfitError, check_fit, expected_of, restore_fields, success_rate
 from music_tf.training.counters import Counters, EpochLog
-from music_tf.training.trainer import UpdateCounts
+from music_tf.training.update import UpdateCounts
 from tests.kit.cases import cases
 
 
@@ -45,12 +45,10 @@ def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
 @pytest.mark.parametrize("scale", [0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1"])
 def test_steps_are_never_scaled_up_or_to_nothing(scale):
     assert restore_fields(
-        UpdateCounts(), {"updates": 4, "step_scale": 0.25, "unevaluated": {}}, "meta"
+        UpdateCounts(), {"updates": 4, "step_scale": 0.25}, "meta"
     ) == UpdateCounts(4, 0.25)
     with pytest.raises(ValueError, match="step_scale"):
-        restore_fields(
-            UpdateCounts(), {"updates": 4, "step_scale": scale, "unevaluated": {}}, "meta"
-        )
+        restore_fields(UpdateCounts(), {"updates": 4, "step_scale": scale}, "meta")
 
 
 @cases(

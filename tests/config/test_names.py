@@ -33,6 +33,7 @@ def test_of_many_names_few_are_shown():
     assert few("abcde") == "a, b, c and 2 more"
 
 
+@pytest.mark.thorough
 @cases(
     ("valid", "apart"),
     (recipes.names(), 6),

@@ -274,6 +274,7 @@ def test_a_manifest_that_asks_for_the_impossible_is_damage(tmp_path, change):
         restore(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shards", [0, 1, 40])
 def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards):
     def entry(path):

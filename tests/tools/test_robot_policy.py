@@ -160,6 +160,7 @@ def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_p
         np.testing.assert_array_equal(robot.act(observation, skill=latent), fresh.act(observation))
 
 
+@pytest.mark.thorough
 def test_beliefs_follow_from_actions_in_the_units_of_act(adapting, tmp_path):
     policy, unit = music_tf.load_policy(adapting), music_tf.load_policy(adapting)
     wide = dataclasses.replace(policy.declared, low=[0.0] * 2, high=[12.0, 4.0])
