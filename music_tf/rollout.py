@@ -171,11 +171,7 @@ def perturbation(
 def play(
     envs: LockstepEnvs, policy: Policy, conditions: Conditions, explore: Perturbation | None
 ) -> Episodes:
-    """Plays one episode in each environment.
-
-    If an environment fails, the episode is played again with the next seed. The policy is called
-    with all rows at each step, also those of finished episodes; `explore` changes its actions.
-    """
+    """Plays one episode in each environment; one that fails is played again with the next seed."""
     played = blank(envs.spec, conditions.skills, envs.spec.max_episode_steps)
     pending = list(range(len(conditions.seeds)))
     for _ in range(MAX_ATTEMPTS):
@@ -191,10 +187,7 @@ def play(
 
 
 class OpenEpisodes:
-    """Episodes that continue over several calls, each of which takes T steps.
-
-    If the condition changes every n steps of an episode, each condition has its own part.
-    """
+    """Episodes over several calls of T steps; every n steps a new condition begins a new part."""
 
     def __init__(
         self, envs: LockstepEnvs, skills: int, steps: int, every: int | None = None

@@ -110,10 +110,7 @@ class Changes:
         return of_joints
 
     def _names(self, thing: str) -> list[str]:
-        """Returns the names of all bodies, geoms, joints or actuators, empty without one.
-
-        An actuator without a name has that of the joint that it moves.
-        """
+        """Returns all names of a kind; an unnamed actuator has that of its joint."""
         model, named = self._model, getattr(self._model, thing)
         names = [named(number).name for number in range(getattr(model, _COUNTS[thing]))]
         if thing != "actuator":
@@ -166,7 +163,6 @@ class Changes:
     def _check_name(
         self, number: int, where: str, thing: str, name: str, known: Sequence[str]
     ) -> None:
-        """Refuses an unknown name, with the nearest known one."""
         named = [each for each in known if each]
         if name not in named:
             has = f"it has {few(named)}" if named else "it has none with a name"

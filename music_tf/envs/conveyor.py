@@ -32,11 +32,9 @@ class WithSecondBlock(MujocoFetchPushEnv):
     initial_qpos: Any
 
     def _add_block(self, spec: Any) -> None:
-        """Adds the body `object1` with a joint `object1:joint`."""
         raise NotImplementedError
 
     def _initialize_simulation(self) -> None:
-        """Adds the second block to the model of FetchPush, then initialises as FetchPush does."""
         spec = mujoco.MjSpec.from_file(self.fullpath)
         self._add_block(spec)
         self.model = spec.compile()
@@ -109,7 +107,6 @@ class FetchPushConveyor(WithSecondBlock):
         self.data.qvel[self._speed] = missing / self.dt
 
     def _get_obs(self) -> dict[str, Any]:
-        """Returns the observation of FetchPush with the columns of the second block."""
         observed: dict[str, Any] = super()._get_obs()
         second = self.data.body("object1").xpos
         moved = self.data.qvel[self._speed] * self.dt

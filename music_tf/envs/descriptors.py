@@ -45,10 +45,7 @@ def plane(environment: Any) -> Floats:
 
 
 def foot_contacts(environment: Any) -> Floats:
-    """Returns for each foot whether it touches the floor, 1 or 0.
-
-    Feet are geoms with `foot` in their names, or else with `ankle`.
-    """
+    """Returns 1 for each foot (`foot` in a geom's name, or else `ankle`) on the floor, else 0."""
     model = getattr(environment, "model", None)
     names = [] if model is None else [model.geom(number).name for number in range(model.ngeom)]
     feet = [n for n, name in enumerate(names) if "foot" in name]

@@ -31,10 +31,7 @@ def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
 
 
 def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
-    """Whether `compute_terminated` gives the same results for many goals at once as one by one.
-
-    It is tried on pairs of goals at distances from 0.001 to 1000.
-    """
+    """Whether `compute_terminated` answers for many goals at once as for each of them."""
     generator = np.random.default_rng(0)
     achieved, way = generator.standard_normal((2, _TRIED, goal_dim))
     far = np.logspace(_LEAST, _MOST, _TRIED) / np.linalg.norm(way, axis=1)

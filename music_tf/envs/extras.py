@@ -136,10 +136,7 @@ class RecordingInfo(dict[str, Any]):
 def find_extras(
     env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo, spec: EnvSpec
 ) -> Extras:
-    """Determines the extras of an environment, for which that may play an episode.
-
-    Of `spec` only the parts without extras are used.
-    """
+    """Determines the extras of an environment, for which that may play an episode."""
     names, more = asked_of_info(environment, {})
     infos: list[Mapping[str, Any]] = []
     read = {source for source in info.extras.values() if not is_counted(source)}
@@ -188,10 +185,7 @@ def _stored_entries(
     names: Iterable[str],
     info: EnvironmentInfo,
 ) -> dict[str, InfoEntry]:
-    """Returns the entries of `info` that rewards or ends read.
-
-    One that no step had is kept as a number, for the steps that will have it.
-    """
+    """Returns entries of `info` that rewards or ends read; one that no step had is a number."""
     kept = {}
     for name in names:
         values = [each[name] for each in infos if each.get(name) is not None]
@@ -217,17 +211,13 @@ class Strides:
     """Mean change per step of a descriptor [D] over the last steps, in each environment."""
 
     def __init__(self, count: int, size: int, steps: int) -> None:
-        """Takes the number of environments, D, and the number of steps of a stride."""
         self._places = np.zeros([count, steps + 1, size])
         self._steps = steps
 
     def __call__(
         self, index: int, elapsed: int, place: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """Returns the change since `steps` steps ago, or since the start, divided by `steps`.
-
-        So it is zero at the start of an episode, and small soon after.
-        """
+        """Returns the change since `steps` steps ago, or since the start, divided by `steps`."""
         places, cells = self._places[index], self._steps + 1
         if not elapsed:
             places[:] = place
@@ -288,7 +278,6 @@ def asked_of_info(
 
 
 def _zero_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
-    """Returns a goal of zeros, of size 0 without goals."""
     space = environment.observation_space
     if not isinstance(space, gymnasium.spaces.Dict):
         return np.zeros(0)
@@ -298,10 +287,7 @@ def _zero_goal(environment: gymnasium.Env[Any, Any]) -> npt.NDArray[np.float64]:
 def _infos_of_an_episode(
     env_id: str, environment: gymnasium.Env[Any, Any], steps: int
 ) -> list[Mapping[str, Any]]:
-    """Returns the `info` of each step of an episode, up to `steps`.
-
-    The first action is the middle of its bounds, the others are random.
-    """
+    """Returns the `info` of each step of an episode: the middle action, then random ones."""
     space: Any = environment.action_space
     generator = np.random.default_rng(0)
     infos: list[Mapping[str, Any]] = []
@@ -332,7 +318,6 @@ def _can_be_kept(value: Any) -> bool:
 
 
 def _shape(what: str, value: Any) -> tuple[int, ...]:
-    """Returns the shape of a number, or of several of one axis, and refuses anything else."""
     came = type(value).__name__
     with contextlib.suppress(TypeError, ValueError):
         numbers = np.asarray(value, np.float64)

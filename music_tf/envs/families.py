@@ -89,14 +89,12 @@ class ForwardOrBack(Family):
     """Run forward or back. Task: 1 or -1, [1], alternating in a draw so that both occur."""
 
     def __init__(self, robot: Robot, sign: float) -> None:
-        """Takes the robot, and the initial task."""
         super().__init__(robot)
         if sign not in (1, -1):
             raise UsageError(f"env.kwargs: sign: expected 1 or -1, got {sign!r:.80}")
         self._sign = float(sign)
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
-        """Returns 1, -1, 1 and so on."""
         del generator
         return _in_turns(count)[:, None]
 
@@ -130,7 +128,6 @@ class Direction(Family):
         self._direction = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns the weighted speed in that direction."""
         velocity = np.array([info["x_velocity"], info["y_velocity"]])
         return self._weight * float(velocity @ self._direction)
 
@@ -245,7 +242,6 @@ def hopper_bodies(**options: Any) -> Family:
 
 
 def _in_turns(count: int) -> Floats:
-    """Returns 1, -1, 1 and so on."""
     return np.power(-1.0, np.arange(count, dtype=np.float64))
 
 

@@ -29,11 +29,7 @@ _HIDDEN = f"{HiddenGoal.__module__}:{HiddenGoal.__name__}"
 
 
 def fetch_member(environment: gymnasium.Env[Any, Any]) -> "FetchMember | None":
-    """Returns the fast path for a Fetch task of gymnasium-robotics, its goal shown or hidden.
-
-    None for all other environments, and for one whose class, methods, layout of bodies or limit of
-    time was changed.
-    """
+    """Returns the fast path for a Fetch task; None for any other or a changed environment."""
     unwrapped = environment.unwrapped
     module, name = type(unwrapped).__module__, type(unwrapped).__name__
     is_fetch = module.startswith(f"{_MODULES}envs.fetch.") and name.startswith("MujocoFetch")
@@ -185,7 +181,6 @@ class HiddenFetchMember(FetchMember):
         return super().step(action, self._parts_of(row))
 
     def _parts_of(self, row: Row) -> Row:
-        """Returns views of what is observed and achieved, which stand in one observation."""
         return Row(row.observation[:-3], row.observation[-3:], self._aim)
 
 

@@ -42,7 +42,6 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
             robot.np_random = generator_of_robot
 
     def set_task(self, task: Floats) -> None:
-        """Takes the goal, [G]."""
         self.task = task
 
     def reset(
@@ -63,7 +62,6 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
         return _without_goal(observed), float(reward), terminated, truncated, info
 
     def _draw(self) -> Floats:
-        """Returns a goal from the environment's generator."""
         robot = self._robot
         if self._in_maze:
             drawn: Floats = robot.add_xy_position_noise(robot.generate_target_goal())

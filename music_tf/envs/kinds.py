@@ -165,10 +165,7 @@ def one_sided(branches: Sequence[Branch]) -> Rows:
 
 
 def velocities(branches: Iterable[Branch]) -> dict[int, str]:
-    """Returns columns that are the change of a position; in doubt a column is none.
-
-    What drags a position along correlates with its change, too, but its own changes do not.
-    """
+    """Returns columns that are the change of a position, not of what only drags one along."""
     long = [branch.rows for branch in branches if len(branch.rows) > 3]  # noqa: PLR2004
     here = [rows[1:-1] for rows in long]
     before, around = ([rows[k:][: len(rows) - 2] - rows[:-2] for rows in long] for k in (1, 2))
@@ -217,7 +214,6 @@ def correlations(a: Rows, b: Rows) -> Rows:
 
 
 def _normed(a: Rows) -> Rows:
-    """Returns columns without their means and of length 1; 0 for constants."""
     off = a - a.mean(axis=0)
     length = np.linalg.norm(off, axis=0)
     columns: Rows = off / np.where(length <= 1e-12 * np.linalg.norm(a, axis=0), np.inf, length)

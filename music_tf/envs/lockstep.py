@@ -92,13 +92,6 @@ class LockstepEnvs:
 
     Once the first is made, `accept` is called with its sizes and the least bytes of one; it may
     refuse to make the others. `world` has priority over the known or registered meaning of columns.
-    In a changing world, environments begin in the first stage.
-
-    Raises:
-        UsageError: Unknown id, observations that are no vector, unbounded actions, unknown episode
-            length, or a world that does not fit.
-        EnvironmentFault: The environment cannot be created on this machine.
-        Stopped: A signal asked for it before all were made.
     """
 
     def __init__(
@@ -167,14 +160,10 @@ class LockstepEnvs:
         self._viewer = Viewer(env_id, self._settings)
 
     def __len__(self) -> int:
-        """Number of environments."""
         return len(self._members)
 
     def set_world(self, stage: int | Sequence[int]) -> None:
-        """Chooses the stage of a changing world, from 0, in which an environment resets next.
-
-        Several stages are those of the first environments.
-        """
+        """Chooses the stages, from 0, in which the environments or the first ones reset next."""
         last, chosen = max(0, len(self._stages) - 1), stage
         if isinstance(chosen, int):
             chosen = [chosen] * len(self)
@@ -190,11 +179,7 @@ class LockstepEnvs:
         goals: Array | None = None,
         tasks: Floats | None = None,
     ) -> Observations:
-        """Starts an episode in each of the environments `indices`, determined by its seed.
-
-        `goals` [E, G] replace the environments' own. `tasks` [E, D] are set before the reset;
-        without them an environment keeps its task.
-        """
+        """Starts episodes by their seeds, under `goals` [E, G] and in `tasks` [E, D] if given."""
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             shown = None if goals is None or not self.spec.goal_dim else goals[position]
             goal = None if shown is None else shown.astype(np.float64)
@@ -204,11 +189,7 @@ class LockstepEnvs:
         return Observations(*self._rounded(self._table[indices]))
 
     def step(self, actions: Array, indices: Sequence[int]) -> StepResults:
-        """Applies one action in [-1, 1]^A to each of the environments `indices`.
-
-        A fault of an environment is reported in `faults`: a non-finite number, a wrong shape, an
-        exception, a warning of the simulator. The environment is created anew on its next reset.
-        """
+        """Applies an action in [-1, 1]^A to each environment; `faults` tells which ones failed."""
         scaled = self._scale(actions, len(indices))
         rows = np.asarray(indices)
         before = self._table.take(rows, axis=0)
@@ -240,11 +221,7 @@ class LockstepEnvs:
     def goal_reward(
         self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
     ) -> Array:
-        """Returns the environment's own reward [N] for achieved and desired goals [N, G].
-
-        If it reads entries of `info`, these are extras [N, D] of the achieved state. It gets copies
-        of all arrays, so that it may compute in place.
-        """
+        """Returns the environment's own reward [N] for goals [N, G], of which it gets copies."""
         together, (low, high) = self.info.batched_reward, self.info.reward_bounds
         rewards = self._results_for_goals("compute_reward", together, achieved, desired, extras)
         outside = (rewards < low) | (rewards > high)
@@ -316,10 +293,7 @@ class LockstepEnvs:
         return values
 
     def distance_reward(self) -> DistanceReward | None:
-        """Returns `goal_reward` as a threshold on a distance; None if it is another function.
-
-        The known reward is compared with the environment's on goals on both sides of the threshold.
-        """
+        """Returns `goal_reward` as a threshold on a distance, if they agree around it."""
         reward = distance_reward(self._some_member().environment)
         if reward is None or self._extras.asked:
             return None
@@ -339,10 +313,7 @@ class LockstepEnvs:
     def sample_tasks(
         self, count: int, generator: np.random.Generator, method: str = "sample_tasks"
     ) -> Floats:
-        """Draws tasks of the environment's family by its `method`, [count, D].
-
-        They are drawn twice and compared, since every rank and each resume must draw the same.
-        """
+        """Draws tasks [count, D] twice: every rank and each resume must draw the same."""
         if not self.is_family:
             raise UsageError(
                 f"env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
@@ -388,7 +359,6 @@ class LockstepEnvs:
         return _USUAL_FRAMES
 
     def close(self) -> None:
-        """Closes all environments."""
         for member in self._members:
             if member is not None:
                 member.environment.close()
@@ -556,7 +526,6 @@ class LockstepEnvs:
         return self._split(rows.astype(np.float32))
 
     def _split(self, rows: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
-        """Splits rows of the table into observations, achieved and desired goals, and extras."""
         observation, achieved, desired, *extras = [rows[..., part] for part in self._parts]
         return observation, achieved, desired, dict(zip(self.spec.extras, extras, strict=True))
 

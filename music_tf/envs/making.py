@@ -38,10 +38,7 @@ _EXTRAS = {"Box2D": "box2d", "panda_gym": "panda", "pybullet": "panda"}
 def make_environment(
     env_id: str, settings: EnvConfig | None = None, **options: Any
 ) -> gymnasium.Env[Any, Any]:
-    """Creates one environment, with goals or without, and checks what learning needs.
-
-    For `module:Id` the module is imported first; options are those of `gymnasium.make`.
-    """
+    """Creates an environment, imports the module of `module:Id`, checks what learning needs."""
     if settings is not None:
         options |= json.loads(settings.kwargs)
         if settings.max_episode_steps is not None:
@@ -187,7 +184,6 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
 
 
 def _refuse_without_extra(env_id: str, error: BaseException) -> None:
-    """Refuses an environment that failed because a package of an extra is missing."""
     cause: BaseException | None = error
     while cause is not None:
         extra = _EXTRAS.get(cause.name or "") if isinstance(cause, ImportError) else None
@@ -200,10 +196,7 @@ def _refuse_without_extra(env_id: str, error: BaseException) -> None:
 
 
 def with_registered_world(config: Config) -> Config:
-    """Returns the configuration with the registered world of its environment.
-
-    So another process, in which the world is not registered, has it too.
-    """
+    """Returns the configuration with its registered world, so that other processes have it too."""
     find_spec(config.env_id)  # its module may register a world
     world = config.world.over(registered_world(config.env_id))
     return dataclasses.replace(config, world=world)

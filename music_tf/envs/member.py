@@ -59,11 +59,7 @@ def one_line(error: BaseException) -> str:
 
 
 class PlainMember:
-    """Steps any Gymnasium environment through its public interface, with goals or without.
-
-    Extras are entries of `info`, or the results of functions of the unwrapped environment. An entry
-    that only steps have, such as a second reward, is zero at a reset.
-    """
+    """Steps any Gymnasium environment; an extra that only steps have is zero at a reset."""
 
     def __init__(
         self,
@@ -110,7 +106,6 @@ class PlainMember:
         return simulator.take_warnings() or self._counts.new()
 
     def set_task(self, task: Floats) -> None:
-        """Sets the task of a family, from its next reset on."""
         self.environment.get_wrapper_attr("set_task")(task.copy())
 
     def begin(self, seed: int) -> tuple[Any, Mapping[str, Any]]:
@@ -172,7 +167,6 @@ def write_row(observation: Any, row: Row) -> None:
 
 
 def number(name: str, value: Any) -> float:
-    """Returns a single number."""
     shape = getattr(value, "shape", ())
     if shape:
         cure = f": return float({name}[0])" if tuple(shape) == (1,) else ""
@@ -213,10 +207,7 @@ def can_set_goal(unwrapped: Any) -> bool:
 
 
 def show_goal(unwrapped: Any, goal: Floats) -> None:
-    """Replaces the goal of a running episode, if it can be set.
-
-    Other environments get another goal in their observations alone.
-    """
+    """Replaces the goal of a running episode; if it cannot be set, observations alone show it."""
     if not can_set_goal(unwrapped):
         return
     spaces = getattr(getattr(unwrapped, "observation_space", None), "spaces", {})

@@ -57,13 +57,11 @@ class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
         return self._radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
     def set_task(self, task: Floats) -> None:
-        """Sets the place, [2]."""
         self._place = np.array(task, np.float64)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Places the point."""
         super().reset(seed=seed, options=options)
         self._point = np.zeros(2) if self._circle else self.np_random.uniform(-1.0, 1.0, 2)
         return self._point.copy(), {}

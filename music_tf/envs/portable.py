@@ -26,10 +26,7 @@ def spaces_of(
 
 
 def held_by(space: gymnasium.Space[Any], rows: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    """Returns the rows [N, D] of an episode in the type of a space, each of them inside.
-
-    A value that single precision has rounded over a bound is set to the bound.
-    """
+    """Returns rows [N, D] in the type of a space, each inside it also where rounding left it."""
     held: npt.NDArray[Any] = rows.astype(space.dtype or np.float64)
     if isinstance(space, gymnasium.spaces.Box):
         near = np.clip(held, space.low, space.high)
@@ -48,10 +45,7 @@ class MadeAgain(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def spec(self) -> Any:
-        """The registered specification with its entry point by name; None if impossible.
-
-        A choice among the skills of a run is no part of it.
-        """
+        """The specification with its entry point by name, without a choice of skills, or None."""
         spec_copy = copy.copy(self.env.spec)
         layers = layers_of(self.env)
         if spec_copy is None or any(isinstance(layer, SkillChoice) for layer in layers):

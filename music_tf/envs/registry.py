@@ -273,10 +273,7 @@ def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
 
 
 def told_apart_by(info: EnvironmentInfo, observation_dim: int) -> tuple[tuple[int, ...], str]:
-    """Returns the descriptor of skills: columns of the observation, or the name of an extra.
-
-    It is the world's, else the surroundings, else the whole observation.
-    """
+    """Returns what describes skills: the world's, else surroundings, else the observation."""
     named, everything = info.descriptor, tuple(range(observation_dim))
     if isinstance(named, str):
         return (everything, "") if named == ALL else ((), named)

@@ -88,11 +88,7 @@ def check_steps(envs: LockstepEnvs) -> None:
 
 
 def repeats_itself(envs: LockstepEnvs, rewards: bool = True) -> bool:
-    """Whether an environment seems to repeat itself, by its registration and a short test.
-
-    Without `rewards` these may differ. A fault in the test counts as yes, since training will raise
-    it.
-    """
+    """Whether an environment seems to repeat itself; a fault counts as yes: training raises it."""
     if envs.nondeterministic:
         return False
     try:
@@ -105,12 +101,9 @@ def repeats_itself(envs: LockstepEnvs, rewards: bool = True) -> bool:
 def states(
     envs: LockstepEnvs, seed: int, steps: int, beside: bool = False, task: Floats | None = None
 ) -> Iterator[Array]:
-    """Plays an episode of random actions; yields states with what led there, [O + 2G + 2].
+    """Plays random actions; yields observation, goals, end and reward of each state, [O + 2G + 2].
 
-    Observation and goals are followed by whether the task ended, and by the reward, the last one.
-
-    With `beside` the second environment plays another episode at the same time. Without a `task`
-    a family keeps its own.
+    With `beside` the second environment plays another episode at the same time.
     """
     random = np.random.default_rng(seed)
     first = envs.reset([0], [seed], tasks=None if task is None else task[None])

@@ -22,7 +22,6 @@ class BrokenJoint(gymnasium.ActionWrapper[Any, Any, Any]):
     """Sets the action of one joint to 0, as if the joint had no motor."""
 
     def __init__(self, environment: gymnasium.Env[Any, Any], joint: int) -> None:
-        """Takes the environment, and the component of the action."""
         super().__init__(environment)
         count = (environment.action_space.shape or (0,))[0]
         if not (type(joint) is int and 0 <= joint < count):
@@ -33,7 +32,6 @@ class BrokenJoint(gymnasium.ActionWrapper[Any, Any, Any]):
         self._joint = joint
 
     def action(self, action: Any) -> Any:
-        """Returns the action with 0 for the joint."""
         weak = np.array(action)
         weak[self._joint] = 0.0
         return weak
@@ -111,7 +109,6 @@ class AntBlocks(AntEnv):
             self.model.body(f"block_{number}").pos[2] = height
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
-        """Adds the ring to the model of the ant, then initialises as the ant does."""
         spec = mujoco.MjSpec.from_file(self.fullpath)
         for number in range(self.blocks):
             angle = 2.0 * math.pi * number / self.blocks

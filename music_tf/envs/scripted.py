@@ -32,7 +32,6 @@ class StraightShove:
         angles: Array | None = None,  # [E] from the x axis; None: away from the gripper
         arm: Sequence[int] = (0, 1, 2),  # of an action, by x, y, z; others are -1, which closes it
     ) -> None:
-        """Takes the columns of gripper and object, the direction, and the components of actions."""
         self._gripper, self._place, self._arm = list(gripper), list(place), list(arm)
         self._direction: Array | None = None
         if angles is not None:

@@ -35,11 +35,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, environment: gymnasium.Env[Any, Any], settings: EnvConfig) -> None:
-        """Loads the skills of a run, and wraps an environment.
-
-        Skills with a digest are loaded once per process: their run may train on meanwhile, and this
-        one may have to make its environment again.
-        """
+        """Loads a run's skills, those of a digest once a process, since their run may train on."""
         super().__init__(environment)
         self._settings = settings
         if settings.skill_digest:
@@ -90,7 +86,6 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.float64], dict[str, Any]]:
-        """Starts an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._state = self._joined(observation)
         return self._state.copy(), {**info, DISCOUNT: 1.0}

@@ -63,7 +63,6 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Places point, disc and goal at random."""
         super().reset(seed=seed, options=options)
         places = self.np_random.uniform(-0.6, 0.6, 6).tolist()
         self._point, self._object = places[0:2], places[2:4]
@@ -231,7 +230,6 @@ class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Places the point in the middle."""
         super().reset(seed=seed, options=options)
         self._point = np.full(2, 0.5)
         return self._point.copy(), {}
@@ -272,7 +270,6 @@ class Square(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Places the point in the middle."""
         super().reset(seed=seed, options=options)
         self._point = np.zeros(2)
         return self._point.copy(), {}
@@ -280,7 +277,6 @@ class Square(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the point, up to edge and wall."""
         moved = self._point + np.clip(np.asarray(action, np.float64), -1.0, 1.0)
         self._point = np.clip(moved, -_EDGE, (0.0 if self.wall else _EDGE, _EDGE))
         return self._point.copy(), 0.0, False, False, {}
@@ -303,7 +299,6 @@ def _from_above(place: Floats) -> npt.NDArray[np.uint8]:
 
 
 def register_toys() -> None:
-    """Registers the toys with Gymnasium as `music_tf/...-v0`."""
     ends, goes_on = {"terminate_when_reached": True}, {"terminate_when_reached": False}
     toys: tuple[tuple[str, str, int, dict[str, bool]], ...] = (
         ("PointReach", "PointReach", EPISODE_STEPS, goes_on),

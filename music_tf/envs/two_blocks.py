@@ -73,7 +73,6 @@ class FetchPushTwo(WithSecondBlock):
         super()._mujoco_step(action)
 
     def _get_obs(self) -> dict[str, Any]:
-        """Returns the observation of FetchPush with the columns of the second block."""
         observed: dict[str, Any] = super()._get_obs()
         seen, utils, now = observed["observation"], self._utils, (self.model, self.data)
         place = utils.get_site_xpos(*now, "object1")

@@ -35,11 +35,7 @@ def can_render(environment: gymnasium.Env[Any, Any]) -> bool:
 
 
 class Viewer:
-    """Renders the state of environments of one id with the same settings.
-
-    A MuJoCo state is copied to a twin environment and rendered there, because rendering moves the
-    goal marker and changes the simulator. Other environments render themselves.
-    """
+    """Renders MuJoCo in a twin, since rendering moves the goal marker; others render themselves."""
 
     def __init__(self, env_id: str, settings: EnvConfig) -> None:
         self._env_id = env_id
@@ -49,10 +45,7 @@ class Viewer:
     def render(
         self, environment: gymnasium.Env[Any, Any], goal: Array | None = None, *trails: Array
     ) -> npt.NDArray[np.uint8]:
-        """Returns an image [height, width, 3] of the environment's present state.
-
-        A goal [G] replaces its own; MuJoCo also draws the places [N, G] of a path, and of a way.
-        """
+        """Returns an image [height, width, 3]; MuJoCo draws places [N, G] of path and way, too."""
         source: Any = environment.unwrapped
         if goal is not None:
             show_goal(source, goal.astype(np.float64))
@@ -118,10 +111,7 @@ def _is_mujoco(unwrapped: Any) -> bool:
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:
-    """Moves the camera near, and hides the mocap body, for known robots.
-
-    The camera `track` of other models follows the robot, if there is one.
-    """
+    """Moves the camera near and hides the mocap body of known robots; else `track` follows."""
     name = without_module(env_id).rpartition("/")[2]
     for prefix, (place, angles) in _CAMERAS.items():
         if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):

@@ -262,11 +262,7 @@ class Checkpoints:
     def restore(
         self, workers: Sequence[str], expected: ExpectedState | None = None, replay: bool = True
     ) -> Restored | None:
-        """Returns the newest checkpoint intact on all ranks, with the rows of `workers`, or None.
-
-        A damaged checkpoint is skipped with a warning; later ones are removed after the next save.
-        Without `replay`, files of rows may be gone.
-        """
+        """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`."""
         listed = _tried(self._existing) if self._comm.is_root else None
         existing, problem = self._comm.broadcast_object(listed)
         if problem is not None:

@@ -21,10 +21,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class RunLock:
-    """Keeps other jobs out of a directory for as long as this process lives.
-
-    On this host the kernel's lock ends with its holder. Across hosts it is the lock file.
-    """
+    """Keeps other jobs out of a directory: by the kernel's lock here, by the file across hosts."""
 
     def __init__(self, directory: Path) -> None:
         """Takes the lock, also if its holder is dead or was requeued by Slurm."""

@@ -212,10 +212,7 @@ class RunDirectory:
 def open_run(
     path: Path, record: Mapping[str, Any], resume: bool, comm: "Communicator"
 ) -> RunDirectory:
-    """Creates the directory of a new run, or opens that of a run to resume; locked until `close`.
-
-    `record` is for `config.json`; versions, ranks, host and commit are added. A collective call.
-    """
+    """Creates the directory of a new run, or opens that of a run to resume; a collective call."""
     locks: list[RunLock] = []  # of the root alone
 
     def prepared() -> Mapping[str, Any]:

@@ -19,10 +19,7 @@ _FINITE = 1e30
 
 
 def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | str | None:
-    """Returns the ends of a run's skills at the checkpoint `counters`, or why they are unknown.
-
-    None: the run has fewer than two skills.
-    """
+    """Returns the ends of several skills at the checkpoint `counters`, or why they are unknown."""
     skills = config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
         return None

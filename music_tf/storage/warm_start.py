@@ -226,10 +226,7 @@ def _part(part: str, arrays: Arrays) -> Arrays:
 
 
 def _as_gaussian(stored: StoredWeights, target: WarmStartTarget, parts: Sequence[str]) -> Arrays:
-    """Returns arrays of a source, a deterministic actor as a Gaussian one with the same mode.
-
-    Its linear layer before the heads is the identity, so that not a bit of the mode changes.
-    """
+    """Returns arrays with a deterministic actor as a Gaussian one of bit-equal mode."""
     kind, arrays = GAUSSIANS.get(target.config.agent.actor), _without_skills(stored.arrays)
     if kind is None or f"{_ACTION}kernel" not in stored.names:
         return arrays
@@ -297,7 +294,6 @@ def _same_kind(config: Config, kind: str) -> str:
 
 
 def _without_skills(arrays: Arrays) -> Arrays:
-    """Returns the arrays that do not belong to frozen skills."""
     return {name: array for name, array in arrays.items() if not name.startswith(SKILLS)}
 
 
@@ -357,7 +353,6 @@ def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -
 
 
 def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict[str, Any]:
-    """Returns the record of a warm start for `config.json`."""
     counters = stored.meta.get("counters")
     counters = counters if isinstance(counters, dict) else {}
     earlier = stored.meta.get(BEFORE, {})
@@ -379,10 +374,7 @@ def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict
 
 
 def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float]:
-    """Returns steps and seconds of the runs that a warm start goes back to, by column.
-
-    Empty for the record of an older version.
-    """
+    """Returns steps and seconds of the runs that a warm start goes back to, if recorded."""
     before = (record or {}).get(BEFORE, {})
     if not are_numbers(before):
         raise UsageError(

@@ -111,7 +111,6 @@ def _is_whole(row: Mapping[str, str | None]) -> bool:
 
 
 def _cell(value: float | None) -> str:
-    """Returns the text of a number, without loss of digits; blank for None."""
     if value is None or not all_finite(value):
         return ""
     return repr(float(value)) if isinstance(value, float) else str(int(value))

@@ -35,10 +35,7 @@ class Curves(NamedTuple):
 
 
 def curves_of(adaptation: Any, name: str) -> dict[str, Curves]:
-    """Returns what a file that may say anything tells of `returns` or `success`, by kind of task.
-
-    A kind whose numbers do not fit together is left out.
-    """
+    """Returns `returns` or `success` by kind of task, from a file that may say anything."""
     curves = {}
     for part in PARTS:
         with contextlib.suppress(KeyError, TypeError, ValueError):
@@ -52,10 +49,7 @@ def curves_of(adaptation: Any, name: str) -> dict[str, Curves]:
 
 
 def adaptation_svg(curves: Mapping[str, Curves], explored: int, salt: str) -> str:
-    """Returns curves over context episodes as SVG: each test task thin, means thick.
-
-    Random actions are dotted. A line stands where the belief is first inferred.
-    """
+    """Returns curves over context episodes as SVG: tasks thin, means thick, random ones dotted."""
 
     def draw(panel: Any) -> None:
         for part, (by_task, mean, random) in curves.items():
@@ -102,9 +96,8 @@ def paths_of_visits(
 ) -> "Figure":
     """Draws a row a task and a column an episode of the visit to it.
 
-    A path begins at an open circle and ends at a filled one; the goal is a green cross. Of N visits
-    `paths` are [N, E, T + 1, 2], x to the right and y up, `goals` [N, 2] and `returns` [N, E];
-    `seen` says how many episodes came before each of the E ones.
+    Of N visits `paths` are [N, E, T + 1, 2], x to the right and y up, `goals` [N, 2] and `returns`
+    [N, E]; `seen` says how many episodes came before each of the E ones.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load
 

@@ -63,7 +63,6 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
 
 
 def _declared(env_id: str, environment: Any) -> list[Finding]:
-    """Returns what an environment says of itself."""
     keys = "no goals: only hindsight needs them"
     if hasattr(environment.observation_space, "spaces"):
         keys = ", ".join(GOAL_KEYS)
@@ -96,7 +95,6 @@ def _result(check: Check, trial: EnvironmentTrial) -> Finding:
 
 
 def _columns(played: PlayResult) -> Finding:
-    """Returns what the columns do."""
     kinds = set(played.kinds)
     cure = "let every step run with any action in its bounds" if played.fault else ""
     if kinds and not kinds & {Kind.ROBOT, Kind.SWING, Kind.NOISE}:

@@ -94,10 +94,7 @@ class Curve(NamedTuple):
 
 
 def load(path: Path) -> RunCurves:
-    """Reads a run directory, also of a running job, or a copy of its `metrics.csv`.
-
-    Steps, minutes and episodes include those of the source of a warm start.
-    """
+    """Reads a run directory or a copy of its `metrics.csv`; adds the steps of a warm start."""
     if not os.path.isdir(path):
         group, seed = group_and_seed(path)
         study = {"of": path.resolve().parent.name}
@@ -111,11 +108,7 @@ def load(path: Path) -> RunCurves:
 
 
 def described(path: Path, columns: Mapping[str, Floats]) -> RunCurves:
-    """Describes a run directory for plots.
-
-    Runs share a line if they have the same warm start and the same settings, except the seed and
-    settings that may change on resume.
-    """
+    """Describes a run for plots; only runs of equal settings and warm start share a line."""
     record = read_record(path, "recipe", "config")
     start, values = record.get("init_from"), flatten(record["config"])
     with contextlib.suppress(ModuleNotAllowed):  # reading imports no module that a file names
@@ -160,11 +153,7 @@ def load_begun(paths: Sequence[Path]) -> tuple[list[RunCurves], list[str], dict[
 
 
 def by_settings(runs: Sequence[RunCurves]) -> list[RunCurves]:
-    """Returns the runs grouped so that only runs of equal settings share a line.
-
-    A group is named by what distinguishes it from others of its recipe and environment: its preset,
-    then the settings that fewest of them share. Presets with equal settings share a line.
-    """
+    """Returns runs of equal settings by a name: preset, then the settings that fewest share."""
 
     def key(run: RunCurves) -> Hashable:
         return run.group, frozenset(pair for pair in run.settings.items() if pair[0] != _PRESET)
@@ -190,11 +179,7 @@ def by_settings(runs: Sequence[RunCurves]) -> list[RunCurves]:
 
 
 def without_repeats(runs: Sequence[RunCurves]) -> tuple[list[RunCurves], list[str]]:
-    """Returns the runs with each seed of a line once, and the labels of those left out.
-
-    Among runs with the same line, seed and warm start, the one with most epochs is kept (the first
-    if equal), since they would otherwise count as several seeds.
-    """
+    """Returns each seed of a line once, the run of most epochs, and labels of all others."""
     longest: dict[Hashable, RunCurves] = {}
     for number, run in enumerate(runs):
         key: Hashable = number if run.seed is None else (run.group, run.source, run.seed)
@@ -296,11 +281,7 @@ def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Floats, Floats]:
 def draw_curves(
     runs: Sequence[RunCurves], metrics: Sequence[str], axis: str, out: Path, each: bool = False
 ) -> list[str]:
-    """Writes a picture with a panel per metric and a legend below; returns the metrics.
-
-    Without metrics it shows the first of `LEADING` that a run has. The axis is a key of `AXES`, the
-    suffix of the file one of `FORMATS`. With `each`, every run has its own line, without bands.
-    """
+    """Writes a panel per metric, without any the first of `LEADING`; returns the metrics."""
     chosen = choose_metrics(runs, metrics, axis)
     from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load, after all checks
 
@@ -332,10 +313,7 @@ def curves_svg(groups: Mapping[str, Sequence[RunCurves]], metric: str) -> str:
 
 
 def svg_of(draw: Callable[[Any], object], salt: str) -> str:
-    """Returns what `draw` draws on a matplotlib panel as SVG for a page.
-
-    It has the page's own font and text colour; `salt` makes its ids unique on the page.
-    """
+    """Returns what `draw` draws on a panel as SVG; `salt` makes its ids unique on the page."""
     import matplotlib as mpl  # noqa: PLC0415 - a second to load
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 

@@ -98,7 +98,6 @@ def main(arguments: list[str]) -> int:
 
 
 def check(name: str) -> Finding:
-    """Runs one of `CHECKS`."""
     return dataclasses.replace(CHECKS[name](), name=name)
 
 
@@ -273,10 +272,7 @@ def candidates() -> tuple[str, ...]:
 
 
 def probe_backend(backend: str) -> Probe:
-    """Draws a small picture in a subprocess with MUJOCO_GL set to `backend`.
-
-    MuJoCo reads the variable at its import, and a backend that cannot load breaks even stepping.
-    """
+    """Draws in a subprocess, since MuJoCo reads MUJOCO_GL at import and a bad one breaks it."""
     return run_python(_DRAW, seconds=60.0, environment={"MUJOCO_GL": backend})
 
 

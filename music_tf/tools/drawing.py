@@ -74,11 +74,7 @@ def grid(
 
 @contextlib.contextmanager
 def appearing(out: Path) -> Iterator[Path]:
-    """Yields a draft file that replaces `out` once it is complete.
-
-    The draft is created at once, so that a fault appears before any work. Its path stays valid if
-    the working directory changes.
-    """
+    """Yields a draft that replaces `out`; it is made at once, so a fault comes before any work."""
     path = out.absolute()
     draft = path.with_name(f".{out.stem}.tmp-{os.getpid()}{out.suffix.lower()}")
     try:

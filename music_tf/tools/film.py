@@ -133,15 +133,10 @@ def play(
     typed_env_id: str | None = None,
     **where: str,  # `stage` and `env_overrides`, as of `load_run`
 ) -> None:
-    """Films the deterministic policy in evaluation episodes, under the goals of training.
-
-    A film (.mp4, .gif) shows episodes side by side, with a column for each skill. A strip (.png)
-    has a row for each, with states from first to last. The learned rewards so far are drawn below.
-    Content, time left and the path of the file are printed.
+    """Films the policy in evaluation episodes, or draws a strip (.png) with a row for each.
 
     `skills` is empty for all, and for continuous conditions. With an aim goals are drawn, but the
-    policy knows them by its conditions alone; it stops at the distance that `evaluate --zero-shot`
-    found best, if that was measured. Of a run that adapts, `episodes` are evaluation tasks.
+    policy knows them by its conditions alone. Of a run that adapts, `episodes` are tasks.
     """
     config = read_run(run, typed_env_id).config
     chosen = _skills(config, skills)  # refuses before loading
@@ -187,10 +182,7 @@ def play(
 
 
 def drawing_variables(env_id: str) -> dict[str, str]:
-    """Returns the environment variables with which this machine can render an environment.
-
-    MuJoCo reads them at its import, so they must be set before.
-    """
+    """Returns the variables for rendering here, to be set before MuJoCo is imported."""
     name = without_module(env_id)
     if name in WITHOUT_OPENGL or is_local(env_id):
         return {}
@@ -211,11 +203,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
 def sheets_of(
     config: Config, episodes: range, skills: Sequence[int | None], one_sheet: bool = False
 ) -> list[Sheet]:
-    """Divides episodes among sheets, with a column per skill; a single skill fills a square.
-
-    Of a run that adapts, each of the evaluation tasks `episodes` has a row: the first and the last
-    episode of a visit and some between them.
-    """
+    """Divides episodes among sheets: a column per skill, or a row per task to adapt to."""
     if config.agent.inference is not None:
         tasks = [task for task in episodes if task < config.tasks.test]
         if not tasks:
@@ -290,11 +278,7 @@ def _label(loaded: LoadedRun, shot: Shot) -> str:
 def frames_of(
     loaded: LoadedRun, sheets: Sequence[Sheet], suffix: str, pace: Pace, aim: Aim | None = None
 ) -> Iterator[Image.Image]:
-    """Yields the frames of a film, sheet after sheet; the last frame of each is repeated.
-
-    All frames have the size of the largest sheet, which is limited by the suffix of the file. Every
-    shot of a sheet needs its own environment.
-    """
+    """Yields the frames of a film, as large as the largest sheet; a sheet's last one is held."""
     steps = loaded.envs.spec.max_episode_steps
     across = max(columns for _, columns in sheets)
     down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
@@ -349,10 +333,7 @@ def tile(view: View, width: int, steps: int) -> Image.Image:
 
 
 def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image.Image:
-    """Draws a reward over the steps of an episode, pale after `step`.
-
-    The curve of an unbounded reward fills the height.
-    """
+    """Draws a reward over an episode, pale after `step`; an unbounded one fills the height."""
     low = trace.lowest if math.isfinite(trace.lowest) else float(trace.values.min())
     high = trace.highest if math.isfinite(trace.highest) else float(trace.values.max())
     shares = np.clip((trace.values - low) / max(high - low, 1e-30), 0.0, 1.0)
@@ -374,12 +355,7 @@ def curve(trace: Trace, colour: str, step: int, steps: int, width: int) -> Image
 
 
 def write_film(path: Path, images: Iterator[Image.Image], frames_per_second: float) -> int:
-    """Writes an .mp4 (H.264) or a .gif and returns its number of frames, at least one.
-
-    Pictures have one size, with even width and height. A gif has one palette for all of them, which
-    keeps the file small and avoids flicker; small objects such as a goal keep their colour. It has
-    a single, longer frame while nothing changes.
-    """
+    """Writes an .mp4 (H.264) or a .gif and returns its number of frames, at least one."""
     if path.suffix == ".mp4":
         count = 0
         options: dict[str, Any] = {"codec": "libx264", "pixelformat": "yuv420p", "quality": 7}
@@ -389,6 +365,7 @@ def write_film(path: Path, images: Iterator[Image.Image], frames_per_second: flo
                 writer.append_data(np.asarray(image))
                 count += 1
         return count
+    # one palette keeps a gif small and without flicker, and a small goal its colour
     beginning = list(itertools.islice(images, _PALETTE_FRAMES))
     samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
     palette = grid(samples, len(samples)).quantize(64, method=Image.Quantize.FASTOCTREE)
@@ -412,11 +389,10 @@ def film(
     choose: Callable[[Steps], Steps],  # returns the steps to show, from the lengths of the episodes
     aim: Aim | None = None,
 ) -> Iterator[list[View]]:
-    """Plays episodes side by side, under the goals of training, and yields some of their states.
+    """Plays episodes side by side and yields some states; what is over keeps its last picture.
 
-    Episodes are first played without rendering, since an environment may break, and since curves
-    show the rewards of the whole episode. They are then repeated with the same seeds and actions.
-    An episode that is over keeps its last picture until all are over.
+    They are first played without rendering, since an environment may break, and since curves show
+    the rewards of the whole episode; then repeated with the same seeds and actions.
     """
     config, envs = loaded.config, loaded.envs
     steps, labels = envs.spec.max_episode_steps, [_label(loaded, shot) for shot in shots]
@@ -465,10 +441,7 @@ def film(
 
 
 def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:
-    """Returns the conditions of evaluation episodes, or of visits to tasks, with a note for each.
-
-    For a visit the note is the uncertainty of its belief.
-    """
+    """Returns conditions of evaluation episodes, or of visits with their uncertainty."""
     config, adaptation = loaded.config, loaded.adaptation
     if adaptation is None:
         episodes = [shot.episode for shot in shots]

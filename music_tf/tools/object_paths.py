@@ -39,13 +39,7 @@ _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
 
 def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | None:
-    """Returns a picture of the object's path in each episode, x to the right and y up.
-
-    Without an object it shows the first two components of the descriptor of skills; None without
-    these. Each skill has a panel of its own; all panels show the same part of the plane. The
-    support is an outline. A path begins at an open circle and ends at a filled one. For an object
-    on a line, y is the time in its episode. Of many episodes the first 100 are drawn.
-    """
+    """Returns paths of the object, or of a descriptor, in panels by skill; None without either."""
     places = _places(episodes, info)
     if places is None:
         return None
@@ -100,10 +94,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
 
 
 def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
-    """Returns the legend of the circles, with a scale bar of a round length.
-
-    `text` explains the ends of paths, `scale` is in pixels per unit of length.
-    """
+    """Returns the legend of the circles, with a scale bar of a round length."""
     legend = Image.new("RGB", (width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
     x, y = 10.0 * _FINE, _LEGEND / 2

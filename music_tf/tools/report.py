@@ -136,10 +136,7 @@ class Recorded(NamedTuple):
         return rows_of(self.evaluation.get(kind))
 
     def skills(self) -> Rows:
-        """Returns the metrics of each evaluated skill, with `WAYS` and an arrow for ways over 5 cm.
-
-        The random policy has a row, too. Empty without an evaluation of several skills.
-        """
+        """Returns metrics of each evaluated skill and of random actions, arrows for long ways."""
         listed = self.evaluation.get("skills")
         skills = {}
         for row in listed if isinstance(listed, list) else ():
@@ -201,10 +198,7 @@ class Recorded(NamedTuple):
         return _address(Path(PICTURE), png) if png.startswith(_PNG) else ""
 
     def pictures(self) -> list[tuple[str, str, bool]]:
-        """Returns the first, the middle and the last picture of the object's paths.
-
-        Each has a data URL, a caption, and whether it is wide.
-        """
+        """Returns the first, middle and last picture of paths: data URL, caption, whether wide."""
         earlier = round(self.before.get("time/env_steps", 0.0))
         pictures = []
         for file in _media(self.path) + _media(self.path / "videos"):
@@ -232,11 +226,7 @@ class Recorded(NamedTuple):
 
 
 def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
-    """Writes a page with settings, curves, behaviour and films of runs.
-
-    Runs may be in training; one given twice is shown once. Returns the faults of unreadable runs,
-    which are left out, by path. The page is written when it is complete.
-    """
+    """Writes a page about runs, when complete; returns the faults of unreadable ones by path."""
     different = {path.resolve(): path for path in runs}.values()
     recorded, unread = curves.read_each(different, read_recorded)
     page = render(recorded)
@@ -396,11 +386,7 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
 
 
 def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
-    """Returns a table of labelled metrics by column, the documented ones first.
-
-    A column has a name, a meaning, and for each row the number as text and the length of its bar in
-    per cent of the largest.
-    """
+    """Returns a table by column: name, meaning, and the numbers with bars in per cent."""
     present = {name for row in rows.values() for name in row}
     columns = []
     for name in [*filter(present.__contains__, MEANINGS), *sorted(present - set(MEANINGS))]:

@@ -26,12 +26,7 @@ _RUNNING = "skill/log_likelihood_running"
 
 
 def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
-    """Writes a .png file of several panels, when it is complete.
-
-    They show traces of the first two components of the descriptor (or of one over time), the
-    confusion matrix of skills by steps, returns by skill, and log q during training over episodes
-    and steps.
-    """
+    """Draws traces, confusion matrix, returns, and log q during training into a .png file."""
     named = [played.named for played in skills if played.named is not None]
     growth = _growth(run)
     figure, panels = _figure(2 + bool(named) + len(growth))
@@ -67,10 +62,7 @@ def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
 
 
 def skills_in_training(run: Path, episodes: Episodes) -> Picture | None:
-    """Returns a picture of an evaluation: returns by skill, and log q of earlier epochs.
-
-    None without several one-hot skills.
-    """
+    """Returns returns by skill and log q of earlier epochs; None without several one-hot skills."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second
 
     numbers = episodes.skill_numbers()

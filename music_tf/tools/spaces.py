@@ -63,15 +63,12 @@ class Choices:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Values that must be valid for the setting."""
         return self.values
 
     def __contains__(self, value: object) -> bool:
-        """Whether a trial may have this value."""
         return value in self.values
 
     def suggest(self, name: str, trial: "optuna.Trial") -> Any:
-        """The value of a trial."""
         return trial.suggest_categorical(name, self.values)
 
 

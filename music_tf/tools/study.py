@@ -319,10 +319,7 @@ class StudyRun:
 
     @property
     def jobs_file(self) -> Path:
-        """Code version and seconds of each job of the run, the latter None if it was killed.
-
-        A job ends with the run, or when it is stopped or dies; the next job resumes the run.
-        """
+        """Code version of each job of the run, and its seconds, None if it was killed."""
         return self.directory.with_suffix(".sessions.json")
 
 
@@ -343,10 +340,7 @@ def load_study(path: Path) -> Study:
 
 
 def runs_of(name: str, study: Study) -> list[StudyRun]:
-    """Returns the runs of a study, each after the one that it starts from.
-
-    All conditions of the first seeds come first, so that an unfinished study compares equal seeds.
-    """
+    """Returns runs after their sources; first seeds first, so an unfinished study compares."""
     if study.by_hand:
         raise UsageError(f"{name}: its runs were not made by `music-tf study`: {study.by_hand}")
     tasks = {task.env_id: task for task in study.tasks}

@@ -24,17 +24,13 @@ _SHOWN_LINES = 10
 
 
 class Subprocesses:
-    """Runs commands until Ctrl-C, SIGTERM, SIGUSR1 or the end of the minutes.
-
-    Each of these, and a fault, asks the commands to save and stop; a second Ctrl-C kills them.
-    """
+    """Runs commands until a signal, a fault or the time ends them; a second Ctrl-C kills."""
 
     def __init__(self, minutes: float) -> None:
         self._deadline = time.monotonic() + 60.0 * minutes
         self._received: list[int] = []
 
     def __enter__(self) -> "Subprocesses":
-        """Handles signals."""
         self._handlers = {
             number: signal.signal(number, lambda received, _: self._received.append(received))
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -42,7 +38,6 @@ class Subprocesses:
         return self
 
     def __exit__(self, *fault: object) -> None:
-        """Ends what threads still run."""
         self._deadline = -math.inf
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
@@ -65,10 +60,7 @@ class Subprocesses:
     def run(
         self, words: Sequence[str], log: Path, should_end: Callable[[], bool] = lambda: False
     ) -> int:
-        """Runs a command with one thread and its output in a log, and returns its exit code.
-
-        It is asked to end early if `should_end`, which is called several times a second.
-        """
+        """Runs a command with its output in a log, until `should_end`; returns its exit code."""
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-c", _FOLLOWER, str(os.getpid()), *words],

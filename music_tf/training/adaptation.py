@@ -116,11 +116,7 @@ class MetaEvaluation(NamedTuple):
         return results
 
     def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> tuple[Conditions, Array]:
-        """Returns the conditions of all episodes of the first visit to each evaluation task.
-
-        Also returns the root mean square deviation of the belief from which each episode's latent
-        was drawn; it is 1 for the prior. `tasks` are at most as many as there are environments.
-        """
+        """Returns conditions of first visits by episode, with deviations of their beliefs."""
         results, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
         starts = [start for start, _ in episodes]
         every = [np.stack([getattr(start, name) for start in starts], axis=1) for name in _STARTS]

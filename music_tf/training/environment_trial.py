@@ -53,11 +53,7 @@ class RawStep(NamedTuple):
 
 
 class EnvironmentTrial:
-    """An environment of its own, and recorded episodes in it.
-
-    An episode is played when a check first reads it. Each begins with a reset under a seed, so that
-    nothing depends on the order of checks.
-    """
+    """An environment and episodes in it, each played when first read, under a seed of its own."""
 
     def __init__(
         self,
@@ -137,10 +133,7 @@ class EnvironmentTrial:
         return self.record(self.episode.action[0, :steps], int(self.episode.seed[0]), goal)
 
     def record(self, actions: Array, seed: int, goal: Any = None) -> list[RawStep]:
-        """Plays actions [T, A] in [-1, 1] in the environment itself, until the episode ends.
-
-        `goal` replaces the environment's goal, if its attribute `goal` can be set.
-        """
+        """Plays actions [T, A] in the environment itself, under `goal` if it can be set."""
         steps: list[RawStep] = []
         try:
             for step in self._played(actions, seed, goal):
@@ -234,11 +227,7 @@ class EnvironmentTrial:
         self.envs.reset([0], OTHER_SEEDS[:1])
 
     def reward_bounds(self) -> tuple[float, float] | None:
-        """Returns the values of a reward with two values; None for others and for known bounds.
-
-        Goals that are tried: of this episode and of others, achieved ones, and some at all
-        distances from achieved ones.
-        """
+        """Returns the values of a reward with two values; None for others and for known bounds."""
         if all(map(math.isfinite, self.envs.info.reward_bounds)):
             return None
         generator, achieved = np.random.default_rng(SEED), self.achieved[1:]

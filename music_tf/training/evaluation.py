@@ -108,11 +108,7 @@ class Evaluation(NamedTuple):
     def play_some(
         self, policy: Policy, indices: IntArray, together: int, moving: Array | None = None
     ) -> Episodes:
-        """Plays the episodes `indices` bit-equal to a process that plays batches of `together`.
-
-        The last bits of an action depend on the batch size and on the row in the batch. The goal
-        moves if `moving` [T + 1, G] is given.
-        """
+        """Plays episodes bit-equal to batches of `together`: the size changes an action's bits."""
         spec, config = self.envs.spec, self.config
         skills = np.zeros([0, config.condition_size], np.float32)
         parts = [blank(spec, skills, spec.max_episode_steps)]

@@ -36,11 +36,7 @@ class Feeding:
         self._run = run
 
     def parts(self, cycle: int, count: int | None = None) -> Iterator[Batches | Draws]:
-        """Yields the inputs of one turn of updates in `count` parts; `cycle` seeds their draws.
-
-        Transitions come in parts, because those of large minibatches would take hundreds of
-        megabytes at once. Inputs of terms and learner are looked up at once.
-        """
+        """Yields a turn's inputs in `count` parts, since all would take hundreds of megabytes."""
         run, config = self._run, self._run.config
         replay, inputs = run.replay, run.inputs.now
         picks, noise = self._drawn(cycle)

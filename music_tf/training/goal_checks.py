@@ -77,10 +77,7 @@ def reward(trial: EnvironmentTrial) -> Finding:
 
 
 def _cause(trial: EnvironmentTrial, step: int) -> tuple[str, str]:
-    """Returns why the reward of a step differs from that of replay, and the cure.
-
-    The step is taken again, and its reward computed with less and less of what the step had.
-    """
+    """Returns why a step's reward differs from replay's, by computing it with less and less."""
     first, *_, last = trial.record(trial.episode.action[0, : step + 1], int(trial.episode.seed[0]))
     goals = [np.asarray(last.observation[key]) for key in ("achieved_goal", "desired_goal")]
     if not np.array_equal(goals[1], first.observation["desired_goal"]):
@@ -132,10 +129,7 @@ def _pays_the_same(
 
 
 def other_goal(trial: EnvironmentTrial) -> Finding:
-    """Compares rewards of the same actions under another goal with relabelled ones.
-
-    They differ if `compute_reward` reads the episode's goal from info or from the environment.
-    """
+    """Finds a `compute_reward` that reads the episode's goal from info or the environment."""
     steps, places, goal = trial.at_goal[1:], trial.places_at_goal, trial.near_goal
     if not steps:
         return Finding(_NOT_SET)

@@ -98,11 +98,7 @@ class SkillSequence(Part):
             self._term.progress *= updates / max(1, steps)
 
     def begin_epoch(self, run: "Trainer") -> None:
-        """Begins a skill if the current epoch is its first; a collective call.
-
-        The learner, its temperature and the term's stored states of this skill are reset. Running
-        moments are kept, and replay is kept unless the configuration says otherwise.
-        """
+        """Begins a skill with its first epoch; running moments are kept; a collective call."""
         counters, settings = run.counters, self._config.incremental
         skill = self.skill_of(counters.epoch)
         if not self.begins_skill(counters.epoch):

@@ -27,11 +27,10 @@ class Share(NamedTuple):
 def refuse_too_large(
     config: Config, comm: Communicator, share: Share, spec: EnvSpec, each: int
 ) -> None:
-    """Compares the memory that a run needs in all its epochs with the free memory of its hosts.
+    """Compares the memory that a run needs at least with that of its hosts; all ranks refuse.
 
-    The estimate is a lower bound, so that no run is refused that would work. It counts neither
-    networks and minibatches, nor the replay of a run with a time limit. Ranks on one host share its
-    memory, and all ranks refuse together. `each` is the least that one environment takes, in bytes.
+    A lower bound, so that no run is refused that would work: without networks, minibatches, and the
+    replay of a run with a time limit. `each` is the least that one environment takes, in bytes.
     """
     environments = share.environments * each
     replay = 0

@@ -102,11 +102,7 @@ def inputs(trial: EnvironmentTrial) -> Finding:
 
 
 def _blurred(trial: EnvironmentTrial, key: str, largest: Array) -> BoolArray:
-    """Returns which columns of a part of observations lose their motion to rounding, [D].
-
-    Only large ones do: of small ones rounding loses noise. A column at rest counts as moving
-    as far as the others.
-    """
+    """Returns which columns lose their motion to rounding, [D]; small ones lose noise alone."""
     large = largest > type(trial.normalizer).input_clip
     if not large.any():
         return large

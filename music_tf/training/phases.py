@@ -55,11 +55,7 @@ def networks_of(learner: Learner, terms: Sequence[RewardTerm]) -> list[Network |
 
 
 def phases_of(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> list[LaidPhase]:
-    """Returns the phases of an update in order.
-
-    A term that steps first comes before the learner. Any other term is updated together with a
-    learner of one phase, if the term has the same rhythm; otherwise it comes after the learner.
-    """
+    """Returns the phases: early terms, the learner with terms of its rhythm, then all others."""
 
     def phase(learned: Phase | None, parts: Sequence[_Part]) -> LaidPhase:
         rhythm = learned or parts[0].term

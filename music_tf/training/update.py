@@ -44,10 +44,7 @@ class UpdateCounts:
 
 
 class Update(Part):
-    """Parameters, targets and moments of a run, and the compiled loop that updates them.
-
-    Each update takes the phases in order, and each phase has one all-reduce of its gradient.
-    """
+    """Parameters, targets, moments, and the compiled loop: one all-reduce of a gradient a phase."""
 
     def __init__(
         self,
