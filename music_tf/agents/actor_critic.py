@@ -23,9 +23,8 @@ class ActorCritic(Learner):
         input_dim: int,  # I: observation, condition and goal
         action_dim: int,  # A
         return_bounds: tuple[float, float],  # of the TD target
-        seed: np.random.Generator,
+        seed: np.random.Generator,  # draws initial weights
     ) -> None:
-        """Builds the networks; `seed` draws their initial weights."""
         self._config = config
         self._bounds = return_bounds
         self._action_dim = action_dim
@@ -44,7 +43,6 @@ class ActorCritic(Learner):
     def make_critic(
         self, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> keras.Model:
-        """Makes an action-value network."""
         config = self._config
         return critic(input_dim, action_dim, config.critic_layers, seed, config.initializer)
 
@@ -52,9 +50,8 @@ class ActorCritic(Learner):
     def phases(self) -> Sequence[Phase]:
         """One phase for all networks, or one for each group of `sequence`.
 
-        A loss has no gradient in the weights of another network. So every phase computes all
-        losses, at the weights that earlier phases have updated, and applies its part of the
-        gradient.
+        No loss has a gradient in the weights of another network, so that every phase computes all
+        losses and applies its part of the gradient.
         """
         if self._config.update_order == "simultaneous":
             return super().phases
@@ -79,20 +76,17 @@ class ActorCritic(Learner):
     def values(
         self, weights: Weights, inputs: tf.Tensor, action: tf.Tensor, frozen: bool = False
     ) -> tf.Tensor:
-        """Returns action values [C, W, B] of inputs [W, B, I] and actions [W, B, A].
-
-        With `frozen`, gradients reach the action but not the weights.
-        """
+        """Returns action values [C, W, B] of inputs [W, B, I] and actions [W, B, A]."""
         rows = tf.concat([inputs, action], axis=-1)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
         values = []
         for network in self._critics:
             its_weights = weights[network.name]
+            # gradients reach the action all the same
             values.append(network(stopped(its_weights) if frozen else its_weights, flat))
         return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])
 
     def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:
-        """Returns the critics' loss [W], by the settings `critic_loss` and `truncated`."""
         if self._config.truncated != "masked":
             return self.squared_error(q, target)
         return self.squared_error(q, target, 1.0 - tf.cast(truncated, tf.float32))

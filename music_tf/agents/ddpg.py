@@ -17,8 +17,8 @@ from music_tf.networks.parameters import Weights
 class Ddpg(ActorCritic):
     """DDPG as in OpenAI Baselines' HER: the target actor proposes next actions.
 
-    Deviations from the paper: exploration is Gaussian and uniform, large actions are penalised, and
-    targets move once per cycle by default. With several critics the target uses their minimum.
+    Deviations from the paper: exploration is Gaussian and uniform, large actions are penalised,
+    targets move once per cycle by default, and several critics are allowed.
     """
 
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
@@ -35,7 +35,6 @@ class Ddpg(ActorCritic):
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
     ) -> Losses:
-        """Returns critic and actor losses, both at the weights before the update."""
         del noise, entropy_weight
         next_action = self._actor.rows(targets["actor"], batch.next_inputs)
         next_q = self.values(targets, batch.next_inputs, next_action)

@@ -19,9 +19,8 @@ from music_tf.networks.parameters import Weights
 class DiscreteSac(SoftActorCritic):
     """A categorical actor, and critics that return the values of all choices.
 
-    An action is a vector [K] whose largest component is the choice, so that one-hot actions of the
-    policy and uniform exploration fit the code for continuous actions. Expectations over choices
-    are exact. The main actor proposes next choices.
+    The largest component of an action [K] is the choice, so that code for continuous actions fits.
+    Expectations over choices are exact. The main actor proposes next choices.
     """
 
     _config: DiscreteSacConfig
@@ -40,7 +39,6 @@ class DiscreteSac(SoftActorCritic):
 
     @property
     def wanted_entropy(self) -> float:
-        """`target_entropy` times the entropy of a uniform choice, in nats."""
         return self._config.target_entropy * math.log(self._action_dim)
 
     def losses(
@@ -51,7 +49,6 @@ class DiscreteSac(SoftActorCritic):
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
     ) -> Losses:
-        """Returns critic, actor and temperature losses, all at the weights before the update."""
         del entropy_weight
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         next_q = self._all_values(targets, batch.next_inputs)

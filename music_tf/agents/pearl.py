@@ -36,9 +36,7 @@ class Pearl(SacValue):
         + \lambda \sum_\tau KL(q(z | c_\tau) || N(0, 1)), \quad y = r + \gamma \bar V(s', z)
 
     Only the critics' loss and the KL divergence train the encoder; actor and state value get z
-    without gradient. z is inferred once in an update, with the encoder before its step, as in the
-    authors' code. Losses of state value and actor are logged by their own phases, after the
-    critics' step. Deviations from the paper's algorithm are those of that code: the divergence is a
+    without gradient. As in the authors' code z is inferred once in an update, the divergence is a
     sum over the tasks of an update while the critics' loss is a mean over their steps, critics are
     twins, and the actor has penalties on mean, log-deviation and sample before squashing.
     """
@@ -53,7 +51,6 @@ class Pearl(SacValue):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks; inputs are the observation, then `config.latent_size` latents."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         inference = config.inference
         row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
@@ -70,7 +67,6 @@ class Pearl(SacValue):
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
-        """Actor, critics, encoder, state value and the logarithm of the temperature."""
         return [self._actor, *self._critics, self._encoder, self._value, self._log_temperature]
 
     @property
@@ -85,7 +81,6 @@ class Pearl(SacValue):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws the noise of the actions at o_t and of the latents, one for each belief."""
         noise = super().draws(generators, updates, batch_size)
         latents = self._config.meta_batch * self._config.inference.beliefs
         shape = (updates, latents, self._config.latent_size)
@@ -109,11 +104,10 @@ class Pearl(SacValue):
         entropy_weight: tf.Tensor,
         critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
-        """Returns the losses of all networks; the steps of a task are adjacent in the batch.
+        """As `Learner.losses`; the steps of a task are adjacent in the batch.
 
-        The noise has `context` [W, m, N, C] and `belief` [W, >= m, L]. The first phase infers the
-        latents [W, m, L] and passes them to later phases as `latent`. Several beliefs in a
-        context share its steps and its divergence.
+        The first phase infers latents [W, m, L] from the noise's `context` [W, m, N, C] and
+        `belief` [W, >= m, L], and passes them to later phases as `latent`.
         """
         del critic_inputs
         config = self._config
@@ -146,11 +140,7 @@ class Pearl(SacValue):
     def infer(
         self, weights: Weights, context: tf.Tensor, noise: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns latents [W, m, L] of contexts [W, m, N, C], and divergences in nats [W, m].
-
-        `noise` [W, >= m, L] is standard normal; deterministic latents do not use it. Several
-        beliefs of a context are adjacent.
-        """
+        """Returns latents [W, m, L] of contexts [W, m, N, C], and divergences in nats [W, m]."""
         outputs = self._encoded(weights[self._encoder.name], context)
         if self._config.deterministic_latent:
             return tf.reduce_mean(outputs, axis=-2), tf.zeros(outputs.shape[:2])
@@ -184,7 +174,6 @@ class Pearl(SacValue):
     def policy_loss(
         self, lowest: tf.Tensor, drawn: SquashedSample, temperature: tf.Tensor
     ) -> tf.Tensor:
-        """Adds penalties on mean, log-deviation and sample before squashing."""
         config = self._config
         loss = super().policy_loss(lowest, drawn, temperature)
         loss += config.mean_l2 * tf.reduce_mean(tf.square(drawn.mean), axis=[1, 2])

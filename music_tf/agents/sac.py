@@ -20,10 +20,7 @@ class Sac(GaussianActorCritic):
     """SAC (Haarnoja et al., 2018, arXiv:1801.01290), with options for the MUSIC release.
 
     As released: one critic, next actions from the *target* actor, a clipped entropy reward at o_t
-    that is averaged over the batch, no entropy in the actor's loss, and no temperature. As in the
-    papers: twin critics, next actions from the main actor, a learned temperature
-    (arXiv:1812.05905), and entropy at the next state in the target and at the current state in the
-    actor's loss.
+    that is averaged over the batch, and neither an entropy in the actor's loss nor a temperature.
     """
 
     _config: SacConfig
@@ -35,7 +32,6 @@ class Sac(GaussianActorCritic):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws the noise of the actions at o_t and at o_{t+1}."""
         shape = (2, updates, batch_size, self._action_dim)
         noise = [generator.standard_normal(shape, np.float32) for generator in generators]
         here, after = np.stack(noise, axis=2)
@@ -49,7 +45,6 @@ class Sac(GaussianActorCritic):
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
     ) -> Losses:
-        """Returns critic, actor and temperature losses, all at the weights before the update."""
         config = self._config
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         drawn = self.sample(weights, batch.inputs, noise["policy"])

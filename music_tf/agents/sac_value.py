@@ -38,14 +38,12 @@ class SacValue(GaussianActorCritic):
         return_bounds: tuple[float, float],
         seed: np.random.Generator,
     ) -> None:
-        """Builds the networks; the state value has the layer sizes of the critics."""
         super().__init__(config, input_dim, action_dim, return_bounds, seed)
         model = critic(input_dim, 0, config.critic_layers, seed, config.initializer)
         self._value = Network("value", model, config.value_learning_rate)
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
-        """Actor, critics, state value and the logarithm of the temperature."""
         return [self._actor, *self._critics, self._value, self._log_temperature]
 
     @property
@@ -60,7 +58,6 @@ class SacValue(GaussianActorCritic):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws the noise of the actions at o_t."""
         shape = (updates, batch_size, self._action_dim)
         noise = [generator.standard_normal(shape, np.float32) for generator in generators]
         return {"policy": np.stack(noise, axis=1)}
@@ -74,11 +71,7 @@ class SacValue(GaussianActorCritic):
         entropy_weight: tf.Tensor,
         critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
-        """Returns the losses of critics, state value, actor and temperature, all at `weights`.
-
-        `critic_inputs` [W, B, I] replace those of the batch in the critics' loss, and get a
-        gradient.
-        """
+        """As `Learner.losses`; `critic_inputs` [W, B, I], if any, get the critics' gradient."""
         del entropy_weight
         seen = batch.inputs if critic_inputs is None else critic_inputs
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))

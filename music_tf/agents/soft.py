@@ -29,12 +29,10 @@ class SoftActorCritic(ActorCritic):
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
-        """Actor, critics and the logarithm of the temperature."""
         return [*super().networks, self._log_temperature]
 
     @property
     def sequence(self) -> Sequence[tuple[str, ...]]:
-        """Critics, then the actor, then the temperature if it is learned."""
         learned = [("log_temperature",)] if self._config.learn_temperature else []
         return [*super().sequence, *learned]
 
@@ -48,9 +46,8 @@ class SoftActorCritic(ActorCritic):
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Returns the temperature's loss, and the metrics of temperature and entropy, [W] each.
 
-        `log_density` is log pi of a drawn action or its expectation, [W, B]; later phases get that
-        of the first one, before the actor's step, as `log_density` in `noise`. The loss of a fixed
-        temperature is 0.
+        `log_density` is log pi of a drawn action or its expectation, [W, B]; later phases get in
+        `noise` that of the first one, before the actor's step.
         """
         log_density = noise.get("log_density", log_density)
         log_temperature = weights["log_temperature"][0]

@@ -44,11 +44,7 @@ class TermContext(NamedTuple):
     """Sums an array over the ranks; a collective call."""
 
     def split(self) -> SplitSpec:
-        """Returns the columns of the robot and those of its surroundings.
-
-        Raises:
-            UsageError: The split is unknown.
-        """
+        """Returns the columns of robot and surroundings; refuses an unknown split."""
         if self.spec.split is None:
             raise no_split(self.spec.env_id, self.info)
         return self.spec.split
@@ -58,11 +54,7 @@ class TermContext(NamedTuple):
         return InputSpec(*descriptor_of(self.info, self.spec))
 
     def check_columns(self, setting: str, columns: Sequence[int]) -> None:
-        """Refuses columns of a setting that the observation does not have.
-
-        Raises:
-            UsageError: There is one.
-        """
+        """Refuses columns of a setting that the observation does not have."""
         last = self.spec.observation_dim - 1
         for column in columns:
             if column > last:
@@ -115,7 +107,6 @@ class Mixing(NamedTuple):
     """Pay, before the weight, of each step after the object is lost; None: the lowest pay."""
 
     def __call__(self, reward: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-        """Returns the mixed term for raw rewards and the current weight of the schedule."""
         if self.scale == 0.0:
             return tf.zeros_like(reward)
         paid = paid_for(self.scale * reward, self.pay, self.clip)
@@ -141,11 +132,7 @@ class Mixing(NamedTuple):
         return float(np.expm1(most)) if self.pay == "log" else most
 
     def lowest(self, weight: tf.Tensor) -> tf.Tensor:
-        """Returns the value of each step after the object is lost, under the current weight.
-
-        It is the lowest value of the term, unless `lost` is set: a term that pays for distance pays
-        0 where the robot stops, not its lowest value.
-        """
+        """Returns the value of each step after the object is lost: the lowest one, or `lost`."""
         if self.lost is not None:
             return weight * (self.lost if self.scale else 0.0)
         low, high = self.range
@@ -174,11 +161,6 @@ def paid_for(scaled: tf.Tensor, pay: Pay, clip: tuple[float, float]) -> tf.Tenso
 
     .. math:: \operatorname{clip}(r, lo, hi) \quad \text{or} \quad
         \operatorname{clip}(\operatorname{sign}(r) \log(1 + |r|), lo, hi)
-
-    Args:
-        scaled: Raw rewards times their gain, of any shape.
-        pay: `clip` for the first, `log` for the second.
-        clip: Lowest and highest pay.
     """
     if pay == "log":
         scaled = tf.sign(scaled) * tf.math.log1p(tf.abs(scaled))
@@ -253,10 +235,10 @@ class RewardTerm(abc.ABC):
         Raises:
             UsageError: `looked_up` does not return arrays by name.
         """
-        found: Any = self.looked_up(self.draws(replay, updates, cycle), replay)
-        if not isinstance(found, Mapping):
-            raise UsageError(f"feed of {self.name}: expected arrays by name, got {found!r:.80}")
-        return dict(found)
+        arrays: Any = self.looked_up(self.draws(replay, updates, cycle), replay)
+        if not isinstance(arrays, Mapping):
+            raise UsageError(f"feed of {self.name}: expected arrays by name, got {arrays!r:.80}")
+        return dict(arrays)
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         """Draws random numbers and indices for `looked_up`, each [U * times, W, ...]."""
@@ -359,7 +341,6 @@ class RewardTerm(abc.ABC):
 
 
 def as_floats(flags: Any) -> Any:
-    """Returns flags as float32, 1 or 0; arrays or tensors."""
     return flags.astype(np.float32) if isinstance(flags, np.ndarray) else tf.cast(flags, tf.float32)
 
 

@@ -48,15 +48,12 @@ class Dads(GatedTerm):
     .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
         l_k = \log q_\phi(f(s') - f(s) | f(s), e_k)
 
-    For continuous conditions, z and L random conditions replace the K skills, as in the paper. The
-    skill dynamics q are a mixture of Gaussians, learned by maximum likelihood. Changes are
-    normalised by running moments of all fresh steps. There are two deviations from the public JAX
-    code: the last step of an episode uses the true next state, and learned deviations of the
-    mixture are positive.
+    For continuous conditions, z and L random conditions replace the K skills, as in the paper.
+    Deviations from the public JAX code: the last step of an episode uses the true next state, and
+    learned deviations of the mixture are positive.
     """
 
     def __init__(self, config: DadsConfig, context: TermContext) -> None:
-        """Builds the skill dynamics; refuses an `omit` that is larger than the descriptor."""
         super().__init__(config, context)
         self._config, self._skills, self._total = config, context.skills, context.total
         self._seed, self._condition = context.seed, context.condition
@@ -90,30 +87,29 @@ class Dads(GatedTerm):
         self.networks: Sequence[Network] = [Network("dynamics", model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks steps to learn from; adds moments of changes, and random conditions."""
-        known: dict[str, Any] = self._moments_feed(updates, len(replay.shards))
+        fed: dict[str, Any] = self._moments_feed(updates, len(replay.shards))
         if self._continuous:
             drawn = [
                 self._others(stream(self._seed, "dads/others", worker, cycle), updates)
                 for worker in replay.shards
             ]
-            known["others"] = np.stack(drawn, axis=1)
+            fed["others"] = np.stack(drawn, axis=1)
         if not self._config.train:
-            return known
-        return {"picks": self.picked(replay, updates, cycle), **known}
+            return fed
+        return {"picks": self.picked(replay, updates, cycle), **fed}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         if not self._config.train:
             return drawn
-        known = dict(drawn)
-        batch = store.transitions(known.pop("picks"), paid=False)
+        feed = dict(drawn)
+        batch = store.transitions(feed.pop("picks"), paid=False)
         before, after = (self._seen.of(batch, after=last) for last in (False, True))
         return {
             "before": before,
             "change": after - before,
             "skill": batch.skill,
             "counted": as_floats(batch.discount > 0.0),
-            **known,
+            **feed,
         }
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
@@ -133,7 +129,6 @@ class Dads(GatedTerm):
         return tf.stop_gradient(skill_dynamics_reward(densities, active))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns minus the mean log-density of changes in steps that did not terminate, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
         change = self._normalized(feed["change"], feed)
@@ -152,21 +147,19 @@ class Dads(GatedTerm):
         return {"dads/loss": -learned["dads/log_density"], **moments}
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Adds the changes of fresh steps of all ranks to the moments."""
         del cycle
-        rows = []
-        for own in episodes.values():
-            change = np.diff(self._seen.along(own), axis=1)
-            rows.append(change[own.step_mask])
+        rows = [
+            np.diff(self._seen.along(played), axis=1)[played.step_mask]
+            for played in episodes.values()
+        ]
         self._count(np.concatenate(rows).astype(np.float64))
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns the moments of changes, and fixed random conditions."""
-        known = {name: tf.constant(v[0]) for name, v in self._moments_feed(1, workers).items()}
+        feed = {name: tf.constant(v[0]) for name, v in self._moments_feed(1, workers).items()}
         if self._continuous:
             fixed = self._others(stream(0, "dads/others"), 1)
-            known["others"] = tf.constant(np.repeat(fixed, workers, axis=0))
-        return known
+            feed["others"] = tf.constant(np.repeat(fixed, workers, axis=0))
+        return feed
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
@@ -222,8 +215,8 @@ class Dads(GatedTerm):
         self, weights: Weights, before: tf.Tensor, skill: tf.Tensor, change: tf.Tensor
     ) -> tf.Tensor:
         """Returns log q(change | before, skill) of tensors [..., D], [..., K] and [..., D]."""
-        known = self.scaled("dynamics", before[..., self._omit :])
-        inputs = tf.concat([known, skill], axis=-1)
+        described = self.scaled("dynamics", before[..., self._omit :])
+        inputs = tf.concat([described, skill], axis=-1)
         outputs = self.networks[0].rows(weights["dynamics"], inputs)
         count, width = self._config.components, self._width
         shape = [*inputs.shape[:-1], count, width]

@@ -50,8 +50,6 @@ thousandth then weighs 3e-4 of the largest."""
 _RESTING = "scales/distance_resting"
 """Name in checkpoints of the flag that the embedding does not learn yet."""
 
-_READ_LATER = "distance.speed auto: read off the episodes before learning begins"
-
 
 class Distance(GatedTerm):
     r"""Rewards the displacement of an embedding phi in the direction of the condition z.
@@ -59,13 +57,10 @@ class Distance(GatedTerm):
     .. math:: r = (\phi(s') - \phi(s))^T z, \quad
         \max_\phi E[r] \text{ such that } \lVert \phi(s') - \phi(s) \rVert \le d(s, s')
 
-    Released code bounds the mean of the squared components in place of their sum (`distance.norm`),
-    which makes steps sqrt(D) times as long. In METRA (arXiv:2310.08887) d = 1, so that phi measures
-    the number of steps between two states. In CSD (arXiv:2302.05103) d is large for changes that a
-    density model finds unlikely. In LSD (arXiv:2202.00914) kernels of phi have spectral norm 1, so
-    that d is the distance of its inputs. Embedding, dual variable and density are updated together
-    with actor and critics, or before them (`distance.update_order`). Columns that are no input of
-    the embedding do not affect the reward.
+    In METRA (arXiv:2310.08887) d = 1, in CSD (arXiv:2302.05103) d is large for changes that a
+    density model finds unlikely, and in LSD (arXiv:2202.00914) kernels of phi have spectral norm 1,
+    so that d is the distance of its inputs. Released code bounds the mean of the squared components
+    in place of their sum (`distance.norm`), which makes steps sqrt(D) times as long.
     """
 
     def __init__(self, config: DistanceConfig, context: TermContext) -> None:
@@ -88,7 +83,8 @@ class Distance(GatedTerm):
         self.scales = scale_variables("phi", scale if config.normalize_inputs else None)
         self._speed = None if config.speed == math.inf else Speed(config.speed, context.total)
         if config.speed == AUTO:
-            self.notice = "; ".join(filter(None, (self.notice, _READ_LATER)))
+            later = "distance.speed auto: read off the episodes before learning begins"
+            self.notice = "; ".join(filter(None, (self.notice, later)))
         self._hand = list(context.info.gripper or ())
         self._deviation = scale[1]
         """Of each input under random actions, also where inputs are not scaled."""
@@ -121,9 +117,7 @@ class Distance(GatedTerm):
             of_changes = {"components": context.components(modelled)}
             self.inputs |= {"change_mean": of_changes, "change_deviation": of_changes}
         self.networks = networks
-        self._resting: tf.Variable | None = None
-        if config.rests_at_first:
-            self._resting = tf.Variable(1.0, trainable=False)
+        self._resting = tf.Variable(1.0, trainable=False) if config.rests_at_first else None
         self.steps_first = config.update_order == "first"
         self.early = ("change_mean", "change_deviation") if config.density_early else ()
         self.fulfilled = self._fulfilled if config.reach < math.inf else None
@@ -171,7 +165,6 @@ class Distance(GatedTerm):
         return places / np.float32(self._config.reach)
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns the loss of embedding, dual variable and density, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
         step = self._step(weights, feed["seen"], feed["seen_after"])
@@ -212,7 +205,6 @@ class Distance(GatedTerm):
         return {**super().adapt(learned, updates, episodes), **speed}
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Lets the speed see fresh episodes; a collective call."""
         del cycle
         if self._speed is None or self._speed.known:
             return
@@ -249,11 +241,7 @@ class Distance(GatedTerm):
             self._speed.load_meta(meta)
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns how well episodes follow their condition, and how far columns move phi.
-
-        An episode counts as moving if any column changes by more than its deviation under random
-        actions.
-        """
+        """Returns how well episodes follow their condition, and how far columns move phi."""
         places = self._seen.along(episodes)
         first, last = places[:, 0], places[np.arange(len(places)), episodes.length]
         moved = self._moved(first, last)
@@ -263,18 +251,18 @@ class Distance(GatedTerm):
             towards = self._config.reach * towards - self._from_mean(weights, first[None])[0]
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
         cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)
-        found = {"distance/moved": float(moved.mean())}
+        metrics = {"distance/moved": float(moved.mean())}
         if moved.any() and self._speed is None:
-            found["distance/aligned"] = float(cosines[moved].mean())
+            metrics["distance/aligned"] = float(cosines[moved].mean())
         elif moved.any():  # the slower an object is to be, the less does its direction matter
-            asked = np.linalg.norm(towards[moved], axis=-1)
-            found["distance/aligned"] = float(np.average(cosines[moved], weights=asked))
+            speeds = np.linalg.norm(towards[moved], axis=-1)
+            metrics["distance/aligned"] = float(np.average(cosines[moved], weights=speeds))
         probes = _PROBE * np.eye(first.shape[-1], dtype=np.float32)
         for column, probe in enumerate(probes[:_SHOWN_COLUMNS]):
             step = self._step(weights, first[None], first[None] + probe).numpy()
             length = np.linalg.norm(step, axis=-1).mean() / _PROBE
-            found[f"distance/units_{column}"] = float(length)
-        return found
+            metrics[f"distance/units_{column}"] = float(length)
+        return metrics
 
     def _moved(self, before: Array, after: Array) -> BoolArray:
         """Returns whether any input changed by more than its deviation, [...]."""
@@ -334,13 +322,10 @@ def _columns(config: DistanceConfig, field: str, context: TermContext) -> InputS
 
 
 def _scale(seen: InputSpec, context: TermContext) -> tuple[Array, Array]:
-    """Returns mean and deviation of inputs under random actions, [n] each.
-
-    The coordinates of the object share their root mean square if they differ much: one that random
-    actions hardly change, as the height of a block, would count far more than the others.
-    """
+    """Returns mean and deviation of inputs under random actions, [n] each."""
     mean, deviation = context.measure(seen)
     place = np.isin(seen.columns, context.info.object or ())
+    # One that random actions hardly change, as the height of a block, would count far more.
     if place.any() and np.ptp(np.log(deviation[place])) > _UNEVEN:
         share_deviation(deviation, place)
     return mean, deviation
@@ -350,15 +335,14 @@ def _unit_of_hand(seen: InputSpec, deviation: Array, context: TermContext) -> fl
     """Returns the deviation of the hand's columns, if random actions move these but no input."""
     split = context.spec.split
     hand = context.info.gripper or (split.agent if split else ())
-    known = hand and not set(hand) & set(seen.columns)
-    if not known or np.ptp(deviation) or not context.constant(seen).all():
+    is_apart = hand and not set(hand) & set(seen.columns)
+    if not is_apart or np.ptp(deviation) or not context.constant(seen).all():
         return None
-    own = context.measure(InputSpec(tuple(hand)))[1]
-    return float(np.sqrt(np.mean(own**2)))
+    deviation_of_hand = context.measure(InputSpec(tuple(hand)))[1]
+    return float(np.sqrt(np.mean(deviation_of_hand**2)))
 
 
 def _check_changing(modelled: InputSpec, context: TermContext) -> None:
-    """Refuses a density model whose inputs are all constant."""
     if not context.constant(modelled).all():
         return
     everything = InputSpec(tuple(range(context.spec.observation_dim)))
@@ -371,13 +355,11 @@ def _check_changing(modelled: InputSpec, context: TermContext) -> None:
 
 
 def _of_spectral_norm_one(weight: tf.Tensor) -> tf.Tensor:
-    r"""Returns a kernel divided by its largest singular value; a bias is unchanged.
-
-    .. math:: W / \sigma, \quad \sigma = u^T W v
+    """Returns a kernel divided by its largest singular value, u^T W v; a bias is unchanged.
 
     Singular vectors u and v are constants for the gradient (Miyato et al., 2018, arXiv:1802.05957).
-    In place of a power iteration with state, :math:`W^T W` is squared often enough that all its
-    columns point along v. Products suit a GPU, where XLA decomposes matrices element by element.
+    In place of a power iteration with state, W^T W is squared often enough that all its columns
+    point along v: products suit a GPU, where XLA decomposes matrices element by element.
     """
     if weight.shape.rank != 2:  # noqa: PLR2004
         return weight

@@ -13,13 +13,12 @@ from music_tf.types import Transition
 
 
 class GatedTerm(RewardTerm):
-    r"""A term that pays only in episodes whose return in the task reaches a target.
+    r"""A term that pays only in episodes whose return in the task reaches a target, if any.
 
     .. math:: r = r_{env} + \mathbb{1}[R(\tau) \ge R^* - \epsilon] \, \eta \, r_{div}
 
-    SMERL (Kumar et al., 2020, arXiv:2010.14484). R is the undiscounted return so far of the episode
-    of the step; eta is the term's weight. The environment's reward is another term. Without a
-    target all episodes are paid.
+    SMERL (arXiv:2010.14484). R is the undiscounted return so far of the episode of the step, eta
+    the term's weight. The environment's reward is another term.
     """
 
     def __init__(self, config: DiversityConfig, context: TermContext) -> None:
@@ -38,18 +37,15 @@ class GatedTerm(RewardTerm):
         return Picks(*(part.repeat(self.times, axis=0) for part in shared))
 
     def mixed_up_to(self, most: float) -> Mixing:
-        """Returns the mixing of a term whose raw reward is at most `most`."""
         config, (lowest, highest) = self._diversity, self._diversity.clip
         clip = lowest, max(lowest, min(highest, most * (config.scale or 1.0)))
         return Mixing(config.scale, clip, config.shift, config.weight)
 
     def gate(self, batch: Transition) -> tf.Tensor | None:
-        """Returns 1 where the episode's return reaches `target - margin`, else 0, [W, B]."""
         if self._bar == -math.inf:
             return None
         return tf.cast(batch.episode_return >= self._bar, tf.float32)
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns the share of replayed steps with an open gate, [W], if there is a gate."""
         gate = self.gate(batch)
         return {} if gate is None else {f"{self.name}/gate_open": tf.reduce_mean(gate, axis=-1)}

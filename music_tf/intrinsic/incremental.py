@@ -47,15 +47,13 @@ class Incremental(RewardTerm):
     .. math:: r = \hat\beta \, D_k(\sigma', \text{past})
         - \hat\alpha \, T(t) \, D_k(\sigma', \text{own})
 
-    D_k is the distance to the k-th nearest descriptor, so no network is needed (Shafiullah and
-    Pinto, 2022, arXiv:2203.11176). With fewer than k descriptors the first distance counts as 1 and
-    the second as 0. By default both weights are divided by mean distances of the current skill.
-    Deviations from the authors' code: the past includes the newest of the earlier skills, and T(t)
-    rises from -1 to 1, so that a skill is paid for spreading first and for consistency later.
+    D_k is the distance to the k-th nearest descriptor (arXiv:2203.11176); with fewer than k, the
+    first counts as 1 and the second as 0. Deviations from the authors' code: the past includes the
+    newest of the earlier skills, and T(t) rises from -1 to 1, so that a skill is paid for spreading
+    first and for consistency later.
     """
 
     def __init__(self, config: DiskConfig, context: TermContext) -> None:
-        """Takes settings and descriptor; refuses too large a table of rows for equal timesteps."""
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
         self._longest = context.spec.max_episode_steps
@@ -88,7 +86,7 @@ class Incremental(RewardTerm):
         """All collected steps by skill, since the run was started or resumed."""
         self._own: dict[int, Rows] = {}
         self._averages = {name: _Average() for name in DISTANCES}
-        self._found: dict[str, tuple[tf.Tensor, tf.Tensor]] = {}
+        self._distances: dict[str, tuple[tf.Tensor, tf.Tensor]] = {}
         """Distances from `reward` for `measures`, and a mask of those with k rows."""
 
     def remember(self, skill: int, episodes: Episodes) -> None:
@@ -98,13 +96,13 @@ class Incremental(RewardTerm):
 
     def remember_again(self, skill: int) -> None:
         """Draws a new sample of the episodes that `remember` got last for this skill."""
-        found, most = self._played[skill], _KEPT[self._config.timesteps]
-        count = len(found.times)
+        rows, most = self._played[skill], _KEPT[self._config.timesteps]
+        count = len(rows.times)
         if count > most:
             generator = stream(self._seed, "disk/remembered", skill, self.skill)
             chosen = np.sort(generator.permutation(count)[:most])
-            found = Rows(found.places[chosen], found.times[chosen])
-        self._past[skill] = found
+            rows = Rows(rows.places[chosen], rows.times[chosen])
+        self._past[skill] = rows
 
     def short_of(self, collected: int) -> str:
         """Returns a message if a distance has fewer than k rows at first, else ""."""
@@ -122,7 +120,6 @@ class Incremental(RewardTerm):
         return ""
 
     def begin_skill(self, skill: int) -> None:
-        """Starts another skill, with an empty own past."""
         self.skill, self.progress, self._own = skill, 0.0, {}
         for average in self._averages.values():
             average.begin_anew()
@@ -130,32 +127,30 @@ class Incremental(RewardTerm):
     def frontier(self) -> int:
         """Returns the earlier skill with the largest mean distance to all others."""
         earlier = [rows.places for rows in self._past[: self.skill]]
-        some = [own[:: max(1, len(own) // _COMPARED)] for own in earlier]
+        samples = [places[:: max(1, len(places) // _COMPARED)] for places in earlier]
 
-        def apart(skill: int) -> float:
-            others = np.concatenate([one for number, one in enumerate(some) if number != skill])
-            found = kth_nearest(tf.constant(some[skill][None]), tf.constant(others[None]), 1)
-            return float(tf.reduce_mean(found))
+        def distance(skill: int) -> float:
+            others = np.concatenate(samples[:skill] + samples[skill + 1 :])
+            nearest = kth_nearest(tf.constant(samples[skill][None]), tf.constant(others[None]), 1)
+            return float(tf.reduce_mean(nearest))
 
-        return max(range(len(earlier)), key=apart) if len(earlier) > 1 else 0
+        return max(range(len(earlier)), key=distance) if len(earlier) > 1 else 0
 
     def prior(self) -> npt.NDArray[np.float64]:
-        """Returns probability 1 for the current skill, [K]."""
         chances: npt.NDArray[np.float64] = np.eye(self._skills)[self.skill]
         return chances
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Appends fresh steps to each worker's own past, and drops the oldest."""
         del cycle
         most = self._config.own_episodes * self._longest
-        for worker, own in episodes.items():
-            self._own[worker] = _joined(self._own.get(worker, self._nothing), self._rows(own), most)
+        for worker, played in episodes.items():
+            past = self._own.get(worker, self._nothing)
+            self._own[worker] = _joined(past, self._rows(played), most)
 
     def forget(self) -> None:
         self._own = {}
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Draws the rows to compare with; adds the weights of both distances."""
         earlier = self._past[: max(1, self.skill)]
         past = Rows(*(np.concatenate(parts) for parts in zip(*earlier, strict=True)))
         drawn: dict[str, list[np.ndarray]] = {name: [] for name in DISTANCES}
@@ -165,45 +160,43 @@ class Incremental(RewardTerm):
                 DISTANCES, (past, self._own.get(worker, self._nothing)), strict=True
             ):
                 drawn[name].append(self._drawn(rows, updates, generator))
-        found = {name: np.stack(arrays, axis=1) for name, arrays in drawn.items()}
+        stacked = {name: np.stack(arrays, axis=1) for name, arrays in drawn.items()}
         shape = (updates, len(replay.shards))
         weights = zip(("beta", "alpha"), self._weights(), strict=True)
-        return found | {name: np.full(shape, value, np.float32) for name, value in weights}
+        return stacked | {name: np.full(shape, value, np.float32) for name, value in weights}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         query = self._seen.of(batch, after=True)
         if self._config.descriptor == "velocity":
             query -= self._seen.of(batch, after=False)
-        self._found = {}
+        self._distances = {}
         for name, missing in zip(DISTANCES, (1.0, 0.0), strict=True):
             if self._config.timesteps == "equal":
                 time = tf.cast(batch.extras[self._time][..., 0], tf.int32)
                 distance = kth_nearest_in_time(query, feed[name], time, self._config.k)
             else:
                 distance = kth_nearest(query, feed[name], self._config.k)
-            there = distance < 0.5 * FAR
-            self._found[name] = tf.where(there, distance, missing), there
-        (past, _), (own, _) = self._found.values()
-        return feed["beta"][:, None] * past - feed["alpha"][:, None] * own
+            complete = distance < 0.5 * FAR
+            self._distances[name] = tf.where(complete, distance, missing), complete
+        (past, _), (recent, _) = self._distances.values()
+        return feed["beta"][:, None] * past - feed["alpha"][:, None] * recent
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns sums and counts of both distances that `reward` computed, [W]."""
         del reward, batch, feed
-        found = {}
-        for name, (distance, there) in self._found.items():
-            known = tf.cast(there, tf.float32)
-            found[f"disk/{name}"] = tf.reduce_mean(distance * known, axis=-1)
-            found[f"disk/{name}_known"] = tf.reduce_mean(known, axis=-1)
-        return found
+        metrics = {}
+        for name, (distance, complete) in self._distances.items():
+            counted = tf.cast(complete, tf.float32)
+            metrics[f"disk/{name}"] = tf.reduce_mean(distance * counted, axis=-1)
+            metrics[f"disk/{name}_known"] = tf.reduce_mean(counted, axis=-1)
+        return metrics
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Updates the running means of both distances; returns the weights."""
         del episodes
         for name, average in self._averages.items():
-            total, known = (learned.pop(f"disk/{name}{end}", 0.0) for end in ("", "_known"))
-            if known > 0.0:
-                learned[f"disk/{name}"] = total / known
-                average.follow(total / known, updates)
+            total, share = (learned.pop(f"disk/{name}{end}", 0.0) for end in ("", "_known"))
+            if share > 0.0:
+                learned[f"disk/{name}"] = total / share
+                average.follow(total / share, updates)
         beta, alpha = self._weights()
         return {"disk/skill": float(self.skill), "disk/beta": beta, "disk/alpha": alpha}
 
@@ -221,11 +214,10 @@ class Incremental(RewardTerm):
             PAST: places,
             f"{PAST}_times": times,
             f"{PAST}_counts": counts,
-            "disk/averages": np.stack([one.state for one in self._averages.values()]),
+            "disk/averages": np.stack([average.state for average in self._averages.values()]),
         }
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what an earlier run's `shared` gave; a ValueError if a count is too large."""
         super().load(shared)
         if "disk/skill" not in shared:
             return
@@ -263,8 +255,7 @@ class Incremental(RewardTerm):
     def _drawn(self, rows: Rows, updates: int, generator: np.random.Generator) -> np.ndarray:
         """Returns N rows for each update, [U, N, D], or for each time step, [U, T, N, D].
 
-        Missing rows are `FAR`. Of more than N rows some are drawn: with replacement, or without for
-        equal time steps.
+        Missing rows are `FAR`; of too many some are drawn, with replacement if steps are pooled.
         """
         count, size = self._config.rows, rows.places.shape[1]
         if self._config.timesteps == "equal":
@@ -282,24 +273,25 @@ class Incremental(RewardTerm):
         return padded
 
     def _weights(self) -> tuple[float, float]:
-        """Returns the weights of the distances to earlier skills and to the own past."""
+        """Returns the weights of the distances to earlier skills and to the recent past."""
         config = self._config
-        (past, own), (beta, alpha) = self._averages.values(), (config.beta, config.alpha)
-        if config.balance == "released" and self.skill:
-            beta, alpha = 1.0 / (beta * past.previous), -1.0 / (alpha * own.previous)
+        (past, recent), (beta, alpha) = self._averages.values(), (config.beta, config.alpha)
+        first = not self.skill
+        if config.balance == "released" and not first:
+            beta = 1.0 / (beta * past.before(first))
+            alpha = -1.0 / (alpha * recent.before(first))
         elif config.balance in ("running", "previous"):
             running = config.balance == "running"
-            first = not self.skill
             beta /= past.running if running else past.before(first)
-            alpha /= own.running if running else own.before(first)
+            alpha /= recent.running if running else recent.before(first)
         if config.schedule and len(self._past[0].times):
             alpha *= math.tanh(4.0 * (2.0 * self.progress - 1.0))
         return beta, alpha
 
 
-def _joined(one: Rows, other: Rows, most: int) -> Rows:
-    places = np.concatenate([one.places, other.places])[-most:]
-    return Rows(places, np.concatenate([one.times, other.times])[-most:])
+def _joined(older: Rows, newer: Rows, most: int) -> Rows:
+    places = np.concatenate([older.places, newer.places])[-most:]
+    return Rows(places, np.concatenate([older.times, newer.times])[-most:])
 
 
 class _Average:
@@ -307,13 +299,12 @@ class _Average:
 
     def __init__(self) -> None:
         self.state: npt.NDArray[np.float64] = np.zeros(6)
-        """Running mean, and 1 if it is known; sum and number of updates of this skill; mean over
-        the previous skill, and 1 if it is known."""
+        """Running mean, and 1 if it has begun; sum and number of updates of this skill; mean over
+        the previous skill, and 1 if there is one."""
 
     def follow(self, value: float, updates: int) -> None:
-        """Adds the mean over some updates."""
-        running, known, total, count, before, had = self.state
-        kept = known * (1.0 - 1.0 / _HORIZON) ** updates
+        running, begun, total, count, before, had = self.state
+        kept = begun * (1.0 - 1.0 / _HORIZON) ** updates
         running = kept * running + (1.0 - kept) * value
         if not count and not had:  # no previous skill has measured this distance
             before = value
@@ -330,14 +321,10 @@ class _Average:
     @property
     def running(self) -> float:
         """Running mean; 1 before the first update."""
-        running, known = self.state[:2].tolist()
-        return max(running, _LEAST) if known else 1.0
+        running, begun = self.state[:2].tolist()
+        return max(running, _LEAST) if begun else 1.0
 
     def before(self, first: bool) -> float:
         """Mean over the previous skill, or in the first updates of this one; 1 for the `first`."""
         count, before, had = self.state[3:].tolist()
         return max(before, _LEAST) if (had or count) and not first else 1.0
-
-    @property
-    def previous(self) -> float:
-        return self.before(first=False)

@@ -33,14 +33,11 @@ class Influence(ScaledTerm):
         p(\Delta y | s, a_i) \Big\| \frac{1}{K} \sum_j p(\Delta y | s, a_j)\right), \quad
         a_i \sim U([-1, 1]^A)
 
-    p is a Gaussian model of the change of observation columns y in a step, learned by maximum
-    likelihood together with the agent. An object that moves by itself is not paid: the model
-    predicts the same change for all actions. docs/influence.md lists deviations from the authors'
-    code.
+    p is a Gaussian model of the change of columns y in a step. An object that moves by itself is
+    not paid. docs/influence.md lists deviations from the authors' code.
     """
 
     def __init__(self, config: InfluenceConfig, context: TermContext) -> None:
-        """Builds the model; refuses columns y that are unknown or not in the observation."""
         super().__init__(config, context)
         self._config, self._seed = config, context.seed
         self._actions = context.spec.action_dim
@@ -59,7 +56,6 @@ class Influence(ScaledTerm):
         self.networks: Sequence[Network] = [Network(INFLUENCE_MODEL, model, config.learning_rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Draws the actions to compare, and picks steps to learn from."""
         drawn = [
             self._random_actions(stream(self._seed, "influence/actions", worker, cycle), updates)
             for worker in replay.shards
@@ -76,23 +72,19 @@ class Influence(ScaledTerm):
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns the influence C in the state before each step, [W, B]."""
-        found = self._influence(weights, batch.observation, feed["actions"])
-        return tf.stop_gradient(self.scaled_by(found, feed))
+        influences = self._influence(weights, batch.observation, feed["actions"])
+        return tf.stop_gradient(self.scaled_by(influences, feed))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns minus the mean log-density of changes, [W]."""
         mean, variance = self._foretold(weights, feed["state"], feed["action"])
         density = gaussian_log_density(feed["change"], mean, 0.5 * tf.math.log(variance))
         loss = -tf.reduce_mean(density, axis=-1)
         return loss, {"influence/loss": loss}
 
     def rests(self, epoch: float) -> bool:
-        """As in `RewardTerm`, unless exploration uses the model."""
         return not self._config.candidates and super().rests(epoch)
 
     def steady_feed(self, workers: int) -> Feed:
-        """Returns fixed actions, and the gain."""
         actions = self._random_actions(stream(0, "influence/actions"), 1)
         return {
             "actions": tf.constant(np.repeat(actions, workers, axis=0)),
@@ -100,24 +92,21 @@ class Influence(ScaledTerm):
         }
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
-        """Returns the mean influence over all steps, and over those with and without motion."""
         steps = all_transitions(episodes)
         actions = self.steady_feed(len(episodes.length))["actions"]
         parts = [slice(at, at + _TOGETHER) for at in range(0, len(actions), _TOGETHER)]
-        found = np.concatenate(
-            [
-                self._influence(weights, steps.observation[part], actions[part]).numpy()
-                for part in parts
-            ]
-        )
-        taken = episodes.step_mask
+        measured = [
+            self._influence(weights, steps.observation[part], actions[part]) for part in parts
+        ]
+        influences = np.concatenate(measured)
+        valid = episodes.step_mask
         moving = np.abs(self._change(steps)).max(axis=-1) > _MOVING * self._config.change_scale
         masks = {
-            "influence/heldout": taken,
-            "influence/moving": taken & moving,
-            "influence/resting": taken & ~moving,
+            "influence/heldout": valid,
+            "influence/moving": valid & moving,
+            "influence/resting": valid & ~moving,
         }
-        return {name: float(found[mask].mean()) for name, mask in masks.items() if mask.any()}
+        return {name: float(influences[mask].mean()) for name, mask in masks.items() if mask.any()}
 
     def _influence(self, weights: Weights, states: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         """Returns C of states [W, B, O] for actions [W, K, A], shape [W, B]."""
@@ -151,12 +140,12 @@ class Influence(ScaledTerm):
 
 def _columns(config: InfluenceConfig, context: TermContext) -> tuple[int, ...]:
     context.check_columns("influence.columns", config.columns)
-    known = config.columns or context.info.object
-    if known is None and context.spec.split is None:
+    columns = config.columns or context.info.object
+    if columns is None and context.spec.split is None:
         last = context.spec.observation_dim - 1
         raise UsageError(
             f"influence: nothing says what actions may influence in {context.spec.env_id}, "
             f"expected columns of the observation, 0 to {last}\n"
             f"for example: --influence.columns {last}"
         )
-    return known or context.split().surrounding
+    return columns or context.split().surrounding

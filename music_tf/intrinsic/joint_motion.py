@@ -15,9 +15,6 @@ class JointMotion(ScaledTerm):
     r"""Rewards steps in which agent state x and surrounding state y both move; nothing is learned.
 
     .. math:: m = 1\{|\Delta x| > d \text{ and } |\Delta y| > d\}
-
-    It stands for what a MUSIC network with random weights responds to, so the advantage of MUSIC
-    over this baseline is due to learning. It has the gain and pay of MUSIC.
     """
 
     def __init__(self, config: JointMotionConfig, context: TermContext) -> None:

@@ -29,16 +29,13 @@ from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 class Music(ScaledTerm):
     r"""Rewards transitions whose agent state and surrounding state have high mutual information.
 
-    A statistics network T is fitted to a lower bound on the mutual information between agent state
-    and surrounding state within whole trajectories. The reward is the same bound on the two states
-    of a transition, scaled, clipped to [0, 1] and shifted by -1.
+    A statistics network T is fitted to a lower bound on the mutual information within whole
+    trajectories. The reward is the same bound on the two states of a transition.
 
     .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
 
-    Optional deviations from the release: other negatives of a transition (`pair_negatives`), one
-    permutation for each trajectory (`trajectory_negatives`), normalised inputs, tanh units, another
-    shift, an automatic gain (`gain`), and a pay that is not clipped at 1 (`pay`). States beyond the
-    end of a shorter episode are left out of both averages.
+    States beyond the end of a shorter episode are left out of both averages. The settings hold
+    optional deviations from the release.
     """
 
     def __init__(self, config: MusicConfig, context: TermContext) -> None:
@@ -72,7 +69,6 @@ class Music(ScaledTerm):
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks trajectories, and draws permutations of their states and swaps of negatives."""
         coins = [
             stream(self._seed, "music/coin", worker, cycle).integers(2, size=updates) == 1
             for worker in replay.shards
@@ -101,7 +97,6 @@ class Music(ScaledTerm):
         return feed
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns the pair bound m in nats, [W, B], multiplied by the gain if it is `auto`."""
         bound = self._on_pairs(weights, batch.observation, batch.next_observation, feed["swapped"])
         return tf.stop_gradient(self.scaled_by(bound, feed))
 
@@ -110,9 +105,8 @@ class Music(ScaledTerm):
 
         .. math:: p = \sum_t \operatorname{clip}(m(o_t, o_{t+1}), 0, m_1)
 
-        m_1 is the smallest bound that gets the highest pay: 1/c where c m is clipped to 1, which is
-        the release's 0.0002 at its gain c of 5000. With random `pair_negatives`, the episodes of a
-        worker share one random swap for each time step, as in the release.
+        m_1 is the smallest bound that gets the highest pay, 0.0002 at the release's gain. As in the
+        release, the episodes of a worker share one random swap for each time step.
         """
         states = np.swapaxes(episodes.observation, 0, 1)  # [T + 1, E, O]
         steps = len(states) - 1
@@ -121,9 +115,9 @@ class Music(ScaledTerm):
         if self._config.pair_negatives == "random":
             swapped = generator.integers(2, size=steps) == 1
         bound = self._on_pairs(weights, states[:-1], states[1:], tf.constant(swapped)).numpy()
-        taken = np.arange(steps)[:, None] < episodes.length
+        valid = np.arange(steps)[:, None] < episodes.length
         shown = np.clip(bound, 0.0, self.mixing.full / self.gain)
-        priority: Array = np.where(taken, shown, 0.0).sum(axis=0)
+        priority: Array = np.where(valid, shown, 0.0).sum(axis=0)
         return priority
 
     def _on_pairs(
@@ -141,7 +135,6 @@ class Music(ScaledTerm):
         return pair_bound(scores, swapped, self._config.pair_negatives == "all_pairs")
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns minus the mean bound over trajectories, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
         bound = self._bound(weights, feed)
@@ -185,13 +178,10 @@ class Music(ScaledTerm):
     def _score(
         self, weights: list[tf.Tensor], agent: tf.Tensor, surrounding: tf.Tensor
     ) -> tf.Tensor:
-        """Returns T(x, y), shape [...], of agent [..., X] beside surrounding [..., Y].
-
-        The two kernels of the Keras model's first layer are applied as one matrix product, which
-        halves the memory traffic.
-        """
+        """Returns T(x, y), shape [...], of agent [..., X] beside surrounding [..., Y]."""
         agent_kernel, agent_bias, other_kernel, other_bias, score_kernel, score_bias = weights
         rows = self.scaled("statistics", tf.concat([agent, surrounding], axis=-1))
+        # One product for both kernels of the first layer halves the memory traffic.
         kernel = tf.concat([agent_kernel, other_kernel], axis=0)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
         bias = agent_bias + other_bias
@@ -206,9 +196,7 @@ class Music(ScaledTerm):
     ) -> npt.NDArray[np.int32]:
         """Draws uniform permutations of the valid states of each trajectory, [U, M, N].
 
-        A uniform permutation restricted to the first n states is uniform on them. So one
-        permutation serves trajectories of all lengths, and padding stays in place. If all
-        trajectories have full length and share a permutation, the shape is [U, 1, N].
+        If all trajectories have full length and share a permutation, the shape is [U, 1, N].
         """
         generator = stream(self._seed, "music/permutation", worker, cycle)
         updates, count = lengths.shape
@@ -217,6 +205,7 @@ class Music(ScaledTerm):
             np.broadcast_to(np.arange(states), (updates, distinct, states)), axis=-1
         )
         if some_end_early:
+            # A uniform permutation is uniform on the first n states, too: one serves all lengths.
             order = np.broadcast_to(order, (updates, count, states))
             beyond = order > lengths[..., None]
             places = np.argsort(np.where(beyond, states + order, 0), axis=-1, kind="stable")

@@ -45,7 +45,6 @@ class LearnedPrior:
         self.means = keep * self.means + (1.0 - keep) * fresh
 
     def load(self, shared: Mapping[str, np.ndarray], name: str) -> None:
-        """Restores the running means from a checkpoint, if it has them."""
         if name in shared:
             self.means = np.array(shared[name])
 

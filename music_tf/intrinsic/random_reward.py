@@ -13,18 +13,13 @@ from music_tf.types import Transition
 
 
 class RandomReward(ScaledTerm):
-    r"""Rewards a replayed step with a number that is drawn anew each time, m ~ U(0, 1).
-
-    The mean reward does not depend on behaviour. What an agent then does better than random actions
-    comes from its learner, its exploration and the cost of a lost object.
-    """
+    """Rewards a replayed step with a number that is drawn anew each time, m ~ U(0, 1)."""
 
     def __init__(self, config: RandomRewardConfig, context: TermContext) -> None:
         super().__init__(config, context)
         self._seed = context.seed
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
-        """Draws a number for each step of each minibatch, [U, W, B]."""
         size = (updates, replay.batch_size)
         drawn = [
             stream(self._seed, "random reward", worker, cycle).random(size, np.float32)

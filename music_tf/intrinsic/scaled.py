@@ -18,21 +18,17 @@ _FINEST = 1e-6
 class ScaledTerm(RewardTerm):
     r"""Pays a raw reward m, multiplied by a gain c that is fixed or `auto`.
 
-    With `auto`, the gain follows a running mean of the positive part of m over minibatches, so that
-    the mean of c max(m, 0) is `mean`, whatever the unit of m. Steps of one kind are paid less as
-    they get frequent. The gain is 1 until there is a mean.
-
     .. math:: c = \bar r / E[\max(m, 0)]
 
-    The `reward` of a subclass applies `scaled_by` to its raw reward.
+    With `auto`, the mean runs over minibatches, and the gain is 1 until there is one. The `reward`
+    of a subclass applies `scaled_by` to its raw reward.
     """
 
     def __init__(
-        self, config: ScaledConfig, context: TermContext, own: float | None = None
+        self, config: ScaledConfig, context: TermContext, usual_gain: float | None = None
     ) -> None:
-        """Takes the settings, and the environment's gain `own` as the default."""
         super().__init__(config, context)
-        gain = own if config.gain is None else config.gain
+        gain = usual_gain if config.gain is None else config.gain
         fixed = gain if isinstance(gain, int | float) else None
         scale = 1.0 if fixed is None else fixed
         self.mixing = Mixing(scale, config.clip, config.shift, config.weight, config.pay)
@@ -60,13 +56,11 @@ class ScaledTerm(RewardTerm):
         return {name: tf.constant(values) for name, values in self.gain_feed(workers).items()}
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        """Returns means of the positive part of raw rewards, [W], if the gain is `auto`."""
         if self._running is None:
             return {}
         return {self._mean: tf.reduce_mean(tf.nn.relu(reward), axis=-1) / feed["gain"]}
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Updates the running mean, and returns the gain."""
         if self._running is None or self._mean not in learned:
             return {}
         keep = (1.0 - 1.0 / _HORIZON) ** updates

@@ -30,13 +30,11 @@ class Skill(GatedTerm):
     .. math:: r = \log q_\phi(z | y(o_{t+1})) - \log p(z)
 
     The prior p is uniform over K skills (the last part is then log K), learned, or the density of
-    continuous conditions; for those, q is a density as well. The entropy of the policy, the other
-    half of the objective, belongs to the agent. Optional deviations, those of the MUSIC release:
-    the state before the action in place of the one after it, no prior, clipping to [-1, 0].
+    continuous conditions; for those, q is a density as well. Optional deviations are those of the
+    MUSIC release: the state before the action, no prior, clipping to [-1, 0].
     """
 
     def __init__(self, config: SkillConfig, context: TermContext) -> None:
-        """Builds the discriminator, and measures its inputs if they are normalised."""
         super().__init__(config, context)
         self._config = config
         self._skills = size = context.skills
@@ -51,11 +49,10 @@ class Skill(GatedTerm):
         width = context.width(seen)
         normalized = config.normalize_inputs and not self._blind
         scale = context.measure(seen) if normalized else None
-        components = context.components(seen)
         state = config.trained_on or config.state
-        inputs: dict[str, Any] = {"components": components, "state": state}
+        inputs: dict[str, Any] = {"components": context.components(seen), "state": state}
         if self._blind:
-            inputs = {"components": [], "state": state, "blind": True}
+            inputs |= {"components": [], "blind": True}
         self.inputs = {"discriminator": inputs}
         self.scales = scale_variables("discriminator", scale)
         self._kind = context.condition.kind
@@ -87,25 +84,23 @@ class Skill(GatedTerm):
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]
 
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        """Picks steps to learn from; adds a learned prior, and whether the discriminator learns."""
-        known: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
+        fed: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
         if self._rows is not None:
             learns = not self._waits
-            known["learns"] = np.full([updates, len(replay.shards)], learns, np.float32)
+            fed["learns"] = np.full([updates, len(replay.shards)], learns, np.float32)
         if not self._config.train:
-            return known
-        return {"picks": self.picked(replay, updates, cycle), **known}
+            return fed
+        return {"picks": self.picked(replay, updates, cycle), **fed}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         if not self._config.train:
             return drawn
-        known = dict(drawn)
-        batch = store.transitions(known.pop("picks"), paid=False)
+        feed = dict(drawn)
+        batch = store.transitions(feed.pop("picks"), paid=False)
         state = self._state(batch, self._config.trained_on or self._config.state)
-        return {"state": state, "skill": batch.skill, **known}
+        return {"state": state, "skill": batch.skill, **feed}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns log q(z | s), minus log p(z) if the prior is subtracted, [W, B]."""
         outputs = self._outputs(weights, self._state(batch, self._config.state))
         likelihood = self._likelihood(outputs, batch.skill)
         if not self._config.subtract_prior:
@@ -118,7 +113,6 @@ class Skill(GatedTerm):
         return tf.stop_gradient(likelihood + self._baseline)
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-        """Returns the cross-entropy between discriminator and active skill, [W]."""
         if not self._config.train:
             return tf.zeros([]), {}
         outputs = self._outputs(weights, feed["state"])
@@ -134,20 +128,16 @@ class Skill(GatedTerm):
         return -likelihood if learns is None else -likelihood * learns, metrics
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Counts fresh rows of each skill after `forget`."""
         del cycle
         if self._rows is not None:
             fresh = [
-                np.eye(self._skills, dtype=np.int64)[own.skill.argmax(axis=-1)].T @ own.length
-                for own in episodes.values()
+                np.eye(self._skills, dtype=np.int64)[played.skill.argmax(axis=-1)].T @ played.length
+                for played in episodes.values()
             ]
             self._rows += self._total(np.sum(fresh, axis=0))
 
     def forget(self) -> None:
-        """Stops training the discriminator until each skill has `resume_rows` fresh rows.
-
-        The discriminator would memorise fewer rows, and any behaviour would then be paid.
-        """
+        """Lets the discriminator rest: it would memorise few rows, and pay for any behaviour."""
         if self._config.resume_rows and not self._density:
             self._rows = np.zeros(self._skills, np.int64)
 
@@ -155,7 +145,6 @@ class Skill(GatedTerm):
         return {} if self._rows is None else {"fresh_rows": self._rows.tolist()}
 
     def load_meta(self, meta: Mapping[str, Any]) -> None:
-        """Restores the fresh rows of each skill, so that a resumed discriminator rests as long."""
         rows = meta.get("fresh_rows")
         if rows is None:
             self._rows = None
@@ -166,7 +155,6 @@ class Skill(GatedTerm):
         self._rows = np.array(rows, np.int64)
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        """Updates a learned prior; returns metrics."""
         if "skill/log_likelihood" not in learned:
             return {}
         more = {"skill/loss": -learned["skill/log_likelihood"]}
@@ -179,10 +167,7 @@ class Skill(GatedTerm):
         return more
 
     def prior(self) -> npt.NDArray[np.float64] | None:
-        """Returns a learned prior, which is uniform while the discriminator waits for fresh rows.
-
-        A skill that hardly acts would not gather them.
-        """
+        """Uniform while the discriminator waits, since a rare skill would not gather rows."""
         if self._prior is None:
             return None
         if self._waits:
@@ -197,26 +182,25 @@ class Skill(GatedTerm):
         outputs = self._outputs(weights, self._state(steps, self._config.state))
         counted = episodes.step_mask
         likelihood = self._likelihood(outputs, steps.skill).numpy()
-        found = {"skill/log_likelihood_heldout": float(likelihood[counted].mean())}
+        metrics = {"skill/log_likelihood_heldout": float(likelihood[counted].mean())}
         if not self._density:
             hits = skill_hits(outputs, steps.skill).numpy()
-            found["skill/accuracy_heldout"] = float(hits[counted].mean())
+            metrics["skill/accuracy_heldout"] = float(hits[counted].mean())
         paid = likelihood - self._log_prior(steps.skill).numpy()
         total = np.where(counted, paid, 0.0).sum(axis=1)
-        return found | {"skill/diversity_return": float(total.mean())}
+        return metrics | {"skill/diversity_return": float(total.mean())}
 
     def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
-        """Returns the log-likelihood of each step's skill, and the task return of each skill."""
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
         counted = episodes.step_mask
         likelihood = self._likelihood(outputs, steps.skill).numpy()
-        found = {"skill/log_likelihood_heldout/steps": likelihood[counted]}
+        values = {"skill/log_likelihood_heldout/steps": likelihood[counted]}
         if self._density:
-            return found
+            return values
         skill, earned = episodes.skill.argmax(axis=-1), episodes.reward.sum(axis=1)
         each = {f"eval/return/skill_{z}": earned[skill == z] for z in np.unique(skill).tolist()}
-        return found | each
+        return values | each
 
     def shared(self) -> dict[str, np.ndarray]:
         kept = {} if self._prior is None else {f"scales/{self.name}": self._prior.means}

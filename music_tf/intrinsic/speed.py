@@ -24,15 +24,12 @@ _LOGGER = logging.getLogger(__name__)
 class Speed:
     """Length v of the best step under a condition of length 1, in units of the embedding's inputs.
 
-    With the setting `auto` it is 0.7 times the length that 99 % of the steps with motion stay
-    below, over all episodes before learning begins: steps of the object, or of the hand if that is
-    faster.
+    With `auto` it follows the fastest steps of the object, or of the hand if that is faster.
     """
 
     def __init__(
         self, setting: float | Literal["auto"], total: Callable[[np.ndarray], np.ndarray]
     ) -> None:
-        """Takes the setting, and how an array is summed over the ranks."""
         self.value = tf.Variable(1.0 if setting == AUTO else setting, trainable=False)
         self._total, self._auto = total, setting == AUTO
         self._seen: npt.NDArray[np.int64] | None = None
@@ -72,28 +69,19 @@ class Speed:
         return speed
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns it by its name in checkpoints."""
         return {SPEED: np.asarray(self.value.numpy())}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what `shared` of an earlier run returned; a number that was set stays."""
         if self._auto and SPEED in shared:
             self.value.assign(shared[SPEED])
 
     def meta(self) -> dict[str, Any]:
-        """Returns what was counted until learning begins, as JSON values."""
         return {} if self._seen is None else {"seen": self._seen.tolist()}
 
     def load_meta(self, meta: Mapping[str, Any]) -> None:
-        """Restores what `meta` of an earlier run returned."""
-        seen = meta.get("seen")
-        size = len(_EDGES) + 3
-        counts = isinstance(seen, list) and len(seen) == size and all(map(_is_counted, seen))
-        if seen is not None and not counts:
+        seen, size, most = meta.get("seen"), len(_EDGES) + 3, np.iinfo(np.int64).max
+        counts = isinstance(seen, list) and len(seen) == size
+        if seen is not None and not (counts and all(is_count(n) and n <= most for n in seen)):
             raise ValueError(f"seen: expected {size} counts, found {seen!r:.80}")
         if self._auto:
             self._seen = None if seen is None else np.array(seen, np.int64)
-
-
-def _is_counted(value: Any) -> bool:
-    return is_count(value) and value <= np.iinfo(np.int64).max

@@ -12,7 +12,6 @@ class TaskReward(RewardTerm):
     """The environment's reward under each transition's own or relabelled goal."""
 
     def __init__(self, config: TaskConfig, context: TermContext) -> None:
-        """Takes the settings; known bounds of the environment's reward tighten the clip range."""
         super().__init__(config, context)
         bounds = context.info.reward_bounds
         low, high = sorted(config.scale * end if config.scale else 0.0 for end in bounds)

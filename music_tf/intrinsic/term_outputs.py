@@ -77,7 +77,6 @@ def prior_of(term: RewardTerm, size: int) -> Array | None:
 
 
 def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metrics:
-    """Returns `RewardTerm.heldout`."""
     answer: Any = term.heldout(weights, episodes)
     try:
         return dict(zip(answer, map(float, answer.values()), strict=True))
@@ -87,7 +86,6 @@ def heldout_of(term: RewardTerm, weights: Weights, episodes: Episodes) -> Metric
 
 
 def check_feed(name: str, feed: Mapping[str, Any], rows: int) -> None:
-    """Refuses a term's feed in which an array does not have `rows` rows."""
     for key, value in feed.items():
         for shape in map(np.shape, tf.nest.flatten(value)):
             if shape[:1] != (rows,):
@@ -100,9 +98,9 @@ def float32(what: str, value: Any, *shapes: Sequence[int]) -> Any:
     """Returns a tensor or an array of float32 and one of `shapes`; messages call it `what`."""
     kind, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if kind is not None and tf.as_dtype(kind) == tf.float32:
-        known = tf.TensorShape(shape)
-        fitting = [each for each in shapes if known.is_compatible_with(each)]
-        if fitting and known.is_fully_defined():
+        static = tf.TensorShape(shape)
+        fitting = [each for each in shapes if static.is_compatible_with(each)]
+        if fitting and static.is_fully_defined():
             return value
         if fitting:  # the graph checks what tracing does not know
             return tf.ensure_shape(value, fitting[0])
