@@ -79,15 +79,11 @@ class Inference(NamedTuple):
 
     @property
     def observations(self) -> int:
-        """Directions of a latent that one output of an encoder observes, with a full covariance.
-
-        A recurrent state sums up the whole context, so it observes all directions.
-        """
+        """Directions of a latent that an output observes; a recurrent state sums up all of them."""
         return self.latent if self.encoder in RECURRENT else 1
 
     @property
     def outputs(self) -> int:
-        """Number of outputs of an encoder for each step."""
         if self.deterministic:
             return self.latent
         return self.observations * (self.latent + 1) if self.full else 2 * self.latent
@@ -180,12 +176,10 @@ class AgentConfig(Settings):
 
     @property
     def actor_layers(self) -> tuple[int, ...]:
-        """Units of each hidden layer of the actor."""
         return self.actor_sizes or self.hidden_sizes
 
     @property
     def critic_layers(self) -> tuple[int, ...]:
-        """Units of each hidden layer of the critics."""
         return self.critic_sizes or self.hidden_sizes
 
 
@@ -220,7 +214,6 @@ class SoftConfig(AgentConfig):
         return True
 
     def __post_init__(self) -> None:
-        """Rejects values outside their range, and settings that contradict each other."""
         super().__post_init__()
         if self.soft_values and self.return_clip == "auto":
             raise UsageError(
@@ -245,7 +238,6 @@ class GaussianConfig(SoftConfig):
 
     @property
     def actor(self) -> str:
-        """Gaussian, with the linear layer before its heads or without, and its deviation."""
         plain = "" if self.linear_features else "_plain"
         return f"gaussian{plain}" + ("" if self.deviation == "tanh" else f"_{self.deviation}")
 
@@ -278,12 +270,10 @@ class SacConfig(GaussianConfig):
 
     @property
     def soft_values(self) -> bool:
-        """Whether the TD target counts the entropy of the next state."""
         return self.entropy_mode == "next_state"
 
     @property
     def bonus(self) -> Mapping[str, tuple[float, Bounds, Schedule]]:
-        """The entropy reward, unless the mode is `off`."""
         paid = (self.entropy_scale, self.entropy_clip, self.entropy_weight)
         return {} if self.entropy_mode == "off" else {"entropy_clip": paid}
 
@@ -324,7 +314,6 @@ class DiscreteSacConfig(SoftConfig):
         return "categorical"
 
     def check_training(self, run: Any) -> None:
-        """Refuses to train without a run whose skills it chooses among."""
         if run.env.skills:
             return
         first = f"{run.env_id} --skills 5"

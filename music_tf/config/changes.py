@@ -42,7 +42,6 @@ class Stage(NamedTuple):
 
 
 def stages_of(text: str) -> tuple[Stage, ...]:
-    """Returns the stages that a text describes, in order; none for an empty list."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -79,8 +78,7 @@ def stage_at(stages: Sequence[Stage], steps: int, skill: int = 0) -> int:
 def chosen_stage(
     word: str, stages: Sequence[Stage], now: int, learned: tuple[int, ...] = ()
 ) -> int | tuple[int, ...]:
-    """Returns the stage that a user asks for by `NOW`, `LEARNED` or its number."""
-    # `now` is the present stage, `learned` that of each skill, if skills are frozen after it.
+    """Returns the stage of a word: the present one, that of each frozen skill, or a number."""
     if word in (NOW, LEARNED):
         return learned if word == LEARNED and learned and stages else now
     if not stages:
@@ -149,7 +147,6 @@ def _factors(entry: Named, kind: str, number: int) -> Mapping[str, float]:
 
 
 def _named(entry: Named, key: str, number: int) -> Named:
-    """Returns the values that a stage gives by name."""
     named: Any = entry.get(key, {})
     if not isinstance(named, dict):
         _refuse(number, key, f"expected an object of names and values, got {named!r:.80}")

@@ -39,7 +39,6 @@ class ConditionConfig(Settings):
     Needs `collect.steps`, since an episode that replay keeps whole has one condition."""
 
     def check(self, run: Any) -> None:
-        """Refuses conditions that cannot be drawn, assigned, relabelled or changed as asked."""
         self._check_size(run)
         kind, pinned, alone = self.kind, run.pinned_skill, len(run.acting_skills) == 1
         if self.sampler != "random" and (kind != "one_hot" or pinned is not None):
@@ -76,7 +75,6 @@ class ConditionConfig(Settings):
             )
 
     def _check_size(self, run: Any) -> None:
-        """Refuses sizes, numbers of skills and groups that do not fit the kind of condition."""
         kind, size, pinned = self.kind, run.condition_size, run.pinned_skill
         discrete = kind == "one_hot"
         if discrete and self.size not in (None, run.skills) and run.skills > 1:
@@ -137,11 +135,9 @@ class IncrementalConfig(Settings):
 
     @property
     def on(self) -> bool:
-        """Whether skills are learned one after the other."""
         return bool(self.epochs)
 
     def of_each(self, skills: int) -> tuple[int, ...]:
-        """Returns the epochs of each skill, for a number of skills."""
         return self.epochs * skills if len(self.epochs) == 1 else self.epochs
 
     def skill_at(self, epoch: int, skills: int) -> int:
@@ -150,7 +146,6 @@ class IncrementalConfig(Settings):
         return min(bisect.bisect_right(ends, epoch), max(0, len(ends) - 1))
 
     def check(self, run: Any) -> None:
-        """Refuses rewards, conditions and numbers of epochs that do not fit skills in turn."""
         if not self.on:
             return
         condition, every, epochs = run.condition, self.of_each(run.skills), run.epochs
@@ -249,11 +244,9 @@ class TasksConfig(Settings):
 
     @property
     def evaluation_episodes(self) -> int:
-        """Episodes of a visit to a task in an evaluation."""
         return self.explore + self.adapt
 
     def check(self, run: Any) -> None:
-        """Refuses tasks that workers cannot share, or that the agent cannot infer."""
         count, workers, kind = self.train, run.workers, run.condition.kind
         if run.agent.inference is None:
             if count or self.test or self.visits or kind == "belief":

@@ -17,13 +17,10 @@ class Epoch(NamedTuple):
 
 
 def whole_epoch(steps: int, wanted: int, length: int) -> Epoch:
-    """Returns an epoch of episodes of `length` steps, with about `wanted` steps of an environment.
-
-    Cycles of `steps` become shorter if whole episodes would otherwise take over twice `wanted`.
-    """
+    """Returns an epoch of whole episodes of `length` steps, with about `wanted` steps."""
     unit = math.lcm(steps, length)
     if unit > 2 * max(wanted, length):
-        steps = _largest_divisor(length, steps)
+        steps = _largest_divisor(length, steps)  # shorter cycles, not a longer epoch
         unit = length
     return Epoch(steps, unit * max(1, round(wanted / unit)) // steps)
 

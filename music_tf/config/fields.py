@@ -69,7 +69,6 @@ class Settings:
         return cls.metrics
 
     def __post_init__(self) -> None:
-        """Rejects values outside their range."""
         for name, hint in hints_of(type(self)).items():
             value = getattr(self, name)
             if not all(rule.fits(value) for rule in _rules(hint)):
@@ -77,19 +76,12 @@ class Settings:
                 raise UsageError(f"{self.shown(name)}: expected {expected}, got {value!r}")
 
     def check(self, run: Any) -> None:
-        """Refuses a run in which these settings cannot work; by default none.
-
-        Raises:
-            UsageError: The text says which setting must change.
-        """
+        """Refuses a run in which these settings cannot work, by a UsageError; by default none."""
 
     def check_training(self, run: Any) -> None:
-        """Refuses to train a run in which they would not work as meant; by default none.
+        """As `check`, for training a run in which they would not work as meant; by default none.
 
-        Unlike `check` it lets runs that were trained so be read, shown and exported.
-
-        Raises:
-            UsageError: The text says which setting must change.
+        Runs that were trained so can still be read, shown and exported.
         """
 
     @classmethod
@@ -108,15 +100,14 @@ class Field(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """Its documentation and its range."""
-        return f"{self.documentation} {describe_range(self.hint)}".strip()
+        """Its documentation, and type and range as a sentence, if it has a range."""
+        text = describe_type(self.hint)
+        sentence = f"{text[0].upper()}{text[1:]}." if _rules(self.hint) else ""
+        return f"{self.documentation} {sentence}".strip()
 
 
 def fields_of(tree: Settings) -> Iterator[Field]:
-    """Yields the settings of a configuration in the order of their definition.
-
-    A mapping of names to groups gives its names, then the settings of each group.
-    """
+    """Yields the settings of a configuration, as they are defined; names of groups before these."""
     prefix = f"{tree.name}." if tree.name else ""
     texts = documentation(type(tree))
     for name, hint in hints_of(type(tree)).items():
@@ -161,16 +152,9 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
 
 
 def describe_type(hint: Any) -> str:
-    """Returns type and range of a value in words."""
     first, *others = map(describe_kind, kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
     return " or ".join([f"{first}{ranges}", *others, *["None"] * is_optional(hint)])
-
-
-def describe_range(hint: Any) -> str:
-    """Returns type and range as a sentence; empty for a type without a range."""
-    text = describe_type(hint)
-    return f"{text[0].upper()}{text[1:]}." if _rules(hint) else ""
 
 
 def show_option(name: str) -> str:

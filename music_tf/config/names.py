@@ -161,10 +161,7 @@ _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 
 def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str | None:
-    """Returns the candidate that `name` most likely meant, or None if nothing is near.
-
-    Letter case does not count; of equally near ones the newest version is taken.
-    """
+    """Returns the candidate that `name` most likely meant, its newest version, if one is near."""
     lowered = {candidate.lower(): candidate for candidate in candidates}
     matches = difflib.get_close_matches(name.lower()[:200], lowered, n=1, cutoff=cutoff)
     return lowered[matches[0]] if matches else None
@@ -185,7 +182,6 @@ def few(names: Sequence[str], most: int = FEW) -> str:
 
 
 def without_module(env_id: str) -> str:
-    """Returns an id without the module that is imported first."""
     return env_id.rpartition(":")[2]
 
 
@@ -203,17 +199,14 @@ def is_one_of(env_id: str, ids: Iterable[str]) -> bool:
 
 
 def _stem(env_id: str) -> str:
-    """Returns an id without module and version."""
     return without_module(env_id).rpartition("-v")[0]
 
 
 def episode_steps(env_id: str) -> int:
-    """Returns the steps of an episode as registered; of an unknown environment 1000."""
     return of_family(env_id, EPISODE_STEPS, _OF_MOST_ROBOTS)
 
 
 def of_family(env_id: str, by_id: Mapping[str, Value], otherwise: Value) -> Value:
-    """Looks up an id, whatever its version and module."""
     return {_stem(key): value for key, value in by_id.items()}.get(_stem(env_id), otherwise)
 
 

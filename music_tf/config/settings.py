@@ -63,12 +63,10 @@ class EnvConfig(Settings):
     of a toy."""
 
     def __post_init__(self) -> None:
-        """Rejects values outside their range, and a wrong list of stages."""
         super().__post_init__()
         stages_of(self.changes)
 
     def check(self, run: "Config") -> None:
-        """Refuses stages of skills that are learned together, and another discount of choices."""
         for number, stage in enumerate(self.stages):
             if SKILL in stage.at and not run.incremental.on:
                 raise UsageError(
@@ -83,7 +81,6 @@ class EnvConfig(Settings):
             )
 
     def check_training(self, run: "Config") -> None:
-        """Refuses a world that changes at a skill that the run does not have."""
         for number, stage in enumerate(self.stages):
             since = stage.at.get(SKILL, 0)
             if since >= run.skills:
@@ -95,7 +92,6 @@ class EnvConfig(Settings):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages that `changes` describes; none if the world stays as it is."""
         return stages_of(self.changes)
 
 
@@ -152,11 +148,9 @@ class ReplayConfig(Settings):
 
     @property
     def ranked(self) -> bool:
-        """Whether episodes have priorities."""
         return self.priority != UNIFORM
 
     def check(self, run: "Config") -> None:
-        """Refuses priorities that no reward of the run gives."""
         ranking = (UNIFORM, *(name for name, term in run.rewards.items() if term.ranks))
         if self.priority not in ranking:
             raise UsageError(
@@ -184,7 +178,6 @@ class ExplorationConfig(Settings):
     """Draws the action from a stochastic policy instead of taking its mean."""
 
     def check(self, run: "Config") -> None:
-        """Refuses samples of a deterministic policy, and held actions in parts of episodes."""
         if self.sample and run.agent.actor == "deterministic":
             raise UsageError(
                 "exploration.sample: expected False for a deterministic policy, got True; recipes "
@@ -234,7 +227,6 @@ class EvaluationConfig(Settings):
     the end of a run."""
 
     def check(self, run: "Config") -> None:
-        """Refuses a length of its own where skills are learned together."""
         if self.length is not None and not run.incremental.on:
             raise UsageError(
                 "evaluation.length: only for skills that are learned one after the other, expected "
@@ -305,7 +297,6 @@ class Config(Settings):
     """The earlier run that the recipe builds on. No setting: `--init-from` says which run it is."""
 
     def __post_init__(self) -> None:
-        """Rejects values outside their range and settings that contradict each other."""
         super().__post_init__()
         if not self.env_id:
             raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
@@ -320,7 +311,6 @@ class Config(Settings):
             group.check(self)
 
     def check_training(self, run: "Config") -> None:
-        """Refuses to train what any of its groups refuses."""
         for group in groups_of(self):
             group.check_training(run)
 
@@ -331,7 +321,6 @@ class Config(Settings):
 
     @property
     def condition_size(self) -> int:
-        """Size K of the condition of the policy."""
         inference = self.agent.inference
         return inference.latent if inference else self.condition.size or self.skills
 
@@ -367,7 +356,6 @@ class Config(Settings):
 
     @property
     def task_seed(self) -> int:
-        """Seed of the tasks that a family draws for this run."""
         seed = self.tasks.seed
         return 1337 + self.seed if seed is None else seed
 
@@ -393,7 +381,6 @@ class Config(Settings):
 
 
 def measures_motion(config: Config) -> bool:
-    """Whether a run has a reward for which evaluations measure joint movement."""
     if config.incremental.on:
         return False
     return any(term.measures_motion and term.counts for term in config.rewards.values())

@@ -130,7 +130,6 @@ class TaskConfig(TermConfig):
     """Bounds of the scaled reward, beside the environment's known bounds."""
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
-        """Returns success or return, and what goals show before any success."""
         del run
         success, earned = "eval/success_rate", "sum of the task's rewards in an episode"
         return (
@@ -169,7 +168,6 @@ class ScaledConfig(TermConfig):
         return super().counts and self.gain != 0.0
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
-        """Returns the mutual information of movements, then the mean reward."""
         moved = KeyMetric(
             INFORMATION,
             "I(dx; dy)",

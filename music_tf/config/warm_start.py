@@ -13,10 +13,7 @@ AGENT_PARTS = ("actor", "critic", "targets")
 
 
 def parts_of(groups: Iterable[type[TermConfig] | type[AgentConfig]]) -> tuple[str, ...]:
-    """Returns the parts that a run can take over: networks, targets, running statistics.
-
-    `groups` are the settings of its reward terms and its agent.
-    """
+    """Returns the parts that runs with these rewards and agent can take over."""
     learned = [network for group in groups for network in group.networks]
     return (*AGENT_PARTS, *learned, "normalizer")
 
@@ -61,7 +58,6 @@ class WarmStart(NamedTuple):
 
 
 def parse_parts(text: str, existing: Sequence[str]) -> tuple[str, ...]:
-    """Returns the parts of a list such as `actor,critic`, each once."""
     parts = tuple(dict.fromkeys(text.split(",")))
     for part in parts:
         if part not in existing:
@@ -73,10 +69,7 @@ def parse_parts(text: str, existing: Sequence[str]) -> tuple[str, ...]:
 
 
 def other_source(start: WarmStart, epochs: int | None, env_id: str | None) -> list[str]:
-    """Returns a line for each way in which a source is not what the recipe expects.
-
-    `epochs` and `env_id` are those of the source, None if it does not say.
-    """
+    """Returns a line for each way in which a source is not what the recipe expects."""
     lines = []
     if start.epochs not in (None, epochs):
         trained = "an unknown number" if epochs is None else epochs

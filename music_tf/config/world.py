@@ -51,7 +51,6 @@ _REGISTERED: "dict[str, World]" = {}
 
 
 def is_function(word: str) -> bool:
-    """Whether a word names a function, as `module:function`."""
     return _FUNCTION.fullmatch(word) is not None
 
 
@@ -160,7 +159,6 @@ class World(Settings):
     the step that brought it."""
 
     def __post_init__(self) -> None:
-        """Rejects one half of a split, columns of both halves, and values outside their range."""
         for name in hints_of(type(self)):
             value = getattr(self, name)
             try:
@@ -213,7 +211,6 @@ def register_world(env_id: str, world: World) -> None:
 
 
 def registered_world(env_id: str) -> World:
-    """Returns the world that was registered for an environment; an empty one without any."""
     return _REGISTERED.get(without_module(env_id), World())
 
 
@@ -275,10 +272,7 @@ def class_in_module(word: str, base: type, option: str) -> Any:
 
 
 def import_own(module: str, option: str) -> ModuleType:
-    """Imports a user's module, if necessary from the current folder; messages name `option`.
-
-    The folder stays on the path, since the module may import its neighbours later.
-    """
+    """Imports a user's module, if necessary from the current folder; messages name `option`."""
     if module == MAIN:
         raise UsageError(
             f"{option}: expected a module that another process can import, got {MAIN}, the program "

@@ -95,7 +95,6 @@ class TrainCommand(Options):
     """A line for the user about the resumed run."""
 
     def __post_init__(self) -> None:
-        """Rejects options outside their range, and those that do not go together."""
         super().__post_init__()
         if self.without_replay and not self.resume:
             raise UsageError("--without-replay: expected with --resume; a new run has no replay")
@@ -108,13 +107,11 @@ class TrainCommand(Options):
 
     @property
     def may_use_gpu(self) -> bool:
-        """Whether the learner may look for a GPU."""
         return self.device == "gpu" or (self.device == "auto" and self.learners == 1)
 
 
 def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
-    """Returns the command line that resumes a run with the same ranks, learners and device."""
-    # `launch` are the options of `music-tf launch`; empty for one process.
+    """Returns the line that resumes a run on the same ranks; `launch` are options of that verb."""
     start = f"music-tf launch {launch} train" if launch else f"music-tf train {command.recipe}"
     learners = f" --learners {command.learners}" if command.learners else ""
     device = "" if command.device == "auto" else f" --device {command.device}"
@@ -134,11 +131,7 @@ _FROM_A_RUN = ("init_from", "parts", "best_of")
 
 
 def as_typed(options: Mapping[str, Any]) -> list[str]:
-    """Returns options of `train` from Python as words of a command line.
-
-    A group of settings is a dictionary, as in `music={"gain": 5}`. A dictionary inside a group, or
-    a list of dictionaries, becomes JSON.
-    """
+    """Returns options of `train` from Python, groups as dictionaries, as a command line."""
     words = []
     for name, value in options.items():
         settings = {name: value}
@@ -198,18 +191,13 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _kinds(kind: type[AgentConfig]) -> Iterator[type[AgentConfig]]:
-    """Yields all subclasses of a class."""
     for subclass in kind.__subclasses__():
         yield subclass
         yield from _kinds(subclass)
 
 
 def train_help(arguments: Sequence[str]) -> None:
-    """Prints the help of `train`, with the defaults of a recipe if one is named.
-
-    Defaults are those of the preset and environment on the same line. A word after `--help` is a
-    group of settings, or `all` for every option, which ends the process.
-    """
+    """Prints the help of `train`, with the defaults of what the line names, or of one group."""
     terms = recipes.terms(own_recipe := _own_recipe(arguments))
     chosen = next((word for word in arguments if word in (*recipes.names(), own_recipe)), "")
     config, preset = Config(), recipes.DEFAULT_PRESET
@@ -236,7 +224,6 @@ def _named_directory(text: str, resume: bool) -> Path:
 
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    """Reads a command line after `train`."""
     here = os.getcwd()  # importing the user's module may change it
     every = _options(Config(), recipes.terms(_own_recipe(argv)))
     agents = [kind() for kind in _kinds(AgentConfig)]
@@ -364,10 +351,7 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
 
 
 def _with_all_skills_evaluated(config: Config, typed: Iterable[str]) -> Config:
-    """Returns a configuration whose evaluations reach each of the skills, if these were typed.
-
-    A typed number of episodes stays, and so does that of skills that are evaluated one by one.
-    """
+    """Lets evaluations reach each of the typed skills, unless their episodes were typed too."""
     acting, names = len(config.acting_skills), set(typed)
     if "skills" not in names or "evaluation.episodes" in names or config.incremental.on:
         return config
@@ -394,7 +378,6 @@ _NEEDED: Mapping[str, tuple[Callable[[Config], Any], str]] = {
 
 
 def _refuse_idle(config: Config, typed: Iterable[str]) -> None:
-    """Refuses typed settings that have no effect in this run."""
     for name in typed:
         for start, (has, needed) in _NEEDED.items():
             if name.startswith(start) and not has(config):
@@ -411,7 +394,6 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _start(command: TrainCommand, existing: Sequence[str], typed: Typed) -> WarmStart | None:
-    """Returns the warm start of a new run, of some of the existing parts."""
     source, pinned = command.config.start, command.config.pinned_skill
     agent = source.agent if source else ""
     by_default = bool(agent) and "init_from" not in typed
@@ -444,7 +426,6 @@ def _start(command: TrainCommand, existing: Sequence[str], typed: Typed) -> Warm
 
 
 def _needs(command: TrainCommand, source: Source) -> UsageError:
-    """Returns the fault of a recipe without its source, with the commands that make one."""
     env_id, preset = command.config.env_id, ""
     if command.preset not in ("", recipes.DEFAULT_PRESET):
         preset = f" --preset {command.preset}"

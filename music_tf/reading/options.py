@@ -78,7 +78,6 @@ def last_value(option: str, arguments: Sequence[str]) -> str:
 
 
 def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
-    """Reads the options of a verb; `--help` explains them and ends the process."""
     default = kind()
     if asks_for_help(arguments):
         sys.stdout.write(f"for example: music-tf {kind.example}\n\n")
@@ -104,10 +103,7 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
 
 
 def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
-    """Prints the options of a verb with their ranges, and ends the process.
-
-    `terms` are the choices of `--rewards`, each with its own options.
-    """
+    """Prints the options of a verb, and those of `terms`, with their ranges; ends the process."""
     registry, others = ConstructorRegistry(), []
 
     @registry.struct_rule
@@ -153,7 +149,7 @@ def split(
     """Returns positional words, and the words of each option, of which the last one counts.
 
     `--name V`, `--name=V`, and `-` or `_` in names are equivalent; so are `0,1,2` and `0 1 2` where
-    several numbers may follow. `likely` are the options proposed first for an unknown one.
+    several numbers may follow. `likely` options are proposed first for an unknown one.
     """
     positional: list[str] = []
     typed: Typed = {}
@@ -199,7 +195,6 @@ def _numbers(word: str) -> list[str]:
 
 
 def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) -> UsageError:
-    """Returns the fault of an unknown option, with the nearest known ones."""
     name = written.lstrip("-").replace("-", "_")
     if name.rstrip("0123456789") in ("n", "np", "ranks") and "learners" in options:
         cure = "ranks are an option of launch, before train: music-tf launch -n 2 train ..."
@@ -261,5 +256,4 @@ def _first_sentences(text: str) -> str:
 
 
 def reward_names(terms: Terms) -> Any:
-    """Returns the type of `--rewards`."""
     return tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]

@@ -36,10 +36,6 @@ music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -
 
 
 def overview(command: Settings) -> str:
-    """Returns the help without a recipe: recipes, options, and names of groups.
-
-    A setting whose default differs between recipes shows `by recipe` instead.
-    """
     defaults: dict[str, set[str]] = {}
     for name in recipes.names():
         for field in fields_of(recipes.resolve(name)):
@@ -65,7 +61,6 @@ def overview(command: Settings) -> str:
 
 
 def overview_of(recipe: str, command: Settings, config: Config) -> str:
-    """Returns the help of a recipe: options and groups, with its own defaults."""
     head = [textwrap.fill(f"{recipe}: {recipes.describe(recipe)}", _WIDTH)]
     if config.start is not None:
         parts, agent = ", ".join(config.start.parts), config.start.agent
@@ -91,8 +86,7 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
 
 
 def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]) -> str:
-    """Returns every setting of a group with its meaning, range and default, which `config` has."""
-    # `terms` are also those that this configuration does not pay.
+    """Returns the settings of a group, also of a reward that `config` does not pay."""
     groups: dict[str, Settings] = {term: kind() for term, kind in terms.items()}
     groups |= {group.name: group for group in groups_of(config)}
     chosen = name.replace("-", "_")
@@ -106,7 +100,6 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
 
 
 def _outer(command: Settings) -> Iterator[Field]:
-    """Yields the options outside of all groups, without the recipe."""
     for field in fields_of(command):
         if "." not in field.name and tyro.conf.Positional not in notes_of(field.hint):
             yield field

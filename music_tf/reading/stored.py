@@ -78,7 +78,6 @@ class StoredRun(NamedTuple):
 
 
 def runs_root() -> Path:
-    """Returns the directory that holds all runs without a directory of their own."""
     return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
 
 
@@ -125,7 +124,6 @@ def read_record(directory: Path, *needed: str) -> dict[str, Any]:
 
 
 def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
-    """Reads the configuration of a run directory."""
     path, record = directory / CONFIG_NAME, read_record(directory, *_RUN)
     for odd in links_and_devices(directory):
         raise UsageError(
@@ -149,13 +147,11 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
 
 
 def stored_start(directory: Path) -> Mapping[str, Any] | None:
-    """Returns the warm start of the run in a directory; None without one."""
     start: Mapping[str, Any] | None = read_record(directory).get("init_from")
     return start
 
 
 def stored_tasks(directory: Path) -> Mapping[str, Any] | None:
-    """Returns the tasks that the run in a directory has drawn; None if it has one task."""
     tasks: Mapping[str, Any] | None = read_record(directory).get("tasks")
     return tasks
 
@@ -167,7 +163,6 @@ def stored_env_id(directory: Path) -> str | None:
 
 
 def check_same_env(option: str, stored: StoredRun, typed: str | None) -> None:
-    """Refuses another environment than that of a run."""
     env_id = stored.config.env_id
     if typed not in (None, env_id):
         raise UsageError(
@@ -186,10 +181,7 @@ def allow_modules(directory: Path) -> None:
 
 
 def refuse_changes(stored: Mapping[str, Any], resumed: Mapping[str, Any]) -> None:
-    """Refuses to resume a run with other settings; both are given as by `run_to_json`.
-
-    A setting that the stored run lacks is newer and may have any value.
-    """
+    """Refuses to resume a run with other settings; one that it lacks is newer, and free."""
     before, after = (
         {"RECIPE": run.get("recipe"), "preset": run.get("preset"), **flatten(run["config"])}
         for run in (stored, resumed)
@@ -252,7 +244,6 @@ def config_from_json(
     typed_env_id: str | None = None,  # what the user typed; no file may say `module:Id`
     preset: str = recipes.DEFAULT_PRESET,  # another one may have another agent
 ) -> tuple[Config, tuple[str, ...]]:  # and the names of missing settings
-    """Reads the configuration that `config_to_json` wrote for a run of `recipe`."""
     if not recipes.is_trusted(recipe):
         raise not_allowed("recipe", "recipe", recipe, ", in Python allow_import=True")
     env_id = data.get("env_id")
@@ -312,10 +303,7 @@ class _Reader:
         self._terms = recipes.terms(recipe)
 
     def settings(self, kind: type[Any], data: Any, prefix: str = "") -> Any:
-        """Returns settings; a missing one has the default of its class, not of the recipe.
-
-        The class default of a newer setting is the behaviour of runs before it existed.
-        """
+        """Returns settings; one that is newer than the run has the default of its class."""
         if not isinstance(data, Mapping):
             raise _refusal(prefix.rstrip(".") or "config", "an object", data)
         hints = hints_of(kind)

@@ -34,12 +34,10 @@ _TRUSTED: set[str] = set()
 
 
 def names() -> tuple[str, ...]:
-    """Returns the names of the recipes of this package, in alphabetical order."""
     return tuple(sorted(_recipes(_modules())))
 
 
 def describe(name: str) -> str:
-    """Returns the first line of a recipe's documentation."""
     return (inspect.getdoc(_find(name)) or "").partition("\n")[0]
 
 
@@ -49,11 +47,7 @@ def presets(name: str) -> tuple[str, ...]:
 
 
 def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config:
-    """Returns the configuration of a recipe; `env_id` defaults to the recipe's environment.
-
-    Raises:
-        UsageError: There is no such recipe or preset, or the recipe fails.
-    """
+    """Returns the configuration of a recipe; `env_id` defaults to the recipe's environment."""
     recipe, valid = _find(name), presets(name)
     if preset not in valid:
         raise UsageError(
@@ -73,11 +67,7 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
 
 
 def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
-    """Returns the settings of reward terms by name: ours, and those of the user's recipe module.
-
-    Raises:
-        UsageError: Two terms have the same name.
-    """
+    """Returns the settings of reward terms by name: ours, and those of the user's recipe module."""
     by_name: dict[str, type[TermConfig]] = {}
     of_user = [importlib.import_module(recipe.partition(":")[0])] if ":" in recipe else []
     for module in (own_terms, *_modules(), *of_user):
@@ -92,7 +82,6 @@ def terms(recipe: str = "") -> dict[str, type[TermConfig]]:
 
 
 def agents() -> list[type[AgentConfig]]:
-    """Returns the settings of our agents."""
     modules = (own_agents, *_modules())
     kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
     ours = (kind for kind in kinds if issubclass(kind, AgentConfig) and hasattr(kind, "learner"))

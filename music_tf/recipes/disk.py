@@ -83,13 +83,11 @@ class DiskConfig(TermConfig):
     paid for spreading first, and for consistency later."""
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        """Returns the distance of skills, which is measured at the end of each skill."""
         del run
         scale = "Hausdorff distance of two skills, in the unit of their descriptor"
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
     def check(self, run: Config) -> None:
-        """Refuses skills that are learned together, and missing extras of the world."""
         extras = [word.partition("=")[2] for word in run.world.extras]
         if not run.incremental.on:
             raise UsageError(
@@ -114,7 +112,6 @@ class DiskConfig(TermConfig):
             )
 
     def check_training(self, run: Config) -> None:
-        """Refuses weights that leave a later skill without a reward."""
         ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
         for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
             if self._rests(first, end - 1):
@@ -125,7 +122,6 @@ class DiskConfig(TermConfig):
                 )
 
     def _rests(self, first: int, last: int) -> bool:
-        """Whether the weight is 0 from epoch `first` to epoch `last`."""
         start = max((epoch for epoch, _ in self.weight if epoch <= first), default=-math.inf)
         end = min((epoch for epoch, _ in self.weight if epoch >= last), default=math.inf)
         return not any(weight for epoch, weight in self.weight if start <= epoch <= end)
@@ -176,7 +172,6 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE
 
 
 def _laptop(env_id: str, small: bool) -> Config:
-    """Returns the preset `laptop`; `small` is the toy."""
     steps = sac("laptop", _WITHOUT_GOALS)
     rate, sizes = 1e-3, (64, 64) if small else (128, 128)
     agent = with_fields(
@@ -189,9 +184,12 @@ def _laptop(env_id: str, small: bool) -> Config:
             "temperature": 0.1,
         },
     )
-    reward = DiskConfig()
+    tracked = is_one_of(env_id, TRACKED_ROBOTS)
+    reward, world = DiskConfig(), World()
     if not small:
         reward = DiskConfig(alpha=0.2, descriptor="stride", own_episodes=5, rows=256)
+        where = "plane" if is_one_of(env_id, ON_A_LINE) else "xy"
+        world = World(descriptor=(where,) if tracked else (), extras=("stride=stride:20",))
     epochs, skills = (4, 4) if small else (5, 4)
     return dataclasses.replace(
         steps,
@@ -201,23 +199,14 @@ def _laptop(env_id: str, small: bool) -> Config:
         skills=skills,
         epochs=epochs * skills,
         cycles=20 if small else 40,
-        env=EnvConfig(max_episode_steps=200 if is_one_of(env_id, TRACKED_ROBOTS) else None),
-        world=_world(env_id, small),
+        env=EnvConfig(max_episode_steps=200 if tracked else None),
+        world=world,
         rewards={"disk": reward},
         collect=CollectConfig(steps=50, random_steps=0 if small else 500, updates_per_step=0.5),
         replay=ReplayConfig(batch_size=128, draw="steps"),
         evaluation=EvaluationConfig(episodes=3),
         incremental=IncrementalConfig(epochs=(epochs,)),
     )
-
-
-def _world(env_id: str, small: bool) -> World:
-    """Returns a world whose descriptor is the robot's position, with its stride as an extra."""
-    if small:
-        return World()
-    where = "plane" if is_one_of(env_id, ON_A_LINE) else "xy"
-    named = (where,) if is_one_of(env_id, TRACKED_ROBOTS) else ()
-    return World(descriptor=named, extras=("stride=stride:20",))
 
 
 def sac_disk_music(preset: Literal["laptop"], env_id: str = FETCH_PICK) -> Config:

@@ -147,7 +147,6 @@ class DistanceConfig(DiversityConfig):
 
     @property
     def priced(self) -> bool:
-        """Whether the constraint has a dual variable."""
         return self.constraint == "dual"
 
     @property
@@ -157,7 +156,6 @@ class DistanceConfig(DiversityConfig):
 
     @property
     def has_density(self) -> bool:
-        """Whether the distance comes from a density model."""
         return self.priced and self.distance == "density"
 
     @property
@@ -166,7 +164,6 @@ class DistanceConfig(DiversityConfig):
         return ("phi", *(("dual",) if self.priced else ()), *modelled)
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        """Returns how well the condition is followed, in evaluation and replay, and the reward."""
         scale = "cosine of way and condition, at most 1"
         metrics = [KeyMetric("distance/aligned", "aligned", scale=scale)]
         if self.rests_at_first:
@@ -178,7 +175,6 @@ class DistanceConfig(DiversityConfig):
         return (*metrics, *super().key_metrics(run))
 
     def shortfall(self, row: Mapping[str, float]) -> str:
-        """Returns a line if the embedding rested up to the end of an epoch."""
         if row.get("distance/resting") != 1.0:
             return ""
         followed = f"{row.get('distance/followed', math.nan):.2f}, not above distance.rest_until"
@@ -188,7 +184,6 @@ class DistanceConfig(DiversityConfig):
         )
 
     def check_directions(self, columns: int, size: int) -> None:
-        """Refuses a copy of its inputs that never learns and has fewer directions than inputs."""
         if size < columns and not self.train and not self.hidden_sizes:
             raise UsageError(
                 f"condition.size: a copy of {columns} columns that never learns has as many "
@@ -197,7 +192,6 @@ class DistanceConfig(DiversityConfig):
             )
 
     def check(self, run: Config) -> None:
-        """Refuses conditions without a direction, and settings of what this run does not have."""
         super().check(run)
         kind, size = run.condition.kind, run.condition_size
         if kind in ("box", "belief"):
@@ -307,14 +301,12 @@ def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
 
 
 def _laptop(env_id: str, changes: Mapping[str, Any]) -> Config:
-    """Returns the preset `laptop` of METRA, with changes for another method."""
     with_object = is_one_of(env_id, WITH_GOALS)
     config = _on_objects(env_id) if with_object else _on_states(env_id)
     return with_whole_episodes(with_fields(config, changes))
 
 
 def _on_objects(env_id: str) -> Config:
-    """Returns a run whose skills move the object."""
     before = sac_music("laptop", env_id)
     columns: tuple[int, ...] = of_family(env_id, _PLACES, ())
     reward = DistanceConfig(columns=columns, normalize_inputs=True, scale=5.0)
@@ -331,7 +323,6 @@ def _on_objects(env_id: str) -> Config:
 
 
 def _on_states(env_id: str) -> Config:
-    """Returns a run whose skills move the robot."""
     before = sac("laptop", env_id)
     reward = DistanceConfig(normalize_inputs=True)
     return dataclasses.replace(

@@ -67,7 +67,6 @@ class InfluenceConfig(ScaledConfig):
 
     @property
     def counts(self) -> bool:
-        """Whether it pays in any epoch, or guides exploration."""
         return super().counts or self.candidate_actions > 0
 
     @property
@@ -76,7 +75,6 @@ class InfluenceConfig(ScaledConfig):
 
     @property
     def variance_floor(self) -> float:
-        """The added variance, in the unit of the model."""
         return (self.sigma_floor * self.change_scale) ** 2
 
     @property
@@ -84,13 +82,11 @@ class InfluenceConfig(ScaledConfig):
         return {"floor": self.variance_floor}
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        """Returns joint motion, and the influence of actions beside that of random actions."""
         motion = [shown for shown in super().key_metrics(run) if shown.metric == INFORMATION]
         random, scale = "influence/random", "nats that an action decides of the object's next move"
         return (*motion, KeyMetric("influence/heldout", "influence", random=random, scale=scale))
 
     def check(self, run: Config) -> None:
-        """Refuses discrete actions, and candidates that are held, in visits to tasks, or unused."""
         hold = run.exploration.random_hold
         if self.candidates and hold > 1.0:
             raise UsageError(
@@ -115,6 +111,10 @@ class InfluenceConfig(ScaledConfig):
             )
 
 
+_SMALL = InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3, sigma_floor=1e-3)
+"""Its model needs less time than the agent."""
+
+
 def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the influence of its actions on the object alone, without any task reward.
 
@@ -125,7 +125,7 @@ def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """
     if preset == "paper":
         return _as_released(env_id)
-    return dataclasses.replace(ddpg_music("laptop", env_id), rewards={"influence": _small()})
+    return dataclasses.replace(ddpg_music("laptop", env_id), rewards={"influence": _SMALL})
 
 
 def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
@@ -135,15 +135,10 @@ def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     costs 1 a step; all other settings are those of `ddpg_her`. The authors' code also caps the sum
     at 0, so that influence at the goal would not be paid.
     """
-    bonus = InfluenceConfig(times=10) if preset == "paper" else _small()
+    bonus = InfluenceConfig(times=10) if preset == "paper" else _SMALL
     config, weight = ddpg_her(preset, env_id), ((0.0, 0.2),)
     bonus = dataclasses.replace(bonus, clip=(0.0, 2.0), weight=weight)
     return dataclasses.replace(config, rewards={**config.rewards, "influence": bonus})
-
-
-def _small() -> InfluenceConfig:
-    """Returns the reward with a model that needs less time than the agent."""
-    return InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3, sigma_floor=1e-3)
 
 
 def _as_released(env_id: str) -> Config:

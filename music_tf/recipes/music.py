@@ -65,7 +65,6 @@ class MusicConfig(ScaledConfig):
         return self.gain != 0.0
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        """Returns joint motion, and pay and bound beside those of random actions."""
         bounded = "lower bound of the mutual information in nats"
         return (
             *super().key_metrics(run)[:1],

@@ -184,7 +184,6 @@ def _finetuned(
 
 
 def _rewarded(preset: Preset, config: Config, source: str) -> Config:
-    """Adds the reward of a frozen statistics network."""
     music = ddpg_music(preset, config.env_id).rewards["music"]
     weight = (0.5 if config.env_id == FETCH_SLIDE else 1.0) * music.unit_weight
     changes = {"music.weight": ((0.0, weight),)} if weight < 1.0 else {}
@@ -192,7 +191,6 @@ def _rewarded(preset: Preset, config: Config, source: str) -> Config:
 
 
 def _prioritized(preset: Preset, config: Config, source: str) -> Config:
-    """Draws episodes by priorities from a frozen statistics network."""
     measured: dict[str, object] = {"music.weight": ((0.0, 0.0),), "replay.priority": "music"}
     steps = config.collect.steps
     if steps is not None:  # a task without goals

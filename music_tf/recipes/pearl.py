@@ -123,7 +123,6 @@ class PearlConfig(SacValueConfig):
         )
 
     def check(self, run: Config) -> None:
-        """Refuses tasks and contexts that workers, beliefs and minibatches cannot share."""
         if self.update_order == "actor_first":
             raise UsageError(
                 "agent.update_order: the encoder learns with the critics, whose step comes first, "

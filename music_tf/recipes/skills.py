@@ -65,11 +65,9 @@ class DiversityConfig(TermConfig):
 
     @property
     def gated(self) -> bool:
-        """Whether a target limits the episodes that it pays in."""
         return self.target is not None and self.target > -math.inf
 
     def check(self, run: Config) -> None:
-        """Refuses a target without margin, the reverse, fewer than two skills, and a belief."""
         if (self.target is None) != (self.margin is None):
             typed, other = ("target", "margin") if self.margin is None else ("margin", "target")
             raise UsageError(
@@ -144,7 +142,6 @@ class SkillConfig(DiversityConfig):
     """Units of each hidden layer of the discriminator."""
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        """Returns how well skills are recognised in evaluation episodes."""
         if run.condition.kind != "one_hot":
             name, scale = "skill/log_likelihood_heldout", "nats of density, only its rise counts"
             trained = name.removesuffix("_heldout")
@@ -155,7 +152,6 @@ class SkillConfig(DiversityConfig):
         return (KeyMetric(name, "accuracy", chance=chance, scale=scale, trained=trained),)
 
     def check(self, run: Config) -> None:
-        """Refuses densities and priors that do not fit the kind of condition."""
         super().check(run)
         kind = run.condition.kind
         if self.prior == "learned" and (kind != "one_hot" or run.condition.sampler != "random"):
@@ -178,7 +174,6 @@ class SkillConfig(DiversityConfig):
             )
 
     def check_training(self, run: Config) -> None:
-        """Refuses a learned prior where skills are learned one after the other."""
         if self.prior == "learned" and run.incremental.on:
             raise UsageError(
                 f"{self.name}.prior: learned draws among skills, and with incremental.epochs they "
@@ -228,7 +223,6 @@ class DadsConfig(DiversityConfig):
     """Adam step size of the skill dynamics."""
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        """Returns the raw reward in evaluation episodes."""
         del run
         name, scale = "skill reward", "nats a step; guessing earns 0, and no step more than log K"
         paid = f"reward/{self.name}_mean"
@@ -290,10 +284,6 @@ def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX
 
 
 def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
-    """Returns DIAYN as published, collected by steps, with the settings of `sac` without goals.
-
-    `longest` replaces the preset's maximum length of an episode.
-    """
     boxed, goals = is_one_of(env_id, (BOX,)), is_one_of(env_id, WITH_GOALS)
     with_value, small = preset in _WITH_VALUE, preset == "laptop" and boxed
     steps = sac("paper" if with_value else "laptop", _WITHOUT_GOALS if goals else env_id)

@@ -129,7 +129,6 @@ SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
 def _without_goals(
     preset: str, env_id: str, agent: AgentConfig, exploration: ExplorationConfig, batch: int
 ) -> Config:
-    """Returns the settings for a task without goals, with short epochs."""
     short = is_one_of(env_id, _SHORT_TASKS)
     epoch = whole_epoch(
         1 if preset == "paper" else 50, 1_000 if short else 5_000, episode_steps(env_id)
