@@ -59,7 +59,7 @@ class ConditionSampler:
             shuffled = stream(config.seed, "rollout/strata", 0, cycle)
             deck = shuffled.permutation(config.condition_size)
             dealt = np.resize(deck, [config.workers, config.rollouts])
-            self._decks = {worker: own.tolist() for worker, own in enumerate(dealt)}
+            self._decks = {worker: skills.tolist() for worker, skills in enumerate(dealt)}
 
     def begin_episodes(self, generator: np.random.Generator, envs: IntArray) -> Conditions:
         """Draws reset seeds, then conditions, for environments `envs` [E] of one worker."""
@@ -102,14 +102,14 @@ class Candidates(NamedTuple):
 
     def best(self, observation: Array, step: int, wanted: BoolArray) -> Array:
         """Returns the best actions [E, A] in states [E, O], for the `wanted` episodes [E]."""
-        found = np.zeros_like(self.actions[step, :, 0])
+        best = np.zeros_like(self.actions[step, :, 0])
         for start in range(0, len(wanted), self.rows):
             some = start + np.flatnonzero(wanted[start : start + self.rows])
             if len(some):
                 tried = self.actions[step, some]
                 chosen = np.round(self.score(observation[some], tried), 3).argmax(axis=-1)
-                found[some] = tried[np.arange(len(some)), chosen]
-        return found
+                best[some] = tried[np.arange(len(some)), chosen]
+        return best
 
 
 class Perturbation(NamedTuple):
@@ -134,8 +134,8 @@ class Perturbation(NamedTuple):
         replaced, uniform = self.replaced[step], self.uniform[step]
         if self.candidates is not None:
             uniform = self.candidates.best(observation, step, replaced)
-        taken: Array = np.where(replaced[:, None], uniform, noisy)
-        return taken
+        explored: Array = np.where(replaced[:, None], uniform, noisy)
+        return explored
 
 
 def perturbation(
@@ -229,21 +229,21 @@ class OpenEpisodes:
             observation = part.observation[rows, at]
             chosen = policy(observation, part.desired_goal, part.skill, explore.policy[step])
             action = explore(chosen, step, observation)
-            taken = self._envs.step(action, rows)
+            results = self._envs.step(action, rows)
             heartbeat()
-            part.action[rows, at], part.reward[rows, at] = action, taken.reward
-            _note_state(part, rows, at + 1, taken)
-            part.terminated[:], part.success[:] = taken.terminated, taken.success
-            part.succeeded[:] |= taken.success
-            part.truncated[:] = taken.truncated & ~taken.terminated
+            part.action[rows, at], part.reward[rows, at] = action, results.reward
+            _note_state(part, rows, at + 1, results)
+            part.terminated[:], part.success[:] = results.terminated, results.success
+            part.succeeded[:] |= results.success
+            part.truncated[:] = results.truncated & ~results.terminated
             part.length[:] += 1
             self._age += 1
-            for env in np.flatnonzero(taken.terminated | taken.truncated).tolist():
+            for env in np.flatnonzero(results.terminated | results.truncated).tolist():
                 self._open[env] = False
-                fault = taken.faults[env]
+                fault = results.faults[env]
                 if fault is None:
                     self._spoiled[env] = 0
-                    succeeded.append(bool(taken.success[env]))
+                    succeeded.append(bool(results.success[env]))
                 else:
                     self._spoil(env, fault)
                 parts[env] += self._taken_from(env)
@@ -282,13 +282,13 @@ class OpenEpisodes:
         part = self._part
         if not part.length[env]:
             return []
-        own = {name: rows[env : env + 1].copy() for name, rows in part.named().items()}
-        taken = padded(Episodes.from_named(own))
-        part.earlier_return[env] += taken.reward.sum()
+        rows_of_env = {name: rows[env : env + 1].copy() for name, rows in part.named().items()}
+        played = padded(Episodes.from_named(rows_of_env))
+        part.earlier_return[env] += played.reward.sum()
         for values in (part.observation, part.achieved_goal, *part.extras.values()):
             values[env, 0] = values[env, part.length[env]]
         part.length[env] = 0
-        return [taken]
+        return [played]
 
 
 def padded(episodes: Episodes) -> Episodes:
@@ -364,22 +364,22 @@ def _attempt(
         action = policy(played.observation[:, step], goal, conditions.skills, noise)
         if explore is not None:
             action = explore(action, step, played.observation[:, step])
-        taken = envs.step(action[active], active)
+        results = envs.step(action[active], active)
         heartbeat()
         played.action[active, step] = action[active]
-        _note_state(played, active, step + 1, taken)
-        played.reward[active, step] = taken.reward
+        _note_state(played, active, step + 1, results)
+        played.reward[active, step] = results.reward
         played.length[active] = step + 1
-        played.terminated[active] = taken.terminated
-        played.truncated[active] = taken.truncated & ~taken.terminated
-        played.success[active] = taken.success
-        played.succeeded[active] |= taken.success
+        played.terminated[active] = results.terminated
+        played.truncated[active] = results.truncated & ~results.terminated
+        played.success[active] = results.success
+        played.succeeded[active] |= results.success
         faults |= {
             index: fault
-            for index, fault in zip(active, taken.faults, strict=True)
+            for index, fault in zip(active, results.faults, strict=True)
             if fault is not None
         }
-        over = taken.terminated | taken.truncated
+        over = results.terminated | results.truncated
         if over.any():
             active = [index for index, done in zip(active, over, strict=True) if not done]
             if not active:

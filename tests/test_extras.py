@@ -199,7 +199,7 @@ def test_an_entry_of_info_comes_back_with_its_type(value, always):
     entry = InfoEntry(value, always)
     kept = np.asarray(entry.numbers({"name": value}, "name"), np.float32)
     assert kept.shape == (entry.size,)
-    assert entry.there(kept)
+    assert entry.was_given(kept)
     back = entry.value(kept)
     assert type(back) is type(value)
     np.testing.assert_array_equal(back, value)
@@ -208,7 +208,7 @@ def test_an_entry_of_info_comes_back_with_its_type(value, always):
 
 def test_an_entry_of_info_that_is_missing_stays_missing():
     entry = InfoEntry(2.0, always=False)
-    assert not entry.there(entry.numbers({}, "name"))
+    assert not entry.was_given(entry.numbers({}, "name"))
     assert InfoEntry(2.0).numbers({}, "name") is None
 
 

@@ -45,7 +45,7 @@ class Changes:
         attributes = {name: None for stage in stages for name in stage.attributes}
         for number, stage in enumerate(stages):
             self._check_attributes(number, stage)
-            for kind in _asked(stage):
+            for kind in _quantities_of(stage):
                 if self._model is None:
                     self._refuse(number, kind, "is no MuJoCo task: only attributes can be set")
                 if kind == "gravity" and not self._model.opt.gravity.any():
@@ -53,7 +53,7 @@ class Changes:
             for kind, factors in stage.factors.items():
                 self._check_factors(number, kind, factors)
             self._check_places(number, stage)
-        kinds = {kind for stage in stages for kind in _asked(stage)}
+        kinds = {kind for stage in stages for kind in _quantities_of(stage)}
         arrays = {name for kind in kinds for name in _KINDS.get(kind, ("", ()))[1]}
         self._defaults = simulator.Defaults(self._model, sorted(arrays))
         self._gravity = self._model.opt.gravity.copy() if "gravity" in kinds else None
@@ -92,7 +92,6 @@ class Changes:
                 self._refuse(number, name, "reset overwrites what the stage sets: leave it alone")
 
     def _numbers(self) -> Mapping[str, Any]:
-        """Returns what stages change, as it is now."""
         numbers = {name: getattr(self._model, name).copy() for name in self._defaults.arrays}
         if self._gravity is not None:
             numbers["gravity"] = self._model.opt.gravity.copy()
@@ -161,9 +160,9 @@ class Changes:
             setattr(self._unwrapped, name, default)
 
     def _check_name(
-        self, number: int, where: str, thing: str, name: str, known: Sequence[str]
+        self, number: int, where: str, thing: str, name: str, names: Sequence[str]
     ) -> None:
-        named = [each for each in known if each]
+        named = [each for each in names if each]
         if name not in named:
             has = f"it has {few(named)}" if named else "it has none with a name"
             text = f"there is no {thing} {name[:80]!r}, {has}{suggestion(name, named)}"
@@ -173,7 +172,7 @@ class Changes:
         raise UsageError(f"{OPTION}: stage {number}: {where}: {self._env_id}: {text}")
 
 
-def _asked(stage: Stage) -> Iterator[str]:
+def _quantities_of(stage: Stage) -> Iterator[str]:
     """Yields the quantities of the simulator that a stage changes."""
     yield from stage.factors
     if stage.place:

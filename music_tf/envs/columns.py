@@ -125,7 +125,6 @@ def look(envs: LockstepEnvs, first: int = 0) -> PlayResult:
 
 
 def _timed(result: PlayResult, player: Player, start: float) -> PlayResult:
-    """Returns what was found with steps, seconds and faults of the player."""
     proposals = [
         result.proposed[name] for name in ("agent", "surrounding") if name in result.proposed
     ]
@@ -315,5 +314,4 @@ def nothing_pushed(facts: ColumnFacts) -> PlayResult:
 
 
 def listed(columns: Iterable[int | str]) -> str:
-    """Returns columns as they are typed."""
     return " ".join(map(str, columns))

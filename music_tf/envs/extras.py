@@ -63,7 +63,7 @@ class InfoEntry(NamedTuple):
         plain = value.tolist()
         return tuple(plain) if isinstance(self.like, tuple) else plain
 
-    def there(self, kept: npt.NDArray[Any]) -> bool:
+    def was_given(self, kept: npt.NDArray[Any]) -> bool:
         """Whether the step with the numbers [size] had the entry."""
         return self.always or bool(kept[-1])
 
@@ -75,7 +75,7 @@ class Extras(NamedTuple):
     """Size of each extra, in the order of their columns."""
     readers: Mapping[str, Reader | InfoEntry | None] = {}
     """How members read each, except achieved goals and times; None for an entry of `info`."""
-    asked: Mapping[str, InfoEntry] = {}
+    entries_read: Mapping[str, InfoEntry] = {}
     """Entries of `info` that `compute_reward` or `compute_terminated` reads."""
     played: bool = False
     """Whether the environment took steps to determine them."""
@@ -87,7 +87,7 @@ class RecordingInfo(dict[str, Any]):
     def __init__(self, entries: Mapping[str, Any]) -> None:
         super().__init__(entries)
         self.names: dict[str, None] = {}
-        self.all_asked = False
+        self.all_read = False
 
     def __getitem__(self, name: str) -> Any:
         return super().__getitem__(self._noted(name))
@@ -128,7 +128,7 @@ class RecordingInfo(dict[str, Any]):
         return name
 
     def _with_all_noted(self, result: Found) -> Found:
-        self.all_asked = True
+        self.all_read = True
         self.names |= dict.fromkeys(super().keys())
         return result
 
@@ -137,15 +137,13 @@ def find_extras(
     env_id: str, environment: gymnasium.Env[Any, Any], info: EnvironmentInfo, spec: EnvSpec
 ) -> Extras:
     """Determines the extras of an environment, for which that may play an episode."""
-    names, more = asked_of_info(environment, {})
+    names, more = read_of_info(environment, {})
     infos: list[Mapping[str, Any]] = []
     read = {source for source in info.extras.values() if not is_counted(source)}
     played = bool(names or more or read - {GOAL})
     if played:
         infos = _infos_of_an_episode(env_id, environment, _STEPS if names or more else 1)
-        names = list(
-            dict.fromkeys(n for each in infos for n in asked_of_info(environment, each)[0])
-        )
+        names = list(dict.fromkeys(n for each in infos for n in read_of_info(environment, each)[0]))
     entries = infos[0] if infos else {}
     sizes: dict[str, int] = {}
     readers: dict[str, Reader | InfoEntry | None] = {}
@@ -170,7 +168,8 @@ def find_extras(
             sizes[name] = math.prod(_shape(f"{option}: info[{name!r}]", entries[name]))
         else:
             reader = readers[name] = load_function(source, option)
-            sizes[name] = _size(reader, environment, f"{option}: {_source_name(source)}", env_id)
+            shown = next((word for word, function in READ.items() if function == source), source)
+            sizes[name] = _size(reader, environment, f"{option}: {shown}", env_id)
     columns, extra = descriptor_of(info, spec)
     strides = [name for name, source in info.extras.items() if STRIDE.fullmatch(source)]
     sizes |= dict.fromkeys(strides, sizes.get(extra, len(columns)))
@@ -226,11 +225,6 @@ class Strides:
         return stride
 
 
-def _source_name(source: str) -> str:
-    """Returns the name of a descriptor of the package, or the `module:function` of the user."""
-    return next((word for word, function in READ.items() if function == source), source)
-
-
 def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_id: str) -> int:
     try:
         value = reader(environment.unwrapped)
@@ -241,7 +235,7 @@ def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_i
     return math.prod(_shape(f"{what} on {env_id}", value))
 
 
-def asked_of_info(
+def read_of_info(
     environment: gymnasium.Env[Any, Any], entries: Mapping[str, Any]
 ) -> tuple[list[str], bool]:
     """Returns the entries that `compute_reward` and `compute_terminated` read, and if more may be.
@@ -270,10 +264,10 @@ def asked_of_info(
                 method(goal.copy(), desired.copy(), info)
         except FROM_USERS:  # reported later, when rewards are computed
             more = True
-        if info.all_asked:  # copying reads entries that are not needed, such as texts
+        if info.all_read:  # copying reads entries that are not needed, such as texts
             info.names = {n: None for n in info.names if _can_be_kept(variant.get(n))}
         names |= info.names
-        more |= info.all_asked
+        more |= info.all_read
     return list(names), more
 
 

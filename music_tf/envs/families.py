@@ -149,7 +149,6 @@ class Place(Family):
         self._place = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
-        """Returns minus the L1 distance from the place."""
         x, y = self._place
         return -float(abs(info["x_position"] - x) + abs(info["y_position"] - y))
 
@@ -214,12 +213,12 @@ def ant_hidden_goal(**options: Any) -> Family:
 
     It observes x and y, and no episode ends with a fall.
     """
-    own = {
+    fixed = {
         "ctrl_cost_weight": _GOAL_EFFORT,
         "terminate_when_unhealthy": False,
         "exclude_current_positions_from_observation": False,
     }
-    return Place(AntEnv(**{**own, **options}))
+    return Place(AntEnv(**{**fixed, **options}))
 
 
 def humanoid_direction(*, forward_backward: bool = False, **options: Any) -> Family:
@@ -246,5 +245,4 @@ def _in_turns(count: int) -> Floats:
 
 
 def _around(angles: Floats) -> Floats:
-    """Returns the unit vectors of angles [N], [N, 2]."""
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)

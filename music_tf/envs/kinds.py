@@ -75,7 +75,6 @@ class ColumnFacts(NamedTuple):
         return [c for c in self.of(Kind.ROBOT, Kind.SWING) if c not in self.turned]
 
     def of(self, *kinds: Kind) -> list[int]:
-        """Returns columns of some kinds, without derived ones."""
         return [c for c, kind in enumerate(self.kinds) if kind in kinds and c not in self.derived]
 
 
@@ -194,7 +193,6 @@ def _strongest(here: Sequence[Rows], *changes: Sequence[Rows]) -> Rows:
 
 
 def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
-    """Returns columns that equal another one, now or a step before, with a description."""
     moving = [c for c, kind in enumerate(kinds) if kind not in (Kind.CONSTANT, Kind.REST)]
     now = np.concatenate([branch.rows[1:] for branch in branches])
     before = np.concatenate([branch.rows[:-1] for branch in branches])

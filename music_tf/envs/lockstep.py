@@ -263,7 +263,7 @@ class LockstepEnvs:
         """Returns the results [N] of a method for goals [N, G], computed at once or one by one."""
         environment: Any = self._some_member().environment
         method: Any = getattr(environment.unwrapped, name)
-        read, space = self._extras.asked, environment.observation_space
+        read, space = self._extras.entries_read, environment.observation_space
         kinds = [space[key].dtype for key in GOAL_KEYS[1:]]
         goals = map(as_declared, (achieved, desired), kinds)  # copies
         try:
@@ -275,7 +275,9 @@ class LockstepEnvs:
                     copied = {name: extras[name].copy() for name in read}
                     for row, pair in enumerate(zip(*goals, strict=True)):
                         beside = ((name, entry, copied[name][row]) for name, entry in read.items())
-                        info = {name: e.value(kept) for name, e, kept in beside if e.there(kept)}
+                        info = {
+                            name: e.value(kept) for name, e, kept in beside if e.was_given(kept)
+                        }
                         # the method may return an array that it overwrites at the next call
                         single.append(np.array(method(*pair, info)))
                     values = np.array(single).reshape(-1)
@@ -295,7 +297,7 @@ class LockstepEnvs:
     def distance_reward(self) -> DistanceReward | None:
         """Returns `goal_reward` as a threshold on a distance, if they agree around it."""
         reward = distance_reward(self._some_member().environment)
-        if reward is None or self._extras.asked:
+        if reward is None or self._extras.entries_read:
             return None
         shape = (_COMPARED, self.spec.goal_dim)
         achieved, way = np.random.default_rng(0).standard_normal((2, *shape))
@@ -379,7 +381,6 @@ class LockstepEnvs:
 
     @property
     def says_success(self) -> bool:
-        """Whether steps so far have told if they succeed."""
         return any(member is not None and member.says_success for member in self._members)
 
     @property
@@ -389,7 +390,6 @@ class LockstepEnvs:
 
     @property
     def is_family(self) -> bool:
-        """Whether the environment has the methods of a family of tasks."""
         return all(map(self.environment.has_wrapper_attr, ("sample_tasks", "set_task")))
 
     @property
@@ -400,7 +400,7 @@ class LockstepEnvs:
     @property
     def info_keys_read(self) -> Collection[str]:
         """Entries of `info` that are stored, since rewards or ends read them."""
-        return self._extras.asked
+        return self._extras.entries_read
 
     def scaled(self, actions: Array) -> Array:
         """Maps actions [N, A] in [-1, 1] to the space of the environment."""

@@ -74,7 +74,9 @@ def make_environment(
     simulator.catch_warnings()
     simulator.take_warnings()
     try:
-        chosen = _with_skill_choice(environment, settings)
+        chosen = environment
+        if settings is not None and settings.skills:
+            chosen = SkillChoice(environment, settings)
         _require_vectors(env_id, chosen)
     except MusicError:
         environment.close()
@@ -87,15 +89,6 @@ def dropped(environment: gymnasium.Env[Any, Any]) -> list[str]:
     space = environment.observation_space
     keys = list(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else []
     return [str(key) for key in keys if key not in GOAL_KEYS]
-
-
-def _with_skill_choice(
-    environment: gymnasium.Env[Any, Any], settings: EnvConfig | None
-) -> gymnasium.Env[Any, Any]:
-    """Wraps an environment in a choice of skills, if the settings name a run with skills."""
-    if settings is None or not settings.skills:
-        return environment
-    return SkillChoice(environment, settings)
 
 
 @contextlib.contextmanager
@@ -223,8 +216,8 @@ def goal_environments() -> list[str]:
     import_robotics()
     entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
     alive = {env_id for env_id, entry in entries.items() if "MujocoPy" not in entry}
-    known = {env_id for env_id in alive if is_one_of(env_id, WITH_GOALS)}
-    return sorted(known | set(filter(is_local, gymnasium.registry)))
+    with_goals = {env_id for env_id in alive if is_one_of(env_id, WITH_GOALS)}
+    return sorted(with_goals | set(filter(is_local, gymnasium.registry)))
 
 
 def _nearest(name: str, module: str = "") -> str:

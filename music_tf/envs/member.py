@@ -158,7 +158,6 @@ class PlainMember:
 
 
 def write_row(observation: Any, row: Row) -> None:
-    """Copies the three parts of an observation, or its only vector."""
     if not isinstance(observation, Mapping):
         _write("observation", observation, row.observation)
         return

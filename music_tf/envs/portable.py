@@ -17,7 +17,6 @@ from music_tf.envs.skill_choice import SkillChoice
 def spaces_of(
     environment: gymnasium.Env[Any, Any],
 ) -> tuple[gymnasium.Space[Any], Mapping[str, gymnasium.Space[Any]]]:
-    """Returns the observation space, with goals, and the spaces of its parts by name."""
     space: Any = environment.observation_space
     if not isinstance(space, gymnasium.spaces.Dict):
         return space, {"observation": space}

@@ -38,8 +38,7 @@ class Difference(NamedTuple):
 def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Difference | None:
     """Plays an episode of random actions, another, and the first again; returns where this differs.
 
-    It uses the first of the environments, and beside the last episode the second one, if any, with
-    which it should share nothing; later episodes are not affected if it repeats itself.
+    A second environment, with which the first should share nothing, plays beside the last episode.
     After `seconds` the first episode is cut, and the others at the same length.
     """
     start = time.monotonic()

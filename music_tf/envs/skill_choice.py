@@ -109,7 +109,6 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._state.copy(), total, bool(terminated), bool(truncated), info
 
     def _act(self, skill: int) -> Any:
-        """Returns the action of a skill in the present state, in [-1, 1]."""
         policy = self._policy
         seen = self._state[None, : policy.observation_dim].astype(np.float32)
         one_hot = np.eye(policy.skills, dtype=np.float32)[[skill]]

@@ -37,7 +37,6 @@ class Branch(NamedTuple):
 
     @property
     def still(self) -> bool:
-        """Whether nothing is done in it from its first step on."""
         return self.twin is None and self.at == 0
 
     def difference_from_twin(self) -> Rows:

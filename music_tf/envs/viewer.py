@@ -67,7 +67,6 @@ class Viewer:
         return image.astype(np.uint8, copy=False)
 
     def close(self) -> None:
-        """Closes the twin environment and its window."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None

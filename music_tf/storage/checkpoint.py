@@ -115,7 +115,6 @@ def epoch_of(name: str) -> int | None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads the list of files of a checkpoint and checks that it belongs to its folder."""
     try:
         raw = read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
         content = parse_json(raw)["content"]

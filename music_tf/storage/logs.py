@@ -37,7 +37,6 @@ class LogFile(logging.FileHandler):
         self._warn = warn
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Drops the line."""
         error = sys.exception()
         if isinstance(error, OSError):
             self._warn("log", error, Path(self.baseFilename))

@@ -140,8 +140,7 @@ METRICS = {name: meaning for part in SECTIONS.values() for name, meaning in part
 
 
 def known_to(config: Config) -> dict[str, str]:
-    """Returns every metric that a run may write: `METRICS`, and those of its own settings."""
-    known = dict(METRICS)
+    meanings = dict(METRICS)
     for group in groups_of(config):
         for name, meaning in group.declared().items():
             if (plain := _NO_COLUMN.sub("_", name)) != name:
@@ -150,12 +149,12 @@ def known_to(config: Config) -> dict[str, str]:
                     f"breaks, which metrics.csv cannot hold, got {name!r:.80}\n"
                     f"nearest: {plain[:80]}"
                 )
-            if known.setdefault(name, meaning) != meaning:
+            if meanings.setdefault(name, meaning) != meaning:
                 raise UsageError(
-                    f"metrics of {group.name}: {name} already means: {known[name]}\n"
+                    f"metrics of {group.name}: {name} already means: {meanings[name]}\n"
                     f"choose another name, such as {group.name}/{name.rpartition('/')[2]}"
                 )
-    return known
+    return meanings
 
 
 CONTROL = {
@@ -266,8 +265,8 @@ class MetricsWriter:
         self._put_event(session_log=start, step=steps + 1)
         self._pictures = directory / "videos"
         for picture in self._pictures.glob("*.png"):
-            found = _PICTURE.fullmatch(picture.name)
-            if found and int(found[1]) > steps:
+            name = _PICTURE.fullmatch(picture.name)
+            if name and int(name[1]) > steps:
                 with contextlib.suppress(OSError):
                     picture.unlink()
 
@@ -301,13 +300,11 @@ class MetricsWriter:
             self._header = (*self._header, *more)
 
     def write_text(self, name: str, text: str) -> None:
-        """Shows a text, such as the configuration, in TensorBoard."""
         from tensorboard.plugins.text.summary_v2 import text_pb  # noqa: PLC0415 - heavy
 
         self._put_event(summary=text_pb(name, text), step=0)
 
     def write_histogram(self, name: str, values: npt.ArrayLike, step: int = 0) -> None:
-        """Shows in TensorBoard the histogram of values of any shape, at a step."""
         from tensorboard.plugins.histogram.summary_v2 import histogram_pb  # noqa: PLC0415 - heavy
 
         self._put_event(summary=histogram_pb(name, np.asarray(values)), step=step)

@@ -53,7 +53,6 @@ def versions() -> dict[str, str | None]:
 
 
 def commit(checkout: Path) -> str | None:
-    """Returns the git commit that is checked out in a directory, None outside a checkout."""
     git = shared = checkout / ".git"
     try:
         if git.is_file():  # a worktree, whose branches are in the main checkout
@@ -73,7 +72,6 @@ def commit(checkout: Path) -> str | None:
 
 
 def processor() -> str:
-    """Returns the model name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

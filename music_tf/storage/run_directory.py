@@ -145,7 +145,6 @@ class RunDirectory:
             self._attach(file)
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
-        """Writes `summary.json` on the root; a failing disk is a warning."""
         if not self._is_root:
             return
         try:
@@ -314,7 +313,6 @@ def ended_at_once(path: Path, again: str) -> MusicError:
 
 
 def write_json(path: Path, values: Mapping[str, Any], shown: Path) -> None:
-    """Replaces a JSON file, which a message calls `shown`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, _encode(values))

@@ -37,7 +37,6 @@ def find_run(text: str) -> Path:
 
 
 def find_agent(text: str) -> Path:
-    """Returns the directory of a run, of a folder of weights, or of an agent by its name."""
     try:
         return find_run(text)
     except UsageError as error:

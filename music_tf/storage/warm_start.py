@@ -317,7 +317,6 @@ def _misfit(
 
 
 def _widths(part: Arrays) -> list[int]:
-    """Returns the units of each hidden layer of an actor; empty for other parts."""
     return [array.size for name, array in part.items() if _HIDDEN.fullmatch(name)]
 
 
@@ -384,7 +383,6 @@ def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float
 
 
 def start_line(record: Mapping[str, Any]) -> str:
-    """Describes a warm start: its source, epoch and parts."""
     run = printable(record.get("run")).removesuffix("/checkpoints")
     epoch = record.get("epoch")
     where = f"epoch {epoch}"
@@ -396,14 +394,12 @@ def start_line(record: Mapping[str, Any]) -> str:
 
 
 def parts_taken(record: Mapping[str, Any] | None) -> list[str]:
-    """Returns the parts that a run took over; empty without a warm start."""
     parts = (record or {}).get("parts")
     few = parts[:_MOST_PARTS] if isinstance(parts, list) else []
     return [part if isinstance(part, str) and _PLAIN.fullmatch(part) else "?" for part in few]
 
 
 def digest_of(record: Mapping[str, Any] | None) -> str:
-    """Returns the digest of the checkpoint of a warm start; empty without one."""
     digest = (record or {}).get("sha256")
     return digest if isinstance(digest, str) else ""
 

@@ -84,7 +84,6 @@ class WorldsTable:
 
 
 def read_worlds(directory: Path) -> list[dict[str, float]]:
-    """Returns the rows of a run's table without blank cells; empty without a table."""
     rows = _whole_rows(directory / WORLDS_NAME) or []
     return [{name: float(cell) for name, cell in row.items() if cell} for row in rows]
 

@@ -82,7 +82,6 @@ class RunCurves(NamedTuple):
         return max((values.size for values in self.columns.values()), default=0)
 
     def has(self, metric: str) -> bool:
-        """Whether a metric has a value in any epoch."""
         return bool(np.isfinite(self.columns.get(metric, np.zeros(0))).any())
 
 

@@ -102,7 +102,6 @@ def check(name: str) -> Finding:
 
 
 def installed(package: str) -> str | None:
-    """Returns the version in a package's metadata, without importing it; None if missing."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -110,7 +109,6 @@ def installed(package: str) -> str | None:
 
 
 def requirements() -> dict[str, Any]:
-    """Returns the requirements of music_tf by package name; Python's own is `python`."""
     make = importlib.import_module("packaging.requirements").Requirement
     metadata = importlib.metadata.metadata("music_tf")
     needs = [make(text) for text in metadata.get_all("Requires-Dist") or ()]

@@ -24,7 +24,6 @@ _SMALLEST = 9
 
 @functools.cache
 def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Returns Pillow's built-in font of a size in pixels."""
     return ImageFont.load_default(size)
 
 
@@ -45,7 +44,6 @@ def line(
 
 
 def stacked(parts: Sequence[Image.Image]) -> Image.Image:
-    """Returns pictures of equal width below each other."""
     result = Image.new("RGB", (parts[0].width, sum(part.height for part in parts)), PAPER)
     top = 0
     for part in parts:

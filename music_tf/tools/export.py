@@ -111,12 +111,9 @@ def export_npz(
 def export_minari(
     dataset_id: str, episodes: Episodes, about: Mapping[str, Any], settings: EnvConfig | None = None
 ) -> None:
-    """Writes episodes as a new Minari dataset, in Minari's own folder.
+    """Writes episodes as a new Minari dataset, in the types and bounds of the environment.
 
-    Observations are those of the environment, vectors or dictionaries; under the zero goals of
-    training without a task their `desired_goal` is zero. Actions are scaled to the environment's
-    own bounds. Both have the types of its spaces and lie in them. `about` holds `recipe` and
-    `env_id`, and all of it is in the description. `settings` say how the environment is made.
+    `about` holds `recipe` and `env_id`, and all of it is in the description.
     """
     minari = _minari()
     environment = make_environment(about["env_id"], settings)

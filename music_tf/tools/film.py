@@ -114,12 +114,10 @@ class Aim:
 
     @property
     def option(self) -> str:
-        """The option of `play` that asks for it."""
         return "--path" if self.path else "--reach" if self.place else "--zero-shot"
 
     @property
     def note(self) -> str:
-        """The text below each episode."""
         to = " ".join(f"{number:.2f}" for number in self.place)
         return "   at v/2" if self.path else f"   to {to}" if to else ""
 
@@ -230,13 +228,11 @@ def _batches(shots: Sequence[Shot], size: int, columns: int) -> list[Sheet]:
 
 
 def visit_episodes(config: Config) -> list[int]:
-    """Returns the episodes of a visit that are shown, with the first and the last."""
     count = config.tasks.evaluation_episodes
     return _spaced(count - 1, min(count, _MOST_OF_A_VISIT))
 
 
 def _spaced(last: int, count: int) -> list[int]:
-    """Returns `count` steps from 0 to `last`, evenly spaced."""
     return [round(step) for step in np.linspace(0, last, count).tolist()]
 
 
@@ -459,7 +455,6 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
 
 
 def _guide_of(loaded: LoadedRun, aim: Aim) -> GoalGuide:
-    """Returns what guides a run to an aim."""
     guide = guide_to_goals(loaded, aim.option)
     if aim.place and len(aim.place) != len(guide.columns):
         raise UsageError(

@@ -83,7 +83,6 @@ def about(saved: SavedPolicy) -> dict[str, Any]:
 
 
 def arrays(saved: SavedPolicy) -> dict[str, Array]:
-    """Returns the weights and moments of all networks by their names in the archive."""
     named = {
         f"actor_{number}/{name}": array
         for number, snapshot in enumerate(actors(saved))
@@ -96,7 +95,6 @@ def arrays(saved: SavedPolicy) -> dict[str, Array]:
 
 
 def actors(saved: SavedPolicy) -> tuple[Snapshot, ...]:
-    """Returns the actor of all skills, or one for each skill."""
     snapshot = saved.snapshot
     return snapshot.each if isinstance(snapshot, SkillSnapshots) else (snapshot,)
 
@@ -174,7 +172,6 @@ class _Graph:
         return model
 
     def _actor(self, number: int, snapshot: Snapshot) -> str:
-        """Adds an actor and returns the name of its actions."""
         weights, reads = _layers_of(self._saved, snapshot)
         parts = [self._normalized("observation", number, snapshot.inputs.observation)]
         if reads:

@@ -98,9 +98,7 @@ def next_lines(task: CheckedEnv, played: PlayResult) -> str:
     """Returns what to type for a first look: task, MUSIC, hindsight and skills, as each fits."""
     names = ("agent", "surrounding", "object", "gripper")
     split = _fitting({name: played.proposed[name] for name in names if name in played.proposed})
-    skills = (
-        {"descriptor": played.proposed["descriptor"]} if "descriptor" in played.proposed else {}
-    )
+    skills = {name: each for name, each in played.proposed.items() if name == "descriptor"}
     lines = [f"{played.rate:,.0f} steps a second; updates are estimated for one idle core"]
     if task.rewarded and task.pays is None:
         lines += _line(task, played, _TASK, "the task", ())
@@ -167,7 +165,6 @@ def _fitting(proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
 
 
 def _typed(proposed: Mapping[str, Proposal]) -> list[str]:
-    """Returns options of a world as they are typed."""
     return as_typed({f"world.{name}": each.columns for name, each in proposed.items()})
 
 

@@ -399,7 +399,6 @@ def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
 
 
 def number(value: Any) -> str:
-    """Returns a number as text, and a dash for any other value."""
     return _written([value])[0]
 
 
@@ -434,7 +433,6 @@ def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:
 
 
 def _media(directory: Path) -> list[Path]:
-    """Returns the films and pictures in a folder by name, without drafts."""
     paths = sorted(directory.glob("[!.]*")) if directory.is_dir() else []
     return [path for path in paths if path.suffix.lower() in MEDIA_TYPES and path.is_file()]
 
@@ -448,5 +446,4 @@ def _content(path: Path, room: int) -> bytes:
 
 
 def _address(path: Path, content: bytes) -> str:
-    """Returns a data URL with the content of a file."""
     return f"data:{MEDIA_TYPES[path.suffix.lower()]};base64,{base64.b64encode(content).decode()}"

@@ -44,7 +44,6 @@ class Numbers:
         return fits(value, float) and self.low <= float(value) <= self.high  # type: ignore[arg-type]
 
     def suggest(self, name: str, trial: "optuna.Trial") -> float:
-        """The value of a trial, with few digits."""
         return self.rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
 
     def rounded(self, value: float) -> float:
@@ -155,9 +154,10 @@ def read_space(path: Path) -> Space:
 def _dimension(place: str, row: Any) -> Numbers | Choices:
     start = f"--space: {place[:200]}: expected "
     expected = start + '{"low": 0.1, "high": 1}, perhaps with "log": true'
-    if not isinstance(row, dict):
+    names = set(row) if isinstance(row, dict) else set()
+    if names != {"choices"} and not {"low", "high"} <= names <= {"low", "high", "log"}:
         raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(row)[:80]}')
-    if row.keys() == {"choices"}:
+    if "choices" in names:
         values = row["choices"]
         plain = isinstance(values, list) and all(
             isinstance(value, str | int | float) for value in values
@@ -165,8 +165,6 @@ def _dimension(place: str, row: Any) -> Numbers | Choices:
         if not plain or len(values) < _PAIR:
             raise UsageError(f"{start}two choices or more, got {json.dumps(values)[:80]}")
         return Choices(tuple(values))
-    if not {"low", "high"} <= row.keys() <= {"low", "high", "log"}:
-        raise UsageError(f'{expected}, or {{"choices": [1, 2]}}; got {json.dumps(row)[:80]}')
     low, high, log = row["low"], row["high"], row.get("log", False)
     numbers = fits([low, high], list[float]) and math.isfinite(float(high) - float(low))
     if not numbers or not low < high or not isinstance(log, bool) or (log and low <= 0):

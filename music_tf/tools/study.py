@@ -264,12 +264,10 @@ class StudyRun:
 
     @property
     def group(self) -> str:
-        """Name of the condition on its task."""
         return f"{self.condition}_{folder_name(self.env_id)}"
 
     @property
     def name(self) -> str:
-        """Name of the stored result."""
         return f"{self.group}_seed{self.seed}"
 
     @property

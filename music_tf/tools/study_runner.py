@@ -58,7 +58,6 @@ def code_version() -> str:
 
 
 def store(run: StudyRun, results: Path) -> None:
-    """Writes the result of a run that has ended and was evaluated."""
     directory = run.directory
     try:
         summary = json.loads((directory / SUMMARY_NAME).read_bytes())
@@ -196,7 +195,6 @@ class StudyRunner:
         return EXIT_ENVIRONMENT if states & {FAILED, BLOCKED} else EXIT_DONE
 
     def summary(self) -> str:
-        """The number of runs in each state as text."""
         counts = collections.Counter(self.states.values())
         return ", ".join(f"{count} {state}" for state, count in counts.items())
 

@@ -44,7 +44,6 @@ class Subprocesses:
 
     @property
     def stopped(self) -> bool:
-        """Whether a signal asked to stop."""
         return bool(self._received)
 
     @property
@@ -54,7 +53,6 @@ class Subprocesses:
 
     @property
     def killed(self) -> bool:
-        """Whether Ctrl-C was pressed twice."""
         return self._received.count(signal.SIGINT) > 1
 
     def run(

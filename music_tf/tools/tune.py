@@ -106,7 +106,6 @@ class Search:
         return {field.name: field.value for field in fields_of(config) if field.name in self.space}
 
     def left_out(self) -> dict[str, Any]:
-        """Those values of the preset that the space does not hold."""
         preset = self.of_preset()
         return {
             name: preset.get(name)
@@ -213,7 +212,6 @@ class Tuner:
 
     @property
     def best(self) -> dict[str, Any]:
-        """The values of the trial with the highest score, as they were trained."""
         return dict(self._best_trial.user_attrs["values"])
 
     @property

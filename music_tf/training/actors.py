@@ -138,20 +138,19 @@ class Actors:
         self.ordered = None
 
     def collect(self) -> Collected:
-        """Waits for the cycle that was ordered."""
         order, self.ordered = self.ordered, None
         initial = order is not None and order.initial
         expected = self._config.rollouts * self._config.rounds(initial)
 
         def answered() -> Collected:
             with longer_timeout():  # the watchdog of each actor checks every step
-                found = self._answers(self._parts)
-            parts = [count for own in found for count in own.parts]
+                answers = self._answers(self._parts)
+            parts = [count for answer in answers for count in answer.parts]
             if self._config.collect.steps is None and set(parts) != {expected}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
-            over = np.concatenate([own.succeeded for own in found])
-            unfinished = sum(own.unfinished for own in found)
-            played = Episodes.joined(own.played for own in found)
+            over = np.concatenate([answer.succeeded for answer in answers])
+            unfinished = sum(answer.unfinished for answer in answers)
+            played = Episodes.joined(answer.played for answer in answers)
             return Collected(played, parts, over, unfinished)
 
         return self.learning.together(answered)
@@ -161,7 +160,7 @@ class Actors:
         # Rows are episodes; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # the watchdog of each actor checks every step
-            played = Episodes.joined(own.played for own in self._answers(self._whole))
+            played = Episodes.joined(answer.played for answer in self._answers(self._whole))
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
@@ -179,10 +178,10 @@ class Actors:
         count = getattr(self._config.tasks, part) * visits
         mine = [self._team.visited(rank, count) for rank in self._team.actors]
         with longer_timeout():  # the watchdog of each actor checks every step
-            found = self._answers(visit_format(self._config))
-        if [len(one.returns) for one in found] != list(map(len, mine)):
+            answers = self._answers(visit_format(self._config))
+        if [len(answer.returns) for answer in answers] != list(map(len, mine)):
             raise NumbersFault(f"actors played other visits than {count} to tasks")
-        rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        rows = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         return among_all(count, np.concatenate(mine), Adaptation(*rows))
 
     def verdict(self) -> str:
@@ -195,9 +194,9 @@ class Actors:
 
     def take_metrics(self) -> Metrics:
         """Returns the timing metrics since the last call."""
-        found, self._clocks = self._clocks, _Clocks()
-        self._clocks.acting, self._clocks.left = found.acting, found.left
-        return found.metrics() | {"time/staleness_cycles": float(self._config.lag)}
+        clocks, self._clocks = self._clocks, _Clocks()
+        self._clocks.acting, self._clocks.left = clocks.acting, clocks.left
+        return clocks.metrics() | {"time/staleness_cycles": float(self._config.lag)}
 
     def _tell(self, header: OrderHeader, snapshot: Snapshot) -> None:
         """Broadcasts an order to the actors; the first one is preceded by the snapshot format."""
@@ -221,17 +220,17 @@ class Actors:
         return [self._team.comm.receive(rank) for rank in self._team.actors]
 
     def _answers(self, form: _Format[Answer]) -> list[Answer]:
-        asked, start = self._asked, time.monotonic()
-        if asked is None:
+        order, start = self._asked, time.monotonic()
+        if order is None:
             raise ValueError("collect: nothing has been ordered")
         came = self._receive()
-        there = time.monotonic()
-        found, headers = [], []
+        arrived = time.monotonic()
+        answers, headers = [], []
         for rank, data in zip(self._team.actors, came, strict=True):
             workers = self._team.workers(rank)
             with _naming(self._team.among_all(rank)):
                 header = answer_in(data)
-                expected = (asked.number, asked.cycle, workers.start, len(workers))
+                expected = (order.number, order.cycle, workers.start, len(workers))
                 if header[: len(expected)] != expected:
                     raise NumbersFault(
                         "answered with number, cycle, first worker and workers "
@@ -241,14 +240,14 @@ class Actors:
                 if header.fault:
                     text = rest.tobytes().decode(errors="replace")
                     raise fault_of(header.fault)(text)
-                found.append(form.unpack(rest, len(workers), header.ends))
+                answers.append(form.unpack(rest, len(workers), header.ends))
             if header.stop:
                 request_stop()
             headers.append(header)
-        if asked.kind == PLAY:
-            self._clocks.answered(start, there, headers)
+        if order.kind == PLAY:
+            self._clocks.answered(start, arrived, headers)
         self._clocks.left = time.monotonic()
-        return found
+        return answers
 
 
 class Ranks(NamedTuple):
@@ -290,10 +289,10 @@ class _Clocks:
     left: float = dataclasses.field(default_factory=time.monotonic)
     """Time at which the learner had unpacked the last answers."""
 
-    def answered(self, start: float, there: float, headers: Sequence[AnswerHeader]) -> None:
+    def answered(self, start: float, arrived: float, headers: Sequence[AnswerHeader]) -> None:
         """Records a cycle, given the times at which waiting began and all answers had come."""
-        self.waiting.append(there - start)
-        self.taking.append(time.monotonic() - there)
+        self.waiting.append(arrived - start)
+        self.taking.append(time.monotonic() - arrived)
         played = [1e-6 * header.played_us for header in headers]
         self.acting = max(played)
         self.played.append(sum(played) / len(played))

@@ -81,10 +81,8 @@ class MetaEvaluation(NamedTuple):
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
         """Visits the tasks of `train` or `test`; every visit starts from the prior.
 
-        The first episodes explore under latents of the prior. Before each later episode the belief
-        is inferred from all steps of the visit so far, and one latent is drawn from it. Actions are
-        deterministic; without a snapshot they are random. The results do not depend on the number
-        of ranks.
+        The first episodes explore under latents of the prior, each later one acts under a latent of
+        the belief from all steps so far. Actions are deterministic, random without a snapshot.
         """
         tasks: Tasks = getattr(self.tasks, part)
         count = len(tasks) * repeats
@@ -167,7 +165,6 @@ class MetaEvaluation(NamedTuple):
         return metrics
 
     def compare(self, snapshot: Snapshot, repeats: int) -> dict[str, Metrics]:
-        """Returns `by_episode` of the agent and of random actions in the same episodes."""
         policies = {"ours": snapshot, "random": None}
         return {
             name: self.by_episode(self.play(who, "test", repeats)) for name, who in policies.items()
@@ -236,7 +233,6 @@ class MetaEvaluation(NamedTuple):
         return results, episodes
 
     def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
-        """Returns uniform random actions for one episode of each visit."""
         draw = random_actions(self.envs.spec, episode)
         actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
         return Perturbation.adding(actions)
@@ -258,7 +254,6 @@ class TaskFamily(Part):
         return [self.tasks.notice]
 
     def adaptation(self, run: "Trainer") -> MetaEvaluation:
-        """Returns what measures how the agent adapts to tasks."""
         actors = None if run.actors is None else run.actors.adapt
         return MetaEvaluation(run.envs, run.config, run.comm, self.tasks, actors=actors)
 
@@ -275,7 +270,6 @@ class TaskFamily(Part):
         return metrics | {"adapt/random_return": self._random_return}
 
     def compare(self, run: "Trainer") -> Comparison:
-        """Compares the agent with random actions, by visits to evaluation tasks."""
         policies = self.adaptation(run).compare(run.snapshot(), VISITS)
         return Comparison(policies, VISITS, "visits to each evaluation task")
 

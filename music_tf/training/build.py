@@ -87,7 +87,10 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         inputs=inputs,
         update=update,
         evaluated=evaluated,
-        parts=[_own_part(path, config, envs) for path in config.agent.parts],
+        parts=[
+            class_in_module(path, Part, "part of agent")(config, envs)
+            for path in config.agent.parts
+        ],
     )
     if paying:  # a restored skill has all the arrays that actors expect
         trainer.parts.append(SkillSequence(config, paying[0], trainer.snapshot(), initial))
@@ -95,11 +98,6 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         trainer.parts.append(Lag(trainer.snapshot()))
     trainer.parts.append(PolicyEvaluation())
     return trainer
-
-
-def _own_part(path: str, config: Config, envs: LockstepEnvs) -> Part:
-    part: Part = class_in_module(path, Part, "part of agent")(config, envs)
-    return part
 
 
 def _paid_in_turn(term: RewardTerm) -> Incremental:

@@ -121,9 +121,8 @@ def try_environment(config: Config) -> TrialResult:
 
 
 def _needs_bounds(config: Config) -> bool:
-    """Whether `return_clip=auto` needs bounds of the task reward that no setting gives."""
-    known = config.world.reward or all(map(math.isfinite, config.rewards["task"].clip))
-    return config.agent.return_clip == "auto" and not known
+    has_bounds = config.world.reward or all(map(math.isfinite, config.rewards["task"].clip))
+    return config.agent.return_clip == "auto" and not has_bounds
 
 
 @contextlib.contextmanager

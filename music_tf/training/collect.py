@@ -76,7 +76,6 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
 def make_collector(
     config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
 ) -> "Collector":
-    """Makes the collector that the settings of the learner name."""
     kind = class_in_module(config.agent.collector, Collector, "collector of agent")
     collector: Collector = kind(config, envs, workers, comm)
     return collector

@@ -14,7 +14,6 @@ def is_lowest(name: str) -> bool:
 
 
 def is_highest(name: str) -> bool:
-    """Whether a metric is the highest reward of a term."""
     return name.startswith("reward/") and name.endswith("_max")
 
 

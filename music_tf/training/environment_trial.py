@@ -95,7 +95,6 @@ class EnvironmentTrial:
 
     @property
     def length(self) -> int:
-        """Steps of `episode`."""
         return int(self.episode.length[0])
 
     @functools.cached_property
@@ -219,11 +218,7 @@ class EnvironmentTrial:
         return method(places, np.broadcast_to(goal.astype(places.dtype), places.shape), extras)
 
     def midst_of_another_episode(self) -> None:
-        """Resets the environment to another goal.
-
-        Replay computes rewards during other episodes. So a function that reads the environment's
-        own goal or time gives other numbers than under its own.
-        """
+        """Resets to another goal, since replay computes rewards during other episodes."""
         self.envs.reset([0], OTHER_SEEDS[:1])
 
     def reward_bounds(self) -> tuple[float, float] | None:

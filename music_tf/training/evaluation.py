@@ -62,10 +62,9 @@ class Evaluation(NamedTuple):
     ) -> Episodes:
         """Plays episodes without exploration; returns all of them, read-only, on every rank.
 
-        Goals are those of training, because a policy that was trained with zero goals does not
-        generalise to others. Episodes do not depend on the number of ranks, except that the batch
-        size changes the last bits of actions. `skill` acts in all of them, else skills take turns.
-        `added` is added to actions; `planned` makes another policy for each batch of episodes.
+        Goals are those of training: a policy that saw zero goals does not generalise to others. The
+        number of ranks changes the last bits of actions alone, by the batch size. `skill` acts in
+        all episodes, else skills take turns; `planned` makes another policy for each batch.
         """
         config, envs, comm = self.config, self.envs, self.comm
         plain = skill is None and added is None and planned is None
@@ -141,7 +140,6 @@ class Evaluation(NamedTuple):
         return self.behaviour(played) | answers
 
     def random(self) -> Episodes:
-        """Plays random actions in the first evaluation episodes, at most 40."""
         spec = self.envs.spec
         few = min(self.config.evaluation.episodes, _FEW)
         return self.play(zero_policy, few, added=random_actions(spec))
@@ -182,11 +180,9 @@ class Evaluation(NamedTuple):
             return {}
         few, generator = played.rows(0, _FEW), stream(SEED, "evaluation/information")
         information = information_of_moves(few, self.envs.spec.split, generator, _PAIRINGS, _STEPS)
-        return (
-            {}
-            if information is None
-            else {INFORMATION: float(information.nats - information.null.mean())}
-        )
+        if information is None:
+            return {}
+        return {INFORMATION: float(information.nats - information.null.mean())}
 
     def heldout(
         self, terms: "Iterable[RewardTerm]", weights: Mapping[str, list[Any]], played: Episodes

@@ -164,8 +164,8 @@ def batched_reward(trial: EnvironmentTrial) -> Finding:
         names = few(list(envs.info_keys_read))
         return Finding(f"it reads {names} of info, so goals are rewarded one by one")
     achieved = np.concatenate([trial.achieved[1:]] * 2)
-    own = np.broadcast_to(trial.episode.desired_goal[0], trial.achieved[1:].shape)
-    desired = np.concatenate([own, trial.achieved[:0:-1]])
+    of_episode = np.broadcast_to(trial.episode.desired_goal[0], trial.achieved[1:].shape)
+    desired = np.concatenate([of_episode, trial.achieved[:0:-1]])
     try:
         many = envs.goal_reward(achieved, desired)
         pairs = zip(achieved[:, None], desired[:, None], strict=True)

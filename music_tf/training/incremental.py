@@ -136,7 +136,6 @@ class SkillSequence(Part):
         return self.measured(run.evaluation)
 
     def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
-        """Measures the skill that is learned now."""
         played = self.play(evaluation, run.policy(), self.skill)
         on_played(played)
         return evaluation.metrics_of(played)

@@ -43,11 +43,11 @@ def refuse_too_large(
         filled = dataclasses.replace(config.replay, capacity=capacity)
         store = empty_store(dataclasses.replace(config, replay=filled), spec)
         replay = share.stores * store.bytes
-    found = comm.allgather([socket.gethostname(), environments, replay, available_memory()])
-    for host in dict.fromkeys(name for name, *_ in found):
-        ranks = [numbers for name, *numbers in found if name == host]
-        environments, replay = sum(own[0] for own in ranks), sum(own[1] for own in ranks)
-        free = min(own[2] for own in ranks)
+    of_ranks = comm.allgather([socket.gethostname(), environments, replay, available_memory()])
+    for host in dict.fromkeys(name for name, *_ in of_ranks):
+        ranks = [numbers for name, *numbers in of_ranks if name == host]
+        environments, replay = (sum(numbers[place] for numbers in ranks) for place in (0, 1))
+        free = min(numbers[2] for numbers in ranks)
         if environments + replay > free:
             raise UsageError(
                 f"memory: about {(environments + replay) / GIB:.1f} GiB would be needed on "

@@ -79,7 +79,6 @@ def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
 
 
 def header_size(kind: type[OrderHeader] | type[AnswerHeader]) -> int:
-    """Returns the length of a header in bytes, format and checksum included."""
     return _INTEGER * (2 + len(kind._fields))
 
 
@@ -154,10 +153,10 @@ class EpisodeFormat:
         named = collected.played.named()
         length = named.pop("length")
         counts = np.array([*collected.parts, collected.unfinished], "<i8").tobytes()
-        found = [counts, collected.succeeded.tobytes(), length.astype("<i8").tobytes()]
+        parts = [counts, collected.succeeded.tobytes(), length.astype("<i8").tobytes()]
         for name, rows in named.items():
-            found.append(rows[self._taken(name, length)].tobytes())
-        return b"".join(found)
+            parts.append(rows[self._taken(name, length)].tobytes())
+        return b"".join(parts)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Collected:
         """Inverts `pack`; a NumbersFault for another length or a number that is not finite."""
@@ -168,8 +167,8 @@ class EpisodeFormat:
             size = count * kind.itemsize
             if count < 0 or len(rest) < size:
                 raise NumbersFault(f"a message ends after {len(data)} bytes, too early")
-            found, rest = np.frombuffer(rest[:size], kind), rest[size:]
-            return found
+            numbers, rest = np.frombuffer(rest[:size], kind), rest[size:]
+            return numbers
 
         *parts, unfinished = take(workers + 1, np.dtype("<i8")).tolist()
         over = take(ends, np.dtype(np.bool_))
@@ -186,10 +185,10 @@ class EpisodeFormat:
                 continue
             where = self._taken(name, length)
             shape = (int(where.sum()), *rows.shape[where.ndim :])
-            found = take(math.prod(shape), rows.dtype)
-            if rows.dtype.kind == "f" and not np.isfinite(found).all():
+            numbers = take(math.prod(shape), rows.dtype)
+            if rows.dtype.kind == "f" and not np.isfinite(numbers).all():
                 raise NumbersFault(f"{name} is not finite")
-            rows[where] = found.reshape(shape)
+            rows[where] = numbers.reshape(shape)
         if rest:
             raise NumbersFault(f"a message of {len(data)} bytes, {len(rest)} too many")
         return Collected(padded(Episodes.from_named(named)), parts, over, unfinished)
@@ -210,8 +209,8 @@ class VisitFormat(NamedTuple):
     """Episodes of a visit."""
     latent: int
 
-    def pack(self, found: Adaptation) -> bytes:
-        return b"".join(values.astype("<f4").tobytes() for values in found)
+    def pack(self, visits: Adaptation) -> bytes:
+        return b"".join(values.astype("<f4").tobytes() for values in visits)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Adaptation:
         """Inverts `pack` of `ends` visits; raises as `EpisodeFormat.unpack`."""
@@ -224,4 +223,4 @@ class VisitFormat(NamedTuple):
         if not np.isfinite(numbers).all():
             raise NumbersFault("what a visit brought is not finite")
         parts = np.split(numbers, np.cumsum(sizes)[:-1])
-        return Adaptation(*(own.reshape(shape) for own, shape in zip(parts, shapes, strict=True)))
+        return Adaptation(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))

@@ -127,9 +127,9 @@ class RunningMoments(Part):
         moments = {"observation": self._inputs.now.observation}
         if run.envs.spec.goal_dim:
             moments["goal"] = self._inputs.now.goal
-        means = {f"stats/{name}_mean": float(own.mean.mean()) for name, own in moments.items()}
+        means = {f"stats/{name}_mean": float(each.mean.mean()) for name, each in moments.items()}
         return means | {
-            f"stats/{name}_std": float(own.deviation.mean()) for name, own in moments.items()
+            f"stats/{name}_std": float(each.deviation.mean()) for name, each in moments.items()
         }
 
     def shared(self) -> dict[str, np.ndarray]:

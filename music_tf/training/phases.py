@@ -61,9 +61,9 @@ def phases_of(learner: Learner, terms: Sequence[RewardTerm], layout: Layout) -> 
         rhythm = learned or parts[0].term
         names = [*(learned.networks if learned else ()), *(n for part in parts for n in part.names)]
         inside = Layout(network for network in layout.networks if network.name in names)
-        own, early = layout.span(names), any(part.early for part in parts)
+        span, early = layout.span(names), any(part.early for part in parts)
         moved = tuple(part.term for part in parts)
-        return LaidPhase(own, inside, learned, moved, rhythm.every, rhythm.times, early)
+        return LaidPhase(span, inside, learned, moved, rhythm.every, rhythm.times, early)
 
     parts = [part for term in terms for part in _parts(term)]
     leading = [part for part in parts if part.term.steps_first and not part.early]

@@ -32,7 +32,6 @@ class Rewards(Part):
         return [term.notice for term in self.terms]
 
     def active(self, epoch: float) -> Sequence[RewardTerm]:
-        """Returns the terms with weight at this epoch or later; all terms if none has any."""
         return counting(self.terms, epoch)
 
     def schedules(self, epoch: float) -> Schedules:
@@ -54,9 +53,9 @@ class Rewards(Part):
         arrays: dict[str, Array] = {}
         for term in self.terms:
             if self._config.rewards[term.name].candidate_actions:
-                own = self._update.arrays_of(term)
-                own |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
-                arrays = {f"{EXPLORER}{name}": array for name, array in own.items()}
+                weights = self._update.arrays_of(term)
+                weights |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
+                arrays = {f"{EXPLORER}{name}": array for name, array in weights.items()}
         return arrays
 
     def priorities(self, fresh: Mapping[int, Episodes], cycle: int) -> dict[int, Array] | None:

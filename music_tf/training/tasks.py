@@ -33,10 +33,10 @@ class TaskSets(NamedTuple):
     @property
     def notice(self) -> str:
         """Message that evaluation tasks are training tasks as well; empty if none is."""
-        known = int((self.test[:, None] == self.train).all(axis=-1).any(axis=-1).sum())
-        if not known:
+        repeated = int((self.test[:, None] == self.train).all(axis=-1).any(axis=-1).sum())
+        if not repeated:
             return ""
-        return f"{known} of {len(self.test)} evaluation tasks are training tasks as well"
+        return f"{repeated} of {len(self.test)} evaluation tasks are training tasks as well"
 
     def record(self) -> dict[str, Any]:
         return {name: tasks.tolist() for name, tasks in self._asdict().items()}
@@ -169,7 +169,6 @@ class TaskCollector(Collector):
         self.tasks, self._inference = sets, inference
 
     def play_ordered(self, order: Order) -> Collected:
-        """Plays the visits of a cycle."""
         rounds = list(self._comm.together(lambda: list(self._rounds(order))))
         workers, size = len(self._workers), self._config.rollouts
 

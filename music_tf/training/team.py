@@ -30,8 +30,8 @@ class Team(NamedTuple):
     def of(cls, config: Config, comm: Communicator, learners: int) -> Self:
         """Splits all ranks into teams; the first ranks learn; a collective call."""
         acts = comm.rank >= learners
-        own = os.environ.get("CUDA_VISIBLE_DEVICES") if acts else NO_GPU
-        for rank, visible in enumerate(comm.allgather(own)):
+        gpu = os.environ.get("CUDA_VISIBLE_DEVICES") if acts else NO_GPU
+        for rank, visible in enumerate(comm.allgather(gpu)):
             if visible != NO_GPU:
                 raise EnvironmentFault(
                     f"rank {rank} only acts, and sees a GPU: CUDA_VISIBLE_DEVICES is {visible!r}\n"
@@ -53,7 +53,6 @@ class Team(NamedTuple):
         return self.learners + self.number * len(self.actors) + rank - 1
 
     def workers(self, rank: int) -> range:
-        """Returns the workers that an actor plays for."""
         share = self.config.workers // self.learners // len(self.actors)
         first = self.number * len(self.actors) + rank - 1
         return range(first * share, (first + 1) * share)

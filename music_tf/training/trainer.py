@@ -83,7 +83,6 @@ class Trainer:
         self.parts = [self.update, self.rewards, RunningMoments(self.inputs), *self.parts]
 
     def part(self, kind: type[Kind]) -> Kind | None:
-        """Returns the part of a kind, if the run has one."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     def run_epoch(
@@ -91,8 +90,7 @@ class Trainer:
     ) -> Metrics | None:
         """Trains to the end of an epoch and evaluates; returns its metrics.
 
-        `on_cycle` is told the number of cycles done; if it returns True on any rank, the epoch is
-        interrupted, returns None, and is continued by the next call.
+        If `on_cycle` returns True on any rank, it returns None, and the next call continues.
         """
         config, world = self.config, self.world
         self.comm.take_timing()
@@ -187,7 +185,6 @@ class Trainer:
         return learned
 
     def collect(self) -> None:
-        """Collects a cycle and stores it."""
         config, counters, log = self.config, self.counters, self.log
         cycle = counters.cycle
         if self.collector.ordered is None:
@@ -219,9 +216,8 @@ class Trainer:
         if not total.common and (before.wrong or not total.wrong):
             return
         example = "" if self.replay.watch is None else self.replay.watch.example
-        examples = filter(
-            None, self.comm.allgather(example)
-        )  # all ranks get here: counts are summed
+        # all ranks get here: counts are summed
+        examples = filter(None, self.comm.allgather(example))
         text = (
             f"{self.config.env_id}: {next(examples, 'rewards differ')} "
             f"({total.wrong} of {total.steps} steps that were drawn with their own goal)"
@@ -362,7 +358,8 @@ class Trainer:
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
-        measured = (part.evaluate(self, evaluation, on_played or _ignore) for part in self.parts)
+        on_played = on_played or (lambda _: None)
+        measured = (part.evaluate(self, evaluation, on_played) for part in self.parts)
         return next((metrics for metrics in measured if metrics is not None), {})
 
     def compare(self) -> Comparison | None:
@@ -370,7 +367,6 @@ class Trainer:
         return next(filter(None, (part.compare(self) for part in self.parts)), None)
 
     def _of_networks(self, played: Episodes) -> Metrics:
-        """Returns metrics of the active terms on episodes that they were not trained on."""
         return self.evaluation.heldout(self.active_terms(), self.update.weights(), played)
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -378,7 +374,6 @@ class Trainer:
         return {name: array for name, array in self.shared().items() if name.startswith(ACTING)}
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the state that is equal on all ranks, by name."""
         return {name: array for part in self.parts for name, array in part.shared().items()}
 
     def of_workers(self, everything: bool = False) -> dict[int, dict[str, np.ndarray]]:
@@ -390,7 +385,6 @@ class Trainer:
         }
 
     def meta(self) -> dict[str, Any]:
-        """Returns counters and settings of a checkpoint as JSON values."""
         return {
             "counters": dataclasses.asdict(self.counters),
             "log": dataclasses.asdict(self.log),
@@ -457,7 +451,6 @@ class Trainer:
         self.tell_replaced()
 
     def tell_replaced(self) -> None:
-        """Tells all parts that weights were replaced."""
         for part in self.parts:
             part.replaced(self)
 
@@ -493,10 +486,6 @@ class Trainer:
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics
-
-
-def _ignore(played: object) -> None:
-    """A callback that does nothing."""
 
 
 def _multiples(number: float, unit: int) -> int:

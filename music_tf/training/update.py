@@ -150,9 +150,9 @@ class Update(Part):
             arrays = self.layout.name_arrays(self.parameters.numpy())
             bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
         if self._comm.any(bool(bad)):
-            found = self._comm.allgather(bad)
-            names = dict.fromkeys(name for names in found for name in names)
-            ranks = [rank for rank, names in enumerate(found) if names]
+            bad_by_rank = self._comm.allgather(bad)
+            names = dict.fromkeys(name for names in bad_by_rank for name in names)
+            ranks = [rank for rank, names in enumerate(bad_by_rank) if names]
             raise NumbersFault(
                 f"non-finite numbers within the {done} updates so far, on ranks "
                 f"{ranks}: {', '.join(names)}\n"
@@ -196,7 +196,6 @@ class Update(Part):
         self._learning_rate.assign(np.float32(scale) * self.layout.learning_rates())
 
     def weights(self) -> dict[str, list[tf.Tensor]]:
-        """Returns the current weights of every network."""
         return self.layout.split(tf.convert_to_tensor(self.parameters))
 
     def actor_weights(self) -> dict[str, Array]:
@@ -212,11 +211,10 @@ class Update(Part):
         return self._copied(term.networks)
 
     def _copied(self, networks: Sequence[Network | Scalar]) -> dict[str, Array]:
-        own = self.layout.span([network.name for network in networks])
-        return Layout(networks).name_arrays(self.parameters[own].numpy())
+        span = self.layout.span([network.name for network in networks])
+        return Layout(networks).name_arrays(self.parameters[span].numpy())
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns parameters, moments and targets by name, for `load`."""
         first, second = np.zeros([2, self.layout.size], np.float32)
         for phase, moments in zip(self._phases, self.moments, strict=True):
             first[phase.own], second[phase.own] = moments.first.numpy(), moments.second.numpy()
@@ -233,14 +231,12 @@ class Update(Part):
         }
 
     def meta(self) -> dict[str, object]:
-        """Returns numbers of steps and the scale of the learning rates as JSON values."""
         steps = [int(step.numpy()) for step in self._phase_steps]
-        taken = {"updates": int(self.step.numpy()), "step_scale": self.step_scale}
-        alike = steps == [taken["updates"]]  # one phase, and the learner was never reset
-        return taken | ({} if alike else {"phase_steps": steps})
+        counts = {"updates": int(self.step.numpy()), "step_scale": self.step_scale}
+        alike = steps == [counts["updates"]]  # one phase, and the learner was never reset
+        return counts | ({} if alike else {"phase_steps": steps})
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Restores what `shared` and `meta` of an earlier run returned."""
         names = UpdateCounts.__dataclass_fields__
         counts = restore_fields(UpdateCounts(), {name: meta.get(name) for name in names}, "meta")
         first = joined(shared, "adam_first", self.layout)
@@ -250,8 +246,8 @@ class Update(Part):
             moments.first.assign(first[phase.own])
             moments.second.assign(second[phase.own])
         steps = meta.get("phase_steps") or [counts.updates]
-        known = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
-        if not known or len(steps) != len(self._phase_steps):
+        are_counts = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
+        if not are_counts or len(steps) != len(self._phase_steps):
             raise ValueError(f"phase_steps: not what a run saves: {str(steps)[:80]}")
         self.step.assign(counts.updates)
         for step, number in zip(self._phase_steps, steps, strict=True):
@@ -270,14 +266,14 @@ class Update(Part):
         reset; `step` is not. Networks of terms keep weights and moments; in a phase that they share
         with the learner, their step count is reset with it.
         """
-        own = self.layout.span([network.name for network in self.learner.networks])
+        span = self.layout.span([network.name for network in self.learner.networks])
         parameters = self.parameters.numpy()
-        parameters[own] = self._comm.broadcast(initial)
+        parameters[span] = self._comm.broadcast(initial)
         self.parameters.assign(parameters)
         self.targets.assign(parameters[self._slow])
         for phase, moments, step in zip(self._phases, self.moments, self._phase_steps, strict=True):
             if phase.learner is not None:
-                others = (np.arange(self.layout.size) >= own.stop)[phase.own]
+                others = (np.arange(self.layout.size) >= span.stop)[phase.own]
                 for moment in (moments.first, moments.second):
                     moment.assign(np.where(others, moment.numpy(), np.float32(0.0)))
                 step.assign(0)
@@ -514,9 +510,9 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
         name: hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
         for name, array in arrays.items()
     }
-    found = comm.allgather(digests)
+    of_ranks = comm.allgather(digests)
     for name in arrays:
-        ranks = [rank for rank, its in enumerate(found) if its[name] != found[0][name]]
+        ranks = [rank for rank, its in enumerate(of_ranks) if its[name] != of_ranks[0][name]]
         if ranks:
             raise NumbersFault(
                 f"ranks differ after {updates} updates: "
@@ -527,9 +523,9 @@ def check_same_state(arrays: Mapping[str, np.ndarray], updates: int, comm: Commu
 def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array:
     """Returns the arrays of one kind, such as `parameters`, as one flat vector."""
     prefix = f"{kind}/"
-    own = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
-    check_fit(expected_of(own), layout.expected)
-    return layout.flatten(own)
+    of_kind = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
+    check_fit(expected_of(of_kind), layout.expected)
+    return layout.flatten(of_kind)
 
 
 def _stacked(values: Sequence[tf.Tensor]) -> tf.Tensor:

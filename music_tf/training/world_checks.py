@@ -153,10 +153,7 @@ def stages(trial: EnvironmentTrial) -> Finding:
 
 
 def split(trial: EnvironmentTrial) -> Finding:
-    """Asks about the user's columns of the surroundings if they move in most random steps.
-
-    Such columns may belong to the robot, and joint motion would then be paid from the start.
-    """
+    """Asks about the user's surroundings that move in most random steps, as the robot does."""
     declared = trial.envs.spec.split
     if declared is None or declared == lookup(trial.env_id).split:
         return Finding("")
