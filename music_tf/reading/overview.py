@@ -43,21 +43,10 @@ def overview(command: Settings) -> str:
     differing = {name for name, values in defaults.items() if len(values) > 1}
     inner = {field.name.partition(".")[0] for field in fields_of(command) if "." in field.name}
     names = sorted(map(_typed, inner | {*recipes.terms()}))
-    return "\n".join(
-        [
-            _EXAMPLES,
-            "recipes; music-tf recipes says what each of them does:",
-            _wrapped(", ".join(recipes.names())),
-            "options:",
-            *(
-                _row(field, _BY_RECIPE if field.name in differing else "")
-                for field in _outer(command)
-            ),
-            "groups of settings:",
-            _wrapped(", ".join(names)),
-            _ways("RECIPE"),
-        ]
-    )
+    head = [_EXAMPLES, "recipes; music-tf recipes says what each of them does:"]
+    head += [_wrapped(", ".join(recipes.names())), "options:"]
+    rows = [_row(each, _BY_RECIPE if each.name in differing else "") for each in _outer(command)]
+    return _page([*head, *rows], [_wrapped(", ".join(names))], "RECIPE")
 
 
 def overview_of(recipe: str, command: Settings, config: Config) -> str:
@@ -72,17 +61,8 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
         for group in groups_of(config)
         if any(True for _ in fields_of(group))
     ]
-    return "\n".join(
-        [
-            *head,
-            "",
-            f"options, with the defaults of {recipe}:",
-            *map(_row, _outer(command)),
-            "groups of settings:",
-            *groups,
-            _ways(recipe),
-        ]
-    )
+    head += ["", f"options, with the defaults of {recipe}:", *map(_row, _outer(command))]
+    return _page(head, groups, recipe)
 
 
 def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]) -> str:
@@ -126,9 +106,9 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
-def _ways(recipe: str) -> str:
+def _page(head: list[str], groups: list[str], recipe: str) -> str:
     start = f"music-tf train {recipe} --help"
-    line = f"more: {start} GROUP explains a group, --help {ALL_OPTIONS} every option"
+    more = f"more: {start} GROUP explains a group, --help {ALL_OPTIONS} every option"
     if recipe == "RECIPE":
-        line = f"{line};\n      {start} shows the defaults of a recipe"
-    return f"{line}\n"
+        more += f";\n      {start} shows the defaults of a recipe"
+    return "\n".join([*head, "groups of settings:", *groups, more, ""])
