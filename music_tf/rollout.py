@@ -388,9 +388,9 @@ def _attempt(
 
 
 def _note_state(
-    played: Episodes, indices: list[int], step: int | IntArray, found: Observations | StepResults
+    played: Episodes, indices: list[int], step: int | IntArray, states: Observations | StepResults
 ) -> None:
-    played.observation[indices, step] = found.observation
-    played.achieved_goal[indices, step] = found.achieved_goal
-    for name, values in found.extras.items():
+    played.observation[indices, step] = states.observation
+    played.achieved_goal[indices, step] = states.achieved_goal
+    for name, values in states.extras.items():
         played.extras[name][indices, step] = values

@@ -145,10 +145,10 @@ def skills_of(run: str) -> Any:
 def _same_skills(run: str, count: int | None, digest: str) -> Any:
     """Returns the policy of a run whose first skills have a digest; refuses other skills."""
     policy = skills_of(run)
-    if (found := policy.digest(count or policy.skills)) != digest:
+    if (now := policy.digest(count or policy.skills)) != digest:
         raise UsageError(
             f"env.skills: {run[:120]} was trained further: expected skills with SHA-256 "
-            f"{digest[:12]}, found {found[:12]} at its epoch {policy.epoch}\n"
+            f"{digest[:12]}, found {now[:12]} at its epoch {policy.epoch}\n"
             "put back its earlier checkpoint, or train another controller, on an export:\n"
             f"music-tf evaluate {run[:120]} --export FOLDER --parts actor,normalizer"
         )

@@ -85,13 +85,13 @@ def world_text(played: PlayResult, info: EnvironmentInfo, env_id: str = "ID") ->
 
 def _compared(split: SplitSpec, played: PlayResult) -> str:
     """Says whether playing shows the split that is known."""
-    known = f"known: robot {listed(split.agent)}, surroundings {listed(split.surrounding)}"
+    text = f"known: robot {listed(split.agent)}, surroundings {listed(split.surrounding)}"
     if "surrounding" not in played.proposed:
-        return f"{known}; playing shows neither that nor another"
+        return f"{text}; playing shows neither that nor another"
     robot, thing = (set(played.proposed[name].columns) for name in ("agent", "surrounding"))
     if robot <= set(split.agent) and thing <= set(split.surrounding):
-        return f"{known}; playing agrees"
-    return f"{known}; playing shows other columns: is that split right?"
+        return f"{text}; playing agrees"
+    return f"{text}; playing shows other columns: is that split right?"
 
 
 def next_lines(task: CheckedEnv, played: PlayResult) -> str:

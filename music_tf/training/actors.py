@@ -66,7 +66,7 @@ class Actors:
         self._number = 0
         self._begins_epoch = False
         self._format: SnapshotFormat | None = None
-        self._asked: OrderHeader | None = None
+        self._sent: OrderHeader | None = None
         self._clocks = _Clocks()
 
     def __enter__(self) -> Self:
@@ -133,7 +133,7 @@ class Actors:
 
     def forget(self) -> None:
         """Waits for the answers to the current order, and drops them."""
-        if self._asked is not None:
+        if self._sent is not None:
             self._receive()
         self.ordered = None
 
@@ -205,8 +205,8 @@ class Actors:
             self._begin({"shapes": self._format.shapes})
         start = time.monotonic()
         self._number += 1
-        self._asked = header._replace(number=self._number)
-        self._team.comm.patient_broadcast(headed(self._asked, self._format.pack(snapshot)))
+        self._sent = header._replace(number=self._number)
+        self._team.comm.patient_broadcast(headed(self._sent, self._format.pack(snapshot)))
         self._clocks.telling.append(time.monotonic() - start)
 
     def _begin(self, greeting: Mapping[str, Any]) -> None:
@@ -216,11 +216,11 @@ class Actors:
             self._team.comm.send(data, rank)
 
     def _receive(self) -> list[Data]:
-        self._asked = None
+        self._sent = None
         return [self._team.comm.receive(rank) for rank in self._team.actors]
 
     def _answers(self, form: _Format[Answer]) -> list[Answer]:
-        order, start = self._asked, time.monotonic()
+        order, start = self._sent, time.monotonic()
         if order is None:
             raise ValueError("collect: nothing has been ordered")
         came = self._receive()

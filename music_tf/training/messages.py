@@ -155,7 +155,7 @@ class EpisodeFormat:
         counts = np.array([*collected.parts, collected.unfinished], "<i8").tobytes()
         parts = [counts, collected.succeeded.tobytes(), length.astype("<i8").tobytes()]
         for name, rows in named.items():
-            parts.append(rows[self._taken(name, length)].tobytes())
+            parts.append(rows[self._mask_of(name, length)].tobytes())
         return b"".join(parts)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Collected:
@@ -183,7 +183,7 @@ class EpisodeFormat:
         for name, rows in named.items():
             if name == "length":
                 continue
-            where = self._taken(name, length)
+            where = self._mask_of(name, length)
             shape = (int(where.sum()), *rows.shape[where.ndim :])
             numbers = take(math.prod(shape), rows.dtype)
             if rows.dtype.kind == "f" and not np.isfinite(numbers).all():
@@ -193,7 +193,7 @@ class EpisodeFormat:
             raise NumbersFault(f"a message of {len(data)} bytes, {len(rest)} too many")
         return Collected(padded(Episodes.from_named(named)), parts, over, unfinished)
 
-    def _taken(self, name: str, length: np.ndarray) -> BoolArray:
+    def _mask_of(self, name: str, length: np.ndarray) -> BoolArray:
         """Returns a mask of the rows of an array that are not padding."""
         if name.startswith(_STATES):
             return kept_steps(length + 1, self._steps + 1)

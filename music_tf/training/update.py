@@ -123,7 +123,7 @@ class Update(Part):
         not count as updates. Returns means over updates, divided by the number of all workers so
         that the sum over ranks is the mean over workers, and `_min` and `_max` of this rank.
         """
-        before, parts = self._taken(early), []
+        before, parts = self._updates_so_far(early), []
         fed: frozenset[str] = frozenset()
         evidence: Mapping[str, Array] = {}
         for feed in feeds:
@@ -163,7 +163,7 @@ class Update(Part):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
 
-    def _taken(self, early: bool) -> int:
+    def _updates_so_far(self, early: bool) -> int:
         """Returns the number of updates so far, or of the steps of early phases."""
         pairs = zip(self._phase_steps, self._phases, strict=True)
         steps = [count for count, phase in pairs if phase.early]
