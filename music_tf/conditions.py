@@ -12,14 +12,7 @@ from music_tf.types import Array
 def continuous_conditions(
     config: ConditionConfig, generator: np.random.Generator, count: int
 ) -> Array:
-    """Draws conditions [E, K] from a standard Gaussian, the unit sphere or ball, or [-1, 1]^K.
-
-    Lengths in the ball are uniform. Of several groups one at random lies in a ball of its own, and
-    the others are 0.
-
-    Raises:
-        UsageError: The condition is a belief, which is inferred in a task.
-    """
+    """Draws conditions [E, K]; of several groups, one at random lies in a ball of its own."""
     if config.kind == "belief":
         raise UsageError(
             "condition.kind: a belief is inferred from episodes of a task and cannot be drawn\n"
@@ -46,13 +39,7 @@ def fresh_conditions(
     shape: tuple[int, ...],
     chances: Array | None = None,
 ) -> Array:
-    """Draws conditions [..., K] of `size` K from the distribution of exploring episodes.
-
-    One-hot conditions have probabilities `chances` [K], uniform by default.
-
-    Raises:
-        UsageError: The condition is a belief, which is inferred in a task.
-    """
+    """Draws conditions [..., K] as exploring episodes have them, one-hot ones by `chances` [K]."""
     if config.kind == "one_hot":
         p = None if chances is None else chances / chances.sum(dtype=np.float64)
         return np.eye(size, dtype=np.float32)[generator.choice(size, shape, p=p)]

@@ -40,11 +40,7 @@ on a busy machine they need this long to leave."""
 
 
 class Communicator:
-    """Collective operations over ranks, and messages between two ranks.
-
-    All ranks must make the same collective calls in the same order. With one process every
-    operation returns its input. Only reductions are timed, for `take_timing`.
-    """
+    """Collective operations over ranks, which all must make in the same order."""
 
     def __init__(self, alone: bool = False) -> None:
         """Joins all ranks that the launcher started, or with `alone` is a group of one rank."""
@@ -139,15 +135,12 @@ class Communicator:
                 self._comm.Allreduce(values, total)
 
     def max_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Replaces `values` by their element-wise maximum over ranks."""
         return self._reduce(values, "MAX")
 
     def any(self, flag: bool) -> bool:
-        """Returns on every rank whether `flag` is set on any rank."""
         return bool(self.max_in_place(np.array([int(flag)]))[0])
 
     def broadcast(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Overwrites `values` on every rank with those of the root."""
         if self._comm is not None:
             self._comm.Bcast(values, root=0)
         return values
@@ -157,10 +150,7 @@ class Communicator:
         return value if self._comm is None else self._comm.bcast(value, root=0)
 
     def from_root(self, action: Callable[[], Result]) -> Result:
-        """Runs an action on the root; every rank returns its JSON-like result or raises its fault.
-
-        For start-up: a rank without the root's fault would wait for ever in the next collective.
-        """
+        """Runs an action on the root; all return its JSON-like result or raises its fault."""
         result, text, code = None, "", EXIT_DONE
         if self.is_root:
             try:
@@ -177,11 +167,7 @@ class Communicator:
         return [value] if self._comm is None else list(self._comm.allgather(value))
 
     def together(self, action: Callable[[], Result]) -> Result:
-        """Runs an action on every rank, and returns this rank's result; if any fails, all raise.
-
-        Otherwise the ranks that succeed would wait for ever in the next collective call. A
-        `NumbersFault` of any rank is raised on every rank.
-        """
+        """Runs an action on every rank; if any fails, all raise, as others would wait for ever."""
         fault: NumbersFault | None = None
         try:
             result = action()
@@ -232,7 +218,6 @@ class Communicator:
         return mean, longest
 
     def abort(self, code: int) -> NoReturn:
-        """Ends the whole job at once, from any rank."""
         _flush()
         if self._comm is not None:
             self._comm.Abort(code)
@@ -278,7 +263,6 @@ class Communicator:
 
 
 def _flush() -> None:
-    """Flushes stdout and stderr, and ignores a full disk or a closed pipe."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -39,7 +39,6 @@ def read_at_most(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int) -> Any:
-    """Reads an untrusted JSON document; raises as `read_at_most` and `parse_json`."""
     return parse_json(read_at_most(path, limit))
 
 
@@ -96,7 +95,6 @@ def sync_directory(path: Path) -> None:
 
 
 def describe(error: OSError) -> str:
-    """Returns the system's message, and the file that it concerns."""
     return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
 
 

@@ -63,7 +63,6 @@ class MisfitError(ValueError):
     """A stored array does not fit the run; the text names it and both shapes."""
 
     def __init__(self, name: str, expected: str | None, found: str | None) -> None:
-        """Takes what was expected and what was found; None stands for no such array."""
         text = f"expected {expected}, found {found}"
         if found is None:
             text = "missing"
@@ -215,10 +214,7 @@ def read_arrays(
     wanted: tuple[str, ...] = ("",),
     rows: bool = False,
 ) -> tuple[Arrays, tuple[str, ...]]:
-    """Returns the arrays of a file whose names have a wanted prefix, and the names of all arrays.
-
-    DamagedError: it is not what was saved. ValueError: not finite or, as a MisfitError, no fit.
-    """
+    """Returns the arrays with a wanted prefix, and all names; refuses any that are not as saved."""
     arrays: Arrays = {}
     with _verified(base, entry, _largest(expected)) as file:
         try:

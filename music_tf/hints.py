@@ -39,10 +39,7 @@ def cached(function: Function) -> Function:
 
 @cached
 def hints_of(owner: Any) -> Mapping[str, Any]:
-    """Returns the hints of a function's parameters, or of a dataclass's fields.
-
-    Fields with `compare=False` are no settings, and left out.
-    """
+    """Hints of a function or, of a dataclass, of the fields that are settings (`compare`)."""
     hints = get_type_hints(owner, include_extras=True)
     if not dataclasses.is_dataclass(owner):
         return hints
@@ -79,7 +76,6 @@ def choices_of(hint: Any) -> tuple[str, ...]:
 
 
 def describe_kind(kind: Any) -> str:
-    """Describes the values of a bare type in words."""
     choices = ", ".join(choices_of(kind))
     if get_origin(kind) is not tuple:
         if choices or kind is str:
@@ -111,11 +107,7 @@ def _is_union(kind: Any) -> bool:
 
 
 def read(value: Any, hint: Any, texts: Mapping[str, float] = _NO_TEXTS) -> Any:
-    """Converts a value from JSON or from a user's Python to the type of a hint, or a ValueError.
-
-    Any sequence can become a tuple or list, and a whole number a float. Neither True nor a number
-    that is not finite is a number; `texts` maps words to such numbers. Ranges are not checked.
-    """
+    """Converts a value from JSON or Python to the type of a hint; `texts` are words for numbers."""
     if value is None and is_optional(hint):
         return None
     for kind in kinds_of(hint):
@@ -125,7 +117,6 @@ def read(value: Any, hint: Any, texts: Mapping[str, float] = _NO_TEXTS) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether `read` accepts a value."""
     try:
         read(value, hint)
     except ValueError:

@@ -28,11 +28,7 @@ class Normalizer:
         self._recompute()
 
     def update(self, rows: Array, workers: int) -> None:
-        """Adds rows [W, rows, D] of this rank's workers, and recomputes the moments.
-
-        A collective call; `workers` counts those of all ranks. Infinities are clipped; NaN in a
-        row of any rank is a NumbersFault on every rank.
-        """
+        """Adds rows [W, rows, D] of this rank; `workers` counts those of all ranks; collective."""
         clipped = bounded(rows, self._config).astype(np.float64)
         sums = np.concatenate(
             [
@@ -50,7 +46,6 @@ class Normalizer:
 
     @property
     def state(self) -> npt.NDArray[np.float64]:
-        """Sums, sums of squares and the count, for checkpoints."""
         return self._totals.copy()
 
     @state.setter
@@ -80,7 +75,6 @@ class InputMoments:
     def __init__(
         self, spec: EnvSpec, config: NormalizerConfig, condition: int, comm: Communicator
     ) -> None:
-        """Starts without rows; `condition` is `Config.seen_condition`."""
         self._config, self._condition = config, condition
         self.observations = Normalizer(spec.observation_dim, config, comm)
         self.goals = Normalizer(spec.goal_dim, config, comm)
@@ -99,11 +93,9 @@ class InputMoments:
         self.goals.update(goals, workers)
 
     def shared(self) -> dict[str, np.ndarray]:
-        """Returns the totals by name, for `load`."""
         return {name: normalizer.state for name, normalizer in self._owners.items()}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Restores what an earlier run's `shared` gave; a ValueError names what does not fit."""
         for name, normalizer in self._owners.items():
             if name not in shared:
                 raise ValueError(f"{name}: missing")

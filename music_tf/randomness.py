@@ -11,10 +11,7 @@ import numpy.typing as npt
 
 
 def stream(seed: int, purpose: str, worker: int = 0, counter: int = 0) -> np.random.Generator:
-    """Returns the generator for one purpose, one worker (counted over all ranks) and one counter.
-
-    Different arguments give independent streams. The counter is often the cycle.
-    """
+    """Returns the generator of a purpose, a worker (over all ranks) and a counter, as of cycles."""
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
     key = np.array([seed, int.from_bytes(digest, "little")], dtype=np.uint64)
     start = np.array([0, 0, worker, counter], dtype=np.uint64)

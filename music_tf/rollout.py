@@ -34,7 +34,6 @@ class Conditions(NamedTuple):
     moving: Array | None = None  # [T + 1, G], a goal seen instead, where it is after the step
 
     def along(self, moving: Array) -> "Conditions":
-        """Returns conditions under which every goal is one that moves."""
         return self._replace(goals=np.repeat(moving[:1], len(self.seeds), axis=0), moving=moving)
 
 
@@ -129,7 +128,6 @@ class Perturbation(NamedTuple):
         return cls(actions, never, nothing, nothing)
 
     def __call__(self, action: Array, step: int, observation: Array) -> Array:
-        """Returns the exploring actions [E, A] for actions of the policy."""
         noisy = np.clip(action + self.gaussian[step], -1.0, 1.0)
         replaced, uniform = self.replaced[step], self.uniform[step]
         if self.candidates is not None:
@@ -192,7 +190,6 @@ class OpenEpisodes:
     def __init__(
         self, envs: LockstepEnvs, skills: int, steps: int, every: int | None = None
     ) -> None:
-        """Takes the environments, the size K of a condition, T as `steps`, and n as `every`."""
         count = len(envs)
         self._envs = envs
         self._steps = steps
@@ -213,14 +210,9 @@ class OpenEpisodes:
     def play(
         self, policy: Policy, begin: Callable[[int], Conditions], explore: Perturbation
     ) -> tuple[list[list[Episodes]], BoolArray]:
-        """Takes T steps in each environment; if one fails, its episode ends a step earlier.
-
-        `begin` draws conditions [1] for one environment, of which a running episode uses the skill
-        alone. Returns parts of episodes by environment, after a first part without rows, and
-        whether each finished episode succeeded.
-        """
+        """Takes T steps each; returns parts by environment, and which ended episodes succeeded."""
         part, rows = self._part, list(range(len(self._envs)))
-        parts = [[part.rows(0, 0)] for _ in rows]
+        parts = [[part.rows(0, 0)] for _ in rows]  # without rows, for joins of none
         succeeded: list[bool] = []
         for step in range(self._steps):
             for env in np.flatnonzero(~self._open | (self._age % self._every == 0)).tolist():
@@ -268,7 +260,6 @@ class OpenEpisodes:
         return before
 
     def _spoil(self, env: int, fault: str) -> None:
-        """Drops the last step, in which the environment failed."""
         self._part.length[env] -= 1
         self._part.truncated[env] = False
         self._spoiled[env] += 1

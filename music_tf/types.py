@@ -183,7 +183,6 @@ def aligned(shape: Sequence[int], kind: npt.DTypeLike = np.float32) -> np.ndarra
 
 
 def all_finite(values: npt.ArrayLike) -> bool:
-    """Whether all values are finite in single precision."""
     return bool(np.all(finite(values)))
 
 
@@ -234,10 +233,7 @@ def bounds_of(declared: Mapping[str, Any]) -> Bounds:
 
 
 def moved_first(way: np.ndarray, groups: int, near: float) -> np.ndarray:
-    """Which components of a way [..., D] are of the object to move first, of several.
-
-    The one nearest to its goal but not within `near`; if all are, the farthest one.
-    """
+    """Marks the object to move first: nearest to its goal but not `near` it, else the farthest."""
     length = np.linalg.norm(way.reshape(*way.shape[:-1], groups, -1), axis=-1)
     away = length > near
     order = np.where(away.any(axis=-1, keepdims=True), np.where(away, length, np.inf), -length)
@@ -264,7 +260,6 @@ class Declared:
 
     @classmethod
     def of(cls, spec: EnvSpec, low: np.ndarray, high: np.ndarray) -> "Declared":
-        """Returns it for the lowest and highest action [A], in their type."""
         return cls(
             observation=spec.observation_dim,
             goal=spec.goal_dim,

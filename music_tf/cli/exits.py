@@ -94,10 +94,7 @@ def _without_output(error: Exception) -> int:
 
 
 def _without_mpi(fault: NoMpi) -> int:
-    """Returns the exit code of a rank that cannot load MPI, or ends the job if it is the only one.
-
-    The first rank leaves a file in mpirun's folder, so that others of its host print nothing.
-    """
+    """Returns the exit code of a rank that cannot load MPI, or ends the job if it is alone."""
     rank, folder = launched_rank(), os.environ.get("PMIX_SERVER_TMPDIR")
     mark = Path(folder) / "music_tf_no_mpi" if folder else Path(os.devnull) / "none"
     end = time.monotonic() + (_FIRST_RANK_SECONDS if rank else 0.0)
@@ -106,7 +103,7 @@ def _without_mpi(fault: NoMpi) -> int:
             return fault.exit_code
         time.sleep(0.02)
     with contextlib.suppress(OSError):
-        mark.touch()
+        mark.touch()  # others of this host then print nothing
     report(fault, f"music-tf: rank {rank} on {socket.gethostname()}")
     if rank:
         os._exit(fault.exit_code)

@@ -120,26 +120,21 @@ def main(arguments: list[str]) -> int:
 def run_job(
     command: list[str], environment: Mapping[str, str], proof: Path | None = None, again: str = ""
 ) -> int:
-    """Runs an mpirun and returns its exit code, or 128 + N if signal N ended it.
-
-    mpirun has its own process group, so that Ctrl-C does not reach it directly. A signal is passed
-    to the ranks as SIGUSR1, every second, since ranks that are starting miss it. If mpirun loses a
-    host, its exit code is 0 too: 0 counts only if the first rank has written its own into `proof`.
-    """
+    """Runs an mpirun and returns its exit code, or 128 + N if signal N ended it."""
     install_signal_handlers()
     ask_at, end = time.monotonic() + _START_SECONDS, math.inf
     job = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         env=dict(environment),
-        start_new_session=True,
+        start_new_session=True,  # Ctrl-C does not reach it directly
         preexec_fn=death_follower(),  # noqa: PLW1509 - no threads here
     )
     try:
         while True:
             if stop_requested() and time.monotonic() > ask_at:
                 job.send_signal(signal.SIGUSR1)
-                ask_at = time.monotonic() + _REPEAT_SECONDS
+                ask_at = time.monotonic() + _REPEAT_SECONDS  # ranks that are starting miss it
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = job.wait(timeout=_POLL_SECONDS)
                 if code == EXIT_DONE and proof is not None and not proof.exists():
@@ -216,11 +211,7 @@ def _split(arguments: list[str]) -> tuple[int, dict[str, int], list[str]]:
 def _check_train(
     command: list[str], ranks: int, options: str
 ) -> tuple[list[str], list[Path], Path | None, str]:
-    """Refuses a command line that the ranks would refuse; `options` are those of launch.
-
-    Returns it with a run directory, the new folders, the file for the exit code of the first rank,
-    and the command that resumes the run.
-    """
+    """Refuses what ranks would; returns command, new folders, file of the end, how to resume."""
     train = parse_train(command[1:])
     check_topology(train.config.workers, ranks, train.learners, train.device, train.resume)
     if ranks == 1:

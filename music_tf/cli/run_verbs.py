@@ -48,7 +48,6 @@ class Verb(Options):
     """A verb with its options."""
 
     def act(self) -> int:
-        """Runs the verb and returns the exit code."""
         raise NotImplementedError
 
 

@@ -1,7 +1,4 @@
-"""The verbs that run in one process, and the options of those that are not about runs.
-
-A verb imports heavy modules only after its command line has been read.
-"""
+"""The verbs that run in one process, and the options of those that are not about runs."""
 
 import dataclasses
 import math
@@ -72,7 +69,6 @@ class CheckEnv(Verb):
     env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
 
     def act(self) -> int:
-        """Prints every check and returns 0, or 3 if any found a fault."""
         env_id = check_env_id(self.id)
         from music_tf.tools.check_env import check_environment  # noqa: PLC0415 - numpy, MuJoCo
 

@@ -40,10 +40,7 @@ _ARROWS = "→↗↑↖←↙↓↘"
 def behaviour_metrics(
     observation: Array, length: IntArray, info: EnvironmentInfo
 ) -> dict[str, Array]:
-    """Returns metrics of each episode, arrays [E], which `storage.metrics` explains with `eval/`.
-
-    Truth values are 0 or 1.
-    """
+    """Metrics of each episode, arrays [E], which `storage.metrics` explains with `eval/`."""
     if info.object is None:
         return {}
     place = _places(observation, info.object)  # [E, T + 1, D]
@@ -65,10 +62,7 @@ def behaviour_metrics(
 
 
 def ways_to_goals(achieved: Array, desired: Array) -> dict[str, float]:
-    """Returns metrics of achieved goals [E, T + 1, G] and desired ones [E, G], before any success.
-
-    A goal moved if it ever was farther from its first value than a tenth of the mean distance then.
-    """
+    """Metrics of achieved goals [E, T + 1, G] and desired ones [E, G], before any success."""
     left = np.linalg.norm(achieved[:, [0, -1]] - desired[:, None].astype(np.float64), axis=-1)
     ways = np.linalg.norm(achieved - achieved[:, :1].astype(np.float64), axis=-1).max(axis=1)
     return {
@@ -85,25 +79,19 @@ def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array
 
 
 def rotation(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
-    r"""Returns the angle between the object's first and last orientation, [E], 0 to pi.
-
-    It is :math:`2 \arccos |q_0 \cdot q_T|` of unit quaternions, of which q and -q are the same
-    orientation. None if the observation has no quaternion of the object.
-    """
+    """Angle between the object's first and last orientation, [E], 0 to pi; None if unknown."""
     if info.orientation is None:
         return None
     turned = observation[..., list(info.orientation)].astype(np.float64)
     turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
     first, last = turned[:, 0], turned[np.arange(len(length)), length]
+    # q and -q are the same orientation
     angle: Array = 2.0 * np.arccos(np.minimum(1.0, np.abs(np.sum(first * last, axis=-1))))
     return angle
 
 
 def direction(x: float, y: float) -> str:
-    """Returns an arrow and the angle from the x axis of a displacement over 5 cm, else "-".
-
-    The arrow is drawn as seen from above, with x to the right and y up.
-    """
+    """Returns an arrow and the angle from the x axis of a displacement over 5 cm, else "-"."""
     if math.hypot(x, y) <= MOVED:
         return "-"
     degrees = round(math.degrees(math.atan2(y, x))) % 360
@@ -113,11 +101,7 @@ def direction(x: float, y: float) -> str:
 def visited_cells(
     observation: Array, length: IntArray, info: EnvironmentInfo
 ) -> set[tuple[int, int]]:
-    """Returns the 5 cm cells that the object visited, on its support if there is one.
-
-    Cells are pairs of indices in x and y, with y = 0 on a line. First states count too. The
-    coverage of several batches is the size of the union of their sets.
-    """
+    """Returns the 5 cm cells that the object visited, on its support if there is one."""
     if info.object is None:
         return set()
     place = _places(observation, info.object)
@@ -130,13 +114,7 @@ def visited_cells(
 
 
 def coverage(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
-    """Returns how widely the object was moved without losing it, over all episodes, by metric name.
-
-    An episode keeps its object if the object ends no lower than its rest height less the tolerance,
-    over its support or beside it. A state shows control if the object is over the support or held.
-    Without a support all episodes keep the object, and all states show control. `storage.metrics`
-    explains the metrics.
-    """
+    """Returns how widely the object was moved without losing it, by metric name."""
     if info.object is None:
         return {}
     place, last = _places(observation, info.object), (np.arange(len(length)), length)
@@ -177,12 +155,7 @@ def support_cells(support: Support) -> int:
 
 
 def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
-    """Returns the first step, from 1 on, in which the gripper touches the object, [E].
-
-    A touch is a step that moves the object by more than 1 mm, or 0.001 of the environment's unit;
-    with a support the gripper must be within 10 cm before and after. Episodes without a touch get
-    `length + 1`, and so do environments without an object or a single gripper.
-    """
+    """First step, from 1 on, in which the gripper touches the object, or `length + 1`, [E]."""
     if info.object is None or info.gripper is None:
         return length + 1
     place, gripper = _places(observation, info.object), _places(observation, info.gripper)
@@ -214,11 +187,7 @@ def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Me
 
 
 def support_lost_at(observation: Array, length: IntArray, info: EnvironmentInfo) -> IntArray:
-    """Returns the index of the first state in which the object has left its support, [E].
-
-    The object has left if it is below the surface, or beside it without being held. Episodes that
-    keep the object get `length + 1`.
-    """
+    """First state with the object below its support or beside it unheld, or `length + 1`, [E]."""
     if info.object is None or info.support is None:
         return length + 1
     place = _places(observation, info.object)
@@ -235,10 +204,7 @@ def in_plane(place: Array) -> Array:
 
 
 def _path_together(gripper: Array, place: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    r"""Returns the path of the object in steps in which it moves with the gripper, [E].
-
-    .. math:: |dy - dx| \le \max(|dx|, |dy|) / 2
-    """
+    """Returns the path of the object in steps in which it moves with the gripper, [E]."""
     gripper_step, object_step = np.diff(gripper, axis=1), np.diff(place, axis=1)
     gripper_path = np.linalg.norm(gripper_step, axis=-1)  # [E, T]
     object_path = np.linalg.norm(object_step, axis=-1)
@@ -284,10 +250,7 @@ def _held(observation: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
 
 
 def _near_throughout(gripper: Array, place: Array, info: EnvironmentInfo) -> BoolArray:
-    """Whether the gripper is near the object before and after each step, [E, T].
-
-    Without a support, the unit of positions is unknown, and every distance counts as near.
-    """
+    """Whether the gripper is near before and after each step, [E, T]; always without a support."""
     if info.support is None:
         return np.ones((len(place), place.shape[1] - 1), np.bool_)
     near = np.linalg.norm(gripper - place, axis=-1) <= NEAR  # [E, T + 1]

@@ -21,10 +21,7 @@ _EULER = 0.5772156649015329
 
 
 class Information(NamedTuple):
-    """Estimates of mutual information, and a null distribution from pairings of episodes.
-
-    Pairings with too few steps have no estimate.
-    """
+    """Estimates of mutual information, and a null distribution from pairings of episodes."""
 
     same: npt.NDArray[np.float64]
     """Estimates from the steps of each pairing, or one if all episodes are equally long, because
@@ -84,11 +81,7 @@ def paired_information(
     shuffles: int = SHUFFLES,  # pairings; those with at most NEIGHBOURS common steps are left out
     samples: int = MOST_SAMPLES,  # most steps in an estimate
 ) -> Information:
-    """Estimates the mutual information of two motions in the same steps, and its null distribution.
-
-    The null pairs x with y of another episode at the same time step, so that it keeps dependence
-    through time alone. An estimate uses steps that both episodes of a pair have.
-    """
+    """Estimates the information of two motions in the same steps, and its null distribution."""
     if len(length) < 2:  # noqa: PLR2004
         raise ValueError(f"expected at least two episodes, got {len(length)}")
     valid = kept_steps(length, x.shape[1])

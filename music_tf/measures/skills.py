@@ -13,6 +13,7 @@ MOST_OF_A_SKILL, MOST_OF_ALL = 1000, 10_000
 """Maximum numbers of places that are compared, which bound the time for many skills."""
 _MOST_PLACES = 4096
 _LEAST = 1e-6
+"""Distance in place of 0, as tables cannot hold minus infinity."""
 _FEW_COLUMNS = 8
 """Largest number of columns for exact sums of squares; with more, products are much faster."""
 
@@ -38,7 +39,6 @@ class Separation(NamedTuple):
 
     @property
     def coverage(self) -> float:
-        """`coverage` of all compared places."""
         return coverage(self.places)
 
     @property
@@ -58,11 +58,7 @@ class Separation(NamedTuple):
 
 
 def separation(tracks: Sequence[Track]) -> Separation:
-    """Measures distances between skills, from episodes of each skill.
-
-    At most 1000 places of a skill, and 10,000 in all, are compared, evenly picked. The error of a
-    distance is at most the distance that a skill travels between two picked places.
-    """
+    """Measures distances between skills by places that are evenly picked from their episodes."""
     most = min(MOST_OF_A_SKILL, max(1, MOST_OF_ALL // len(tracks)))
     paths = []
     for track in tracks:
@@ -73,13 +69,7 @@ def separation(tracks: Sequence[Track]) -> Separation:
 
 
 def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) -> Floats:
-    r"""Returns the sum of DIAYN rewards of each episode, [E] (arXiv:1802.06070).
-
-    .. math:: \sum_{t < T_e} \log q(z_e | s_{et}) + \log K
-
-    The prior is subtracted and nothing is clipped, whatever the reward of the run. Chance level is
-    0, and a step is worth at most log K. log q is that of every skill, [E, T, K].
-    """
+    """Sums of DIAYN rewards log q + log K over episodes, unclipped, [E] (arXiv:1802.06070)."""
     steps, skills = log_likelihood.shape[1:]
     of_skill = np.take_along_axis(log_likelihood, skill[:, None, None], axis=-1)[..., 0]
     paid: Floats = of_skill.astype(np.float64) + np.log(skills)
@@ -88,10 +78,7 @@ def diversity_returns(log_likelihood: Array, skill: IntArray, length: IntArray) 
 
 
 def named_shares(log_likelihood: Array, length: IntArray) -> Floats:
-    """Returns the share of steps in which each skill is the most likely one, [K].
-
-    For episodes of one skill, this is its row of the confusion matrix.
-    """
+    """Returns the share of steps in which each skill is the most likely one, [K]."""
     steps, skills = log_likelihood.shape[1:]
     named = log_likelihood.argmax(axis=-1)[kept_steps(length, steps)]
     return np.bincount(named, minlength=skills) / len(named)
@@ -105,13 +92,7 @@ def end_distances(ends: Array) -> Floats:
 
 
 def hausdorff_distances(paths: Sequence[Array]) -> Floats:
-    r"""Returns Hausdorff distances [K, K] between places of skills in all episodes, [N, D] each.
-
-    .. math:: H(A, B) = \max(\max_a \min_b \lVert a - b \rVert, \max_b \min_a \lVert a - b \rVert)
-
-    A skill whose episodes differ from each other is far from other skills, too; `end_spreads` tells
-    the two cases apart.
-    """
+    """Returns Hausdorff distances [K, K] between places of skills in all episodes, [N, D] each."""
     largest = np.zeros([len(paths), len(paths)])
     for a, places in enumerate(paths):
         for b, others in enumerate(paths[:a]):
@@ -137,11 +118,7 @@ def evenly_picked(places: Array, most: int) -> Array:
 
 
 def coverage(places: Array, k: int = 3) -> float:
-    """Returns the log of the mean distance of places [N, D] to their k-th nearest neighbour.
-
-    Equal places count once, and at most 4096 are used, evenly picked. With fewer than k + 1 places
-    the distance counts as 1e-6, because tables cannot hold minus infinity.
-    """
+    """Log of the mean distance of different places [N, D] to their k-th nearest neighbour."""
     once = evenly_picked(np.unique(places, axis=0), _MOST_PLACES)
     if len(once) <= k:
         return float(np.log(_LEAST))

@@ -86,7 +86,6 @@ class Snapshot(NamedTuple):
 
     @property
     def action_dim(self) -> int:
-        """Size A of an action."""
         return len(list(self.weights.values())[-1])
 
     def act(self, observation: Array, goal: Array, skill: Array, noise: Array | None) -> Array:
@@ -143,14 +142,10 @@ class SkillSnapshots(NamedTuple):
 
     @property
     def action_dim(self) -> int:
-        """Size A of an action."""
         return self.each[0].action_dim
 
     def act(self, observation: Array, goal: Array, skill: Array, noise: Array | None) -> Array:
-        """Returns actions [E, A] of the actors of the one-hot `skill` [E, K].
-
-        The last bits of an action depend on the number of rows with the same skill.
-        """
+        """Returns actions [E, A]; last bits depend on the number of rows with the same skill."""
         numbers = skill.argmax(axis=-1)
         actions = np.empty([len(numbers), self.action_dim], np.float32)
         for number in np.unique(numbers).tolist():
@@ -182,7 +177,6 @@ class SnapshotPolicy:
     """A snapshot as a policy for `rollout.play`."""
 
     def __init__(self, snapshot: Snapshot | SkillSnapshots, sample: bool, rows: int | None) -> None:
-        """Takes the arguments of `policy_of`."""
         self.snapshot, self._sample, self._rows = snapshot, sample, rows
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
@@ -198,12 +192,7 @@ class SnapshotPolicy:
 def policy_of(
     snapshot: Snapshot | SkillSnapshots, sample: bool = False, rows: int | None = None
 ) -> SnapshotPolicy:
-    """Makes a policy for `rollout.play` from a snapshot; `sample` draws actions instead of means.
-
-    `rows` is the batch size of each matrix product. The last bit of a product depends on its number
-    of rows, and contacts amplify the difference. With a fixed number the actions of a worker do not
-    depend on the number of ranks.
-    """
+    """A policy that acts on `rows` at a time: last bits are then equal on any number of ranks."""
     return SnapshotPolicy(snapshot, sample, rows)
 
 
@@ -288,7 +277,6 @@ class Gaussian(NamedTuple):
         return math.atanh(2.0 * (log_deviation - low) / (high - low) - 1.0)
 
     def heads(self, width: int, actions: int) -> dict[str, tuple[int, int]]:
-        """Returns `Actor.heads`."""
         before = {"features": (width, width)} if self.features else {}
         return {**before, "log_deviation": (width, actions), "mean": (width, actions)}
 
@@ -305,14 +293,11 @@ GAUSSIANS = {
 
 
 def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:
-    """Returns the most likely choice as a one-hot vector, or a sample if noise is given, [E, K].
-
-    The sample is the maximum of logit + Gumbel noise, which is computed from the normal noise.
-    """
+    """Returns the likeliest choice, or a sample by normal noise, as a one-hot vector [E, K]."""
     logits = mlp(weights, inputs)
     if noise is not None:
         uniform = np.clip(0.5 * _erfc(-noise / math.sqrt(2.0)), 1e-12, 1.0 - 1e-7)
-        logits = logits - np.log(-np.log(uniform))
+        logits = logits - np.log(-np.log(uniform))  # Gumbel noise, whose maximum is a sample
     return likeliest(logits)
 
 
@@ -346,13 +331,7 @@ def mlp(weights: Sequence[Array], inputs: Array) -> Array:
 
 
 def gru(weights: Sequence[Array], inputs: Array) -> Array:
-    r"""Applies hidden layers, a GRU and a linear layer to a sequence [N, I]; returns the last, [D].
-
-    .. math:: z = \sigma(W_z x + U_z h), \quad r = \sigma(W_r x + U_r h), \quad
-        h \leftarrow z h + (1 - z) \tanh(W x + r (U h))
-
-    The initial h is zero. As in Keras, both products have a bias.
-    """
+    """Applies hidden layers, a GRU and a linear layer to a sequence [N, I]; returns [D]."""
     *layers, kernel, recurrent, biases, head, head_bias = weights
     rows = _hidden(layers, inputs, len(layers) // 2) @ kernel + biases[0]
     state = np.zeros(len(recurrent), np.float32)
@@ -365,11 +344,7 @@ def gru(weights: Sequence[Array], inputs: Array) -> Array:
 
 
 def lstm(weights: Sequence[Array], inputs: Array) -> Array:
-    r"""Applies hidden layers, an LSTM and a linear layer as `gru` does.
-
-    .. math:: i, f, o = \sigma(W x + U h), \quad
-        c \leftarrow f c + i \tanh(W_c x + U_c h), \quad h \leftarrow o \tanh c
-    """
+    """Applies hidden layers, an LSTM and a linear layer as `gru` does."""
     *layers, kernel, recurrent, bias, head, head_bias = weights
     rows = _hidden(layers, inputs, len(layers) // 2) @ kernel + bias
     state = cell = np.zeros(len(recurrent), np.float32)
@@ -391,12 +366,10 @@ def bounded(values: Array, config: NormalizerConfig) -> Array:
 
 
 def _hidden(weights: Sequence[Array], inputs: Array, layers: int) -> Array:
-    """Applies the first layers of a network, each followed by a ReLU."""
     for index in range(layers):
         inputs = np.maximum(_dense(weights, inputs, index), 0.0)
     return inputs
 
 
 def _dense(weights: Sequence[Array], inputs: Array, index: int) -> Array:
-    """Applies the layer `index` of a network, without an activation."""
     return inputs @ weights[2 * index] + weights[2 * index + 1]

@@ -40,7 +40,6 @@ class Belief(NamedTuple):
     """Matrix that noise is multiplied by if the covariance is full, [L, L]."""
 
     def draw(self, noise: Array) -> Array:
-        """Returns latents [..., L] for standard normal noise [..., L]."""
         spread = self.spread
         away = np.sqrt(self.variance) * noise if spread is None else noise @ spread
         return (self.mean + away).astype(np.float32)
@@ -96,10 +95,7 @@ def _after_observations(observed: Array) -> Belief:
 def encoder_shapes(
     inference: Inference, observation_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of an encoder's weights by name, in the order of its Keras model.
-
-    The result is empty for a user's encoder, whose shapes only its model knows.
-    """
+    """Shapes of an encoder's weights by name, as its Keras model orders them; none for a user's."""
     kind, units = inference.encoder, inference.sizes
     if kind not in _NETWORKS:
         return {}

@@ -53,39 +53,27 @@ class Embedding(NamedTuple):
         return self.near / STEPS if self.condition == "ball" and not self.places else 0.0
 
     def __call__(self, seen: Array) -> Array:
-        """Returns points [..., D] in the embedding for inputs [..., n]."""
         return mlp(self.weights, np.asarray(self._scaled(seen), np.float32))
 
     def _scaled(self, seen: Array) -> Array:
         return seen if self.scale is None else (seen - self.scale[0]) / self.scale[1]
 
     def way(self, here: Array, goal: Array) -> Array:
-        """Returns phi(goal) - phi(here), [..., D], for inputs [..., n]."""
         return self(goal) - self(here)
 
     def towards(self, way: Array) -> Array:
-        r"""Returns the condition whose skill moves along a displacement, both [..., D].
-
-        .. math:: z = \frac{\phi(g) - \phi(s)}{\lVert \phi(g) - \phi(s) \rVert}
-
-        The equation is for the sphere and the surface of the ball. A Gaussian condition gets length
-        sqrt(D), its typical norm.
-        With one-hot conditions the skill of the nearest direction is chosen (arXiv:2310.08887).
-        """
+        """Returns the condition whose skill moves along a displacement, both [..., D]."""
         size = way.shape[-1]
         if self.condition == "one_hot":
-            return likeliest(way)
+            return likeliest(way)  # arXiv:2310.08887
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
-        long = np.sqrt(size) if self.condition == "gaussian" else 1.0
+        long = np.sqrt(size) if self.condition == "gaussian" else 1.0  # the typical norm
         condition: Array = (long * unit).astype(np.float32)
         return condition
 
     def leading(self, here: Array, goal: Array) -> Array:
-        """Returns the condition that leads from one state to another, given inputs [..., n].
-
-        A condition of the ball is a velocity, which falls near the goal, or a place.
-        """
+        """Returns the condition that leads from one state to another, given inputs [..., n]."""
         if self.groups > 1:
             way = self._scaled(goal) - self._scaled(here)
             goal = np.where(moved_first(way, self.groups, self.near / 2), goal, here)
@@ -94,14 +82,13 @@ class Embedding(NamedTuple):
         way = self.way(here, goal)
         towards = self.towards(way)
         if self.condition != "ball":
-            return towards
+            return towards  # of a ball: a velocity, which falls near the goal, or a place
         left = way if self.places else self._scaled(goal) - self._scaled(here)
         long = np.minimum(1.0, np.linalg.norm(left, axis=-1, keepdims=True) / self.near)
         slowed: Array = (towards * long).astype(np.float32)
         return slowed
 
     def distance(self, here: Array, goal: Array) -> Array:
-        """Returns the distance of two states in the embedding, [...]."""
         distance: Array = np.linalg.norm(self.way(here, goal), axis=-1)
         return distance
 
@@ -124,11 +111,9 @@ class Ends(NamedTuple):
         return likeliest(-np.linalg.norm(goal[..., None, :] - self.points, axis=-1))
 
     def leading(self, here: Array, goal: Array) -> Array:
-        """Returns `nearest` for any current state, to be used like `Embedding.leading`."""
         del here
         return self.nearest(goal)
 
     def distance(self, here: Array, goal: Array) -> Array:
-        """Returns the distance between descriptors [..., n], [...]."""
         distance: Array = np.linalg.norm(goal - here, axis=-1)
         return distance

@@ -15,11 +15,7 @@ INFLUENCE_MODEL = "influence_model"
 def influences(
     arrays: Mapping[str, Array], states: Array, actions: Array, floor: float = 0.0
 ) -> Array:
-    """Returns `losses.influence.influence_of_actions` in nats, [B, N], of N actions, [B, N, A].
-
-    `arrays` are weights in the order of the Keras model, and the scale of its states, [B, O].
-    `floor` is added to variances, as in `losses.influence.variance_of`.
-    """
+    """`losses.influence.influence_of_actions` in nats, [B, N], of N actions [B, N, A] in states."""
     weights = [array for name, array in arrays.items() if name.startswith(INFLUENCE_MODEL)]
     scale = arrays.get(f"scales/{INFLUENCE_MODEL}")
     seen = states if scale is None else (states - scale[0]) / scale[1]
@@ -50,7 +46,6 @@ def _from_mixture(mean: np.ndarray, variance: np.ndarray) -> Array:
 
 
 def _log_sum_exp(values: np.ndarray) -> np.ndarray:
-    """Returns the log of the sum of exponentials over the last axis."""
     most = values.max(axis=-1, keepdims=True)
     total: np.ndarray = most[..., 0] + np.log(np.exp(values - most).sum(axis=-1))
     return total

@@ -67,16 +67,10 @@ def gaussian_actor(
     actor: str = "gaussian",
     initializer: str = "glorot",
 ) -> keras.Model:
-    r"""Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
+    """Maps [B, input_dim] to mean and log-deviation before squashing, each [B, A].
 
-    `actor`, one of `acting.GAUSSIANS`, selects the map from the network's output w to the
-    deviation, and whether there is a linear layer before the heads, as wide as the last hidden one.
-
-    .. math:: \sigma = \exp(-5 + 3.5 (\tanh w + 1)), \quad
-        \sigma = \log(1 + e^w) + 10^{-3}, \quad \sigma = \exp(\operatorname{clip}(w, -20, 2))
-
-    The MUSIC release (arXiv:2103.08107) has the first map and the linear layer, Brax and QDax have
-    the second map, and the code of SAC (arXiv:1801.01290) the third.
+    Of `acting.GAUSSIANS`, the MUSIC release (arXiv:2103.08107) has the features and tanh, Brax and
+    QDax have softplus, and the code of SAC (arXiv:1801.01290) clips.
     """
     kind = GAUSSIANS[actor]
     inputs = keras.Input([input_dim])
@@ -114,12 +108,7 @@ def statistics_network(
     seed: np.random.Generator,
     activation: str = "relu",
 ) -> keras.Model:
-    r"""The MINE network T(x, y) of MUSIC: maps [R, agent] and [R, surrounding] to (-1, 1), [R, 1].
-
-    .. math:: T(x, y) = \tanh(v^T \sigma(A x + a + B y + b) + c)
-
-    `activation` is sigma: relu as released, or tanh.
-    """
+    """The MINE network T(x, y) of MUSIC: [R, agent] and [R, surrounding] to (-1, 1), [R, 1]."""
     agent = keras.Input([agent_dim])
     surrounding = keras.Input([surrounding_dim])
     joined = keras.layers.add(
@@ -135,10 +124,7 @@ def statistics_network(
 def influence_model(
     inputs_dim: int, outputs: int, hidden_sizes: Sequence[int], seed: np.random.Generator
 ) -> keras.Model:
-    """Maps states and actions, [B, inputs_dim], to means and raw variances, each [B, outputs].
-
-    Units are tanh and kernels orthogonal, as in the code of arXiv:2106.03443.
-    """
+    """Maps [B, inputs_dim] to means and raw variances, [B, outputs], as in arXiv:2106.03443."""
     hidden = inputs = keras.Input([inputs_dim])
     for index, units in enumerate(hidden_sizes):
         hidden = _dense(units, "tanh", f"hidden_{index}", seed, "orthogonal")(hidden)
@@ -154,10 +140,7 @@ def recurrent_encoder(
     seed: np.random.Generator,
     initializer: str = "glorot",
 ) -> keras.Model:
-    """Maps sequences [B, N, row_dim] and states [B, H] to outputs [B, outputs] and new states.
-
-    H is the last of the hidden sizes. The cell of an LSTM begins at 0, as in PEARL's code.
-    """
+    """Maps sequences [B, N, row_dim] and states [B, H] to outputs [B, outputs] and new states."""
     rows, state = keras.Input([None, row_dim]), keras.Input([hidden_sizes[-1]])
     cell = {GRU: keras.layers.GRU, LSTM: keras.layers.LSTM}[kind](
         hidden_sizes[-1],
@@ -167,7 +150,7 @@ def recurrent_encoder(
         recurrent_initializer=keras.initializers.Orthogonal(seed=int(seed.integers(2**31))),
         use_cudnn=False,  # equal results on CPU and GPU, and XLA does not support cuDNN's GRU
     )
-    first = state if kind == GRU else [state, keras.ops.zeros_like(state)]
+    first = state if kind == GRU else [state, keras.ops.zeros_like(state)]  # as in PEARL's code
     last, after, *_ = cell(_hidden(rows, hidden_sizes, seed, initializer), initial_state=first)
     factors = _dense(outputs, None, "factor", seed, initializer)(last)
     return keras.Model([rows, state], [factors, after])

@@ -25,7 +25,6 @@ class OwnEncoder(Network):
 
     @property
     def weight_names(self) -> list[str]:
-        """Names like `encoder/0/kernel`."""
         return [f"{self.name}/{n}/{weight.name}" for n, weight in enumerate(self._variables)]
 
     @property
@@ -37,11 +36,7 @@ class OwnEncoder(Network):
 def own_encoder(
     inference: Inference, row_dim: int, seed: int = 0, learning_rate: float = 0.0
 ) -> OwnEncoder:
-    """Calls `function(row_dim, outputs, sizes, seed)` of the user, and checks its model.
-
-    The model maps contexts [B, N, row_dim] to M factors of the posterior, [B, M, outputs]. The user
-    chooses M: N for a factor from each row, 1 for one from a final state.
-    """
+    """Calls `function(row_dim, outputs, sizes, seed)` of the user, and checks its model."""
     make = load_function(inference.encoder, _OPTION)
     try:
         model = make(row_dim, inference.outputs, inference.sizes, seed)

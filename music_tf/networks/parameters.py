@@ -55,10 +55,7 @@ class Network:
 
     @property
     def weight_names(self) -> list[str]:
-        """Names like `actor/hidden_0/kernel`, in the order of the model's weights.
-
-        The second weight of a name, such as in a model within the model, ends in `_1`.
-        """
+        """Names like `actor/hidden_0/kernel`, as the model orders them; a second ends in `_1`."""
         layers = zip(_numbered(self.model.layers), self.model.layers, strict=True)
         names = [
             f"{self.name}/{layer}/{weight.name}"
@@ -70,7 +67,6 @@ class Network:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes in the order of `weight_names`."""
         return [tuple(weight.shape) for weight in self._variables]
 
     @property
@@ -163,11 +159,9 @@ class Layout:
         return {name: (kind, shape) for name, shape in zip(self.names, self._shapes, strict=True)}
 
     def initial(self) -> Array:
-        """Returns the initial flat vector of all networks, shape [P]."""
         return np.concatenate([network.initial for network in self.networks]).astype(np.float32)
 
     def learning_rates(self) -> Array:
-        """Returns the Adam step size of each weight, shape [P]."""
         return np.concatenate(
             [np.full(network.size, network.learning_rate, np.float32) for network in self.networks]
         )
@@ -219,12 +213,8 @@ def in_float32() -> Iterator[None]:
 def compiled(
     function: Callable[Parameters, Result], xla: bool = False
 ) -> Callable[Parameters, Result]:
-    """Compiles a function of nested tensors to a graph.
-
-    Debug eagerly with `tf.config.run_functions_eagerly`. XLA is for a GPU, where it saves a kernel
-    launch for each operation. On the CPU it does not speed up these networks, and it needs 70 MB
-    more on every rank.
-    """
+    """Compiles a function of nested tensors to a graph; XLA pays on a GPU alone."""
+    # debug eagerly with `tf.config.run_functions_eagerly`
     # TensorFlow counts retraces by a function's code; a partial has none, so runs do not add up
     fresh = functools.partial(function)
     graph = tf.function(fresh, autograph=False, jit_compile=xla or None)

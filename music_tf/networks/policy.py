@@ -105,7 +105,6 @@ class Policy:
             self.embedding = Embedding(weights, arrays.get("scale"), **about["embedding"])
 
     def __repr__(self) -> str:
-        """Returns where it was trained, and the lengths of what `act` takes and returns."""
         takes = [f"observation[{self.observation_dim}]"]
         if self.goal_dim and not self.zero_goals:
             takes.append(f"goal[{self.goal_dim}]")

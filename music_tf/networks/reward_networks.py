@@ -46,11 +46,7 @@ class Discriminator(NamedTuple):
 def discriminator_of(
     arrays: Mapping[str, Array], inputs: Any, hidden: Sequence[int], skills: int
 ) -> Discriminator | None:
-    """Returns the discriminator of a checkpoint, or None; a ValueError names what does not fit.
-
-    `arrays` are `parameters/discriminator/...` and `scales/discriminator`. `inputs` are those of
-    the checkpoint: `components`, `state`, optional `blind`.
-    """
+    """Returns the discriminator of a checkpoint, or None; a ValueError names what does not fit."""
     prefix = "parameters/discriminator"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
@@ -76,12 +72,7 @@ def embedding_of(
     size: int,
     observation: int,
 ) -> Embedding | None:
-    """Returns the embedding of a checkpoint, or None; a ValueError names what does not fit.
-
-    `arrays` are `parameters/phi/...`, `scales/phi` and `scales/phi/speed`, `inputs` those of the
-    checkpoint: `components`. `settings` are those of the reward, `condition` and `size` kind and
-    size D of conditions, and `observation` is the size O.
-    """
+    """Returns the embedding of a checkpoint, or None; a ValueError names what does not fit."""
     prefix = f"parameters/{PHI}"
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
@@ -113,7 +104,6 @@ def embedding_of(
 
 
 def _of_spectral_norm_one(weight: Array) -> Array:
-    """Returns a kernel divided by its largest singular value; a bias is unchanged."""
     if weight.ndim == 1:
         return weight
     return weight / np.linalg.norm(weight, 2)

@@ -56,10 +56,7 @@ def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
 def check_topology(
     workers: int, ranks: int, learners: int, device: str = "auto", fixed: bool = False
 ) -> None:
-    """Checks that the workers can be divided among all ranks, or among actors with `learners`.
-
-    Several learners cannot use a GPU, since they synchronise between updates.
-    """
+    """Checks that the workers can be divided among all ranks, or among actors with `learners`."""
     if device == "gpu" and (learners or ranks) > 1:
         raise UsageError(
             f"--device gpu: expected one rank that learns, got {learners or ranks}\n"

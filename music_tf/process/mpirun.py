@@ -53,10 +53,7 @@ def needed(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def own_sessions(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Gives one mpirun a folder of its own.
-
-    Files of a killed job make a later one with the same process id fail (code 213).
-    """
+    """Gives one mpirun a folder: a killed job's files fail one of equal process id (code 213)."""
     if _SESSIONS_VARIABLE in environment:
         yield {}
         return

@@ -85,10 +85,7 @@ def standard_error_to(target: TextIO) -> Iterator[None]:
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow without the log lines of its libraries, which are shown if it fails.
-
-    Matplotlib is hidden from Keras, which saves each rank 20 MB.
-    """
+    """Imports TensorFlow without the log lines of its libraries, which are shown if it fails."""
     sys.stderr.flush()
     with contextlib.ExitStack() as stack:
         chatter = stack.enter_context(open(os.memfd_create("chatter"), "r+b"))  # needs no disk
@@ -98,7 +95,7 @@ def load_tensorflow() -> None:
             faulthandler.enable(screen)
             stack.callback(faulthandler.disable)
         os.dup2(chatter.fileno(), 2)
-        if "matplotlib" not in sys.modules:
+        if "matplotlib" not in sys.modules:  # hidden from Keras, which saves each rank 20 MB
             sys.modules["matplotlib"] = None  # type: ignore[assignment]
             stack.callback(sys.modules.pop, "matplotlib")
         try:
@@ -113,14 +110,7 @@ def load_tensorflow() -> None:
 
 
 def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
-    """Claims the first GPU that TensorFlow sees, with memory that grows; returns its name, or None.
-
-    If no GPU is `allowed`, TensorFlow uses none, not even those in the user's CUDA_VISIBLE_DEVICES.
-    Call it before TensorFlow computes anything; a second call is harmless.
-
-    TensorFloat-32 is switched off for the whole process: it would round factors of matrix products
-    to 10 bits, so that learning differs from that on a CPU.
-    """
+    """Claims the first GPU that TensorFlow sees, with memory that grows; returns its name."""
     config = importlib.import_module("tensorflow").config
     gpus = config.list_physical_devices("GPU")
     if needed and not gpus:
@@ -154,20 +144,16 @@ def claim_gpu(needed: bool, allowed: bool = True) -> str | None:
         ) from error
     if not used:
         return None
+    # it rounds factors of matrix products to 10 bits, so learning would differ from that on a CPU
     config.experimental.enable_tensor_float_32_execution(False)
     return str(details[0].get("device_name", used[0].name))
 
 
 def limit_threads(threads: int) -> None:
-    """Gives TensorFlow this many threads, once per process and before it computes anything.
-
-    Threads run independent operations in parallel, such as the losses of actor, critics and
-    statistics network. A single operation is never split, as products of 256 rows are too small for
-    that. So the numbers do not depend on the number of threads.
-    """
+    """Gives TensorFlow this many threads, once per process and before it computes anything."""
     pools = importlib.import_module("tensorflow").config.threading
     try:
-        pools.set_intra_op_parallelism_threads(1)
+        pools.set_intra_op_parallelism_threads(1)  # so numbers do not depend on `threads`
         pools.set_inter_op_parallelism_threads(threads)
     except RuntimeError:
         _LOGGER.warning("TensorFlow computes in this process already, with the threads that it has")

@@ -58,10 +58,8 @@ def longer_timeout() -> Iterator[None]:
 def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
     """Ends this process with exit code 86 if it hangs, and prints the stacks of its threads.
 
-    MPI has no timeouts, so every rank watches itself. Ranks run in lockstep: all notice within a
-    moment, each prints its stacks, and a second later the first one ends the job. In the caller's
-    own process (`as_guest`) only the thread is interrupted. `seconds` between heartbeats; infinity
-    watches nothing. A thread that never releases Python's interpreter lock goes unnoticed.
+    MPI has no timeouts, so every rank watches itself. All notice within a moment, and a second
+    later the first one ends the job. A thread that keeps the interpreter lock goes unnoticed.
     """
     if math.isinf(seconds):
         yield

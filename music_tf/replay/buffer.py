@@ -27,19 +27,12 @@ LEARNING = "replay/transitions"
 
 
 class Shard:
-    """Whole episodes of one worker; unused memory is never touched.
-
-    Each state, step and episode is a packed row, because reading a row costs about as much as
-    reading one of its numbers.
-    """
+    """Whole episodes of one worker in packed rows, which are read as fast as a single number."""
 
     def __init__(
         self, spec: EnvSpec, skills: int, config: ReplayConfig, columns: Sequence[int] = ()
     ) -> None:
-        """Makes an empty shard for conditions of size K = `skills`.
-
-        `columns` of the observation are also stored separately, for `trajectories`.
-        """
+        """Conditions are of size K = `skills`; `columns` are stored apart, for `trajectories`."""
         steps = spec.max_episode_steps
         self.longest = steps
         """Maximum number of steps T of a trajectory."""
@@ -80,11 +73,7 @@ class Shard:
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
     ) -> IntArray:
-        """Copies episodes, with priorities [E] if there are any, and returns their slots.
-
-        In a full store `overwrite` decides which slots are replaced: uniformly drawn ones, with
-        replacement, as in OpenAI Baselines' HER, or the oldest.
-        """
+        """Copies episodes, with priorities [E] if there are any, and returns their slots."""
         rows = episodes.named()
         if priority is not None:
             rows["priority"] = priority
@@ -95,6 +84,7 @@ class Shard:
             overwritten = (self._cursor + np.arange(count - fresh)) % self.capacity
             self._cursor = (self._cursor + count - fresh) % self.capacity
         else:
+            # with replacement, as in OpenAI Baselines' HER
             overwritten = generator.integers(max(1, self.size), size=count - fresh)
         self.size += fresh
         slots = np.concatenate([filled, overwritten]).astype(np.int64)
@@ -117,10 +107,7 @@ class Shard:
     def pick(
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
-        """Draws an episode, a step of it, and perhaps another goal, with replacement.
-
-        With `by_priority`, episodes are drawn by the rank of their priority, if they have one.
-        """
+        """Draws an episode, a step of it, and perhaps another goal, with replacement."""
         if by_priority and "priority" in self.arrays:
             chances = draw_probabilities(self.arrays["priority"][: self.size])
             slot = generator.choice(self.size, size=shape, p=chances)
@@ -173,10 +160,7 @@ class Shard:
         return {**self.arrays, "slots": slots, "size": np.array(0), "cursor": np.array(0)}
 
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Checks saved rows, in the order of saves; a ValueError if they are outside or missing.
-
-        Names, types and shapes have been compared with `full_rows`.
-        """
+        """Checks saved rows, in the order of saves; a ValueError if they are outside or missing."""
         filled: set[int] = set()
         size = 0
         for rows in saved:
@@ -216,7 +200,6 @@ class Shard:
         return self.rows(np.arange(self.size)) if self.size else {}
 
     def mark_saved(self) -> None:
-        """Marks all rows as saved."""
         self._unsaved = []
 
     def rows(self, slots: IntArray) -> dict[str, np.ndarray]:
@@ -226,11 +209,7 @@ class Shard:
         return {**fields, "slots": slots, "size": size, "cursor": cursor}
 
     def numbers(self, slots: IntArray) -> tuple[Array, Array, Array]:
-        """Returns copies of packed rows as float32 arrays, for `DeviceReplay`.
-
-        States [N, T + 1, S] and steps [N, T, A + 1] have the columns of `layout`, episodes [N, E]
-        goal, skill, return, `terminated`, `lost` and length.
-        """
+        """Packed rows as float32 for `DeviceReplay`: states, steps (see `layout`), episodes."""
         states, steps = (
             rows[slots].view(np.float32).reshape(len(slots), rows.shape[1], rows.itemsize // 4)
             for rows in (self._states, self._steps)
@@ -266,8 +245,7 @@ class Shard:
 class ReplayBuffer:
     """The stores of this rank's workers; minibatches are [U, W, B, ...].
 
-    Drawing indices (`pick`) and looking them up (`transitions`) are separate, because the look-up
-    can happen on a GPU.
+    `pick` draws indices, and `transitions` looks them up, which a GPU can do instead.
     """
 
     def __init__(
@@ -279,7 +257,6 @@ class ReplayBuffer:
         seed: int,
         goal_end: GoalEnd | None = None,  # where episodes end under others; None: where they ended
     ) -> None:
-        """Wraps the stores."""
         self.shards = shards
         self.batch_size = config.batch_size
         self._config = config
@@ -293,7 +270,6 @@ class ReplayBuffer:
 
     @property
     def longest(self) -> int:
-        """Maximum number of steps T of a trajectory."""
         return next(iter(self.shards.values())).longest
 
     def add(
@@ -309,11 +285,7 @@ class ReplayBuffer:
             shard.add(episodes[worker], generator, priority)
 
     def pick(self, updates: int, cycle: int, purpose: str = LEARNING) -> Picks:
-        """Draws steps and goals for all updates of a cycle, [U, W, B].
-
-        Episodes are drawn uniformly or, for `LEARNING`, by the rank of their priority if they have
-        one.
-        """
+        """Draws steps and goals for all updates of a cycle, [U, W, B]; `LEARNING` by priority."""
         shape = (updates, self._config.batch_size)
         drawn = [
             shard.pick(
@@ -324,10 +296,7 @@ class ReplayBuffer:
         return Picks(*(np.stack(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
     def transitions(self, picks: Picks, *, paid: bool = True) -> Transition:
-        """Returns the picked transitions, [U, W, B, ...], with rewards under their goals.
-
-        Without `paid` no reward is computed, for terms that learn from states alone.
-        """
+        """Returns the picked transitions, [U, W, B, ...]; only `paid` ones have rewards."""
         goal_reward, batches = self.goal_reward if paid else None, []
         for index, shard in enumerate(self.shards.values()):
             drawn = shard.look_up(Picks(*(part[:, index] for part in picks)))
@@ -338,10 +307,7 @@ class ReplayBuffer:
         return Transition(*(_over_workers(fields) for fields in zip(*batches, strict=True)))
 
     def sample_contexts(self, updates: int, rows: int, cycle: int) -> Transition:
-        """Draws N = `rows` steps of the latest visit to each task of each update, [U, W, m, N].
-
-        Tasks and their order are those of `pick` in the same cycle.
-        """
+        """Draws N = `rows` steps of the latest visit to each task of `pick`, [U, W, m, N]."""
         drawn = []
         for worker, shard in self.shards.items():
             if not isinstance(shard, TaskStore):
@@ -352,11 +318,7 @@ class ReplayBuffer:
         return Transition(*(_over_workers(fields) for fields in zip(*drawn, strict=True)))
 
     def sample_fresh(self, episodes: Mapping[int, Episodes], cycle: int) -> tuple[Array, Array]:
-        """Draws observations and relabelled goals from each worker's episodes, for normalisers.
-
-        They are [W, E * T, O] and [W, E * T, G], or [1, N, ...] if workers have different numbers
-        of steps.
-        """
+        """Draws observations and goals for normalisers, [W, E * T, ...] or [1, N, ...]."""
         drawn = [
             self.shards[worker].fresh(fresh, stream(self._seed, "replay/fresh", worker, cycle))
             for worker, fresh in episodes.items()
@@ -378,10 +340,7 @@ class ReplayBuffer:
         return slots, lengths
 
     def trajectories(self, slots: IntArray, columns: Sequence[int] | None = None) -> Array:
-        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D].
-
-        They have the stored columns, or `columns` of those.
-        """
+        """Returns the trajectories in `slots` [U, W, M], shape [U, W, M, T + 1, D]."""
         kept = list(next(iter(self.shards.values())).columns)
         tracks = aligned([*slots.shape, self.longest + 1, len(kept)])
         for index, shard in enumerate(self.shards.values()):
@@ -391,27 +350,22 @@ class ReplayBuffer:
         return tracks
 
     def unsaved(self) -> dict[int, dict[str, np.ndarray]]:
-        """Returns the rows that were added since `mark_saved`, by worker."""
         return {worker: shard.unsaved() for worker, shard in self.shards.items()}
 
     def everything(self) -> dict[int, dict[str, np.ndarray]]:
-        """Returns all rows by worker, in the form of `unsaved`."""
         return {worker: shard.everything() for worker, shard in self.shards.items()}
 
     def mark_saved(self) -> None:
-        """Marks all rows as saved."""
         for shard in self.shards.values():
             shard.mark_saved()
         self.shrunk = False
 
     def forget(self) -> None:
-        """Drops all rows."""
         for shard in self.shards.values():
             shard.restore([])
         self.shrunk = True
 
     def purge(self, counter: int) -> None:
-        """Keeps half of each worker's rows; `counter` selects the random stream."""
         for worker, shard in self.shards.items():
             shard.purge(stream(self._seed, "replay/purge", worker, counter))
         self.shrunk = True
@@ -454,10 +408,7 @@ def empty_store(
 
 
 def all_transitions(episodes: Episodes) -> Transition:
-    """Returns every step of episodes as a transition, [E, T, ...], with padding at the end.
-
-    Rewards and goals are those of the episodes, and discounts are 1.
-    """
+    """Returns every step of episodes as a transition, [E, T, ...], with padding at the end."""
     count, steps = episodes.reward.shape
     last = np.arange(steps) == episodes.length[:, None] - 1
 

@@ -22,12 +22,9 @@ def relabel_probability(config: ReplayConfig) -> float:
 def choose_goals(
     time: IntArray, length: IntArray, config: ReplayConfig, generator: np.random.Generator
 ) -> tuple[BoolArray, IntArray]:
-    """Draws which transitions are relabelled, [B], and states whose achieved goals they get, [B].
-
-    `time` is the step t of each in its episode, `length` the steps T of that, [B] each. `future`
-    draws states uniformly from t + 1..T, `final` takes T. Draws are the same for every strategy.
-    """
+    """Draws which steps [B] are relabelled, and states whose achieved goals they get, [B]."""
     relabelled = generator.random(time.shape) < relabel_probability(config)
+    # drawn for every strategy, so that what follows is the same
     offset = (generator.random(time.shape) * (length - time)).astype(np.int64)
     return relabelled, length if config.strategy == "final" else time + 1 + offset
 
@@ -38,13 +35,7 @@ def dense_ranks(values: Array) -> IntArray:
 
 
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:
-    r"""Returns the probability of drawing each of N >= 1 episodes, [N].
-
-    .. math:: P_i = \rho_i / \sum_j \rho_j
-
-    The dense ranks rho begin at 0, so that episodes of the lowest priority are never drawn; if all
-    priorities are equal, the draw is uniform.
-    """
+    """Chances [N] by dense ranks from 0: none for the lowest priority, unless all are equal."""
     ranks = dense_ranks(priorities)
     total = int(ranks.sum())
     return ranks / total if total else np.full(len(ranks), 1.0 / len(ranks))

@@ -15,9 +15,7 @@ _FEWEST_PARTS = 1024
 class StepRing:
     """The latest steps of one worker, drawn uniformly; the oldest are overwritten.
 
-    Episodes may come in parts, such as the steps of one cycle. Each cell of the ring is the packed
-    row of a state, so a part of L steps takes L + 1 cells. A table holds the first cell of each
-    part.
+    A cell is the packed row of a state, so a part of L steps of an episode takes L + 1 cells.
     """
 
     def __init__(
@@ -29,7 +27,6 @@ class StepRing:
         longest: int = 1,  # most steps of a part
         of_visits: bool = False,  # parts have the number of their visit, and if they are context
     ) -> None:
-        """Makes an empty ring."""
         self.capacity = max(config.capacity, longest + 1)
         self.columns = np.array(columns, dtype=np.int64)
         self.longest = longest
@@ -110,11 +107,7 @@ class StepRing:
         return Picks(parts[which], number - (ends - lengths)[which], np.full(shape, -1))
 
     def pick_runs(self, count: int, rows: int, generator: np.random.Generator) -> Picks:
-        """Draws `count` sequences of `rows` consecutive context steps, [count * rows].
-
-        A sequence starts with an episode of the latest visit and continues with the next episodes;
-        if steps run out, it continues with the first episode.
-        """
+        """Draws `count` sequences of `rows` consecutive context steps, [count * rows]."""
         live = self._live
         parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
         lengths = live["length"][parts]
@@ -123,7 +116,7 @@ class StepRing:
         long = starts[starts + rows <= ends[-1]]
         starting = long if len(long) else starts[:1]
         first = starting[generator.integers(len(starting), size=count)]
-        number = ((first[:, None] + np.arange(rows)) % ends[-1]).ravel()
+        number = ((first[:, None] + np.arange(rows)) % ends[-1]).ravel()  # then from the first on
         which = np.searchsorted(ends, number, side="right")
         return Picks(parts[which], number - starts[which], np.full(number.shape, -1))
 
@@ -195,7 +188,6 @@ class StepRing:
             raise ValueError(f"replay: {count} of {parts} episodes are there")
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Empties the ring, and adds the saved rows in order."""
         self._begin = self._end = self._unsaved = self._episodes = 0
         self._latest = {}
         for rows in saved:
@@ -218,11 +210,9 @@ class StepRing:
         return self._rows(min(self._unsaved, len(self._live))) if self._unsaved else {}
 
     def everything(self) -> dict[str, np.ndarray]:
-        """Returns all rows in the form of `unsaved`."""
         return self._rows(len(self._live)) if len(self._live) else {}
 
     def mark_saved(self) -> None:
-        """Marks all rows as saved."""
         self._unsaved = 0
 
     @property
@@ -257,11 +247,7 @@ class StepRing:
         self._begin += int(gone)
 
     def _numbered(self, seeds: IntArray, returns: Array, over: BoolArray) -> list[int]:
-        """Returns the episode of each new part, and stores the return of that episode so far.
-
-        A part continues the episode of the same seed that had a part in this call or the last one,
-        and that was not `over`.
-        """
+        """Numbers the episode of each part: the open one of the same seed, or a new one."""
         latest: dict[int, int] = {}
         numbers = []
         parts = zip(seeds.tolist(), returns.tolist(), over.tolist(), strict=True)

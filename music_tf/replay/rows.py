@@ -21,11 +21,7 @@ _ULPS = 4
 
 
 def reward_gaps(paid: Any, computed: Any) -> BoolArray:
-    """Returns where rewards of any shape differ by more than float32 rounding explains.
-
-    The tolerance is relative to each reward. The part relative to the largest reward is only the
-    rounding of a sum: next to a reward of 1000, an error above a thousandth is still found.
-    """
+    """Returns where rewards of any shape differ by more than float32 rounding explains."""
     gaps: BoolArray = ~(np.abs(computed - paid) <= _slack(paid, computed))
     return gaps
 
@@ -33,11 +29,7 @@ def reward_gaps(paid: Any, computed: Any) -> BoolArray:
 def explained_by_rounding(
     reward_of: Callable[[Array], Array], places: tuple[Array, Array], paid: Array, computed: Array
 ) -> BoolArray:
-    """Returns which rewards [N] lie within the range that rounding of goals can cause.
-
-    Such rewards are near a threshold, or depend steeply on the goal. `reward_of` maps achieved
-    goals [N, G] to rewards under the goals of these steps; `places` are achieved and desired goals.
-    """
+    """Returns which rewards [N] lie within the range that rounding of goals can cause."""
     achieved, goal = places
     step = _ULPS * np.spacing(np.maximum(np.abs(achieved), np.abs(goal)))
     away = np.where(achieved < goal, -step, step)
@@ -48,7 +40,7 @@ def explained_by_rounding(
 
 
 def _slack(paid: Any, computed: Any) -> Any:
-    """Returns the tolerance of each reward."""
+    """Tolerance of each reward; relative to the largest one it is only the rounding of a sum."""
     size = np.maximum(np.abs(paid), np.abs(computed))
     return _RELATIVE * size + _ABSOLUTE * max(1.0, size.max(initial=0.0))
 
@@ -102,17 +94,12 @@ class Drawn(NamedTuple):
 def transition(
     drawn: Drawn, discount: float, goal_reward: GoalReward | None, goal_end: GoalEnd | None = None
 ) -> Transition:
-    """Makes a minibatch from drawn steps, with the task reward under the goal of each.
-
-    The reward compares the desired goal with the goal achieved after the action, not before it.
-    `goal_reward` and, for relabelled steps, `goal_end` are those of `ReplayBuffer`. An extra
-    `DISCOUNT` multiplies `discount`, which is gamma per environment step.
-    """
+    """Makes a minibatch from drawn steps, with the task reward under the goal of each."""
     after, goal, as_taken = drawn.after, drawn.goal, drawn.as_taken
     next_extras = extras_of(after)
     reward = np.zeros(as_taken.shape, np.float32) if goal.shape[-1] else drawn.reward
     if goal_reward is not None:
-        paid = goal_reward(*of_goals(drawn, ...))
+        paid = goal_reward(*of_goals(drawn, ...))  # of goals achieved after the action
         reward = paid.astype(np.float32, copy=False).reshape(as_taken.shape)
     over = drawn.terminated | drawn.lost
     if goal_end is not None and not as_taken.all():

@@ -19,8 +19,7 @@ def tasks_of(config: Config, worker: int) -> range:
 class TaskStore:
     """The replay of one worker's tasks; has the methods of `StepRing`.
 
-    In a minibatch the steps of a task are adjacent, and all tasks have equally many. A slot encodes
-    part and task as part * tasks + task, with tasks counted within the worker.
+    A slot is part * tasks + task, with tasks counted within the worker.
     """
 
     def __init__(
@@ -46,18 +45,15 @@ class TaskStore:
 
     @property
     def bytes(self) -> int:
-        """Memory of the full store; unused memory is never touched."""
         return sum(ring.bytes for ring in self._rings)
 
     @property
     def size(self) -> int:
-        """Number of steps that can be drawn."""
         return sum(ring.size for ring in self._rings)
 
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
     ) -> None:
-        """Copies episodes into the rings of their tasks."""
         named = episodes.named()
         for number, ring in zip(self.numbers, self._rings, strict=True):
             mine = episodes.task == number
@@ -80,10 +76,7 @@ class TaskStore:
         return self._picked(rows, lambda ring, count: ring.pick((count,), generator))
 
     def context(self, tasks: IntArray, rows: int, generator: np.random.Generator) -> Drawn:
-        """Draws N = `rows` context steps of the latest visit to each of `tasks` [U, m], [U, m, N].
-
-        They are independent steps, or a sequence if the encoder depends on their order.
-        """
+        """Draws N = `rows` context steps of the latest visit to `tasks` [U, m], [U, m, N]."""
 
         def draw(ring: StepRing, count: int) -> Picks:
             if self._ordered:
@@ -105,7 +98,6 @@ class TaskStore:
         return Drawn(**drawn)
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Returns observations and goals of every step of given episodes."""
         return self._rings[0].fresh(episodes, generator)
 
     def pick_trajectories(
@@ -120,7 +112,6 @@ class TaskStore:
         return slots, lengths
 
     def trajectories(self, slots: IntArray, out: Array) -> None:
-        """Copies `columns` of the parts `slots` [U, M] into `out` [U, M, T + 1, D], padded."""
         part, tasks = np.divmod(slots, len(self._rings))
         for _, ring, where in self._by_task(tasks):
             tracks = np.empty([int(where.sum()), *out.shape[2:]], out.dtype)
@@ -156,31 +147,25 @@ class TaskStore:
             ring.check_rows(self._saved_of(number, saved))
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Empties the store, and adds the saved rows in order."""
         for number, ring in enumerate(self._rings):
             ring.restore(self._saved_of(number, saved))
 
     def purge(self, generator: np.random.Generator) -> None:
-        """Keeps half of each task's steps, drawn with replacement."""
         for ring in self._rings:
             if ring.size:
                 ring.purge(generator)
 
     def unsaved(self) -> dict[str, np.ndarray]:
-        """Returns the rows that were added since `mark_saved` and are still there."""
         return self._joined([ring.unsaved() for ring in self._rings])
 
     def everything(self) -> dict[str, np.ndarray]:
-        """Returns all rows in the form of `unsaved`."""
         return self._joined([ring.everything() for ring in self._rings])
 
     def mark_saved(self) -> None:
-        """Marks all rows as saved."""
         for ring in self._rings:
             ring.mark_saved()
 
     def _picked(self, tasks: IntArray, draw: Callable[[StepRing, int], Picks]) -> Picks:
-        """Draws a step for each entry of `tasks`."""
         slot, time = np.empty([2, *tasks.shape], np.int64)
         for number, ring, where in self._by_task(tasks):
             picks = draw(ring, int(where.sum()))

@@ -15,12 +15,7 @@ _DIGITS = 3
 def measure_adaptation(
     adaptation: MetaEvaluation, snapshot: Snapshot, visits: int, full: bool = False
 ) -> tuple[dict[str, Any], dict[str, Metrics]]:
-    """Visits each task of `adaptation.parts`; a collective call.
-
-    Returns the report and, by policy, columns of metrics.csv. `full` adds `probe_r2`, the R^2 of a
-    linear probe of the belief, and `leak`, the change of visits if another task is visited among
-    them, which should be 0.
-    """
+    """Visits each task; returns the report and, by policy, columns of metrics.csv; collective."""
     parts = adaptation.parts
     played = {part: adaptation.play(snapshot, part, visits) for part in parts}
     random = {part: adaptation.play(None, part, visits) for part in parts}
@@ -79,7 +74,6 @@ def show_adaptation(
 
 
 def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
-    """Returns the rows of a table: one per task, then their mean and its standard error."""
     report = measured[part]
 
     def row(values: list[float], random: float | None) -> Row:
@@ -100,7 +94,7 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
 
 
 def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> float:
-    """Returns by how much visits to the first task change if another is visited among them."""
+    """By how much visits to the first task change if another is visited among them; should be 0."""
     sets, repeats = adaptation.tasks, test.returns.shape[1]
     both = sets._replace(test=np.concatenate([sets.test[:1], sets.train[:1]]))
     rows = np.random.default_rng(0).permutation(2 * repeats)  # of both tasks in each batch

@@ -93,10 +93,7 @@ def separate(
     episodes: int,
     added: Callable[[int], Added | None] = lambda skill: None,
 ) -> Metrics:
-    """Measures how far skills lie apart, by metrics of `separation`; a collective call.
-
-    `added` returns what is added to the actions of a skill. Empty with fewer than two skills.
-    """
+    """Metrics of `separation` under actions with `added`; empty for one skill; collective."""
     skills = evaluation.config.acting_skills
     if len(skills) < 2:  # noqa: PLR2004
         return {}
@@ -120,11 +117,7 @@ def measure_skills(
     episodes: int,
     heldout: Callable[[Episodes], Metrics] = lambda played: {},
 ) -> list[dict[str, Any]]:
-    """Measures each skill on the same episodes, `heldout` included; a collective call.
-
-    `shift_m` is the mean displacement of the object by axis, `nearest` the Hausdorff distance to
-    the nearest other skill, `spread` the mean distance between the ends of two episodes.
-    """
+    """Measures each skill on the same episodes, `heldout` included; a collective call."""
     acting = evaluation.config.acting_skills
     rows: list[dict[str, Any]] = []
     tracks = []
@@ -174,11 +167,7 @@ def skill_rows(
 def judge(
     evaluation: Evaluation, policy: Policy, episodes: int, rollout_cells: float | None = None
 ) -> dict[str, Metrics]:
-    """Measures `CONTROL` by our and by the random policy, on the same episodes; a collective call.
-
-    `rollout_cells` is `rollout/object_coverage` of the run. Without an object, skills end where the
-    descriptor of the world ends, if it names one.
-    """
+    """Measures `CONTROL` by our and by the random policy, on the same episodes; collective."""
     spec = evaluation.envs.spec
     measured = {
         "ours": _measures(evaluation, policy, episodes, lambda draw: None),
@@ -196,25 +185,13 @@ def judge(
 
 
 def end_spread(ends: Array) -> float:
-    r"""Returns how far repeated episodes end apart, in the unit of ends.
-
-    .. math:: \sqrt{\langle |e_{rs} - \bar e_s|^2 \, R / (R - 1) \rangle_{rs}}
-
-    Root mean square distance from the mean of the same start, for R > 1 repeats of S starts:
-    `ends` has the shape [R, S, D].
-    """
+    """Root mean square distance of ends [R, S, D] from the mean of R repeats of a start."""
     variances: npt.NDArray[np.float64] = ends.var(axis=0, ddof=1, dtype=np.float64)  # [S, D]
     return float(np.sqrt(variances.sum(axis=-1).mean()))
 
 
 def variance_explained(ends: Array) -> float:
-    r"""Returns the share of the variance of end positions that lies between skills, eta squared.
-
-    .. math:: \eta^2 = \sum_k S |\bar e_k - \bar e|^2 / \sum_{ks} |e_{ks} - \bar e|^2
-
-    In [0, 1], and 0 if nothing varies. `ends` has the shape [K, S, D], for K skills on the same S
-    starts. If skills have no effect, the expected share is (K - 1) / (K S - 1), so 1 for S = 1.
-    """
+    """Share of the variance of ends [K, S, D] that lies between skills, eta squared."""
     deviations = ends.astype(np.float64) - ends.mean(axis=(0, 1), dtype=np.float64)
     total = float(np.square(deviations).sum())
     between = ends.shape[1] * float(np.square(deviations.mean(axis=1)).sum())
@@ -222,13 +199,7 @@ def variance_explained(ends: Array) -> float:
 
 
 def linearly_explained(conditions: Array, ends: Array) -> float:
-    r"""Returns the share of the variance of end positions that a linear map of conditions explains.
-
-    .. math:: R^2 = 1 - \min_{A, b} \sum_e |y_e - A z_e - b|^2 / \sum_e |y_e - \bar y|^2
-
-    For conditions [E, K] and ends [E, D]; with one-hot conditions it equals `variance_explained`.
-    If conditions have no effect, the expected share is K / (E - 1). 0 if nothing varies.
-    """
+    """Share of the variance of ends [E, D] that a linear map of conditions [E, K] explains, R^2."""
     deviations = ends.astype(np.float64) - ends.mean(axis=0, dtype=np.float64)
     inputs = np.column_stack([conditions, np.ones(len(conditions))]).astype(np.float64)
     residuals = deviations - inputs @ np.linalg.lstsq(inputs, deviations)[0]
@@ -278,7 +249,6 @@ def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
 def _measures(
     evaluation: Evaluation, policy: Policy, episodes: int, added: Callable[[int], Added | None]
 ) -> Metrics:
-    """`added(draw)` is added to actions, for one of several draws."""
     spec, info = evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
     measures = _information(played, spec.split)

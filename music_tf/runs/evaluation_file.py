@@ -18,10 +18,7 @@ _LOGGER = logging.getLogger(__name__)
 def store_evaluation(
     loaded: LoadedRun, result: dict[str, Any], overwrite: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Returns the result with earlier extra measurements, and lines to print.
-
-    A file with more episodes of the same checkpoint stays, with a warning, unless `overwrite`.
-    """
+    """Returns the result with earlier extra measurements, and lines to print."""
     path, earlier = loaded.file(EVALUATION_NAME), earlier_evaluation(loaded)
     result = {name: earlier[name] for name in _EXTRAS if name in earlier} | result
     kept = result if overwrite else _fullest(earlier, result)

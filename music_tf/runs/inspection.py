@@ -199,7 +199,6 @@ def _control(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[st
 
 
 def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: Progress) -> None:
-    """Shows the tables of an evaluation; `counted` says of how many episodes or visits."""
     env_id, policies = result["env_id"], result["policies"]
     title = f"{env_id}, {counted}"
     if "adaptation" in result:

@@ -17,12 +17,7 @@ _OF_GOALS = {_SUCCESS, "eval/goal_distance", "eval/goal_moved_rate"}
 
 
 def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyMetric]:
-    """Returns the metrics that say whether a run learns, the most telling first.
-
-    A run that adapts to tasks is judged by returns under the prior and after context episodes.
-    One that learns skills one after the other is judged by the distances between skills. `goals`
-    says whether the environment, about which `info` is, has any.
-    """
+    """Returns the metrics that say whether a run learns, the most telling first."""
     if config.agent.inference is not None:
         return _of_adaptation(config)
     counted = [term for term in config.rewards.values() if term.counts]
@@ -58,10 +53,7 @@ def _of_adaptation(config: Config) -> list[KeyMetric]:
 
 
 def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
-    """Returns lines that explain the metrics `told`; none without any.
-
-    `beside` says where the values of random actions stand, if there are such values.
-    """
+    """Explains the metrics `told`; `beside` says where the values of random actions stand."""
     width = max((len(metric.label) for metric in told), default=0)
     beside = f"; {beside}" if beside and any(metric.random for metric in told) else ""
     lines = [f"  {metric.label:{width}}  {metric.explained}".rstrip() for metric in told]
@@ -73,10 +65,7 @@ def shortfalls(config: Config, row: Metrics) -> list[str]:
 
 
 def without_unpaid(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:
-    """Returns a table of policies, without the return if no reward counts it and all are zero.
-
-    The length of episodes is left out as well if all are equal.
-    """
+    """Drops the return if no reward counts it and all are 0, and the length if all are equal."""
     task = config.rewards.get("task")
     earned = any(row.get(_RETURN) or row.get(_SUCCESS) for row in policies.values())
     if earned or (task is not None and task.counts):

@@ -32,7 +32,6 @@ class LearnedRewards:
     """The reward terms of a run at the weights of one checkpoint."""
 
     def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
-        """Builds terms, and loads `parameters/NETWORK/...` and `scales/NETWORK` of a checkpoint."""
         self._evaluation = evaluation
         self._terms = build_terms(evaluation.config, evaluation.envs)
         layout = Layout(network for term in self._terms for network in term.networks)
@@ -49,10 +48,7 @@ class LearnedRewards:
         return self._evaluation.heldout(terms, self._weights, played)
 
     def traces(self, played: Episodes) -> list[Trace]:
-        """Returns each learned reward at each step with full weight, also in the padding.
-
-        Where training chooses the kind of negative pairs at random, these are swapped.
-        """
+        """Returns each learned reward at each step with full weight, also in the padding."""
         return [
             Trace(
                 term.name,

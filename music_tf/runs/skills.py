@@ -145,12 +145,7 @@ def play_each_skill(
 
 
 def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
-    """Returns what `skills.json` says of skills; None for what needs more skills or log q.
-
-    `effective` is exp(H) of the prior that prefers recognised skills; `recognised` is
-    exp(E[log q] + log K), the number of perfectly recognised skills with the same likelihood;
-    `matrix` has shares of steps by acting and by recognised skill.
-    """
+    """Returns what `skills.json` says of skills; None for what needs more skills or log q."""
     distances = separation([Track(skill.seen, skill.length) for skill in followed])
     ends = np.stack([skill.ends for skill in followed])
     likelihoods = [skill.log_likelihood for skill in followed if skill.log_likelihood is not None]
@@ -159,6 +154,7 @@ def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
     several = len(followed) > 1
     return {
         "effective": effective_skills(learned_prior(likelihoods)) if likelihoods else None,
+        # so many perfectly recognised skills have the same likelihood
         "recognised": float(np.exp(np.mean(likelihoods)) * len(shares[0])) if likelihoods else None,
         "matrix": [row.tolist() for row in shares] or None,
         "end_distances": end_distances(ends).tolist() if several else None,
@@ -235,7 +231,6 @@ def _rows(followed: Sequence[SkillEpisodes], summary: Mapping[str, Any]) -> dict
 
 
 def _lines(summary: Mapping[str, Any], reward: str, size: int) -> list[str]:
-    """`reward` says what skills earn, `size` is their number."""
     returns = [row["return"] for row in summary["each"]]
     lines = [f"best by {reward}: skill {summary['best']}"]
     if len(returns) > 1 and min(returns) == max(returns):

@@ -61,7 +61,6 @@ class Tracker:
         self._steps = 0
 
     def on_epoch(self, row: Mapping[str, float]) -> None:
-        """Logs the row, and new files among the videos."""
         self._steps = int(row["time/env_steps"])
         with self._tolerant():
             values = {name: value for name, value in row.items() if math.isfinite(value)}
@@ -132,10 +131,7 @@ def _stored_ids(path: Path) -> dict[str, str]:
 
 
 class _Wandb:
-    """Weights & Biases, with its usual variables such as WANDB_PROJECT and WANDB_MODE.
-
-    It makes links, so its folder is not in the run directory, which holds plain files alone.
-    """
+    """Weights & Biases; it makes links, so its folder is not in the run directory."""
 
     def __init__(self) -> None:
         self._wandb = importlib.import_module("wandb")

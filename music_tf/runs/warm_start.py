@@ -81,11 +81,8 @@ def _ending(otherwise: str) -> Iterator[None]:
 
 
 def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
-    """Refuses networks that fit, but whose inputs or outputs would mean something else.
-
-    Settings are compared as they are stored, since a source of another version may have others that
-    this one cannot read. A folder of weights without a configuration is not checked.
-    """
+    """Refuses networks that fit, but whose inputs or outputs would mean something else."""
+    # as they are stored: a source of another version may have settings that this one cannot read
     try:
         stored = read_record(_run_of(source), "config")["config"]
     except UsageError:  # missing or damaged
@@ -127,11 +124,7 @@ def _run_of(source: Path) -> Path:
 
 
 def with_skills_of(config: Config, start: WarmStart, source: Path) -> Config:
-    """Returns the configuration of a new run with skills as its source has them.
-
-    With `same_skills` their number is that of the source, if both have discrete skills; with
-    `best_of` the one with the best return in the task is pinned.
-    """
+    """Returns the configuration of a new run with skills as its source has them."""
     if not start.same_skills and start.best_of is None:
         return config
     try:
@@ -156,11 +149,7 @@ def with_skills_of(config: Config, start: WarmStart, source: Path) -> Config:
 
 
 def best_skill(config: Config, policy: SavedPolicy, start: WarmStart) -> tuple[int, list[float]]:
-    """Returns the skill of a source with the best return at the task, and all mean returns.
-
-    Each skill plays the same evaluation episodes without exploration, under the environment, goals
-    and rewards of the new run, whose configuration is given.
-    """
+    """Returns the skill of a source with the best return at the task, and all mean returns."""
     source, episodes = start.path[:120], start.best_of or 1
     has = f"{source} is {policy.recipe} with {policy.skills} as {policy.condition}"
     if policy.condition != "one_hot" or policy.skills == 1:

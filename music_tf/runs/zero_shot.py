@@ -99,11 +99,7 @@ class Places(NamedTuple):
 
 
 def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
-    """Finds which columns goals specify: those that always equal a component of the achieved goal.
-
-    Each column is another component, in the order of the goal where several fit. Columns that never
-    differ show nothing. All other columns of a place keep their present values.
-    """
+    """Finds which columns goals specify: those that always equal one of an achieved goal."""
     columns, count = np.array(leads.columns), len(played.observation)
     seen, achieved = (
         part.reshape(-1, part.shape[-1])  # after an end the last state is repeated
@@ -115,7 +111,7 @@ def places_of(leads: GoalGuide, played: Episodes, run: str) -> Places:
     specified, numbers = np.zeros(len(columns), np.bool_), np.zeros(len(columns), np.int64)
     free = np.ones(achieved.shape[1], np.bool_)
     for place in range(len(columns)):
-        fits = same[place] & free & ~still[place]
+        fits = same[place] & free & ~still[place]  # still columns show nothing
         specified[place], numbers[place] = fits.any(), fits.argmax()
         free[numbers[place]] &= not specified[place]
     unknown = columns[still & same.any(axis=1)].tolist()
@@ -156,7 +152,6 @@ class ReachingPolicy:
     """Where to go instead of the goal, [n]."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        """Returns actions [E, A]."""
         del skill, noise
         here = observation[:, self.places.columns]
         if self.place is None:
@@ -192,11 +187,7 @@ def measure_zero_shot(
     run: str,
     goals: int = GOALS,
 ) -> dict[str, Metrics]:
-    """Measures how many of the environment's own goals a run reaches that was trained without.
-
-    For the run also with a stopping distance, which is chosen on other goals, with `hold` if
-    conditions have opposites, and how it follows moving goals. Others are random or no actions.
-    """
+    """Measures how many of the environment's own goals a run reaches that was trained without."""
     spec = evaluation.envs.spec
     shown, plain = reaching(evaluation, snapshot, leads, run)
     others = np.arange(_APART, _APART + _PRACTICE)
@@ -254,11 +245,7 @@ def points_of(path: str, leads: GoalGuide) -> Array:
 def moving_goals(
     evaluation: Evaluation, policy: ReachingPolicy, path: str, share: float = 0.5
 ) -> Array:
-    """Returns a goal that moves along a path at a share of the policy's speed, [T + 1, G].
-
-    A shape lies in the middle of the environment's goals, upright if these differ in height. A
-    closed path is repeated; an open one ends in its last point.
-    """
+    """Returns a goal that moves along a path at a share of the policy's speed, [T + 1, G]."""
     leads: Any = policy.leads
     places, envs, points = policy.places, evaluation.envs, points_of(path, leads)
     drawn = np.concatenate([envs.reset([0], [seed]).desired_goal for seed in range(GOALS)])
