@@ -31,8 +31,7 @@ MADE = {
     "an embedding and a density": f"sac_csd {EMBEDDED}",
     "an embedding of time": f"sac_metra {EMBEDDED}",
     "skills by their means": DISK,
-    "skills by samples": f"{DISK} --incremental.collect-sampled True --evaluation.length 15 "
-    "--agent.hidden-sizes 256 256",
+    "skills of wide networks": f"{DISK} --evaluation.length 15 --agent.hidden-sizes 256 256",
 }
 STOPPED = ("a speed that is read off", "active exploration", "skills by their means")
 
