@@ -171,8 +171,8 @@ class Communicator:
         fault: NumbersFault | None = None
         try:
             result = action()
-        except NumbersFault as found:
-            fault = found
+        except NumbersFault as raised:
+            fault = raised
         texts = self.allgather(None if fault is None else str(fault))
         bad = [f"rank {rank}: {text}" for rank, text in enumerate(texts) if text is not None]
         if bad:

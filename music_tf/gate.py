@@ -62,14 +62,14 @@ class DamagedError(Exception):
 class MisfitError(ValueError):
     """A stored array does not fit the run; the text names it and both shapes."""
 
-    def __init__(self, name: str, expected: str | None, found: str | None) -> None:
-        text = f"expected {expected}, found {found}"
-        if found is None:
+    def __init__(self, name: str, expected: str | None, stored: str | None) -> None:
+        text = f"expected {expected}, found {stored}"
+        if stored is None:
             text = "missing"
         if expected is None:
             text = "no such weight in this run"
         super().__init__(f"{name}: {text}")
-        self.name, self.expected, self.found = name, expected, found
+        self.name, self.expected, self.stored = name, expected, stored
 
 
 class ExpectedState(NamedTuple):

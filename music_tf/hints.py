@@ -127,7 +127,7 @@ def fits(value: Any, hint: Any) -> bool:
 def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
     if kind is float and isinstance(value, str) and value in texts:
         return texts[value]
-    if not _is_one(value, kind):
+    if not _is_of_kind(value, kind):
         raise ValueError("of another kind")
     holder, inner = get_origin(kind), get_args(kind)
     if is_mapping(kind):
@@ -141,7 +141,7 @@ def _read(value: Any, kind: Any, texts: Mapping[str, float]) -> Any:
     return float(value) if kind is float else value
 
 
-def _is_one(value: Any, kind: Any) -> bool:
+def _is_of_kind(value: Any, kind: Any) -> bool:
     if _is_choice(kind):
         return isinstance(value, str) and value in get_args(kind)
     if get_origin(kind) is not None:

@@ -63,7 +63,7 @@ class RunVerb(Verb):
     """Let the run import the modules of your own that it names: recipe, environment, functions. In
     place of it, $MUSIC_TF_ALLOW_IMPORT=my_robot,lab allows modules by name."""
 
-    def found(self) -> tuple[Path, str | None]:
+    def run_and_env_id(self) -> tuple[Path, str | None]:
         run = find_agent(self.run)
         env_id = None if self.env_id is None else check_env_id(self.env_id)
         if self.allow_import:
@@ -111,7 +111,7 @@ class RunsVerb(Verb):
     allow_import: Flag = False
     """Let runs import the modules of your own recipes that they name."""
 
-    def found(self, find: Callable[[str], Path]) -> tuple[list[Path], list[str]]:
+    def folders(self, find: Callable[[str], Path]) -> tuple[list[Path], list[str]]:
         """Returns the runs, each once, and the files and folders that are no runs."""
         if not self.runs:
             raise UsageError(
@@ -180,7 +180,7 @@ class Evaluate(PlayingVerb):
     """Replace an evaluation.json with more episodes of the same checkpoint, too."""
 
     def act(self) -> int:
-        run, env_id = self.found()
+        run, env_id = self.run_and_env_id()
         if self.out is not None and not os.path.isdir(_file("--out", self.out, (".npz",)).parent):
             raise UsageError(f"--out: expected a folder, got {str(self.out.parent)[:200]!r}")
         if self.minari is not None and not _DATASET.fullmatch(self.minari):
@@ -282,7 +282,7 @@ class Play(PlayingVerb):
     """With --strip: how many moments; default 6."""
 
     def act(self) -> int:
-        run, env_id = self.found()
+        run, env_id = self.run_and_env_id()
         if self.skill != "all" and not re.fullmatch("[0-9]{1,4}(,[0-9]{1,4})*", self.skill):
             raise UsageError(
                 "--skill: expected skills counted from 0, as in 3 or 0,2,7, or all; got "
@@ -344,7 +344,7 @@ class Skills(PlayingVerb):
     returns [T]. The files that are written have its name in theirs."""
 
     def act(self) -> int:
-        run, env_id = self.found()
+        run, env_id = self.run_and_env_id()
         reward = None
         if self.reward is not None:
             if ":" not in self.reward:
@@ -396,7 +396,7 @@ class Plot(RunsVerb):
     def act(self) -> int:
         if not self.runs:
             _refuse_runs(self.metric)
-        paths, files = self.found(
+        paths, files = self.folders(
             lambda text: Path(text) if text.endswith(".csv") else find_run(text)
         )
         from music_tf.tools.curves import (  # noqa: PLC0415 - numpy
@@ -438,7 +438,7 @@ class Report(RunsVerb):
     """An .html file; default report.html in the run, of several runs in runs/."""
 
     def act(self) -> int:
-        runs, files = self.found(find_run)
+        runs, files = self.folders(find_run)
         from music_tf.tools.report import FORMATS, write_report  # noqa: PLC0415 - numpy
 
         out = _file("--out", self.out or place_of("report.html", runs), FORMATS)

@@ -59,7 +59,6 @@ class NetworkInputs(NamedTuple):
         return np.concatenate(parts, axis=-1, out=out)
 
     def observations(self, values: Array) -> Array:
-        """Returns normalised observations, [..., O]."""
         return self._normalize(values, self.observation)
 
     def _normalize(self, values: Array, moments: Moments) -> Array:

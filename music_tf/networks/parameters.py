@@ -117,7 +117,6 @@ class Scalar:
     value: float
     """Initial value."""
     learning_rate: float
-    """Adam step size."""
 
     @property
     def weight_names(self) -> list[str]:

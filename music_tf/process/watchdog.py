@@ -29,9 +29,7 @@ _IN_A_THREAD = 2
 @dataclasses.dataclass
 class _Heart:
     last: float
-    """Time of the last beat."""
     factor: float = 1.0
-    """Factor on the timeout."""
 
 
 _heart = _Heart(time.monotonic())

@@ -66,7 +66,6 @@ class Shard:
         self._returns = np.empty([count], np.float32)
         blocks = (self._states, self._steps, self._episodes, self.tracks, self._returns)
         self.bytes = sum(block.nbytes for block in blocks)
-        """Memory of the full shard."""
         self.on_write: Callable[[IntArray], None] | None = None
         """Callback with the slots that have been written."""
 

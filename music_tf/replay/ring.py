@@ -30,7 +30,6 @@ class StepRing:
         self.capacity = max(config.capacity, longest + 1)
         self.columns = np.array(columns, dtype=np.int64)
         self.longest = longest
-        """Maximum number of steps T of a trajectory."""
         extras = {f"{EXTRAS}{name}": size for name, size in spec.extras.items()}
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
         self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
@@ -65,7 +64,6 @@ class StepRing:
 
     @property
     def size(self) -> int:
-        """Number of steps that can be drawn."""
         live = self._live
         return int(live["first"][-1] + live["length"][-1] - live["first"][0]) if len(live) else 0
 

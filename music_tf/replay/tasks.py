@@ -41,7 +41,6 @@ class TaskStore:
         ]
         self.columns = self._rings[0].columns
         self.longest = longest
-        """Maximum number of steps T of a trajectory."""
 
     @property
     def bytes(self) -> int:

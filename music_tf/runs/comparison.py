@@ -1,7 +1,4 @@
-"""Measures what a policy does beside simple ones: the final table, skills, and control.
-
-Takes an `Evaluation`, which plays the same episodes for every policy, and needs no networks.
-"""
+"""Measures what a policy does beside simple ones: the final table, skills, and control."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -52,12 +52,12 @@ def _of_adaptation(config: Config) -> list[KeyMetric]:
     return [prior, *early, KeyMetric("adapt/return_last", after, random=random, scale=scale)]
 
 
-def explanation(told: Sequence[KeyMetric], beside: str = "") -> list[str]:
-    """Explains the metrics `told`; `beside` says where the values of random actions stand."""
-    width = max((len(metric.label) for metric in told), default=0)
-    beside = f"; {beside}" if beside and any(metric.random for metric in told) else ""
-    lines = [f"  {metric.label:{width}}  {metric.explained}".rstrip() for metric in told]
-    return [f"the run learns if these rise{beside}:", *lines] if told else []
+def explanation(metrics: Sequence[KeyMetric], beside: str = "") -> list[str]:
+    """Explains metrics; `beside` says where the values of random actions stand."""
+    width = max((len(metric.label) for metric in metrics), default=0)
+    beside = f"; {beside}" if beside and any(metric.random for metric in metrics) else ""
+    lines = [f"  {metric.label:{width}}  {metric.explained}".rstrip() for metric in metrics]
+    return [f"the run learns if these rise{beside}:", *lines] if metrics else []
 
 
 def shortfalls(config: Config, row: Metrics) -> list[str]:

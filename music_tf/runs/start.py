@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 300.0
 """Shortest time limit of a start, whatever `hang_after` says."""
-_Found: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, Any]]"
+_Prepared: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, Any]]"
 
 
 def start(
@@ -139,10 +139,10 @@ def _learn(
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
 
 
-def _prepared(command: TrainCommand, comm: "Communicator") -> _Found:
+def _prepared(command: TrainCommand, comm: "Communicator") -> _Prepared:
     """Returns run directory, warm start, and settings that its source implies; the root decides."""
 
-    def prepared() -> _Found:
+    def prepared() -> _Prepared:
         config, warm_start = command.config, None
         if command.track is not None:
             check_extra(f"--track {command.track}", command.track, command.track)

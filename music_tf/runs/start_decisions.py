@@ -16,7 +16,6 @@ class StartDecisions(NamedTuple):
     """What `runs.start` decides before a rank learns or acts."""
 
     path: Path
-    """The run directory."""
     warm_start: "LoadedWarmStart | None" = None
     """Warm start from an earlier run, the same on every rank."""
     acts: bool = False

@@ -83,18 +83,18 @@ class Places(NamedTuple):
     """Maps goals of an environment to places, which are columns of the observation."""
 
     columns: IntArray  # [n], columns of a place
-    given: BoolArray  # [n], whether a goal specifies the column
+    specified: BoolArray  # [n], whether a goal specifies the column
     numbers: IntArray  # [n], by which of its components
 
     def of(self, observation: Array, goal: Array) -> tuple[Array, Array]:
         """Returns the places of states [E, O] and of goals [E, G], each [E, n]."""
         here = observation[:, self.columns]
-        return here, np.where(self.given, goal[:, self.numbers], here)
+        return here, np.where(self.specified, goal[:, self.numbers], here)
 
     def goal_at(self, place: Array, achieved: Array) -> Array:
         """Returns goals [E, G] at places [n] or [E, n]; other components are those `achieved`."""
         goals = achieved.copy()
-        goals[:, self.numbers[self.given]] = place[..., self.given]
+        goals[:, self.numbers[self.specified]] = place[..., self.specified]
         return goals
 
 
@@ -251,14 +251,14 @@ def moving_goals(
     drawn = np.concatenate([envs.reset([0], [seed]).desired_goal for seed in range(GOALS)])
     low, high = drawn.min(axis=0).astype(float), drawn.max(axis=0).astype(float)
     goals = np.repeat(0.5 * (low + high)[None], len(points), axis=0)
-    numbers = places.numbers[places.given]
+    numbers = places.numbers[places.specified]
     if path in _SHAPES:
         of_first = sorted(numbers)[: len(numbers) // leads.groups]  # of several objects
         differ = [number for number in of_first if high[number] > low[number]] or numbers
         goals[:, [differ[0], differ[-1]]] += points
     else:
         goals = places.goal_at(points, goals)
-    scale = 1.0 if leads.scale is None else leads.scale[1][places.given]
+    scale = 1.0 if leads.scale is None else leads.scale[1][places.specified]
     ways = np.linalg.norm(np.diff(goals[:, numbers], axis=0) / scale, axis=-1)
     at = np.concatenate([[0.0], np.cumsum(ways)])
     if not at[-1]:
@@ -277,7 +277,7 @@ def moving_goals(
 
 def _follow(evaluation: Evaluation, policy: ReachingPolicy) -> Metrics:
     """Returns how well a policy follows a goal on a circle, at each of the speeds `FOLLOWED`."""
-    config, numbers = evaluation.config, policy.places.numbers[policy.places.given]
+    config, numbers = evaluation.config, policy.places.numbers[policy.places.specified]
     longer_ones = json.loads(config.evaluated_env.kwargs) | {"max_episode_steps": _STEPS}
     env = dataclasses.replace(config.evaluated_env, kwargs=json.dumps(longer_ones))
     envs = LockstepEnvs(config.env_id, len(evaluation.envs), env, world=config.world)

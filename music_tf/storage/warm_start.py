@@ -304,12 +304,12 @@ def _misfit(
     text = (
         f"--parts {part}: {misfit.name.partition('/')[2]} does not fit\n"
         f"expected {misfit.expected or 'no such weight'}, "
-        f"found {misfit.found or 'no such weight'} in {folder}"
+        f"found {misfit.stored or 'no such weight'} in {folder}"
     )
     widths, before = map(_widths, needed_loaded)
     if misfit.name.startswith("scales/"):
         text += "\nboth runs need the same normalize_inputs of this reward"
-    elif misfit.expected is None or misfit.found is None:
+    elif misfit.expected is None or misfit.stored is None:
         text += _OTHER_NETWORKS
     elif widths != before:
         text += f"\nfor example: --agent.hidden-sizes {' '.join(map(str, before))}"

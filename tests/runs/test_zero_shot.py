@@ -325,7 +325,7 @@ def test_each_column_is_another_component_whatever_their_unit(unit):
     place = unit * np.random.default_rng(0).uniform(size=(9, 2))
     found = places_seen((1, 0), place, place)
     np.testing.assert_array_equal(found.numbers, [1, 0])
-    np.testing.assert_array_equal(found.given, [True, True])
+    np.testing.assert_array_equal(found.specified, [True, True])
     equal = np.repeat(place[:, :1], 2, axis=1)  # on the diagonal all fit
     np.testing.assert_array_equal(places_seen((0, 1), equal, equal).numbers, [0, 1])
 
@@ -333,7 +333,7 @@ def test_each_column_is_another_component_whatever_their_unit(unit):
 def test_nothing_is_decided_from_columns_that_never_differ_and_that_is_said(caplog):
     place = np.random.default_rng(0).uniform(size=(9, 3))
     place[:, 1:] = 0.5
-    np.testing.assert_array_equal(places_seen((0, 1), place, place).given, [True, False])
+    np.testing.assert_array_equal(places_seen((0, 1), place, place).specified, [True, False])
     assert "RUN: columns 1 never differ in 1 episodes" in caplog.text
     with pytest.raises(UsageError, match=r"(?s)^RUN: .*of which \[1, 2\] never differ in 1 .*cure"):
         places_seen((1, 2), place, place)
