@@ -282,7 +282,7 @@ def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, ca
     returns = [[row["return"] for row in one["each"]] for one in found]
     assert returns[0] != returns[1]
     assert (tmp_path / "videos" / f"skills{BROKEN}.png").exists()
-    assert 'music_tf/HalfCheetah-v0 with {"broken_joint": 3}' in capsys.readouterr().out
+    assert "music_tf/HalfCheetah-v0, broken_joint 3, seed" in capsys.readouterr().out
     assert run_verb(["evaluate", str(tmp_path), *short, *other]) == 0
     assert not (tmp_path / "evaluation.json").exists()
     judged = json.loads((tmp_path / f"evaluation{BROKEN}.json").read_text())
