@@ -87,7 +87,8 @@ def pytest_sessionfinish(session):
     for report in (each for many in reporter.stats.values() for each in many):
         if hasattr(report, "cpu_seconds"):
             spent[report.nodeid] += report.cpu_seconds
-            everyday[report.nodeid] += report.cpu_seconds * report.everyday
+            counts = report.everyday and report.when == "call"  # the first pays for a fixture
+            everyday[report.nodeid] += report.cpu_seconds * counts
     told, failed = [], False
     if name := config.getoption("slowest"):
         slowest = spent.most_common(_COUNT)

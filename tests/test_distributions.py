@@ -31,6 +31,7 @@ def test_a_sample_is_the_tanh_of_mean_plus_scaled_noise():
     np.testing.assert_allclose(found.log_density, [-0.401206], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_log_densities_agree_with_tensorflow_probability_and_a_change_of_variables(parts):
     mean, log_deviation, _ = parts
     drawn = sample_tanh_gaussian(*parts)

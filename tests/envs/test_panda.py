@@ -92,6 +92,7 @@ def test_an_action_moves_the_gripper_by_x_y_and_z(task):
     assert (np.diagonal(moved) > 0.03).all()
 
 
+@pytest.mark.thorough
 def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
     monkeypatch.setattr(comparison, "COVERED", 6)
     words = ["ddpg_music", "--env-id", env_id("Push"), *SMALL.split(), *TYPED.split()]

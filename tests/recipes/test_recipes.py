@@ -508,6 +508,7 @@ def test_chance_is_that_of_as_many_skills_as_act():
     assert next(iter(config.rewards["skill"].key_metrics(config))).chance == 0.2
 
 
+@pytest.mark.thorough
 def test_settings_of_other_programs_are_those_that_their_presets_alone_vary():
     theirs = {"diayn_torch", "qdax", "seed", "released", "oyster", "garage"}
     of_authors = {"sac_diayn", "sac_smerl", "sac_dads_smerl", "sac_pearl"}
