@@ -92,7 +92,7 @@ report: $(STAMP)  ## Write a page about RUN (one or several)
 doctor: $(STAMP)  ## Check this installation
 	$(MUSIC_TF) doctor
 
-test: $(STAMP)  ## The tests of every day: six minutes on two cores
+test: $(STAMP)  ## The tests of every day: three minutes on two cores
 	$(PYTEST) -m "not slow and not thorough" $(EVERYDAY) $(ARGS)
 
 lint: $(STAMP)  ## Fail on any finding in style or format

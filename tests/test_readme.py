@@ -55,7 +55,7 @@ RESULTS = {
         "zero_shot_fresh/metra_FetchPush-v4",
         REACHED,
     ),
-    "[goals in the air](docs/results/air.md), `sac_place`": (
+    "FetchPickAndPlace, [unseen goals](docs/results/air.md), `sac_place`": (
         "air/place_pick_FetchPickAndPlace-v4",
         KEPT,
     ),
