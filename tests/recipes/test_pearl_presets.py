@@ -53,6 +53,8 @@ def test_families_of_the_authors_have_their_settings(name, expected):
     assert (tasks.posterior, agent.discount) == ((45, 0.9) if circle else (0, 0.99))
     assert config.replay.batch_size == 256 * agent.meta_batch
     assert agent.context_next_observation == name.endswith("Bodies")
+    assert (agent.hidden_sizes, config.epochs, config.tasks.seed) == ((300,) * 3, 500, 1337)
+    assert config.rewards["task"].scale == (100.0 if name.startswith("Point") else 5.0)
     assert config.env.kwargs == "{}"
 
 
@@ -61,6 +63,10 @@ def test_garage_asks_for_as_many_steps_of_a_visit_in_each_family():
     assert (config.cycles, config.tasks.visits, config.tasks.visits * config.updates) == (
         *(1, 100, 1000),
     )
+    agent = config.agent
+    assert (agent.hidden_sizes, agent.meta_batch, agent.kl_weight) == ((300,) * 3, 64, 0.1)
+    assert (config.replay.batch_size, config.rewards["task"].scale) == (64 * 1024, 1.0)
+    assert (config.tasks.explore, config.tasks.adapt, config.tasks.posterior) == (10, 1, 0)
     for env_id, steps in ((POINT_ROBOT, 20), (PUSH, 50), (VELOCITY, 200)):
         tasks = recipes.resolve("sac_pearl", "garage", env_id).tasks
         for episodes in (tasks.initial, tasks.prior, tasks.extra):

@@ -38,6 +38,7 @@ CONTROLS = ("ddpg_music_frozen", "ddpg_joint_motion", "ddpg_random_reward")
 NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", *CONTROLS)
 POLICY = ("actor", "critic", "targets")
 FREE = '{"terminate_when_unhealthy": false}'
+BLOCKS = (250, 250, 1000, 1000, *[500] * 4, 250, 250)
 PRESETS = pytest.mark.parametrize("preset", recipes.PRESETS)
 
 
@@ -377,40 +378,49 @@ def test_transfer_and_the_frozen_control_differ_by_where_the_network_comes_from(
 
 UNIT_BOX, SQUARE = "music_tf/UnitBox-v0", "music_tf/Square-v0"
 TOLD_APART = {"rewards": ("skill",), "skill.scale": 1.0, "skill.subtract_prior": True}
-AUTHORS = {
-    **{"agent.actor_learning_rate": 3e-4, "agent.critic_learning_rate": 3e-4},
-    **{"agent.value_learning_rate": 3e-4, "agent.linear_features": False},
-    **{"agent.temperature": 0.1, "agent.learn_temperature": False, "agent.discount": 0.99},
-    **{"skill.learning_rate": 3e-4, "collect.steps": 1, "collect.updates_per_step": 1.0},
+BY_HAND = {  # the authors' code, the PyTorch DIAYN, QDax
+    "skills": (50, 50, 5),
+    "condition.sampler": ("random", "random", "tiled"),
+    "collect.steps": (1, 1, 20),
+    "collect.random_steps": (0, 0, 0),
+    "collect.update_after": (999, 255, 0),
+    "collect.updates_per_step": (1.0, 1.0, 0.25),
+    "replay.batch_size": (128, 256, 256),
+    "agent.hidden_sizes": ((300, 300), (300, 300), (256, 256)),
+    "agent.actor_learning_rate": (3e-4, 3e-4, 3e-4),
+    "agent.critic_learning_rate": (3e-4, 3e-4, 3e-4),
+    "agent.linear_features": (False, False, False),
+    "agent.critics": (1, 2, 2),
+    "agent.critic_loss": ("half_mean", "sum", "half_mean"),
+    "agent.polyak": (0.99, 0.995, 0.995),
+    "agent.discount": (0.99, 0.99, 0.97),
+    "agent.temperature": (0.1, 0.1, 1.0),
+    "agent.learn_temperature": (False, False, True),
+    "agent.target_entropy_per_action": (-1.0, -1.0, -0.5),
+    "agent.deviation": ("tanh", "clip", "softplus"),
+    "agent.squash_correction": ("exact", "epsilon", "exact"),
+    "agent.truncated": ("bootstrap", "bootstrap", "masked"),
+    "agent.initializer": ("glorot", "he_normal", "lecun_uniform"),
+    "skill.initializer": ("glorot", "he_normal", "lecun_uniform"),
+    "skill.hidden_sizes": ((300, 300), (300, 300), (256, 256)),
+    "skill.learning_rate": (3e-4, 3e-4, 3e-4),
+    "skill.batch": ("shared", "shared", "shared"),
+    "skill.state": ("current", "next", "next"),
+    "skill.trained_on": (None, "current", "current"),
+    "skill.prior_offset": (1e-6, 1e-6, 0.0),
+    "skill.missing_descriptor": ("observation", "observation", "zeros"),
+    "normalizer.running": (False, False, False),
+    "normalizer.input_clip": (1e6, 1e6, 1e6),
 }
 
 
 @pytest.mark.parametrize("env_id", [UNIT_BOX, "Hopper-v5", PICK])
-@cases(
-    ("preset", "implied"),
-    ("paper", AUTHORS),
-    (
-        "diayn_torch",
-        {
-            **AUTHORS,
-            **{"replay.batch_size": 256, "agent.polyak": 0.995, "agent.critics": 2},
-            "skill.state": "next",
-        },
-    ),
-    (
-        "qdax",
-        {
-            **{"agent.hidden_sizes": (256, 256), "agent.polyak": 0.995, "skill.state": "next"},
-            **{"skill.hidden_sizes": (256, 256), "replay.batch_size": 256},
-        },
-    ),
-)
-def test_skills_have_the_settings_of_each_public_code_on_any_task(preset, implied, env_id):
+@cases(("code", "preset"), *enumerate(["paper", "diayn_torch", "qdax"]))
+def test_skills_have_the_settings_of_each_public_code_on_any_task(code, preset, env_id):
     found = {f.name: f.value for f in fields_of(recipes.resolve("sac_diayn", preset, env_id))}
-    expected = {**TOLD_APART, **releases.DIAYN[preset], **implied}
-    if preset == "qdax":
-        del expected["collect.steps"]  # whole episodes
+    expected = TOLD_APART | {name: values[code] for name, values in BY_HAND.items()}
     assert {setting: found[setting] for setting in expected} == expected
+    assert found.get("agent.value_learning_rate", 3e-4) == 3e-4
     assert found["goals"] == "zero"
     assert found["replay.draw"] == "steps"
 
@@ -447,6 +457,20 @@ def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
     }[preset]
 
 
+@cases(
+    ("robot", "gate"),
+    ("Walker2d-v5", (1180.0, 118.0, 10.0)),
+    ("HalfCheetah-v5", (2050.0, 205.0, 5.0)),
+    ("Ant-v5", (1700.0, 170.0, 10.0)),
+)
+def test_robots_have_the_gates_of_the_published_comparison(robot, gate):
+    config = recipes.resolve("sac_smerl", "paper", robot)
+    skill, agent = config.rewards["skill"], config.agent
+    assert (skill.target, skill.margin, config.rewards["task"].scale) == gate
+    assert (agent.discount, agent.temperature, agent.learn_temperature) == (0.99, 0.1, False)
+    assert config.collect.updates_per_step == 1.0
+
+
 @pytest.mark.parametrize("preset", ["laptop", "paper", "qdax"])
 @pytest.mark.parametrize("robot", ["HalfCheetah", "Ant"])
 def test_a_robot_whose_joints_may_break_has_the_target_of_the_same_robot(preset, robot):
@@ -462,33 +486,44 @@ def test_a_robot_whose_joints_may_break_has_the_target_of_the_same_robot(preset,
 
 def test_numbers_of_the_authors_of_disk_are_those_of_any_version_of_a_robot():
     new, old = (recipes.resolve("sac_disk", "released", f"Hopper-v{n}") for n in (5, 4))
-    assert new.skills == old.skills == 50
     assert (new.rewards, new.incremental) == (old.rewards, old.incremental)
-    assert new.rewards["disk"].beta == 10.0
     orders = [recipes.resolve("sac_disk", p).agent.update_order for p in ("released", "seed")]
     assert orders == ["sequential", "actor_first"]  # of the code, and of the pseudocode
 
 
 @cases(
-    # steps of an episode and of an evaluation, collected episodes, random steps, constructor
+    # steps of an episode and of an evaluation, collected episodes, random steps, constructor, steps
+    # of each skill in thousands, alpha, beta
     ("robot", "expected"),
-    ("HalfCheetah-v5", (100, 500, 100, 5_000, "{}")),
-    ("Hopper-v5", (100, 500, 100, 5_000, FREE)),
-    ("Swimmer-v5", (200, 500, 100, 5_000, "{}")),
-    ("Ant-v5", (100, 500, 100, 5_000, "{}")),
-    ("music_tf/AntBlocks-v0", (100, 500, 100, 5_000, "{}")),
-    ("Humanoid-v5", (1000, 1500, 500, 10_000, FREE)),
-    ("music_tf/Square-v0", (None, None, 100, 500, "{}")),
-    ("Walker2d-v5", (None, None, 100, 5_000, "{}")),
+    ("HalfCheetah-v5", (100, 500, 100, 5_000, "{}", (125,) * 20, 1, 1)),
+    ("Hopper-v5", (100, 500, 100, 5_000, FREE, (50,) * 50, 1, 10)),
+    ("Swimmer-v5", (200, 500, 100, 5_000, "{}", (250,) * 10, 1000, 1)),
+    ("Ant-v5", (100, 500, 100, 5_000, "{}", (500, 500, *[1000] * 8), 60, 1)),
+    ("music_tf/AntBlocks-v0", (100, 500, 100, 5_000, "{}", BLOCKS, 60, 1)),
+    ("Humanoid-v5", (1000, 1500, 500, 10_000, FREE, (5000,) * 6, 60, 1)),
+    ("music_tf/Square-v0", (None, None, 100, 500, "{}", (50, 50), 1, 1)),
+    ("Walker2d-v5", (None, None, 100, 5_000, "{}", (125,) * 20, 1, 1)),
 )
-def test_episodes_of_the_authors_of_disk_are_as_long_as_theirs(robot, expected):
+def test_robots_of_the_authors_of_disk_have_their_numbers(robot, expected):
     config = recipes.resolve("sac_disk", "released", robot)
     steps, random_steps = config.env.max_episode_steps, config.collect.random_steps
     found = (steps, config.evaluation.length, config.incremental.collected, random_steps)
-    assert (*found, config.env.kwargs) == expected
-    epoch = config.cycles * config.collect.steps
-    assert epoch == (1_000 if "Square" in robot else 5_000)
+    epoch, disk = config.cycles * config.collect.steps, config.rewards["disk"]
+    of_skills = tuple(epoch * epochs / 1000 for epochs in config.incremental.epochs)
+    assert (*found, config.env.kwargs, of_skills, disk.alpha, disk.beta) == expected
     assert epoch % (steps or 10) == 0
+    agent = config.agent
+    assert (agent.polyak, agent.polyak_every, config.replay.batch_size) == (0.995, 2, 1024)
+    coded = (config.incremental.replay, disk.balance, disk.descriptor, disk.own_episodes)
+    assert coded == ("purge", "released", "velocity", 1)
+
+
+def test_disk_as_its_paper_states_it_compares_places_at_equal_times():
+    config = recipes.resolve("sac_disk", "seed", "HalfCheetah-v5")
+    disk = config.rewards["disk"]
+    assert (config.skills, disk.k, disk.rows, disk.own_episodes) == (20, 5, 100, 100)
+    assert (disk.balance, disk.timesteps, disk.schedule) == ("raw", "equal", False)
+    assert (config.incremental.past, config.incremental.collected) == ("append", 100)
 
 
 def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
@@ -498,9 +533,6 @@ def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
         )
         assert (ours.world, ours.env) == (theirs.world, theirs.env)
         assert ours.world.descriptor in (("plane",), ("xy",))
-    blocks = recipes.resolve("sac_disk", "released", "music_tf/AntBlocks-v0")
-    steps = blocks.cycles * blocks.collect.steps * sum(blocks.incremental.epochs)
-    assert (blocks.skills, steps, blocks.rewards["disk"].alpha) == (10, 5_000_000, 60.0)
 
 
 def test_chance_is_that_of_as_many_skills_as_act():
