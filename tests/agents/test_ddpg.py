@@ -68,13 +68,6 @@ def test_each_network_gets_the_gradient_of_its_own_loss_alone(critics):
     assert np.abs(found["actor"]).max() > 1e-3
 
 
-def test_the_total_is_the_sum_of_both_losses():
-    losses = case_of().losses()
-    expected = losses.metrics["train/critic_loss"] + losses.metrics["train/actor_loss"]
-    np.testing.assert_allclose(losses.total, expected, rtol=1e-6)
-    assert losses.total.shape == (WORKERS,)
-
-
 def test_everything_has_a_target_and_a_rate_of_its_own_and_critics_start_different():
     learner = case_of(critics=2, actor_learning_rate=0.1, critic_learning_rate=0.2).learner
     rates = [(network.name, network.learning_rate) for network in learner.networks]
@@ -96,7 +89,3 @@ def test_acting_is_the_keras_model_whatever_the_noise(hidden_sizes):
     assert np.abs(quiet).max() <= 1.0
     noise = random(50, ACTIONS).numpy()
     np.testing.assert_array_equal(quiet, deterministic_action(weights, inputs.numpy(), noise))
-
-
-def test_it_draws_nothing():
-    assert case_of().learner.draws([np.random.default_rng(0)], 3, 4) == {}

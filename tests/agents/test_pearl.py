@@ -79,24 +79,6 @@ def test_critics_and_divergence_move_the_encoder_and_nothing_else_does():
     np.testing.assert_allclose(whole["encoder"], td + 0.1 * 10 * kl, rtol=1e-3, atol=1e-5)
 
 
-def test_the_divergence_is_a_sum_over_the_tasks_of_all_workers_however_many_there_are():
-    case = PearlCase()
-    without, whole = (parts(case, kl_weight=weight)["encoder"] for weight in (0.0, 1.0))
-    together = (whole - without) / WORKERS  # as the update averages over workers
-    flat = {n: tf.reshape(v, [1, -1, *v.shape[2:]]) for n, v in case.noise.items()}
-    latent, divergence = case.learner.infer(
-        case.weights, flat["context"], tf.ones([1, WORKERS * TASKS, LATENT])
-    )
-    assert latent.shape == (1, WORKERS * TASKS, LATENT)
-    expected = case.gradient_of(
-        lambda weights: tf.reduce_sum(
-            case.learner.infer(weights, flat["context"], tf.zeros(latent.shape))[1]
-        )
-    )["encoder"]
-    np.testing.assert_allclose(together, expected, rtol=1e-3, atol=1e-4)
-    assert divergence.shape == (1, WORKERS * TASKS)
-
-
 def test_later_phases_take_the_latent_that_the_first_one_inferred():
     case = PearlCase()
     latent, _ = case.latents()
@@ -140,28 +122,30 @@ def test_losses_are_those_of_sac_on_observations_beside_latents():
     np.testing.assert_allclose(case.losses().total, expected.total, rtol=1e-5)
 
 
-def test_rows_of_a_task_share_its_latent():
+def assert_losses_of(case, latents):
+    """The critics' loss of a case is that under these latents, one for each row of its batch."""
+    given = {**case.noise, "latent": latents}
+    expected = case.learner.losses(case.weights, case.targets, case.batch, given, tf.zeros([]))
+    of_critics = [each.metrics["train/critic_loss"] for each in (case.losses(), expected)]
+    np.testing.assert_allclose(*of_critics)
+
+
+def test_rows_of_a_task_share_its_latent_and_latents_of_a_context_its_steps():
     case = PearlCase()
     case.noise["context"] = case.noise["context"][:, :1]  # one task has all rows
-    latent, _ = case.latents()
-    several = {**case.noise, "latent": tf.repeat(latent, ROWS, axis=1)}
-    one = case.learner.losses(case.weights, case.targets, case.batch, several, tf.constant(0.0))
-    found = case.losses().metrics
-    np.testing.assert_allclose(found["train/critic_loss"], one.metrics["train/critic_loss"])
+    assert_losses_of(case, tf.repeat(case.latents()[0], ROWS, axis=1))
+    case = PearlCase(encoder="gru", context_rows=5, context_chunk=1, meta_batch=WORKERS)
+    case.noise["context"] = case.noise["context"][:, :1, :5]
+    case.noise |= case.learner_draws()
+    assert case.latents()[0].shape == (WORKERS, 5, LATENT)
+    assert_losses_of(case, case.latents()[0])
 
 
 def test_mean_deviation_and_sample_of_the_policy_cost_what_the_settings_say():
     case = PearlCase()
-    inputs = tf.reshape(
-        tf.concat(
-            [
-                case.batch.inputs[..., :OBSERVED],
-                tf.repeat(case.latents()[0], ROWS // TASKS, axis=1),
-            ],
-            axis=-1,
-        ),
-        [-1, INPUTS],
-    )
+    rows = tf.repeat(case.latents()[0], ROWS // TASKS, axis=1)
+    inputs = tf.concat([case.batch.inputs[..., :OBSERVED], rows], axis=-1)
+    inputs = tf.reshape(inputs, [-1, INPUTS])
     mean, deviation = case.network("actor")(case.weights["actor"], inputs)
     raw = mean + tf.exp(deviation) * tf.reshape(case.noise["policy"], mean.shape)
     costs = {
@@ -227,18 +211,6 @@ def test_a_recurrent_encoder_infers_after_each_chunk_without_a_gradient_in_earli
     turned = tf.concat([context[:, :, 2::-1], context[:, :, 3:]], axis=2)
     changed, _ = case.learner.infer(case.weights, turned, noise)
     assert np.abs(changed[:, 1::2] - late).max() > 1e-4  # but it knows what came before
-
-
-def test_latents_of_a_context_share_the_steps_of_its_task():
-    case = PearlCase(encoder="gru", context_rows=5, context_chunk=1, meta_batch=WORKERS)
-    case.noise["context"] = case.noise["context"][:, :1, :5]
-    case.noise |= case.learner_draws()
-    latent, _ = case.latents()
-    assert latent.shape == (WORKERS, 5, LATENT)
-    several = {**case.noise, "latent": latent}  # one for each of the five rows
-    one = case.learner.losses(case.weights, case.targets, case.batch, several, tf.constant(0.0))
-    found = case.losses().metrics
-    np.testing.assert_allclose(found["train/critic_loss"], one.metrics["train/critic_loss"])
 
 
 def test_a_full_covariance_is_trained_by_critics_and_divergence_too():

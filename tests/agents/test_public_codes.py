@@ -12,7 +12,7 @@ from music_tf.agents.sac import Sac
 from music_tf.agents.sac_value import SacValue
 from music_tf.config.agents import SacConfig
 from music_tf.intrinsic.skill import Skill
-from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case
 from tests.kit.cases import cases
 from tests.kit.terms import context
 
@@ -184,13 +184,3 @@ def test_kernels_start_as_those_of_the_original(run, hidden, heads):
                 assert kernel.std() == pytest.approx(wanted(*kernel.shape), rel=0.1)
                 checked += 1
     assert checked >= 8
-
-
-@pytest.mark.parametrize("config", [QDAX, DIAYN_PYTORCH], ids=["qdax", "diayn_pytorch"])
-def test_the_most_likely_action_is_the_tanh_of_the_mean_whatever_the_noise(config):
-    original = Original(config)
-    inputs = random(WORKERS, ROWS, INPUTS, seed=3)
-    nothing = tf.zeros([WORKERS, ROWS, ACTIONS])
-    action, _ = original.policy(original.fixed, inputs, nothing)
-    drawn = original.case.learner.sample(original.fixed, inputs, nothing)
-    np.testing.assert_allclose(drawn.action, action, rtol=1e-5, atol=1e-6)

@@ -70,29 +70,6 @@ def test_errors_of_one_critic_and_of_the_state_value_may_be_halved():
     np.testing.assert_allclose(metrics["train/value_loss"], expected, rtol=1e-4)
 
 
-def test_each_network_gets_the_gradient_of_its_own_loss_alone():
-    case = case_of(learn_temperature=True, target_entropy_per_action=-2.0)
-    alpha, y_q, y_v = parts_of(case)
-
-    def policy_loss(weights):
-        chosen = drawn(case, weights)
-        lowest = tf.reduce_min(case.q(case.weights, case.batch.inputs, chosen.action), axis=0)
-        return tf.reduce_mean(alpha * chosen.log_density - lowest, axis=1)
-
-    found, on_targets = case.gradients()
-    assert on_targets is None
-    for name, loss in {
-        "actor": policy_loss,
-        "critic_0": lambda weights: case.critic_loss(y_q, weights),
-        "critic_1": lambda weights: case.critic_loss(y_q, weights),
-        "value": lambda weights: value_loss(case, weights, y_v),
-    }.items():
-        np.testing.assert_allclose(found[name], case.gradient_of(loss)[name], atol=1e-5)
-        assert np.abs(found[name]).max() > 1e-3
-    gap = drawn(case, case.weights).log_density.numpy().mean(axis=1) - 2.0 * ACTIONS
-    np.testing.assert_allclose(found["log_temperature"], [-alpha * gap.sum()], rtol=1e-4)
-
-
 def test_where_an_episode_ends_the_state_after_it_does_not_count():
     case = case_of()
     moved = case.batch.next_inputs + np.float32([[[0], [9], [0], [0], [0]], [[0]] * 5])
@@ -126,6 +103,12 @@ def test_the_temperature_is_fixed_unless_it_is_learned():
     assert case.gradients()[0]["log_temperature"].tolist() == [0.0]
     assert case.network("log_temperature").learning_rate == 0.0
     assert "train/temperature_loss" not in case.losses().metrics
+    case = case_of(learn_temperature=True, target_entropy_per_action=-2.0)
+    alpha, *_ = parts_of(case)
+    gap = drawn(case, case.weights).log_density.numpy().mean(axis=1) - 2.0 * ACTIONS
+    by_network, on_targets = case.gradients()
+    np.testing.assert_allclose(by_network["log_temperature"], [-alpha * gap.sum()], rtol=1e-4)
+    assert on_targets is None
 
 
 def test_the_state_value_alone_has_a_slow_copy_and_the_sizes_of_the_critics():

@@ -5,15 +5,20 @@ import pytest
 import tensorflow as tf
 
 from music_tf.config.conditioning import ConditionConfig
-from music_tf.config.settings import ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.intrinsic.dads import Dads
 from music_tf.losses.skill_dynamics import skill_dynamics_reward
 from music_tf.recipes.skills import DadsConfig
-from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.drawn import sample_transitions
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
-from tests.kit.terms import context, gradient_of_reward, train, weights_of
+from tests.kit.episodes import STEPS, make_episodes
+from tests.kit.terms import (
+    context,
+    filled_replay,
+    first_update,
+    gradient_of_reward,
+    train,
+    weights_of,
+)
 
 SKILLS = 3
 
@@ -32,16 +37,6 @@ def parted(count, seed=0):
     steps = np.arange(STEPS + 1)[None, :, None]
     noise = generator.normal(0.0, 0.05, episodes.observation.shape)
     return episodes._replace(observation=(pace * steps + noise).astype(np.float32))
-
-
-def replay(episodes):
-    shard = Shard(SPEC, SKILLS, ReplayConfig(capacity=len(episodes.length) * STEPS))
-    shard.add(episodes, np.random.default_rng(0))
-    return ReplayBuffer({0: shard}, ReplayConfig(batch_size=64), goal_reward, 0.9, seed=1)
-
-
-def first(values):
-    return tf.nest.map_structure(lambda array: tf.constant(array[0]), values)
 
 
 def test_the_reward_has_its_known_values():
@@ -89,7 +84,7 @@ def test_evaluation_counts_nothing_and_a_loaded_term_goes_on():
     before = term.shared()["scales/dads"]
     assert before[-1] == episodes.length.sum()
     term.heldout(weights_of(term), episodes)
-    term.feed(replay(episodes), 2, 0)
+    term.feed(filled_replay(episodes), 2, 0)
     np.testing.assert_array_equal(term.shared()["scales/dads"], before)
     again = dads()
     again.load(term.shared())
@@ -100,22 +95,16 @@ def test_steps_after_an_end_count_in_no_moment_and_ends_in_no_loss():
     term = dads(normalize_target=False)
     term.observe({0: make_episodes(0, 2, lengths=[2, 5], skills=SKILLS)}, 0)
     assert term._moments.steps == 7
-    feed = first(term.feed(replay(parted(6)), 1, 0))
+    feed = first_update(term.feed(filled_replay(parted(6)), 1, 0))
     nothing = {**feed, "counted": tf.zeros_like(feed["counted"])}
     assert float(term.loss(weights_of(term), nothing)[0][0]) == 0.0
-
-
-def test_no_gradient_passes_through_the_reward():
-    batch = first(sample_transitions(replay(parted(6)), 1, 0))
-    term = dads()
-    assert gradient_of_reward(term, batch, term.steady_feed(1)) is None
 
 
 @pytest.mark.parametrize("omit", [0, 1, 2])
 def test_skills_that_move_apart_are_soon_predictable(omit):
     term = dads(omit=omit, learning_rate=1e-2)
     term.observe({0: parted(60)}, 0)
-    weights, losses = train(term, replay(parted(60)), 200)
+    weights, losses = train(term, filled_replay(parted(60)), 200)
     assert losses[-1] < losses[0]
     seen = term.heldout(weights, parted(30, seed=1))["dads/reward_heldout"]
     assert 0.3 < seen <= math.log(SKILLS)
@@ -132,13 +121,13 @@ def test_skills_that_move_apart_are_soon_predictable(omit):
 def test_omitted_columns_do_not_change_the_reward():
     for omit, alike in ((1, True), (0, False)):
         term = dads(omit=omit)
-        batch = sample_transitions(replay(parted(6)), 1, 0)
+        batch = sample_transitions(filled_replay(parted(6)), 1, 0)
         moved = batch.observation.copy(), batch.next_observation.copy()
         for array in moved:
             array[..., 0] += 5.0  # the first of the columns seen; the change stays
         other = batch._replace(observation=moved[0], next_observation=moved[1])
         feed, weights = term.steady_feed(1), weights_of(term, 1)
-        found = [term.reward(weights, first(each), feed).numpy() for each in (batch, other)]
+        found = [term.reward(weights, first_update(each), feed).numpy() for each in (batch, other)]
         assert np.allclose(*found, atol=1e-3) == alike
 
 
@@ -146,7 +135,7 @@ def test_where_all_is_omitted_changes_are_predicted_from_the_skill_alone():
     term, width = dads(omit="all"), dads(omit=2)
     assert term.inputs == width.inputs == {"dynamics": {"components": [0, 2], "omit": 2}}
     assert term.networks[0].model.trainable_variables[0].shape[0] == SKILLS
-    batch = first(sample_transitions(replay(parted(20)), 1, 0))
+    batch = first_update(sample_transitions(filled_replay(parted(20)), 1, 0))
     elsewhere = batch._replace(
         observation=batch.observation + 5.0, next_observation=batch.next_observation + 5.0
     )
@@ -154,14 +143,9 @@ def test_where_all_is_omitted_changes_are_predicted_from_the_skill_alone():
     np.testing.assert_allclose(*rewards, atol=1e-4)
 
 
-@pytest.mark.parametrize("batch", ["own", "shared"])
-def test_its_dynamics_learn_from_a_minibatch_of_their_own_or_that_of_the_agent(batch):
-    buffer = replay(parted(20))
-    feed, agents = dads(batch=batch).feed(buffer, 3, 5), sample_transitions(buffer, 3, 5)
-    assert np.array_equal(feed["before"], agents.observation[..., [0, 2]]) == (batch == "shared")
-
-
-def test_omitting_more_columns_than_exist_is_refused():
+def test_no_gradient_passes_and_omitting_more_columns_than_exist_is_refused():
+    term, batch = dads(), first_update(sample_transitions(filled_replay(parted(6)), 1, 0))
+    assert gradient_of_reward(term, batch, term.steady_feed(1)) is None
     with pytest.raises(UsageError, match=r"(?s)expected at most the 2 .* got 3.*--dads.omit 2"):
         dads(omit=3)
 
@@ -170,13 +154,13 @@ def test_omitting_more_columns_than_exist_is_refused():
 def test_a_continuous_condition_is_compared_with_random_ones(kind):
     term, episodes = dads(kind=kind, samples=7), parted(6)
     assert term.mixing.range == (-math.inf, pytest.approx(math.log(8)))
-    feed = term.feed(replay(episodes), 4, 0)
+    feed = term.feed(filled_replay(episodes), 4, 0)
     assert feed["others"].shape == (4, 1, 7, SKILLS)
     assert (feed["others"][0] != feed["others"][1]).any()
     if kind == "sphere":
         np.testing.assert_allclose(np.linalg.norm(feed["others"], axis=-1), 1.0, rtol=1e-6)
-    weights, now = weights_of(term, 1), first(feed)
-    batch = first(sample_transitions(replay(episodes), 1, 0))
+    weights, now = weights_of(term, 1), first_update(feed)
+    batch = first_update(sample_transitions(filled_replay(episodes), 1, 0))
     found = term.reward(weights, batch, now).numpy()
     before = tf.gather(batch.observation, [0, 2], axis=-1)
     change = term._normalized(tf.gather(batch.next_observation, [0, 2], axis=-1) - before, now)
@@ -194,8 +178,3 @@ def test_continuous_conditions_of_an_evaluation_are_compared_with_the_same_ones(
     seen = [term.heldout(weights_of(term, 1), episodes) for _ in range(2)]
     assert seen[0] == seen[1]
     assert term.steady_feed(5)["others"].shape == (5, 20, SKILLS)
-
-
-def test_the_dynamics_learn_at_a_pace_of_their_own():
-    term = dads(every=3, times=2)
-    assert (term.every, term.times) == (3, 2)

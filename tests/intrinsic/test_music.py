@@ -9,12 +9,20 @@ import tensorflow as tf
 from music_tf.config.settings import ReplayConfig
 from music_tf.intrinsic.music import Music
 from music_tf.losses.mutual_information import donsker_varadhan
-from music_tf.networks.parameters import Layout
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
-from music_tf.types import EnvSpec, Episodes, SplitSpec
+from music_tf.types import EnvSpec, SplitSpec
 from tests.kit.cases import cases
-from tests.kit.terms import context, gradient_of_reward, train, transitions, weights_of
+from tests.kit.episodes import make_episodes
+from tests.kit.terms import (
+    context,
+    first_update,
+    gradient_of_loss,
+    gradient_of_reward,
+    train,
+    transitions,
+    weights_of,
+)
 
 STEPS = 50
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
@@ -35,26 +43,13 @@ def carried_episodes(count, share, generator, length=STEPS):
     block = np.concatenate([start[:, 1:], start[:, 1:] + follows], axis=1)
     rest = generator.normal(size=(count, STEPS + 1, SPEC.observation_dim - 6))
     observation = np.concatenate([gripper, block, rest], axis=-1).astype(np.float32)
-    flags = np.zeros(count, np.bool_)
-    return Episodes(
+    return make_episodes(0, count)._replace(
         observation=observation,
         achieved_goal=observation[..., 3:6],
         desired_goal=np.zeros([count, 3], np.float32),
         action=np.zeros([count, STEPS, 4], np.float32),
         reward=np.zeros([count, STEPS], np.float32),
         length=np.full(count, length),
-        terminated=flags,
-        truncated=~flags,
-        lost=flags,
-        success=flags,
-        succeeded=flags,
-        skill=np.ones([count, 1], np.float32),
-        earlier_return=np.zeros(count, np.float32),
-        seed=np.zeros(count, np.int64),
-        task=np.zeros(count, np.int64),
-        visit=np.zeros(count, np.int64),
-        context=np.zeros(count, bool),
-        extras={},
     )
 
 
@@ -188,12 +183,11 @@ def test_other_negatives_need_no_coin(negatives):
 
 def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_time():
     term, replay = music(), replay_of(0.5, 0.0)
-    feed = {name: values[0] for name, values in term.feed(replay, 3, 0).items()}
-    weights = weights_of(term, 1)
+    feed, weights = first_update(term.feed(replay, 3, 0)), weights_of(term, 1)
     agent, surrounding = np.split(feed["trajectories"], 2, axis=-1)
     assert agent.shape == (2, 32, STEPS + 1, 3)
     shuffled = surrounding.copy()
-    for worker, (order,) in enumerate(feed["order"]):
+    for worker, (order,) in enumerate(feed["order"].numpy()):
         assert sorted(order) == list(range(STEPS + 1))
         for trajectory in range(32):
             shuffled[worker, trajectory] = surrounding[worker, trajectory][order]
@@ -203,7 +197,7 @@ def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_tim
         keras_scores(term, weights, agent, shuffled),
         tf.ones([2, 32, STEPS + 1]),
     )
-    loss, metrics = term.loss(weights, {name: tf.constant(values) for name, values in feed.items()})
+    loss, metrics = term.loss(weights, feed)
     np.testing.assert_allclose(metrics["music/bound"], np.mean(expected, axis=1), atol=1e-6)
     np.testing.assert_allclose(loss, -np.mean(expected, axis=1), atol=1e-6)
 
@@ -226,15 +220,12 @@ def test_one_permutation_serves_a_batch_or_each_trajectory_has_its_own(negatives
 @pytest.mark.parametrize("negatives", ["shared", "independent"])
 def test_one_permutation_for_all_shuffles_as_the_same_for_each_does(negatives):
     term, replay = music(trajectory_negatives=negatives), replay_of(0.5, 0.0)
-    feed = term.feed(replay, 2, 0)
-    feeds = [feed, term.feed(replay_of(1.0, 1.0, length=9), 1, 0), term.feed(replay, 2, 0)]
+    short = replay_of(1.0, 1.0, length=9)
+    feeds = [term.feed(buffer, 2, 0) for buffer in (replay, short, replay)]
     shapes = [each["order"].shape[2] for each in feeds]
     assert shapes == [1 if negatives == "shared" else 32, 32, 32]  # and stays as it is
-    bounds = [
-        term.loss(weights_of(term, 1), {n: tf.constant(v[0]) for n, v in each.items()})
-        for each in (feeds[0], feeds[2])
-    ]
-    np.testing.assert_array_equal(bounds[0][0], bounds[1][0])
+    one, each = (term.loss(weights_of(term, 1), first_update(feed))[0] for feed in feeds[::2])
+    np.testing.assert_array_equal(one, each)
 
 
 @pytest.mark.parametrize("negatives", ["shared", "independent"])
@@ -258,39 +249,15 @@ def test_a_restricted_permutation_is_uniform():
 
 
 def test_padding_changes_neither_bound_nor_gradient():
-    term = music()
-    layout = Layout(term.networks)
-    flat = tf.Variable(layout.initial())
-    results = []
+    term, results = music(), []
     for padding in (0.0, 7.0, -300.0):
         replay = replay_of(1.0, length=20)
         replay.shards[0].tracks[:, 21:] = padding
-        feed = {name: tf.constant(values[0]) for name, values in term.feed(replay, 1, 0).items()}
+        feed = first_update(term.feed(replay, 1, 0))
         assert (feed["lengths"].numpy() == 20).all()
-        with tf.GradientTape() as tape:
-            loss, _ = term.loss(layout.split(tf.identity(flat)), feed)
-        results.append((loss.numpy(), tape.gradient(loss, flat).numpy()))
-    for loss, gradient in results[1:]:
-        np.testing.assert_allclose(loss, results[0][0], atol=1e-7)
-        np.testing.assert_allclose(gradient, results[0][1], atol=1e-7)
-
-
-def test_the_gradient_of_the_loss_agrees_with_finite_differences():
-    term = music(hidden_size=4)
-    layout = Layout(term.networks)
-    flat = np.random.default_rng(0).normal(size=layout.size)
-    feed = {
-        name: tf.constant(values[0])
-        for name, values in term.feed(replay_of(1.0, count=4, length=20), 1, 0).items()
-    }
-    feed["trajectories"] = tf.cast(feed["trajectories"], tf.float64)
-
-    def loss(parameters):
-        return term.loss(layout.split(parameters), feed)[0]
-
-    exact, measured = tf.test.compute_gradient(loss, [tf.constant(flat)], delta=1e-6)
-    np.testing.assert_allclose(exact[0], measured[0], atol=1e-7)
-    assert np.abs(exact[0]).max() > 1e-3
+        loss, _ = term.loss(weights_of(term), feed)
+        results.append(np.append(gradient_of_loss(term, feed), loss))
+    np.testing.assert_allclose(results, results[:1] * 3, atol=1e-7)
 
 
 @pytest.fixture(scope="module")
@@ -339,6 +306,14 @@ def test_a_frozen_network_samples_nothing_and_has_no_loss():
     assert (float(loss), metrics) == (0.0, {})
     assert term.networks[0].learning_rate == 0.0
     assert music(learning_rate=0.1).networks[0].learning_rate == 0.1
+
+
+def test_the_gain_is_that_of_the_task_unless_another_is_set():
+    gains = (None, 5000.0), (7.0, 7.0), ("auto", 1.0)  # a measured one is 1 at first
+    for gain, expected in gains:
+        made = Music(MusicConfig(gain=gain), context(SPLIT, music_gain=5000.0))
+        assert made.gain == expected
+    assert set(made.feed(replay_of(0.5, count=2), 1, 0)) >= {"gain", "swapped"}
 
 
 def test_normalised_inputs_are_centred_and_x_y_z_divided_by_one_root_of_their_mean():
@@ -415,71 +390,6 @@ def test_the_heldout_pay_is_the_mean_of_steps_before_an_end_with_swapped_negativ
     assert low < found < high
 
 
-def automatic(**config):
-    settings = MusicConfig(gain="auto", mean=0.25, pair_negatives="swap", **config)
-    return Music(settings, context(SPLIT, music_gain=5000.0))
-
-
-def test_the_automatic_gain_pays_its_mean_whatever_the_network_makes_of_the_states():
-    plain = music(pair_negatives="swap")
-    states, weights = transitions(*observations()), weights_of(plain, 3)
-    raw = plain.reward(weights, states, plain.steady_feed(2))
-    for size in (1.0, 0.1):  # a smaller network sees less
-        weights["statistics"][-2] *= size
-        other = automatic()
-        first = other.reward(weights, states, other.steady_feed(2))
-        if size == 1.0:
-            np.testing.assert_allclose(first, raw, rtol=1e-5)  # nothing is known, so it is in nats
-        measured = other.measures(first, None, other.steady_feed(2))["music/pair_bound"]
-        np.testing.assert_allclose(measured, np.maximum(first, 0.0).mean(axis=1), rtol=1e-5)
-        logged = other.adapt({"music/pair_bound": float(np.mean(measured))}, 40)
-        assert logged == {"music/gain": other.gain}
-        again = other.reward(weights, states, other.steady_feed(2))
-        assert np.maximum(again, 0.0).mean() == pytest.approx(0.25, rel=1e-4)
-        # what is measured is in nats again
-        once_more = other.measures(again, None, other.steady_feed(2))["music/pair_bound"]
-        np.testing.assert_allclose(once_more, measured, rtol=1e-4)
-
-
-def test_the_automatic_gain_follows_a_mean_over_a_thousand_updates():
-    term = automatic()
-    term.adapt({"music/pair_bound": 0.001}, 1000)
-    assert term.gain == pytest.approx(250.0)  # the first measure is all that is known
-    term.adapt({"train/mean_q": 1.0}, 1000)  # nothing was measured
-    assert term.gain == pytest.approx(250.0)
-    keep = 0.999**500
-    term.adapt({"music/pair_bound": 0.003}, 500)
-    first, second = (1 - 0.999**1000) * keep, 1 - keep
-    assert term.gain == pytest.approx(0.25 * (first + second) / (0.001 * first + 0.003 * second))
-    for _ in range(10):
-        term.adapt({"music/pair_bound": 0.0}, 10_000)
-    assert term.gain == pytest.approx(0.25 / 1e-6)  # nothing moves: rounding is not paid
-    feed = term.feed(replay_of(0.5, 0.5, count=2), 3, 0)
-    assert feed["gain"].shape == (3, 2)
-    assert (feed["gain"] == np.float32(term.gain)).all()
-
-
-def test_what_the_automatic_gain_follows_is_kept_and_taken_over():
-    term, other = automatic(), automatic()
-    term.adapt({"music/pair_bound": 0.002}, 40)
-    kept = term.shared()
-    assert {n: (a.shape, a.dtype) for n, a in kept.items()} == {"scales/music": ((2,), np.float64)}
-    other.load(kept)
-    for each in (term, other):
-        each.adapt({"music/pair_bound": 0.004}, 40)
-    assert other.gain == term.gain
-    np.testing.assert_array_equal(kept["scales/music"], [0.002 * (1 - 0.999**40), 1 - 0.999**40])
-    with pytest.raises(ValueError, match="broadcast"):
-        other.load({"scales/music": np.zeros(3)})
-
-
-def test_a_fixed_gain_measures_nothing():
-    term = music()
-    reward = term.reward(weights_of(term), transitions(*observations()), COINS)
-    assert term.measures(reward, None, COINS) == term.adapt({"music/pair_bound": 1.0}, 1) == {}
-    assert (term.gain, term.shared()) == (5000.0, {})
-
-
 @cases(
     ("paid", "full"),
     ({}, 1.0 / 5000),
@@ -488,9 +398,7 @@ def test_a_fixed_gain_measures_nothing():
 def test_the_priority_of_an_episode_is_the_sum_of_bounds_up_to_what_is_paid_in_full(paid, full):
     term = music(pair_negatives="swap", **paid)
     weights = weights_of(term, 3)
-    episodes = carried_episodes(6, 0.5, rng(5))
-    steps = transitions(episodes.observation[None, :, 0], episodes.observation[None, :, 1])
-    bounds = []
+    episodes, bounds = carried_episodes(6, 0.5, rng(5)), []
     for t in range(STEPS):
         states = (episodes.observation[None, :, t], episodes.observation[None, :, t + 1])
         steps = transitions(*states)

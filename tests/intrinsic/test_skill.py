@@ -6,15 +6,22 @@ import pytest
 import tensorflow as tf
 
 from music_tf import recipes
-from music_tf.config.settings import ReplayConfig
+from music_tf.intrinsic.running import RunningAverage
 from music_tf.intrinsic.skill import Skill
 from music_tf.losses.prior import effective_skills, learned_prior
 from music_tf.recipes.skills import SkillConfig
-from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.cases import cases
 from tests.kit.drawn import sample_transitions
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
-from tests.kit.terms import context, gradient_of_reward, train, weights_of
+from tests.kit.episodes import make_episodes
+from tests.kit.terms import (
+    context,
+    filled_replay,
+    first_update,
+    gradient_of_reward,
+    made_transition,
+    train,
+    weights_of,
+)
 
 SKILLS = 3
 
@@ -24,13 +31,9 @@ def skill(columns=(0, 2), scale=None, **config):
     return Skill(settings, context(columns=columns, skills=SKILLS, scale=scale))
 
 
-def replay(workers=2, episodes=None):
-    shards = {}
-    for worker in range(workers):
-        given = make_episodes(6 * worker, 6, skills=SKILLS) if episodes is None else episodes
-        shards[worker] = Shard(SPEC, SKILLS, ReplayConfig(capacity=len(given.length) * STEPS))
-        shards[worker].add(given, np.random.default_rng(0))
-    return ReplayBuffer(shards, ReplayConfig(batch_size=16), goal_reward, 0.9, seed=1)
+def replay():  # of two workers
+    played = (make_episodes(first, 6, skills=SKILLS) for first in (0, 6))
+    return filled_replay(*played, batch_size=16)
 
 
 def constant_logits(*logits):  # weights with which the discriminator says the same of every state
@@ -55,18 +58,11 @@ def separated(count, generator, shuffled=False):
     return episodes._replace(observation=observation.astype(np.float32), skill=labels)
 
 
-def first_update(values):
-    return tf.nest.map_structure(lambda array: tf.constant(array[0]), values)
-
-
 @pytest.mark.parametrize("state", ["current", "next"])
 @pytest.mark.parametrize("subtract_prior", [False, True])
 def test_the_reward_is_the_log_likelihood_of_the_active_skill(state, subtract_prior):
-    term, batch = (
-        skill(state=state, subtract_prior=subtract_prior),
-        sample_transitions(replay(), 2, 0),
-    )
-    weights, now = weights_of(term), first_update(batch)
+    term = skill(state=state, subtract_prior=subtract_prior)
+    weights, now = weights_of(term), first_update(sample_transitions(replay(), 2, 0))
     observed = (now.observation if state == "current" else now.next_observation).numpy()
     logits = term.networks[0].model(observed.reshape(-1, 4)[:, [0, 2]]).numpy().astype(np.float64)
     chosen = np.sum(logits * now.skill.numpy().reshape(-1, SKILLS), axis=-1)
@@ -75,11 +71,7 @@ def test_the_reward_is_the_log_likelihood_of_the_active_skill(state, subtract_pr
     found = term.reward(weights, now, {})
     assert found.shape == (2, 16)
     np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_no_gradient_passes_through_the_reward():
-    batch = first_update(sample_transitions(replay(), 1, 0))
-    assert gradient_of_reward(skill(), batch, {}) is None
+    assert gradient_of_reward(term, now, {}) is None
 
 
 @pytest.mark.parametrize("state", ["current", "next"])
@@ -95,15 +87,12 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
 
 
 def test_all_its_steps_may_learn_from_the_minibatch_of_the_agent():
-    term, buffer = skill(batch="shared", state="next"), replay()
-    feed, agents = term.feed(buffer, 3, 5), sample_transitions(buffer, 3, 5)
-    np.testing.assert_array_equal(feed["state"], agents.next_observation[..., [0, 2]])
-    np.testing.assert_array_equal(feed["skill"], agents.skill)
-    term, buffer = skill(batch="shared", state="next", times=2), replay()
-    feed, agents = term.feed(buffer, 3 * 2, 5), sample_transitions(buffer, 3, 5)
-    for step in range(6):
-        seen = agents.next_observation[step // 2][..., [0, 2]]
-        np.testing.assert_array_equal(feed["state"][step], seen)
+    for times in (1, 2):
+        term, buffer = skill(batch="shared", state="next", times=times), replay()
+        feed, agents = term.feed(buffer, 3 * times, 5), sample_transitions(buffer, 3, 5)
+        seen = agents.next_observation[..., [0, 2]].repeat(times, axis=0)
+        np.testing.assert_array_equal(feed["state"], seen)
+        np.testing.assert_array_equal(feed["skill"], agents.skill.repeat(times, axis=0))
 
 
 def test_the_loss_is_the_cross_entropy_and_accuracy_counts_hits_unless_it_is_frozen():
@@ -157,15 +146,6 @@ def test_losing_the_object_is_worth_what_a_guess_is_on_a_laptop():
         assert Skill(settings, context(columns=(0,), skills=SKILLS)).mixing.range[0] == 0.0
 
 
-def test_a_constant_added_to_the_logits_changes_nothing():
-    for one, other in zip(
-        rewards_of_each_skill(constant_logits(2.0, 0.0, -1.0)),
-        rewards_of_each_skill(constant_logits(7.0, 5.0, 4.0)),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-
-
 def test_normalised_inputs_are_centred_and_divided():
     scale = (np.float32([100.0, 200.0]), np.float32([50.0, 25.0]))
     batch = first_update(sample_transitions(replay(), 1, 0))
@@ -182,14 +162,15 @@ def test_normalised_inputs_are_centred_and_divided():
 def test_skills_that_lie_apart_are_soon_told_apart_and_those_without_a_trace_guessed():
     generator = np.random.default_rng(0)
     term = skill(state="next", learning_rate=1e-2)
-    weights, losses = train(term, replay(1, separated(60, generator)), 300)
+    weights, losses = train(term, filled_replay(separated(60, generator), batch_size=16), 300)
     assert losses[-1] < 0.05
     seen = term.heldout(weights, separated(60, generator))
     assert seen["skill/accuracy_heldout"] > 0.98
     assert seen["skill/log_likelihood_heldout"] > -0.05
     generator = np.random.default_rng(0)
     term = skill(learning_rate=1e-2)
-    weights, _ = train(term, replay(1, separated(300, generator, shuffled=True)), 300)
+    untold = filled_replay(separated(300, generator, shuffled=True), batch_size=16)
+    weights, _ = train(term, untold, 300)
     seen = term.heldout(weights, separated(300, generator, shuffled=True))
     assert seen["skill/accuracy_heldout"] == pytest.approx(1 / SKILLS, abs=0.08)
     assert seen["skill/log_likelihood_heldout"] <= -math.log(SKILLS) + 0.02
@@ -253,8 +234,6 @@ def test_a_learned_prior_is_the_softmax_of_mean_log_likelihoods():
     log_likelihood = np.array([-0.1, -2.0, -0.5])
     expected = np.exp(log_likelihood) / np.exp(log_likelihood).sum()
     np.testing.assert_allclose(learned_prior(log_likelihood), expected)
-    assert effective_skills(np.full(7, 1 / 7)) == pytest.approx(7.0)
-    assert effective_skills(np.array([1.0, 0.0])) == pytest.approx(1.0)
     term = skill(prior="learned", subtract_prior=True, prior_offset=0.0)
     np.testing.assert_allclose(term.prior(), 1 / 3)
     learned = {"skill/log_likelihood": -1.0}
@@ -292,21 +271,13 @@ def test_skills_are_drawn_uniformly_while_the_discriminator_waits():
     np.testing.assert_allclose(term.feed(replay(), 1, 0)["log_prior"][0, 0], np.log(expected))
 
 
-@pytest.mark.parametrize("reached", [-1.0, 7.5, 8.0, 9.0])
-def test_the_gate_is_open_from_the_target_less_the_margin_on(reached):
+def test_the_gate_is_open_from_the_target_less_the_margin_on_and_its_share_is_logged():
     term = skill(target=10.0, margin=2.0)
-    batch = first_update(sample_transitions(replay(), 1, 0))
-    gate = term.gate(batch._replace(episode_return=tf.fill([2, 16], reached)))
-    np.testing.assert_array_equal(gate, np.full([2, 16], float(reached >= 8.0)))
-
-
-def test_the_share_of_steps_on_which_the_gate_is_open_is_logged():
-    term = skill(target=10.0, margin=2.0)
-    batch = first_update(sample_transitions(replay(), 1, 0))
-    returns = np.where(np.arange(16) < [[4], [12]], 8.0, 7.0).astype(np.float32)
-    found = term.measures(None, batch._replace(episode_return=tf.constant(returns)), {})
-    np.testing.assert_allclose(found["skill/gate_open"], [4 / 16, 12 / 16])
-    assert "skill/gate_open" in SkillConfig.metrics
+    returns = tf.constant([[-1.0, 7.5, 8.0, 9.0], [7.0, 7.0, 7.0, 8.0]])
+    batch = made_transition(episode_return=returns)
+    np.testing.assert_array_equal(term.gate(batch), [[0, 0, 1, 1], [0, 0, 0, 1]])
+    shares = term.measures(None, batch, {})["skill/gate_open"]
+    np.testing.assert_allclose(shares, [2 / 4, 1 / 4])
 
 
 def test_the_running_log_likelihood_goes_by_episodes_where_a_gate_has_a_target():
@@ -320,9 +291,18 @@ def test_the_running_log_likelihood_goes_by_episodes_where_a_gate_has_a_target()
         more = one.adapt({"skill/log_likelihood": -0.5}, 9, 4)
         assert more["skill/log_likelihood_running"] == pytest.approx(0.99 * -1.5 - 0.005)
     for config in ({}, {"target": -math.inf, "margin": 1.0}):
-        batch = first_update(sample_transitions(replay(), 1, 0))
-        assert skill(**config).gate(batch) is None
-        assert skill(**config).measures(None, batch, {}) == {}
+        assert skill(**config).gate(None) is None
+        assert skill(**config).measures(None, None, {}) == {}
+
+
+def test_a_running_average_keeps_99_of_100_parts_after_each_episode():
+    average = RunningAverage()
+    assert average.follow(-3.0, 0) is None
+    assert average.follow(-1.0, 4) == -2.0  # the mean over the updates by then
+    assert average.follow(-1.0, 5) == pytest.approx(0.99 * -2.0 + 0.01 * -1.0)
+    assert average.follow(5.0, 5) == pytest.approx(-1.99)
+    several = average.follow(1.0, 7)  # two more episodes, with (5 + 1) / 2 each
+    assert several == pytest.approx(0.99**2 * -1.99 + (1 - 0.99**2) * 3.0)
 
 
 def test_without_replay_the_discriminator_waits_for_fresh_rows_of_each_skill():

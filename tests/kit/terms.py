@@ -3,11 +3,14 @@
 import numpy as np
 import tensorflow as tf
 
+from music_tf.config.settings import ReplayConfig
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.intrinsic.base import TermContext
 from music_tf.networks.parameters import Layout
+from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.adam import AdamState, adam_step
 from music_tf.types import EnvSpec, Transition
+from tests.kit.episodes import SPEC, STEPS, goal_reward
 
 
 def context(split=None, columns=(), skills=1, scale=None, seed=0, same=(), **info):
@@ -42,6 +45,20 @@ def transitions(before, after):  # transitions between observations [W, B, O]
     )
 
 
+def filled_replay(*episodes, batch_size=64):
+    """A replay with a worker for the made-up episodes of each argument, which it keeps."""
+    shards = {}
+    for worker, played in enumerate(episodes):
+        config = ReplayConfig(capacity=len(played.length) * STEPS)
+        shards[worker] = Shard(SPEC, played.skill.shape[-1], config)
+        shards[worker].add(played, np.random.default_rng(0))
+    return ReplayBuffer(shards, ReplayConfig(batch_size=batch_size), goal_reward, 0.9, seed=1)
+
+
+def first_update(values):  # what the first of some updates gets, as tensors
+    return tf.nest.map_structure(lambda array: tf.constant(array[0]), values)
+
+
 def weights_of(term, seed=None):  # its initial weights, or random ones
     layout = Layout(term.networks)
     flat = layout.initial()
@@ -72,10 +89,18 @@ def train(term, replay, updates):
     return layout.split(tf.convert_to_tensor(parameters)), np.array(losses)
 
 
-def gradient_of_reward(term, batch, feed):
-    """What a gradient of the reward would be; None where none passes."""
+def gradient_of(term, function):
+    """The gradient of a function of its weights at the initial ones; None where none passes."""
     layout = Layout(term.networks)
     flat = tf.Variable(layout.initial())
     with tf.GradientTape() as tape:
-        reward = term.reward(layout.split(tf.identity(flat)), batch, feed)
-    return tape.gradient(reward, flat)
+        value = function(layout.split(tf.identity(flat)))
+    return tape.gradient(value, flat)
+
+
+def gradient_of_reward(term, batch, feed):
+    return gradient_of(term, lambda weights: term.reward(weights, batch, feed))
+
+
+def gradient_of_loss(term, feed):  # of the mean over workers
+    return gradient_of(term, lambda weights: tf.reduce_mean(term.loss(weights, feed)[0]))

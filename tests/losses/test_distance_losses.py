@@ -129,29 +129,6 @@ def test_codes_of_skills_sum_to_zero_and_lie_apart_and_vectors_are_their_own():
         direction(tf.ones([3, 1]), one_hot=True)
 
 
-def test_rewards_of_an_episode_add_up_to_its_displacement():
-    points, towards = drawn(51, 2), tf.constant([0.6, -0.8])
-    steps = inner_product_reward(
-        tf.constant(np.diff(points, axis=0)), tf.broadcast_to(towards, [50, 2])
-    )
-    whole = inner_product_reward(tf.constant(points[-1] - points[0]), towards)
-    assert float(tf.reduce_sum(steps)) == pytest.approx(float(whole), abs=1e-5)
-
-
-def test_rotating_embedding_and_condition_together_changes_nothing():
-    step, towards, turn = drawn(9, 3), drawn(9, 3, seed=1), np.linalg.qr(drawn(3, 3))[0]
-    np.testing.assert_allclose(
-        inner_product_reward(tf.constant(step), tf.constant(towards)),
-        inner_product_reward(tf.constant(step @ turn), tf.constant(towards @ turn)),
-        atol=1e-5,
-    )
-    for mean in (True, False):
-        before, after = (
-            slack(tf.constant(s), tf.ones([9]), mean, 1e-3) for s in (step, step @ turn)
-        )
-        np.testing.assert_allclose(before, after, atol=1e-5)
-
-
 def test_the_penalty_pulls_at_steps_that_are_too_long_alone():
     steps = tf.Variable([[0.1, 0.2], [2.0, 1.0]])
     with tf.GradientTape() as tape:

@@ -104,14 +104,6 @@ def test_a_product_with_observations_is_proportional_to_prior_and_likelihoods():
     np.testing.assert_allclose(gap, np.full(9, gap[0]), atol=1e-4)
 
 
-def test_sure_observations_intersect_where_diagonal_factors_only_average():
-    # x + y = 3 and x - y = 1 meet at (2, 1)
-    mean, _ = product_of_observations(
-        np.float32([[100.0, 100.0], [100.0, -100.0]]), np.float32([300.0, 100.0])
-    )
-    np.testing.assert_allclose(mean, [2.0, 1.0], rtol=1e-3)
-
-
 def test_a_full_divergence_is_that_of_tensorflow_probability_and_0_if_nothing_is_seen():
     library = _library().distributions
     mean, root = product_of_observations(DIRECTIONS, VALUES)
