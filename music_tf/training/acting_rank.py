@@ -38,7 +38,6 @@ class ActingRank:
     """A rank that plays what the learner orders; an actor has no state that is saved."""
 
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
-        """Makes the environments of this rank's workers, as `make_environments`."""
         self._config = config
         self._team = team = Team.of(config, comm, learners)
         self._workers = team.workers(team.comm.rank)
@@ -94,7 +93,6 @@ class ActingRank:
             raise LearnerEnded(code)
 
     def close(self) -> None:
-        """Closes the environments; errors of their `close` are ignored."""
         with contextlib.suppress(*FROM_USERS):
             self._envs.close()
 

@@ -4,13 +4,12 @@ Actors (`acting_rank.py`) hold no state that is saved. What an actor plays follo
 the seed and its workers alone, so the number of actors does not change any bit of a run.
 """
 
-import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -41,14 +40,7 @@ from music_tf.training.tasks import TaskSets
 from music_tf.training.team import Team, visit_format
 from music_tf.types import Episodes, Metrics
 
-Answer = TypeVar("Answer", covariant=True)  # noqa: PLC0105  (as in _Format)
-
-
-class _Format(Protocol[Answer]):
-    """How answers of one kind are serialised."""
-
-    def unpack(self, data: Data, workers: int, ends: int) -> Answer:
-        """Returns the answer that an actor has packed."""
+Answer = TypeVar("Answer")
 
 
 class Actors:
@@ -62,7 +54,6 @@ class Actors:
         self._all, self._config = comm, config
         self._team = Team.of(config, comm, learners)
         self.ordered: Order | None = None
-        """The order that the actors play now."""
         self._number = 0
         self._begins_epoch = False
         self._format: SnapshotFormat | None = None
@@ -119,7 +110,6 @@ class Actors:
         self._begins_epoch = True
 
     def order(self, order: Order) -> None:
-        """Sends the order for a cycle to the actors, which play at once."""
         header = OrderHeader(
             PLAY,
             cycle=order.cycle,
@@ -144,7 +134,7 @@ class Actors:
 
         def answered() -> Collected:
             with longer_timeout():  # the watchdog of each actor checks every step
-                answers = self._answers(self._parts)
+                answers = self._answers(self._parts.unpack)
             parts = [count for answer in answers for count in answer.parts]
             if self._config.collect.steps is None and set(parts) != {expected}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
@@ -160,7 +150,7 @@ class Actors:
         # Rows are episodes; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         with longer_timeout():  # the watchdog of each actor checks every step
-            played = Episodes.joined(answer.played for answer in self._answers(self._whole))
+            played = Episodes.joined(answer.played for answer in self._answers(self._whole.unpack))
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
@@ -178,7 +168,7 @@ class Actors:
         count = getattr(self._config.tasks, part) * visits
         mine = [self._team.visited(rank, count) for rank in self._team.actors]
         with longer_timeout():  # the watchdog of each actor checks every step
-            answers = self._answers(visit_format(self._config))
+            answers = self._answers(visit_format(self._config).unpack)
         if [len(answer.returns) for answer in answers] != list(map(len, mine)):
             raise NumbersFault(f"actors played other visits than {count} to tasks")
         rows = (np.concatenate(parts) for parts in zip(*answers, strict=True))
@@ -193,7 +183,6 @@ class Actors:
         return f"{'acting' if acting > learning else 'learning'} limits: {times}"
 
     def take_metrics(self) -> Metrics:
-        """Returns the timing metrics since the last call."""
         clocks, self._clocks = self._clocks, _Clocks()
         self._clocks.acting, self._clocks.left = clocks.acting, clocks.left
         return clocks.metrics() | {"time/staleness_cycles": float(self._config.lag)}
@@ -219,7 +208,8 @@ class Actors:
         self._sent = None
         return [self._team.comm.receive(rank) for rank in self._team.actors]
 
-    def _answers(self, form: _Format[Answer]) -> list[Answer]:
+    def _answers(self, unpack: Callable[[Data, int, int], Answer]) -> list[Answer]:
+        """Returns what `unpack` makes of each answer, the number of workers and that of ends."""
         order, start = self._sent, time.monotonic()
         if order is None:
             raise ValueError("collect: nothing has been ordered")
@@ -228,7 +218,7 @@ class Actors:
         answers, headers = [], []
         for rank, data in zip(self._team.actors, came, strict=True):
             workers = self._team.workers(rank)
-            with _naming(self._team.among_all(rank)):
+            try:
                 header = answer_in(data)
                 expected = (order.number, order.cycle, workers.start, len(workers))
                 if header[: len(expected)] != expected:
@@ -240,7 +230,9 @@ class Actors:
                 if header.fault:
                     text = rest.tobytes().decode(errors="replace")
                     raise fault_of(header.fault)(text)
-                answers.append(form.unpack(rest, len(workers), header.ends))
+                answers.append(unpack(rest, len(workers), header.ends))
+            except MusicError as fault:
+                raise type(fault)(f"rank {self._team.among_all(rank)}: {fault}") from fault
             if header.stop:
                 request_stop()
             headers.append(header)
@@ -254,7 +246,6 @@ class Ranks(NamedTuple):
     """Which ranks learn, and which act."""
 
     learning: Communicator
-    """All learners."""
     actors: Actors | None = None
     """Actors of this learner; None where all ranks act and learn."""
     gpu: str | None = None
@@ -263,15 +254,6 @@ class Ranks(NamedTuple):
     @property
     def size(self) -> int:
         return self.learning.size + (0 if self.actors is None else self.actors.count)
-
-
-@contextlib.contextmanager
-def _naming(rank: int) -> Iterator[None]:
-    """Puts the rank in front of the text of a fault."""
-    try:
-        yield
-    except MusicError as fault:
-        raise type(fault)(f"rank {rank}: {fault}") from fault
 
 
 @dataclasses.dataclass

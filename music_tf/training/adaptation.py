@@ -53,14 +53,12 @@ class Adaptations(NamedTuple):
 
 
 PARTS = Adaptations._fields
-"""Evaluation tasks and training tasks."""
 
 
 class MetaEvaluation(NamedTuple):
     """Measures how an agent adapts to tasks; `play` is a collective call."""
 
     envs: LockstepEnvs
-    """Environments of this rank."""
     config: Config
     comm: Communicator
     tasks: TaskSets
@@ -136,7 +134,6 @@ class MetaEvaluation(NamedTuple):
         return Episodes.joined(visits)
 
     def metrics(self, test: Adaptation, train: Adaptation) -> Metrics:
-        """Returns the metrics of an evaluation, as `metrics.csv` has them."""
         return {
             **self.by_episode(test),
             "adapt/train_return": float(train.returns[..., -1].mean()),
@@ -258,7 +255,6 @@ class TaskFamily(Part):
         return MetaEvaluation(run.envs, run.config, run.comm, self.tasks, actors=actors)
 
     def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
-        """Visits tasks instead of playing evaluation episodes."""
         adaptation, repeats = self.adaptation(run), run.config.evaluation.episodes
         snapshot = run.snapshot()
         visits = Adaptations(*(adaptation.play(snapshot, part, repeats) for part in PARTS))

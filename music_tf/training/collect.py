@@ -38,7 +38,6 @@ class Order(NamedTuple):
     cycle: int
     """With the seed of the run it determines all random draws."""
     snapshot: Snapshot
-    """The policy."""
     at_random: bool
     """Whether uniform random actions replace those of the policy."""
     world: int = 0
@@ -96,7 +95,6 @@ class Collector:
         steps, size, every = config.collect.steps, config.condition_size, config.condition.every
         self._open = None if steps is None else OpenEpisodes(envs, size, steps, every)
         self.ordered: Order | None = None
-        """The order that the next `collect` plays."""
 
     def begin_epoch(self) -> None:
         """Cuts off all unfinished episodes, so that an epoch begins with resets."""
@@ -108,7 +106,6 @@ class Collector:
         self.ordered = order
 
     def forget(self) -> None:
-        """Drops an order that has not been collected."""
         self.ordered = None
 
     def collect(self) -> Collected:
@@ -120,7 +117,6 @@ class Collector:
         return self.play_ordered(order)
 
     def play_ordered(self, order: Order) -> Collected:
-        """Plays an order; raises as `collect`."""
         cycle, snapshot = order.cycle, order.snapshot
         config, spec = self._config, self.envs.spec
         size, opened = config.rollouts, self._open

@@ -42,7 +42,6 @@ class Evaluation(NamedTuple):
     """Measures a policy on the evaluation episodes of a run; `play` is a collective call."""
 
     envs: LockstepEnvs
-    """Environments of this rank."""
     config: Config
     comm: Communicator
     actors: Callable[[Snapshot, int, int], dict[str, np.ndarray]] | None = None

@@ -80,11 +80,9 @@ class SkillSequence(Part):
         return self._term.skill
 
     def skill_of(self, epoch: int) -> int:
-        """Returns the index of the skill that is learned in an epoch; at most the last one."""
         return self._config.incremental.skill_at(epoch, self._config.skills)
 
     def begins_skill(self, epoch: int) -> bool:
-        """Whether an epoch is the first one of a skill."""
         return epoch in (0, *self._ends[:-1])
 
     def begin_cycle(self, run: "Trainer") -> None:
@@ -133,20 +131,16 @@ class SkillSequence(Part):
         self.progress.worlds.append(run.world)
         if self._config.incremental.past == "append":
             self._term.remember(self.skill, self._collected(snapshot, run.as_trained))
-        return self.measured(run.evaluation)
+        tracks = [
+            run.evaluation.track(self.play(run.evaluation, policy_of(each), number))
+            for number, each in enumerate(self.learned)
+        ]
+        return separation(tracks).metrics()
 
     def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
         played = self.play(evaluation, run.policy(), self.skill)
         on_played(played)
         return evaluation.metrics_of(played)
-
-    def measured(self, evaluation: Evaluation) -> Metrics:
-        """Plays all finished skills, and returns metrics of their separation."""
-        tracks = [
-            evaluation.track(self.play(evaluation, policy_of(snapshot), number))
-            for number, snapshot in enumerate(self.learned)
-        ]
-        return separation(tracks).metrics()
 
     def play(self, evaluation: Evaluation, policy: Policy, skill: int) -> Episodes:
         """Plays evaluation episodes of one skill, with its one-hot condition in the episodes."""

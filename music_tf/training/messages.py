@@ -45,7 +45,6 @@ class OrderHeader(NamedTuple):
     code: int = 0
     """Exit code of the run, for `END`."""
     world: int = 0
-    """Stage of a changing world."""
     initial: int = 0
     """Whether every task has to be visited."""
     part: int = 0
@@ -56,7 +55,6 @@ class AnswerHeader(NamedTuple):
     """Header of an actor's answer."""
 
     number: int
-    """Number of the order."""
     cycle: int
     first_worker: int
     workers: int
@@ -119,7 +117,6 @@ class SnapshotFormat:
         ends = itertools.accumulate(map(math.prod, self.shapes.values()), initial=0)
         self._slices = [slice(*pair) for pair in itertools.pairwise(ends)]
         self.bytes = 4 * sum(map(math.prod, self.shapes.values()))
-        """Length of a packed snapshot."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "SnapshotFormat":
@@ -141,12 +138,7 @@ class EpisodeFormat:
     """Serialises episodes, or parts of them, of up to `steps` steps, without padding."""
 
     def __init__(self, spec: EnvSpec, skills: int, steps: int) -> None:
-        self._steps = steps
-
-        def empty(count: int) -> dict[str, np.ndarray]:
-            return blank(spec, np.zeros([count, skills], np.float32), steps).named()
-
-        self._empty = empty
+        self._spec, self._skills, self._steps = spec, skills, steps
 
     def pack(self, collected: Collected) -> bytes:
         """Returns counts, then all arrays by name without padding."""
@@ -178,7 +170,8 @@ class EpisodeFormat:
             raise NumbersFault(
                 f"episodes of {length.min()} to {length.max()} steps, expected 1 to {self._steps}"
             )
-        named = self._empty(count)
+        skills = np.zeros([count, self._skills], np.float32)
+        named = blank(self._spec, skills, self._steps).named()
         named["length"][:] = length
         for name, rows in named.items():
             if name == "length":
@@ -206,7 +199,6 @@ class VisitFormat(NamedTuple):
     """Serialises results of visits to tasks, without the axis of repeats."""
 
     episodes: int
-    """Episodes of a visit."""
     latent: int
 
     def pack(self, visits: Adaptation) -> bytes:

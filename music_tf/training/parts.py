@@ -152,7 +152,6 @@ class Lag(Part):
         return self.snapshot
 
     def end_collecting(self, run: "Trainer", cycle: int, ends_epoch: bool) -> None:
-        """Orders the next cycle at once."""
         self.snapshot = run.snapshot()
         if not ends_epoch:  # environments are reset at the start of an epoch
             run.order(cycle + 1)

@@ -13,7 +13,6 @@ class LaidPhase(NamedTuple):
 
     own: slice
     layout: Layout
-    """Of the networks in that part."""
     learner: Phase | None
     terms: tuple[RewardTerm, ...]
     every: int

@@ -10,7 +10,6 @@ from music_tf.config.settings import Config
 from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.intrinsic.term_outputs import prior_of, priorities_of
 from music_tf.networks.acting import EXPLORER
-from music_tf.training.evaluation import counting
 from music_tf.training.feeds import Schedules
 from music_tf.training.parts import Part
 from music_tf.training.update import Update
@@ -31,11 +30,7 @@ class Rewards(Part):
     def notices(self) -> Sequence[str]:
         return [term.notice for term in self.terms]
 
-    def active(self, epoch: float) -> Sequence[RewardTerm]:
-        return counting(self.terms, epoch)
-
     def schedules(self, epoch: float) -> Schedules:
-        """Returns the scheduled weights of terms and entropy at an epoch."""
         entropy = self._update.learner.entropy_weight
         weights = {
             term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)

@@ -134,7 +134,6 @@ class _Visit(NamedTuple):
     """Visits that all workers make at the same time."""
 
     tasks: npt.NDArray[np.int64]
-    """Task of each worker."""
     number: int
     """Higher than that of each earlier visit to the same task."""
     initial: bool

@@ -22,9 +22,7 @@ class Team(NamedTuple):
     """Of the ranks with the same role in all teams."""
     config: Config
     learners: int
-    """Number of teams."""
     number: int
-    """Index of this team."""
 
     @classmethod
     def of(cls, config: Config, comm: Communicator, learners: int) -> Self:

@@ -29,7 +29,7 @@ from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.counters import Counters, EpochLog, over_ranks
 from music_tf.training.device import DeviceReplay, why_not_on_device
-from music_tf.training.evaluation import Evaluation
+from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeding import DeviceFeeding, Feeding
 from music_tf.training.feeds import Batches, Draws, Schedules
 from music_tf.training.memory import GIB
@@ -160,8 +160,8 @@ class Trainer:
         if rate is not None and config.updates:
             turns = (math.floor(rate * (steps - first)) - updates) // config.updates
             if early:
-                turns = _multiples(rate * steps, config.updates)
-                turns -= _multiples(rate * before, config.updates)
+                turns = math.floor(rate * steps) // config.updates
+                turns -= math.floor(rate * before) // config.updates
         if early and not self.update.learns_early:
             turns = 0
         for turn in range(turns):
@@ -240,7 +240,6 @@ class Trainer:
         log.cells = sorted({*log.cells, *visited})
 
     def order(self, cycle: int) -> None:
-        """Sends the collector the order for a cycle."""
         steps, _ = self.since_begun
         at_random = steps < self.config.collect.random_steps
         initial = not (self._visited or any(shard.size for shard in self.replay.shards.values()))
@@ -250,8 +249,8 @@ class Trainer:
         self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
     def _feeds(self, turn: int) -> Iterator[Batches | Draws]:
-        """Yields the parts of `feed_parts`, and measures the time that each takes."""
-        parts = self.feed_parts(turn)
+        """Yields the parts of a turn's inputs, and measures the time that each takes."""
+        parts = self.feeding.parts(self.counters.cycle + turn * _TURN)
         while True:
             with self._timed("time/feed_s"):
                 part = next(parts, None)
@@ -261,12 +260,8 @@ class Trainer:
 
     def feed(self, turn: int = 0) -> Batches | Draws:
         """Returns the inputs of one turn of updates in one part."""
-        (whole,) = self.feed_parts(turn, parts=1)
+        (whole,) = self.feeding.parts(self.counters.cycle + turn * _TURN, count=1)
         return whole
-
-    def feed_parts(self, turn: int = 0, parts: int | None = None) -> Iterator[Batches | Draws]:
-        """Yields the inputs of one turn of updates, as `Feeding.parts`."""
-        return self.feeding.parts(self.counters.cycle + turn * _TURN, parts)
 
     def copy_replay(self) -> str:
         """Copies replay to the GPU, where updates look it up; returns a message for the user."""
@@ -297,19 +292,16 @@ class Trainer:
 
     @property
     def terms(self) -> Sequence[RewardTerm]:
-        """All reward terms in the order in which they are summed, also those without weight."""
         return self.update.terms
 
     @property
     def notices(self) -> list[str]:
-        """Messages for the user before the run begins."""
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
         of_parts = [notice for part in self.parts for notice in part.notices]
         return [notice for notice in (cut, self.envs.notice, *of_parts) if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
-        """Returns the reward terms with weight now or later; all terms if none has any."""
-        return self.rewards.active(self.counters.epoch)
+        return counting(self.terms, self.counters.epoch)
 
     def policy(self) -> Policy:
         """Returns a copy of the current policy, deterministic."""
@@ -363,14 +355,12 @@ class Trainer:
         return next((metrics for metrics in measured if metrics is not None), {})
 
     def compare(self) -> Comparison | None:
-        """Compares the agent with simple policies, if a part does so in its own way."""
         return next(filter(None, (part.compare(self) for part in self.parts)), None)
 
     def _of_networks(self, played: Episodes) -> Metrics:
         return self.evaluation.heldout(self.active_terms(), self.update.weights(), played)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Returns the arrays that policies and reward networks need, by name."""
         return {name: array for name, array in self.shared().items() if name.startswith(ACTING)}
 
     def shared(self) -> dict[str, np.ndarray]:
@@ -486,7 +476,3 @@ class Trainer:
         if self.comm.size > 1:
             metrics |= {"mpi/allreduce_ms": float(waits[0]), "mpi/wait_ms_max": float(waits[1])}
         return metrics
-
-
-def _multiples(number: float, unit: int) -> int:
-    return math.floor(number) // unit

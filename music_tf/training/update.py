@@ -71,7 +71,6 @@ class Update(Part):
         self.parameters = tf.Variable(initial)
         self.targets = tf.Variable(initial[self._slow])
         self.moments = [AdamState.zeros(initial[phase.own]) for phase in self._phases]
-        """By phase."""
         self.step = tf.Variable(0, dtype=tf.int64)
         self._phase_steps = [tf.Variable(0, dtype=tf.int64) for _ in self._phases]
         self._learning_rate = tf.Variable(self.layout.learning_rates())
@@ -106,7 +105,6 @@ class Update(Part):
         return str(compiler_ir(stage="optimized_hlo"))
 
     def run(self, feed: Batches | Draws, schedules: Schedules) -> Metrics:
-        """Takes all updates of a cycle that is fed in one part, as `run_parts`."""
         return self.run_parts([feed], schedules)
 
     @property
@@ -191,7 +189,6 @@ class Update(Part):
         check_same_state(arrays, int(self.step.numpy()), self._comm)
 
     def scale_steps(self, scale: float) -> None:
-        """Multiplies the configured learning rates by `scale`."""
         self.step_scale = scale
         self._learning_rate.assign(np.float32(scale) * self.layout.learning_rates())
 
@@ -199,7 +196,6 @@ class Update(Part):
         return self.layout.split(tf.convert_to_tensor(self.parameters))
 
     def actor_weights(self) -> dict[str, Array]:
-        """Returns a copy of the actor's weights by name."""
         return self._copied([self.learner.networks[0]])
 
     def encoder_weights(self) -> dict[str, Array]:
@@ -207,7 +203,6 @@ class Update(Part):
         return {} if self.learner.encoder is None else self._copied([self.learner.encoder])
 
     def arrays_of(self, term: RewardTerm) -> dict[str, Array]:
-        """Returns a copy of the weights of a term's networks by name."""
         return self._copied(term.networks)
 
     def _copied(self, networks: Sequence[Network | Scalar]) -> dict[str, Array]:
@@ -255,7 +250,6 @@ class Update(Part):
         self.scale_steps(counts.step_scale)
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
-        """Loads weights and targets alone; raises as `load`."""
         self.parameters.assign(joined(shared, "parameters", self.layout))
         self.targets.assign(joined(shared, "targets", self.targets_layout))
 

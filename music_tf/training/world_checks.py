@@ -33,7 +33,6 @@ _MOST = 0.5
 
 
 def corners(trial: EnvironmentTrial) -> Finding:
-    """Takes steps at the bounds of actions."""
     for ends in _CORNERS:
         trial.envs.reset([0], [SEED])
         action = np.resize(np.array(ends, np.float32), (1, trial.envs.spec.action_dim))

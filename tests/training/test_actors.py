@@ -1,7 +1,6 @@
 """A learner and actors in one process: the bits of one that does both, order of work, and lies."""
 
 import contextlib
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +9,13 @@ import pytest
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.training import actors as actors_module
-from music_tf.training.acting_rank import ActingRank
-from music_tf.training.actors import Actors
 from music_tf.training.adaptation import MetaEvaluation, TaskFamily
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
-from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, assert_same_state, go_on, trainer_of
-from tests.kit.wires import Between, Wires, actors_of
+from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, go_on, trainer_of
+from tests.kit.wires import actors_of
 from tests.training.test_lag import STEPS
 
 pytestmark = pytest.mark.thorough
@@ -65,28 +62,6 @@ def test_with_a_lag_a_cycle_is_ordered_before_the_last_one_is_learned_from(lag):
     assert events == (late if lag else ["order 0", "learn", "order 1", "learn", "order 2", "learn"])
 
 
-def test_with_a_lag_actors_play_while_the_learner_learns():
-    config, waited = replace(HER, lag=1, cycles=2), []
-    there = threading.Event()
-
-    def change(rank, data):
-        if answer_in(data).cycle == 1:
-            there.set()  # the second cycle is played
-        return data
-
-    with actors_of(config, 1, change) as actors:
-        trainer = build_trainer(config, Communicator(), actors)
-        learn = trainer.update.run_parts
-
-        def learned(*given):
-            waited.append(there.wait(30.0))  # within the first cycle's updates
-            return learn(*given)
-
-        trainer.update.run_parts = learned
-        trainer.run_epoch(go_on)
-    assert waited == [True, True]
-
-
 def lying(**fields):
     def change(rank, data):
         header = answer_in(data)
@@ -112,22 +87,6 @@ def test_an_actor_that_answers_something_else_is_named(fields, told):
     assert actors.codes == [4, 4]
 
 
-def test_a_trainer_that_goes_back_drops_what_is_played_meanwhile():
-    config = replace(HER, lag=1, cycles=3)
-    straight = trainer_of(config)
-    with actors_of(config, 2) as actors:
-        trainer = build_trainer(config, Communicator(), actors)
-        start, meta = trainer.shared(), trainer.meta()
-        trainer.run_epoch(lambda done: done == 1)
-        assert actors.ordered.cycle == 1
-        trainer.load(start, meta)
-        for shard in trainer.replay.shards.values():
-            shard.restore([])
-        trainer.run_epoch(go_on)
-        straight.run_epoch(go_on)
-        assert_same_state(straight, trainer)
-
-
 def test_all_that_actors_play_may_take_longer_than_an_update(monkeypatch):
     within, patient = [], []
 
@@ -146,24 +105,6 @@ def test_all_that_actors_play_may_take_longer_than_an_update(monkeypatch):
         trainer.evaluate()
     assert patient == [True] * len(patient)
     assert len(patient) >= 2
-
-
-def test_an_actor_that_sees_a_gpu_is_refused_on_all_ranks(monkeypatch):
-    between = Between(2)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    found = []
-
-    def learn():
-        with pytest.raises(Exception, match="rank 1 only acts, and sees a GPU") as fault:
-            Actors(HER, Wires(0, between))
-        found.append(fault.value.exit_code)
-
-    thread = threading.Thread(target=learn)
-    thread.start()
-    with pytest.raises(Exception, match="CUDA_VISIBLE_DEVICES is '0'") as fault:
-        ActingRank(HER, Wires(1, between))
-    thread.join()
-    assert [*found, fault.value.exit_code] == [3, 3]
 
 
 def test_actors_share_the_visits_of_an_evaluation_and_the_learner_plays_none(monkeypatch):

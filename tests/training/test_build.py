@@ -271,12 +271,6 @@ def test_the_input_scale_is_the_spread_under_random_actions(envs):
     np.testing.assert_array_equal(again.scales["statistics"], term.scales["statistics"])
 
 
-def test_task_settings_reach_the_task_term(envs):
-    config = paying(BASE, TaskConfig(scale=2.0, clip=(-1.0, 0.0), shift=0.5))
-    mixing = build_terms(config, envs)[0].mixing
-    assert (mixing.scale, mixing.clip, mixing.shift) == (2.0, (-1.0, 0.0), 0.5)
-
-
 def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     config = dataclasses.replace(BASE, lost_object="absorb")
     assert build_terms(config, envs)
@@ -285,12 +279,6 @@ def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
         build_terms(config, envs)
     assert build_terms(paying(config, TaskConfig(clip=(-1.0, 0.0))), envs)
-
-
-def test_hindsight_on_a_maze_is_bounded_by_what_the_maze_pays():
-    config = recipes.resolve("ddpg_her", env_id="PointMaze_UMaze-v3")
-    terms = build_terms(config, LockstepEnvs(config.env_id, 1))
-    assert return_bounds(config.agent, terms, 0.98) == pytest.approx((0.0, 50.0))
 
 
 @cases(

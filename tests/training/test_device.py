@@ -205,17 +205,6 @@ def test_a_run_goes_on_from_the_other_ones_checkpoint(from_device):
     assert_same_feed(host, device)
 
 
-def test_a_resumed_run_goes_on_to_the_same_bits():
-    _, straight = trainers(EVERYTHING)
-    _, again = trainers(EVERYTHING)
-    straight.run_epoch(go_on)
-    again.load(straight.shared(), straight.meta())
-    again.load_workers({worker: [rows] for worker, rows in straight.of_workers().items()})
-    for trainer in (straight, again):
-        trainer.run_epoch(go_on)
-    np.testing.assert_equal(again.shared(), straight.shared())
-
-
 def test_bad_numbers_come_with_all_that_was_drawn():
     _, device = trainers(EVERYTHING)
     play(device)

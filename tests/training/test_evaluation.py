@@ -173,13 +173,3 @@ def test_networks_are_judged_on_steps_until_the_object_is_lost_as_they_learn(mon
     term = SimpleNamespace(heldout=lambda weights, episodes: judged.append(episodes) or {})
     assert evaluation.heldout([term], {}, played) == {}
     np.testing.assert_array_equal(judged[0].length, cut.length)
-
-
-def test_outputs_of_networks_are_judged_too():
-    evaluation = Evaluation(LockstepEnvs(PUSH, 2), MUSIC, Communicator())
-    played = evaluation.play(carries, 2)
-    assert evaluation.metrics_of(played) == evaluation.behaviour(played)
-    asked = evaluation._replace(answers=lambda episodes: {"music/bound": episodes.length.mean()})
-    assert asked.metrics_of(played) == evaluation.behaviour(played) | {
-        "music/bound": played.length.mean()
-    }

@@ -75,16 +75,6 @@ def test_episodes_come_out_to_the_bit_as_sent(lengths, goals, extras, ends, skil
         np.testing.assert_array_equal(rows, expected[name], err_msg=name)
 
 
-def test_only_steps_that_were_taken_are_sent():
-    form = EpisodeFormat(SPEC, 1, 4)
-    short, long = (
-        len(form.pack(Collected(played(SPEC, 1, 4, [length]), [1], np.zeros(1, bool))))
-        for length in (1, 4)
-    )
-    row = 4 * (3 + 2 + 2 + 1 + 1 + 1)  # observation, achieved goal, extras; action, reward
-    assert long - short == 3 * row
-
-
 def spoiled(packed, at, number):
     data = np.frombuffer(packed, np.uint8).copy()
     data[at : at + 8] = np.frombuffer(np.int64(number).tobytes(), np.uint8)

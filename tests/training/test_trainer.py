@@ -12,10 +12,8 @@ from music_tf.config.terms import TaskConfig
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.randomness import stream
-from music_tf.recipes.distance import DistanceConfig
-from music_tf.recipes.influence import InfluenceConfig
 from music_tf.recipes.music import MusicConfig
-from music_tf.recipes.skills import DadsConfig, SkillConfig
+from music_tf.recipes.skills import SkillConfig
 from music_tf.rollout import perturbation
 from music_tf.storage.metrics import known_to
 from music_tf.training import collect, feeding
@@ -54,13 +52,12 @@ def saved(trainer):  # what a checkpoint of it holds, after the way through JSON
     return arrays, json.loads(json.dumps(trainer.meta())), rows
 
 
-def restored(config, state, *more_rows):
+def restored(config, state):
     arrays, meta, rows = state
     trainer = trainer_of(config)
     trainer.load(arrays, meta)
     for worker in rows:
-        for saves in (rows, *more_rows):
-            trainer.replay.shards[worker].restore([saves[worker]])
+        trainer.replay.shards[worker].restore([rows[worker]])
     return trainer
 
 
@@ -138,32 +135,6 @@ def test_a_restored_trainer_goes_on_bit_equal(trained, name):
 
 
 @pytest.mark.thorough
-def test_going_on_leaves_what_was_loaded_as_it_is(trained):
-    _, _, state = trained["everything"]
-    before = json.dumps(state[1])
-    restored(EVERYTHING, state).run_epoch(go_on)
-    assert json.dumps(state[1]) == before
-
-
-@pytest.mark.thorough
-def test_an_interrupted_epoch_goes_on_where_it_stopped(trained):
-    trainer, metrics, state = trained["everything"]
-    other = restored(EVERYTHING, state)
-    assert other.run_epoch(lambda done: done == 1) is None
-    assert (other.counters.epoch, other.counters.cycle, other.log.cycles) == (1, 3, 1)
-    arrays, meta, rows = saved(other)
-    third = restored(EVERYTHING, (arrays, meta, state[2]), rows)
-    assert without_times(third.run_epoch(go_on)) == without_times(metrics[1])
-    assert_same_state(trainer, third)
-
-
-def test_a_request_at_the_last_cycle_lets_the_epoch_finish():
-    trainer = trainer_of(cycles=2)
-    assert trainer.run_epoch(lambda done: done == 2) is not None
-    assert trainer.counters.epoch == 1
-
-
-@pytest.mark.thorough
 def test_the_seed_decides_everything():
     first, same, other = (trainer_of(SAC, seed=seed) for seed in (3, 3, 4))
     for trainer in (first, same, other):
@@ -183,20 +154,14 @@ def test_evaluation_changes_nothing(trained):
     assert_same_state(trainer, other)
 
 
-def test_a_pinned_skill_acts_in_training_and_evaluation(trained):
+def test_a_pinned_skill_acts_in_training_and_evaluation():
     trainer = trainer_of(SAC, skills=4, pinned_skill=2)
     trainer.run_epoch(go_on)
     for rows in replay_state(trainer).values():
         assert (rows["skill"].argmax(axis=1) == 2).all()
-    free = trained["everything"][0]
-    for each, pinned, skills in (
-        (trainer, None, [2, 2, 2, 2]),
-        (trainer, 1, [1, 1, 1, 1]),
-        (free, None, [0, 1, 2, 0]),
-        (free, 2, [2, 2, 2, 2]),
-    ):
-        played = each.evaluation.play(each.policy(), 4, pinned)
-        assert played.skill.argmax(axis=1).tolist() == skills
+    for asked, skill in ((None, 2), (1, 1)):
+        played = trainer.evaluation.play(trainer.policy(), 4, asked)
+        assert played.skill.argmax(axis=1).tolist() == [skill] * 4
 
 
 def test_what_a_worker_plays_follows_from_the_seed_and_its_number_alone():
@@ -317,25 +282,12 @@ def test_weights_are_what_acting_needs(trained):
 
 @cases(
     ("name", "found", "says"),
-    ("parameters/actor/mean/bias", None, "actor/mean/bias: missing"),
     ("parameters/extra", np.zeros(1, "f4"), "extra: no such weight"),
     ("normalizer/goal", None, "normalizer/goal: missing"),
-    (
-        "normalizer/goal",
-        np.zeros(5),
-        r"normalizer/goal: expected totals of shape \(7,\), got \(5,\)",
-    ),
+    ("normalizer/goal", np.zeros(5), r"goal: expected totals of shape \(7,\), got \(5,\)"),
     ("targets/actor/mean/bias", None, "actor/mean/bias: missing"),
-    (
-        "adam_first/actor/mean/bias",
-        np.zeros(4, "f4"),
-        r"actor/mean/bias: expected float32 \(3,\), found float32 \(4,\)",
-    ),
-    (
-        "targets/actor/mean/bias",
-        np.zeros(3),
-        r"actor/mean/bias: expected float32 \(3,\), found float64 \(3,\)",
-    ),
+    ("adam_first/actor/mean/bias", np.zeros(4, "f4"), r"expected float32 \(3,\), found float32"),
+    ("targets/actor/mean/bias", np.zeros(3), r"float32 \(3,\), found float64 \(3,\)"),
 )
 def test_what_does_not_fit_is_refused_by_name(trained, name, found, says):
     _, _, (arrays, meta, _) = trained["sac"]
@@ -500,25 +452,6 @@ def test_actions_of_the_first_steps_are_held_too(hold):
         np.testing.assert_array_equal(np.moveaxis(drawn, 0, 1).reshape(taken.shape), taken)
     held = (taken[:, :, 1:] == taken[:, :, :-1]).all(axis=-1).mean()
     assert held == pytest.approx(1.0 - 1.0 / hold, abs=0.12)  # 0.037 is one deviation
-
-
-@pytest.mark.parametrize(
-    "term",
-    [
-        SMALL_SKILL,
-        DadsConfig(hidden_sizes=(8,)),
-        InfluenceConfig(samples=4, hidden_sizes=(8,)),
-        DistanceConfig(hidden_sizes=(8,)),
-    ],
-    ids=lambda term: term.name,
-)
-def test_rewards_of_the_task_are_computed_for_the_minibatches_of_the_agent_alone(term):
-    trainer = trainer_of(paying(BASE, TaskConfig(), term, skills=3))
-    trainer.collect()
-    paid, asked = trainer.replay.goal_reward, []
-    trainer.replay.goal_reward = lambda *given: asked.append(1) or paid(*given)
-    trainer.feed()
-    assert len(asked) == 2  # once for each worker
 
 
 def test_only_rewards_have_extremes_over_ranks():

@@ -14,10 +14,8 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
-from music_tf.randomness import stream
 from music_tf.reading.command import parse_train
 from music_tf.recipes.distance import DistanceConfig
-from music_tf.rollout import perturbation
 from music_tf.training.build import build_trainer
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
@@ -42,12 +40,6 @@ CONFIG = replace(
 PLACES = DistanceConfig(
     columns=(0, 1), normalize_inputs=True, hidden_sizes=(), train=False, reach=1.0
 )
-
-BESIDE_SKILLS = """
-sac_diayn --env-id music_tf/UnitBox-v0 --skills 2 --rewards skill music
---world.agent 0 --world.surrounding 1 --music.gain auto --music.shift 0
---cycles 2 --epochs 2 --collect.random-steps 50 --updates 2 --threads 1
-"""
 
 
 def run(path, resume=False, **changes):
@@ -126,16 +118,6 @@ def test_updates_of_whole_cycles_begin_after_as_many_steps(tmp_path):
     assert column(rows, "time/updates") == [4]
 
 
-def test_the_first_steps_are_random_whatever_the_policy(straight):
-    trainer = build_trainer(CONFIG, Communicator())
-    trainer.collect()
-    drawn = perturbation(
-        CONFIG.exploration, [stream(CONFIG.seed, "rollout/exploration", 0, 0)], (5, 1, 1)
-    )
-    rows = trainer.replay.unsaved()[0]
-    np.testing.assert_array_equal(rows["action"][:5, 0], drawn.uniform[:, 0, 0])
-
-
 def test_evaluation_can_go_by_episodes(tmp_path):
     rows = run(tmp_path / "run", evaluation=EvaluationConfig(episodes=1, every_episodes=2))
     assert column(rows, "eval/length") == [None, 8, 8]  # the last epoch in any case
@@ -199,16 +181,6 @@ def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
     assert "time/episodes_cut" not in rows[-1]  # nothing could be cut
 
 
-def test_actor_and_critics_may_have_sizes_of_their_own():
-    agent = replace(AGENT, actor_sizes=(6, 7), critic_sizes=(5,))
-    names = build_trainer(replace(CONFIG, agent=agent), Communicator()).update.shared()
-    assert names["parameters/critic_0/hidden_0/kernel"].shape[1] == 5
-    assert names["parameters/actor/hidden_1/kernel"].shape == (6, 7)
-    assert build_trainer(CONFIG, Communicator()).update.shared()[
-        "parameters/critic_0/hidden_1/kernel"
-    ].shape == (8, 8)
-
-
 def test_a_policy_without_goals_acts_on_observations_alone(straight):
     policy = load_policy(straight[0], env_id=COUNTING)
     assert policy.act(np.zeros(2)).shape == (1,)
@@ -242,21 +214,6 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
 def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
     with pytest.raises(UsageError, match=told):
         build_trainer(replace(CONFIG, **changes), Communicator())
-
-
-def test_skills_and_mutual_information_are_learned_and_paid_side_by_side(tmp_path):
-    run_session(parse_train([*BESIDE_SKILLS.split(), "--run-dir", str(tmp_path / "run")]))
-    row = rows_of(tmp_path / "run")[-1]
-    columns = ("reward/skill_mean", "skill/loss", "skill/accuracy_heldout")
-    columns += ("reward/music_mean", "music/bound", "music/bound_heldout")
-    assert np.isfinite([float(row[column]) for column in columns]).all()
-    assert float(row["reward/music_mean"]) >= 0.0
-    assert float(row["reward/music_min"]) == 0.0 < float(row["reward/music_max"])
-    assert float(row["reward/skill_min"]) < 0.0
-    first, last = (np.load(tmp_path / f"run/checkpoints/epoch_00000{n}/state.npz") for n in (1, 2))
-    for network in ("statistics/score", "discriminator/logits"):
-        name = f"parameters/{network}/kernel"
-        assert not np.array_equal(first[name], last[name])
 
 
 def test_a_run_goes_on_without_its_replay_and_its_discriminator_rests_first(tmp_path):

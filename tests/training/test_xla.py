@@ -49,16 +49,21 @@ def pair(request):
     return plain, xla, budget
 
 
-def test_the_results_are_those_of_the_plain_graph_up_to_rounding(pair):
-    plain, xla, _ = pair
-    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
-    assert metrics[0].keys() == metrics[1].keys()
-    for name, value in metrics[0].items():
-        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
-    assert int(xla.update.step) == 4
+def updated_alike(plain, xla):  # the metrics of updates in both
+    metrics, others = (each.update.run(each.feed(), each.schedules()) for each in (plain, xla))
+    assert metrics.keys() == others.keys()
+    for name, value in metrics.items():
+        assert others[name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
     for name, array in plain.shared().items():
         if name.startswith(("parameters/", "targets/")):
             np.testing.assert_allclose(xla.shared()[name], array, atol=1e-5, err_msg=name)
+    return metrics
+
+
+def test_the_results_are_those_of_the_plain_graph_up_to_rounding(pair):
+    plain, xla, _ = pair
+    updated_alike(plain, xla)
+    assert int(xla.update.step) == 4
 
 
 def test_all_updates_are_one_loop_of_a_known_length_and_few_kernels(pair):
@@ -107,11 +112,7 @@ def test_latents_are_inferred_in_the_same_loop_of_all_phases(changes):
     assert xla.copy_replay() == "replay stays on the host: it is a ring of steps"
     for trainer in (plain, xla):
         trainer.collect()
-    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
-    assert metrics[0]["pearl/kl"] > 0.0
-    for name, value in metrics[0].items():
-        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
-    np.testing.assert_allclose(xla.update.parameters, plain.update.parameters, atol=1e-5)
+    assert updated_alike(plain, xla)["pearl/kl"] > 0.0
     assert '"known_trip_count":{"n":"4"}' in xla.update.hlo(xla.feed(), xla.schedules())
 
 
@@ -121,10 +122,7 @@ def test_distances_to_neighbours_are_part_of_one_program_too():
     for trainer in (plain, xla):
         trainer.part(SkillSequence).begin_epoch(trainer)
         trainer.collect()
-    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
-    for name, value in metrics[0].items():
-        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
-    assert metrics[0]["disk/past"] > 0.0
+    assert updated_alike(plain, xla)["disk/past"] > 0.0
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -135,11 +133,7 @@ def test_the_influence_of_actions_is_part_of_one_program_too(times):
     assert "has a copy on the device" in xla.copy_replay()
     for trainer in (plain, xla):
         trainer.collect()
-    metrics = [each.update.run(each.feed(), each.schedules()) for each in (plain, xla)]
-    assert metrics[0]["reward/influence_max"] > 0.0
-    for name, value in metrics[0].items():
-        assert metrics[1][name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
-    np.testing.assert_allclose(xla.update.parameters, plain.update.parameters, atol=1e-5)
+    assert updated_alike(plain, xla)["reward/influence_max"] > 0.0
 
 
 def test_ranks_that_meet_within_the_loop_and_a_gpu_that_is_not_there_are_refused():
