@@ -249,23 +249,18 @@ def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
     assert not path.exists()
 
 
-def test_a_broken_environment_names_the_actor(tmp_path):
-    path = tmp_path / "run"
-    faulty = ("--env-id", "tests.faults.faulty:Faulty/raises-v0", "--epochs", 2)
-    known = ("--task.clip", -1, 0)  # else the learner plays first, for the bounds of rewards
-    ended = run(words(path, 2, *faulty, *known), path, **learner(2))
-    assert ended.code == ENVIRONMENT, ended.err
-    assert "rank 1: 4 tries at one episode failed" in ended.err
-    assert ended.err.count("music-tf:") == 1
-    assert "Traceback" not in ended.err
-
-
-def test_an_actor_that_hangs_is_ended_by_the_watchdog(tmp_path):
-    path = tmp_path / "run"
-    faulty = ("--env-id", "tests.faults.faulty:Faulty/hangs-v0", "--hang-after", 2)
-    ended = run(words(path, 2, *faulty), path, **learner(2))
-    assert ended.code == HANGING, ended.err
-    assert "in _go_wrong" in ended.err
+@cases(
+    ("way", "more", "code", "told"),
+    # with bounds of rewards, for which the learner would play first
+    ("raises", ("--task.clip", -1, 0), ENVIRONMENT, "rank 1: 4 tries at one episode failed"),
+    ("hangs", ("--hang-after", 2), HANGING, "in _go_wrong"),
+)
+def test_a_broken_environment_of_an_actor_ends_the_job(tmp_path, way, more, code, told):
+    path, env_id = tmp_path / "run", f"tests.faults.faulty:Faulty/{way}-v0"
+    ended = run(words(path, 2, "--env-id", env_id, "--epochs", 2, *more), path, **learner(2))
+    assert ended.code == code, ended.err
+    assert told in ended.err
+    assert "Traceback" not in ended.err or way == "hangs"
 
 
 @pytest.mark.parametrize("rank", [0, 2], ids=["the learner", "an actor"])

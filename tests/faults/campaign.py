@@ -42,7 +42,6 @@ from tests.kit.slurm import Queued, Slurm  # noqa: E402
 RANKS = 4
 WAYS_OUT = ("sys.exit(3)", "os._exit(7)", "segfault", "memory", "killed")
 PHASES = ("rollout", "update", "eval", "save", "log")
-STORM_S = (4.0, 15.0)
 SAMPLE_S = 2.0
 
 
@@ -138,19 +137,6 @@ def soak(setting: Setting) -> Iterator[Trial]:
     yield Trial(0.0, ended.code, ended.seconds, 0, growth < 0.02, note)
 
 
-def storm(setting: Setting) -> Iterator[Trial]:
-    """F24: kills and requests to stop, one after the other, for some minutes."""
-    path = setting.folder / "run"
-    end = time.monotonic() + 60.0 * setting.minutes
-    while time.monotonic() < end:
-        moment_s = float(setting.generator.uniform(*STORM_S))
-        if setting.generator.random() < 0.5:
-            yield disturb(path, RANKS, moment_s, kill_a_rank(setting.generator))
-        else:
-            yield judge_stop(disturb(path, RANKS, moment_s, ask_to_stop(signal.SIGUSR1)))
-    finish_and_compare(path, setting.folder / "reference", RANKS)
-
-
 def lost_hosts(setting: Setting) -> Iterator[Trial]:
     """F27: one of two hosts is lost or loses a process, or both are asked to stop; as root."""
     path = setting.folder / "run"
@@ -205,7 +191,7 @@ def requeued(job: Queued, disturbance: Callable[[], None], allowed: int, note: s
 
 CAMPAIGNS = {
     **{"F1": kills, "F3": exits, "F5": stops, "F7": launchers, "F20": slow_rank, "F22": soak},
-    **{"F24": storm, "F27": lost_hosts, "F28": slurm},
+    **{"F27": lost_hosts, "F28": slurm},
 }
 
 
@@ -219,7 +205,7 @@ def main(arguments: list[str]) -> int:
         default=20,
         help="trials of F1, F3, F5, F7; of each way of F27; jobs of F28",
     )
-    parser.add_argument("--minutes", type=float, default=10.0, help="length of F22 and F24")
+    parser.add_argument("--minutes", type=float, default=10.0, help="length of F22")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and ranks")
     parser.add_argument("--out", type=Path, default=Path("faults.csv"), help="lines are added")
     given = parser.parse_args(arguments)
@@ -251,7 +237,7 @@ def _campaign(name: str, given: argparse.Namespace) -> bool:
     for trial in trials:
         if not trial.survived or name in ("F20", "F22"):
             sys.stdout.write(f"  at {trial.moment_s:.2f} s, code {trial.code}: {trial.note}\n")
-    if name in ("F1", "F5", "F7", "F24", "F27", "F28"):
+    if name in ("F1", "F5", "F7", "F27", "F28"):
         sys.stdout.write(f"  {end}\n")
     sys.stdout.flush()
     return survived == len(trials) and end.endswith("equal")

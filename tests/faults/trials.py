@@ -96,16 +96,16 @@ def disturb(
             return Trial(moment_s, -1, 3 * allowed_s, 0, False, repr(hang))
     rows = rows_of(path)
     epochs = [int(row["epoch"]) for row in rows]
-    faults = [
-        *([] if ended.code != 0 else ["code 0"]),
-        *([] if ended.seconds <= allowed_s else ["too slow"]),
-        *([] if "Traceback" not in ended.err else ["traceback"]),
-        *([] if epochs == list(range(1, len(epochs) + 1)) else [f"epochs {epochs}"]),
-        *([] if rows[:kept] == before[:kept] else ["earlier rows changed"]),
-    ]
     lost = len(epochs) - saved_epoch(path)
-    if not 0 <= lost <= 1:
-        faults.append(f"{lost} epochs lost")
+    wrong = {
+        "code 0": ended.code == 0,
+        "too slow": ended.seconds > allowed_s,
+        "traceback": "Traceback" in ended.err,
+        f"epochs {epochs}": epochs != list(range(1, len(epochs) + 1)),
+        "earlier rows changed": rows[:kept] != before[:kept],
+        f"{lost} epochs lost": not 0 <= lost <= 1,
+    }
+    faults = [text for text, is_so in wrong.items() if is_so]
     note = "; ".join(faults)
     if faults:
         note += "\n" + ended.err[-2000:]
@@ -146,12 +146,10 @@ def cut_link(hosts: Hosts) -> Callable[[Job], None]:
 
 
 def kill_launcher(job: Job) -> None:
-    """Kills `music-tf launch`."""
     os.kill(job.process.pid, signal.SIGKILL)
 
 
 def ask_to_stop(number: int) -> Callable[[Job], None]:
-    """Sends a signal to `music-tf launch`."""
     return lambda job: job.send(number)
 
 

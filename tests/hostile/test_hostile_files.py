@@ -26,7 +26,6 @@ from music_tf.cli.exits import guarded
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
-from music_tf.reading.stored import read_run
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
 from music_tf.storage.loading import load_policy
@@ -82,29 +81,19 @@ class Forger:  # changes a run directory as somebody who knows the format, diges
         entry[1:] = [len(data), hashlib.sha256(data).hexdigest()]
         self.seal(content)
 
-    def replace_array(self, data, wanted=None):
-        """Puts bytes in the place of an array, by its name, within the file that holds it."""
+    def replace_array(self, data):  # puts bytes in the place of an array within its file
 
         def change(archive):
             with zipfile.ZipFile(io.BytesIO(archive)) as old:
                 members = {name: old.read(name) for name in old.namelist()}
-            name = f"{wanted}.npy" if wanted else self.random.choice(list(members))
-            members[name] = data(members[name]) if callable(data) else data
+            members[self.random.choice(list(members))] = data
             return archived(members)
 
-        ending = f"{LABEL}.npz" if wanted else ".npz"
-        self.replace(change, lambda path: path.endswith(ending))
+        self.replace(change)
 
     def replace_meta(self, change):
         text = json.dumps(change(json.loads((self.checkpoint / "meta.json").read_bytes()))).encode()
         self.replace(lambda _: text, lambda path: path == "meta.json")
-
-    def change_entry(self, path=None, size=None, sha256=None):
-        content = self.content()
-        entry = self.random.choice(self.entries(content))[0]
-        given = zip(entry, (path, size, sha256), strict=True)
-        entry[:] = [old if new is None else new for old, new in given]
-        self.seal(content)
 
     def change_config(self, change):
         path = self.run / "config.json"
@@ -123,9 +112,7 @@ def npy(header, data=b"", version=1):
 def objects(forger):
     """Pickles where an array belongs: as an object array, inside an archive, or bare."""
     whole = saved_array(np.array([Payload(forger.marker)], dtype=object), allow_pickle=True)
-    bare = (
-        f"cbuiltins\nopen\n(V{forger.marker}\nVw\ntR.".encode()
-    )  # opens the file, written by hand
+    bare = f"cbuiltins\nopen\n(V{forger.marker}\nVw\ntR.".encode()  # opens the file, by hand
     if forger.random.random() < 0.5:
         return forger.replace_array(forger.pick(whole, bare))
     return forger.replace(lambda _: forger.pick(whole, archived({"a.npy": whole}), bare))
@@ -142,12 +129,6 @@ def headers(forger):
     code = f"__import__('pathlib').Path({str(forger.marker)!r}).touch()"
     text = forger.pick(header, header, header, code, "", "{" * 9000, "x" * 60_000)
     forger.replace_array(npy(text, bytes(forger.pick(0, 16, 4096)), forger.pick(1, 1, 2, 3, 9)))
-
-
-def numbers(forger):  # arrays of numbers that no run holds
-    shape = forger.pick((), (1,), (4, 4), (10_000,), (0, 3))
-    value = forger.pick(math.nan, math.inf, -1.0, 1e30)
-    forger.replace_array(saved_array(np.full(shape, value, forger.pick(np.float32, np.float64))))
 
 
 def archives(forger):
@@ -172,33 +153,13 @@ def archives(forger):
     forger.replace(change)
 
 
-def loaded(data):
-    return np.load(io.BytesIO(data), allow_pickle=False)
-
-
-def rows(forger):  # replay rows that lie elsewhere than the replay
-    name = forger.pick("slots", "size", "cursor", "length")
-    value = forger.pick(-1, 10**6, 2**62, -(2**63))
-    forger.replace_array(lambda old: saved_array(np.full_like(loaded(old), value)), name)
-
-
 def paths(forger):  # manifests that point out of the checkpoint
     secret = forger.outside / "secret.npz"
-    data = secret.read_bytes()
-    forger.change_entry(
-        path=forger.pick("../../../outside/secret.npz", str(secret), "a/../../a", "..", ""),
-        size=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
-    )  # fmt: skip
-
-
-def listed(forger):  # manifests with values that none has
-    if forger.random.random() < 0.3:
-        return forger.change_entry(size=forger.pick(-1, True, 2**60, 1.5, [], "9"))
-    content = forger.content()
-    key = forger.pick("epoch", "meta", "state", "shards", "format")
-    content[key] = forger.pick(None, -1, math.nan, 10**30, "../x", [], {}, [[]], {"..": [[]]}, True)
-    return forger.seal(content)
+    data, content = secret.read_bytes(), forger.content()
+    path = forger.pick("../../../outside/secret.npz", str(secret), "a/../../a", "..", "")
+    entry, _ = forger.random.choice(forger.entries(content))
+    entry[:] = path, len(data), hashlib.sha256(data).hexdigest()
+    forger.seal(content)
 
 
 def documents(forger):  # JSON that is deep, huge, or none, in place of any of our documents
@@ -268,10 +229,7 @@ def tables(forger):  # tables of metrics that no run writes
     (forger.run / "metrics.csv").write_bytes(start + row)
 
 
-KINDS = (
-    *(objects, headers, numbers, archives, rows, paths),
-    *(listed, documents, meta, configurations, links, tables),
-)
+KINDS = objects, headers, archives, paths, documents, meta, configurations, links, tables
 MUST_FAIL = {objects, paths, links}
 """The others may by chance leave something that a run could have written."""
 
@@ -369,46 +327,23 @@ def test_hostile_directories_do_no_harm(honest, tmp_path, monkeypatch, caplog):
 
 
 def bombs(folder):
-    """Prints name, seconds, worst code and megabytes of directories that would fill the memory."""
+    """Prints name, seconds, worst code and megabytes of directories with far too many values."""
     base, trainer = made(folder)
     assert take(base, trainer) == {0}
     before = peak()
     width = checkpoint.LARGEST_MANIFEST
 
-    def sparse(forger):
-        content = forger.content()
-        os.truncate(forger.checkpoint / "state.npz", 2**36)
-        content["state"][1] = 2**36
-        forger.seal(content)
-
-    def deflated(forger):
-        file = io.BytesIO()
-        with (
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-            archive.open("parameters/actor/a.npy", "w") as member,
-        ):
-            for _ in range(1024):
-                member.write(bytes(2**20))
-        forger.replace(lambda _: file.getvalue(), lambda path: path == "state.npz")
-
-    def contents(forger):
-        names = archived({f"parameters/actor/{number}": b"" for number in range(100_000)})
-        forger.replace(lambda _: names, lambda path: path == "state.npz")
-
-    def document(data):
+    def document(part):  # repeated until the manifest is as long as it may be
+        data = b"[" + part * (width // len(part) - 9) + b"0]"
         return lambda forger: (forger.checkpoint / "manifest.json").write_bytes(data)
 
     def many(forger):
         (forger.run / "metrics.csv").write_bytes(b"epoch,time/env_steps\n" + b"1,1\n" * 4_000_000)
 
     forged = {
-        "sparse array of 64 GiB": sparse,
-        "zip bomb": deflated,
-        "a zip of many names": contents,
-        "empty lists": document(b"[" + b"[]," * (width // 3 - 9) + b"0]"),
-        "empty objects": document(b"[" + b"{}," * (width // 3 - 9) + b"0]"),
-        "short numbers": document(b"[" + b"1.5," * (width // 4 - 9) + b"0]"),
-        "larger than any": document(b"[" * 2 * width),
+        "empty lists": document(b"[],"),
+        "empty objects": document(b"{},"),
+        "short numbers": document(b"1.5,"),
         "long table": many,
     }
     for number, (name, forge) in enumerate(forged.items()):
@@ -432,7 +367,7 @@ def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
     done = python(program, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 4
     for line in lines:
         _, seconds, code, megabytes = line.rsplit(maxsplit=3)
         assert float(seconds) <= SECONDS, line
@@ -475,12 +410,3 @@ def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatc
     assert parse_train([*resume, *allowed]).config.env_id == "theirs:music_tf/PointPush-v0"
     assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2", *allowed])) == 0
     assert Path("imported").exists()
-
-
-def test_links_and_pipes_are_named_before_anything_is_read(tmp_path):
-    run = tmp_path / "run"
-    write_config(run, small_config())
-    read_run(run)
-    (run / "checkpoints").symlink_to(tmp_path)
-    with pytest.raises(UsageError, match=r"run/checkpoints: .*link"):
-        read_run(run)

@@ -98,15 +98,3 @@ def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():
     once, twice = encoder(rows), encoder(np.concatenate([rows[::-1], rows]))
     np.testing.assert_allclose(twice.variance, 0.5 * once.variance, rtol=1e-5)
     np.testing.assert_allclose(twice.mean, once.mean, rtol=1e-4, atol=1e-6)
-
-
-@cases(
-    ("changes", "outputs"),
-    ({}, 6),  # mean and variance of three numbers
-    ({"deterministic_latent": True, "posterior": "full"}, 3),
-    ({"posterior": "full"}, 4),  # one direction, and how far along it
-    ({"posterior": "full", "encoder": "lstm"}, 12),
-    ({"posterior": "full", "encoder": "gru"}, 12),  # three of them: one state says all
-)
-def test_an_encoder_has_as_many_outputs_as_its_belief_needs(changes, outputs):
-    assert PearlConfig(latent_size=3, **changes).inference.outputs == outputs

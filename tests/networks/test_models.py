@@ -37,13 +37,7 @@ def test_parameter_counts_are_those_of_the_release(model, parameters):
     assert model().count_params() == parameters
 
 
-def test_weights_are_glorot_uniform_and_decided_by_the_seed_and_biases_zero():
-    for layer in deterministic_actor(30, 4, (50, 60), rng()).layers[1:]:
-        kernel, bias = layer.get_weights()
-        limit = np.sqrt(6.0 / sum(kernel.shape))
-        assert np.abs(kernel).max() <= limit
-        assert np.abs(kernel).max() > 0.9 * limit
-        assert not bias.any()
+def test_weights_are_decided_by_the_seed():
     first, second, other = (
         critic(4, 2, (8,), np.random.default_rng(seed)).get_weights() for seed in (1, 1, 2)
     )

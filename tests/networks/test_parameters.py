@@ -123,7 +123,6 @@ def made(*layers):
     ("layers", "problem"),
     [
         ([keras.layers.Dense(4), keras.layers.Dense(2, trainable=False)], "got 2 others"),
-        ([keras.layers.Dense(2, trainable=False)], "got 2 others"),
         ([keras.layers.Dense(4), keras.layers.BatchNormalization()], "LayerNormalization"),
         ([keras.layers.ReLU()], "expected a model with weights, got none"),
     ],

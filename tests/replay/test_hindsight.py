@@ -42,15 +42,6 @@ def test_future_goals_are_uniform_on_the_states_after_the_step(time, length):
     assert np.sum((counts[time + 1 :] - expected) ** 2) / expected < 33.8
 
 
-def test_the_next_state_is_chosen_as_often_as_the_harmonic_numbers_say():
-    generator = np.random.default_rng(1)
-    time = generator.integers(50, size=COUNT)
-    _, chosen = choose_goals(time, np.full(COUNT, 50), ReplayConfig(relabel_k=4.0), generator)
-    share = sum(1.0 / steps for steps in range(1, 51)) / 50.0
-    assert share == pytest.approx(0.08998, abs=1e-5)
-    assert np.mean(chosen == time + 1) == pytest.approx(share, abs=0.006)
-
-
 def test_the_strategy_does_not_change_what_is_drawn_after_it():
     after = []
     for strategy in ("future", "final", "none"):

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 
@@ -76,13 +74,12 @@ def test_without_priorities_none_are_stored():
 
 
 @cases(
-    ("rewards", "priority", "told"),
-    ({"task": TaskConfig()}, "music", "got 'music'; this run has uniform\n"),
-    ({"music": MusicConfig(gain=0.0)}, "music", "got 'music'; this run has uniform\n"),
-    ({"task": TaskConfig()}, "task", "got 'task'; this run has uniform\n"),
-    ({"music": MusicConfig()}, "musik", "this run has uniform, music\ndid you mean music?"),
-    ids=["no network", "no gain", "no priorities", "mistyped"],
+    ("reward", "priority"),
+    (TaskConfig(), "music"),
+    (MusicConfig(gain=0.0), "music"),
+    (TaskConfig(), "task"),
+    ids=["no network", "no gain", "no priorities"],
 )
-def test_priorities_need_a_reward_that_ranks_episodes(rewards, priority, told):
-    with pytest.raises(UsageError, match=rf"^replay\.priority: expected .*{re.escape(told)}"):
-        Config(replay=ReplayConfig(priority=priority), rewards=rewards)
+def test_priorities_need_a_reward_that_ranks_episodes(reward, priority):
+    with pytest.raises(UsageError, match=rf"^replay\.priority: .*'{priority}'; this run has unif"):
+        Config(replay=ReplayConfig(priority=priority), rewards={reward.name: reward})

@@ -51,13 +51,19 @@ def of_skills(name, metric):
     return [skill[metric] for skill in agents()[name]["evaluation"]["skills"]]
 
 
-@pytest.mark.parametrize("name", WITH_SKILLS)
-def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_path, monkeypatch):
+@pytest.fixture
+def in_a_folder(tmp_path, monkeypatch):
+    """A current folder of its own, and variables that verbs would leave set."""
     monkeypatch.chdir(tmp_path)
-    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
+    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):
         monkeypatch.setenv(variable, "1")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", WITH_SKILLS)
+def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, in_a_folder):
     assert run_verb(["skills", name, "--episodes", "4", "--only", *"01234"]) == 0
-    written = tmp_path / f"runs/{name}_skills_only_0_1_2_3_4.json"
+    written = in_a_folder / f"runs/{name}_skills_only_0_1_2_3_4.json"
     found = json.loads(written.read_text())
     diverse, paid = of_skills(name, "skill/diversity_return"), of_skills(name, "eval/return")
     assert found["skills"] == len(diverse)
@@ -69,17 +75,14 @@ def test_its_skills_do_in_a_few_episodes_what_is_published_of_each(name, tmp_pat
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_its_skills_lie_as_far_apart_as_is_published(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # skills would leave them set
-        monkeypatch.setenv(variable, "1")
+def test_its_skills_lie_as_far_apart_as_is_published(name, in_a_folder):
     assert run_verb(["skills", name, "--episodes", "3"]) == 0
-    found = json.loads((tmp_path / f"runs/{name}_skills.json").read_text())
+    found = json.loads((in_a_folder / f"runs/{name}_skills.json").read_text())
     paid = of_skills(name, "eval/return")
-    apart = np.array(found["hausdorff"])[np.triu_indices(len(paid), 1)]
+    distances = np.array(found["hausdorff"])[np.triu_indices(len(paid), 1)]
     published = read_result(ROOT / agents()[name]["published"]).columns
-    assert apart.mean() == pytest.approx(published["skill/hausdorff_mean"][-1], rel=0.25)
-    assert [one["return"] for one in found["each"]] == pytest.approx(paid, rel=0.3, abs=60.0)
+    assert distances.mean() == pytest.approx(published["skill/hausdorff_mean"][-1], rel=0.25)
+    assert [skill["return"] for skill in found["each"]] == pytest.approx(paid, rel=0.3, abs=60.0)
 
 
 @pytest.mark.parametrize("name", OF_MUSIC)
@@ -116,39 +119,6 @@ def test_it_goes_where_it_is_told_as_often_as_its_stored_evaluation_says(name):
     assert reached[:, -1].mean() == pytest.approx(stored["zero_shot/end_with_brake"], abs=0.25)
 
 
-@pytest.mark.parametrize("name", REACHING)
-def test_a_policy_loaded_by_name_goes_to_opposite_places_in_opposite_directions(name):
-    policy = music_tf.load_policy(name)
-    seen = np.zeros(25)
-    seen[:3] = seen[3:6] = 1.3, 0.75, 0.42  # the gripper at the block
-    height = [0.42][: policy.skills - 2]
-    there, back = (policy.act(seen, reach=[1.3, 0.75 + far, *height]) for far in (0.1, -0.1))
-    assert np.abs(there - back).max() > 0.1
-
-
-def test_an_agent_that_adapts_is_told_of_a_place_in_numpy_alone():
-    agent = music_tf.load_policy("point")
-    place = np.array([0.4, 0.5])
-    drawn = np.random.default_rng(0)
-
-    def episode(seed):
-        point, seen, actions, rewards = drawn.uniform(-1.0, 1.0, 2), [], [], []
-        agent.begin_episode(seed)
-        seen.append(point)
-        for _ in range(20):
-            actions.append(agent.act(point))
-            point = point + 0.1 * actions[-1]
-            seen.append(point)
-            rewards.append(-np.linalg.norm(point - place))
-        return np.array(seen), np.array(actions), np.array(rewards)
-
-    before = fmean(episode(seed)[2].sum() for seed in range(20))
-    for seed in range(6):
-        agent.adapt([episode(seed)])
-    assert fmean(episode(seed)[2].sum() for seed in range(20)) > before + 6.0
-    assert agent.exploration().belief.mean.tolist() == [0.0] * 10
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_what_made_it_is_written_beside_it_as_it_was_published(name):
     about = agents()[name]
@@ -172,38 +142,11 @@ def test_what_made_it_is_written_beside_it_as_it_was_published(name):
         assert version == "unknown" or f"{package} {version}" in header
 
 
-def numbers_of(kind, name):  # the cells of a table about an agent, behind name and command
-    about = agents()[name]
-    if kind == "agents":
-        return [f"{published(name)[metric]:.2f}" for metric in TOLERANCES]
-    if kind in ("skills", "one by one"):
-        paid = of_skills(name, "eval/return")
-        span = f"{min(paid):.0f} to {max(paid):.0f}"
-    if kind == "skills":
-        return [len(paid), span, f"{fmean(of_skills(name, 'skill/diversity_return')):.0f}"]
-    if kind == "one by one":
-        columns = read_result(ROOT / about["published"]).columns
-        apart = [columns[f"skill/hausdorff_{which}"][-1] for which in ("mean", "min")]
-        return [len(paid), span, f"{apart[0]:.1f}", f"{apart[1]:.1f}"]
-    measured = about["evaluation"]
-    if kind == "adapting":
-        ours, random = measured["policies"]["ours"], measured["policies"]["random"]
-        returns = [ours[f"adapt/return_{seen}"] for seen in ("prior", "1", "2", "last")]
-        return [f"{value:.1f}" for value in (*returns, random["eval/return"])]
-    reached = measured["zero_shot"]
-    shares = [reached["ours"][f"zero_shot/{which}"] for which in ("ever", "end", "end_with_brake")]
-    return [f"{share:.2f}" for share in (*shares, reached["nothing"]["zero_shot/end"])]
-
-
-def test_a_page_lists_them_with_what_they_do():
+def test_a_page_lists_them_with_what_made_them():
     page = (ROOT / "docs/after_training.md").read_text(encoding="utf-8")
-    made = {n: f"`{one['command']}`, commit {one['commit'][:7]}" for n, one in agents().items()}
-    assert tuple(made) == NAMES
-    names = {"agents": OF_MUSIC, "skills": WITH_SKILLS, "one by one": ONE_BY_ONE}
-    for kind, of_kind in (names | {"adapting": ADAPTING, "reaching": REACHING}).items():
-        table = page.partition(f"<!-- {kind} -->\n")[2].partition(f"<!-- /{kind} -->")[0]
-        rows = [[f"`{name}`", made[name], *numbers_of(kind, name)] for name in of_kind]
-        assert table.splitlines()[2:] == [f"| {' | '.join(map(str, row))} |" for row in rows]
+    assert tuple(agents()) == NAMES
+    for name, about in agents().items():
+        assert f"| `{name}` | `{about['command']}`, commit {about['commit'][:7]} |" in page
 
 
 def test_agents_are_small_and_loaded_by_name_and_each_of_their_skills_acts_by_itself():
@@ -223,30 +166,22 @@ def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
     save_run(tmp_path / "push")
     assert music_tf.load_policy("push").env_id == "music_tf/PointPush-v0"
     (tmp_path / "pick").mkdir()
-    with pytest.raises(UsageError, match=r"got 'pick'\n(.*\n)*the path pick wins over the agent"):
-        find_agent("pick")
+    listed = f"agents that come with the package: {', '.join(NAMES)}"
+    for typed, told in (
+        ("pick", "the path pick wins over the agent of that name"),
+        ("pusch", "did you mean push?"),
+        ("Ant", "did you mean ant?"),
+    ):
+        with pytest.raises(UsageError, match=rf"config\.json, got '{typed}'\n") as refused:
+            find_agent(typed)
+        assert str(refused.value).splitlines()[-2:] == [listed, told]
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("pusch", "push"), ("Pick", "pick")])
-def test_a_name_that_no_agent_has_is_refused_with_the_nearest(typed, meant):
-    with pytest.raises(UsageError) as refused:
-        music_tf.load_policy(typed)
-    lines = str(refused.value).splitlines()
-    assert lines[0] == f"RUN: expected a run directory with a config.json, got {typed!r}"
-    assert lines[-2:] == [
-        f"agents that come with the package: {', '.join(NAMES)}",
-        f"did you mean {meant}?",
-    ]
-
-
-def test_what_is_found_out_about_one_goes_under_the_root(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for variable in ("OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"):  # evaluate would leave them set
-        monkeypatch.setenv(variable, "1")
+def test_what_is_found_out_about_one_goes_under_the_root(in_a_folder, capsys):
     before = sorted(AGENTS.rglob("*"))
     assert run_verb(["evaluate", "push", "--episodes", "2"]) == 0
     assert "older version" not in capsys.readouterr().err
-    written = json.loads((tmp_path / "runs/push_evaluation.json").read_text())
+    written = json.loads((in_a_folder / "runs/push_evaluation.json").read_text())
     assert (written["recipe"], written["episodes"]) == ("ddpg_music", 2)
     assert sorted(AGENTS.rglob("*")) == before
 

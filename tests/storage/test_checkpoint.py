@@ -193,17 +193,13 @@ DAMAGES = [
 ]
 
 
-def test_the_damaged_files_below_are_all_that_a_save_adds(tmp_path):
-    saved(tmp_path, [1])
-    before = relative_files(tmp_path)
-    saved(tmp_path / "other", [1, 2])
-    assert sorted(set(relative_files(tmp_path / "other")) - set(before)) == NEWEST
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", NEWEST)
 def test_damage_is_named_once_and_the_older_checkpoint_restored(tmp_path, caplog, name, damage):
-    saved(tmp_path, [1, 2])
+    checkpoints = saved(tmp_path, [1])
+    before = relative_files(tmp_path)
+    assert checkpoints.save(2, *state_of(2))
+    assert sorted(set(relative_files(tmp_path)) - set(before)) == NEWEST
     damage(tmp_path / name)
     with caplog.at_level(logging.WARNING):
         assert_holds(restore(tmp_path), 1)
@@ -275,18 +271,14 @@ def test_a_manifest_that_asks_for_the_impossible_is_damage(tmp_path, change):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("shards", [0, 1, 40])
-def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path, shards):
+def test_the_longest_lists_of_the_shortest_names_are_still_read(tmp_path):
     def entry(path):
         return [path, 9, "0" * 64]
 
-    workers = {
-        f"w{worker}": [entry(f"{worker}_{shard}") for shard in range(shards)]
-        for worker in range(4096)
-    }
+    workers = {f"w{w}": [entry(f"{w}_{shard}") for shard in range(40)] for w in range(4096)}
     content = {"format": 2, "epoch": 1, "state": entry("a"), "meta": entry("m"), "shards": workers}
     (tmp_path / MANIFEST).write_bytes(checkpoint.seal(content))
-    assert sum(map(len, read_manifest(tmp_path).shards.values())) == 4096 * shards
+    assert sum(map(len, read_manifest(tmp_path).shards.values())) == 4096 * 40
 
 
 def expected_state():
@@ -328,23 +320,14 @@ def test_rows_of_a_run_that_learns_skills_in_turn_are_bounded_by_its_replay(tmp_
     ("change", "text"),
     (lambda a, r: a.pop("normalizer/count"), "normalizer/count: missing"),
     (lambda a, r: a.update(more=np.zeros(1)), "more: no such weight in this run"),
-    (lambda a, r: a.update({"normalizer/count": np.zeros(1, np.int64)}), r"int64 \(\), found"),
     (lambda a, r: a.update({"normalizer/count": np.array(1.0)}), r"int64 \(\), found float64"),
     (lambda a, r: r.update(observation=np.zeros((3, 4), np.float32)), r"\(2, 4\) at most, fou"),
     (lambda a, r: r.update(observation=np.zeros((2, 3), np.float32)), r"found float32 \(2, 3\)"),
-    (lambda a, r: r.update(observation=np.zeros((2, 4))), r"found float64 \(2, 4\)"),
     (lambda a, r: r.update(observation=np.zeros((), np.float32)), r"found float32 \(\)"),
-    (lambda a, r: r.update(more=np.zeros(1)), "more: no such"),
     (lambda a, r: r.clear() or r.update(more=np.zeros(1)), "observation: missing"),
     (
         lambda a, r: r.update(observation=np.full((1, 4), np.nan, np.float32)),
         "observation: expected finite numbers",
-    ),
-    (
-        lambda a, r: a.update(
-            {"parameters/actor/hidden_0/kernel": np.full((2, 3), np.inf, np.float32)}
-        ),
-        "actor/hidden_0/kernel: expected finite numbers",
     ),
 )
 def test_arrays_that_no_run_has_are_named_and_no_older_ones_taken(tmp_path, change, text):
@@ -636,6 +619,7 @@ def test_a_copy_of_weights_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkey
     arrays, meta = load_weights(best)
     assert list(arrays) == ["b"]
     assert (meta, [path.name for path in tmp_path.iterdir()]) == ({"score": 2}, ["best"])
+    saved(tmp_path, range(1, 6))  # leaves it alone
     monkeypatch.setattr(os, "fsync", full)
     assert not save_weights(best, {"a": np.ones(2)}, {"score": 3})
     assert "quota exceeded" in caplog.text
@@ -654,12 +638,6 @@ def test_a_kill_at_any_call_of_saving_weights_leaves_a_whole_copy(tmp_path):
             break
     assert scores.count(1) > 8
     assert (scores[-1], sorted(path.name for path in tmp_path.iterdir())) == (2, ["best"])
-
-
-def test_a_copy_of_weights_beside_checkpoints_is_left_alone(tmp_path):
-    save_weights(tmp_path / "best", {"a": np.ones(2)}, {})
-    saved(tmp_path, range(1, 6))
-    assert (tmp_path / "best" / MANIFEST).exists()
 
 
 def test_weights_of_a_folder_without_checkpoints_are_refused(tmp_path):

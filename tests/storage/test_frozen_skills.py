@@ -79,16 +79,11 @@ def test_a_run_pinned_to_a_skill_begins_with_that_skills_actor(source, skill):
             acted = trainer.snapshot().act(SEEN, NO_GOALS, rows, None)
             np.testing.assert_allclose(acted, expected, rtol=1e-5, atol=1e-6)
         moments = trainer.inputs.now.observation
+        counted = newest_weights(source / "checkpoints").arrays["normalizer/observation"]
+        assert trainer.shared()["normalizer/observation"][-1] == counted[-1]
         assert start_line(warm_start.record).endswith(f"epoch 6, skill {skill}: actor, normalizer")
     np.testing.assert_array_equal(moments, policy.snapshot.each[skill].inputs.observation)
     assert not np.allclose(expected, policy.act(SEEN, skill=(skill + 1) % 3), atol=1e-3)
-
-
-def test_moments_of_a_skill_go_on_with_the_weight_of_all_that_was_counted(source):
-    counted = newest_weights(source / "checkpoints").arrays["normalizer/observation"]
-    with started(0, source / "checkpoints") as (trainer, _):
-        assert trainer.shared()["normalizer/observation"][-1] == counted[-1]
-        assert not np.array_equal(trainer.shared()["normalizer/observation"], counted)
 
 
 @cases(
@@ -102,26 +97,19 @@ def test_parts_that_a_finished_skill_lacks_are_refused(source, skill, parts, sai
         try_warm_start(held_to(skill), source / "checkpoints", parts)
 
 
-def test_networks_of_another_size_name_the_size_that_fits(source):
-    wide = with_fields(held_to(0), {"agent.hidden_sizes": (8, 16)})
-    here = "x".join(map(str, TINY.agent.hidden_sizes))
-    with pytest.raises(UsageError, match=r"for example: --agent.hidden-sizes \d+ \d+\Z") as told:
-        try_warm_start(wide, source / "checkpoints", ACTING)
-    assert "x".join(str(told.value).split()[-2:]) == here
-
-
-def test_a_run_in_training_offers_only_its_finished_skills(tmp_path):
-    saved(tmp_path, 5)
-    with pytest.raises(UsageError, match=r"expected one of 0\.\.1 as --pinned-skill, got 2"):
-        try_warm_start(held_to(2), tmp_path / "checkpoints", ACTING)
-    assert followed(held_to(0, skills=5), tmp_path).skills == 2
-
-
-def test_before_the_first_skill_is_learned_there_is_none_to_begin_as(tmp_path):
-    saved(tmp_path, 1)
-    with pytest.raises(UsageError, match="no skill is learned yet, expected at least one"):
-        try_warm_start(held_to(0), tmp_path / "checkpoints", ACTING)
-    with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2"):
+@cases(
+    ("epochs", "skill", "told", "follows"),
+    (5, 2, r"expected one of 0\.\.1 as --pinned-skill, got 2", None),
+    (1, 0, "no skill is learned yet, expected at least one", r"is learned yet.* with epoch 2"),
+)
+def test_a_run_in_training_offers_only_its_finished_skills(tmp_path, epochs, skill, told, follows):
+    saved(tmp_path, epochs)
+    with pytest.raises(UsageError, match=told):
+        try_warm_start(held_to(skill), tmp_path / "checkpoints", ACTING)
+    if follows is None:
+        assert followed(held_to(0, skills=5), tmp_path).skills == 2
+        return
+    with pytest.raises(UsageError, match=follows):
         followed(held_to(0, skills=5), tmp_path)
 
 
@@ -174,7 +162,6 @@ def test_a_run_of_skills_in_turn_goes_on_from_the_newest_networks(source):
     ("name", "change"),
     ("skills/actor/mean/kernel", lambda array: array[:1]),
     ("skills/moments/observation", lambda array: array[:, :1]),
-    ("skills/moments/observation", lambda array: array[..., :1]),
     ("skills/actor/hidden_0/kernel", lambda array: array[0, 0, 0]),
     ("skills/actor/hidden_0/kernel", None),
 )

@@ -1,11 +1,9 @@
 import logging
-from pathlib import Path
 
 import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.storage import logs
-from music_tf.storage.logs import RateLimitedWarning
 from music_tf.storage.run_directory import RunDirectory
 
 LOGGER = logging.getLogger("music_tf.training.somewhere")
@@ -40,11 +38,3 @@ def test_a_log_that_cannot_be_opened_is_said_once_and_warnings_are_still_shown(t
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("warning: log not written, training continues: [Errno 2]")
     assert second == "warning: the disk is slow"
-
-
-def test_one_warning_covers_several_files(clock, caplog):
-    warn = RateLimitedWarning()
-    for now, what in ((0.0, "metrics"), (5.0, "log"), (700.0, "log")):
-        clock[0] = now
-        warn(what, OSError(30, "Read-only file system"), Path("a"))
-    assert [record.getMessage().split()[0] for record in caplog.records] == ["metrics", "log"]

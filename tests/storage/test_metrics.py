@@ -63,18 +63,19 @@ def test_a_declared_metric_has_a_name_of_its_own_that_a_table_can_hold(name, tol
 
 def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):
     ranks = {"mpi__allreduce_ms": 2.5, "mpi__wait_ms_max": 7.0}
-    MetricsWriter(tmp_path, resume_after=None).write(row(1, train__mean_q=0.5))
+    first = {"train/mean_q": 0.5, **row(1, eval__success_rate=math.nan)}  # in another order
+    MetricsWriter(tmp_path, resume_after=0).write(first)
     MetricsWriter(tmp_path, resume_after=1).write(row(2, train__mean_q=1.5, **ranks))
     alone = MetricsWriter(tmp_path, resume_after=2)
     alone.write(row(3, train__mean_q=2.5))
     alone.write(row(4, train__mean_q=3.5, train__entropy=None))
     assert (tmp_path / "metrics.csv").read_text() == (
-        "epoch,time/epoch,time/env_steps,train/mean_q,mpi/allreduce_ms,mpi/wait_ms_max,"
-        "train/entropy\n"
-        "1,1,100,0.5,,,\n"
-        "2,2,200,1.5,2.5,7,\n"
-        "3,3,300,2.5,,,\n"
-        "4,4,400,3.5,,,\n"
+        "epoch,time/epoch,time/env_steps,eval/success_rate,train/mean_q,mpi/allreduce_ms,"
+        "mpi/wait_ms_max,train/entropy\n"
+        "1,1,100,,0.5,,,\n"
+        "2,2,200,,1.5,2.5,7,\n"
+        "3,3,300,,2.5,,,\n"
+        "4,4,400,,3.5,,,\n"
     )
     assert [path.name for path in tmp_path.glob("metrics*")] == ["metrics.csv"]
 
@@ -95,17 +96,6 @@ def test_a_disk_that_refuses_wider_rows_keeps_the_table_for_a_retry(tmp_path, mo
     writer.write(row(3, train__mean_q=1.5))
     assert table.read_text().splitlines()[2:] == ["2,2,200,", "3,3,300,1.5"]
     assert points(tmp_path, "train/mean_q") == [(200, 0.5), (300, 1.5)]
-
-
-def test_columns_follow_the_documented_order_and_blanks_stay_blank(tmp_path):
-    writer = MetricsWriter(tmp_path, resume_after=None)
-    writer.write({"train/mean_q": math.nan, **row(1, eval__success_rate=None, train__entropy=0.1)})
-    writer.write(row(2, eval__success_rate=0.25, train__mean_q=-1.5))
-    assert (tmp_path / "metrics.csv").read_text() == (
-        "epoch,time/epoch,time/env_steps,eval/success_rate,train/mean_q,train/entropy\n"
-        "1,1,100,,,0.1\n"
-        "2,2,200,0.25,-1.5,\n"
-    )
 
 
 def test_numbers_read_back_as_they_were(tmp_path):
@@ -183,11 +173,6 @@ def test_a_row_torn_by_a_kill_is_dropped_on_resume_with_a_warning(tmp_path, capl
     ]
 
 
-def test_a_resume_without_earlier_rows_starts_a_header(tmp_path):
-    MetricsWriter(tmp_path, resume_after=0).write(row(1))
-    assert (tmp_path / "metrics.csv").read_text().startswith("epoch,time/epoch")
-
-
 def test_what_a_disk_took_of_a_failed_row_is_cut_off_before_it_is_whole(tmp_path, monkeypatch):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
@@ -206,9 +191,7 @@ def test_what_a_disk_took_of_a_failed_row_is_cut_off_before_it_is_whole(tmp_path
     assert table.read_text().splitlines()[1:] == ["1,1,100", "2,2,200", "3,3,300"]
 
 
-def test_a_failing_disk_costs_one_warning_in_ten_minutes_and_no_row(tmp_path, monkeypatch, caplog):
-    clock = [0.0]
-    monkeypatch.setattr(metrics.time, "monotonic", lambda: clock[0])
+def test_a_failing_disk_costs_one_warning_and_no_row(tmp_path, monkeypatch, caplog):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
 
@@ -217,14 +200,10 @@ def test_a_failing_disk_costs_one_warning_in_ten_minutes_and_no_row(tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
-        for epoch, now in ((2, 10.0), (3, 300.0)):
-            clock[0] = now
+        for epoch in (2, 3):
             writer.write(row(epoch))
         assert len([text for text in caplog.messages if "metrics.csv" in text]) == 1
-        clock[0] = 700.0
-        writer.write(row(4))
-        assert len([text for text in caplog.messages if "metrics.csv" in text]) == 2
-    writer.write(row(5))
+    writer.write(row(4))
     lines = (tmp_path / "metrics.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "3", "4", "5"]
-    assert [step for step, _ in points(tmp_path, "time/epoch")] == [100, 200, 300, 400, 500]
+    assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "3", "4"]
+    assert [step for step, _ in points(tmp_path, "time/epoch")] == [100, 200, 300, 400]

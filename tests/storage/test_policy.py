@@ -6,6 +6,7 @@ import pytest
 
 import music_tf
 from music_tf.config.conditioning import ConditionConfig
+from music_tf.config.fields import with_fields
 from music_tf.errors import UsageError
 from music_tf.networks.acting import policy_of
 from music_tf.storage import checkpoint
@@ -13,7 +14,7 @@ from music_tf.storage.checkpoint import discard
 from music_tf.storage.loading import load_policy
 from music_tf.storage.run_directory import link_latest
 from tests.kit.cases import cases
-from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.saved_run import save_checkpoint, save_run, write_config
 from tests.kit.started import python
 
 OBSERVATION = np.linspace(-1.0, 1.0, 8)
@@ -50,38 +51,40 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     assert (policy.observation_dim, policy.goal_dim, policy.action_dim) == (8, 3, 3)
 
 
-def test_its_text_says_what_acting_takes(tmp_path, of_two_skills, of_vectors):
-    saved(tmp_path / "goals")
+@pytest.fixture(scope="module")
+def of_goals(tmp_path_factory):
+    path = tmp_path_factory.mktemp("goals")
+    saved(path)
+    return load_policy(path)
+
+
+def test_its_text_says_what_acting_takes(of_goals, of_two_skills, of_vectors):
     where = "<ddpg on music_tf/PointPush-v0, epoch"
     takes = "observation[8], goal[3]"
-    assert repr(load_policy(tmp_path / "goals")) == f"{where} 2: {takes} -> action[3]>"
+    assert repr(of_goals) == f"{where} 2: {takes} -> action[3]>"
     assert repr(of_two_skills) == f"{where} 1: {takes}, skill of 2 -> action[3]>"
     assert repr(of_vectors[0]) == f"{where} 1: {takes}, skill[2] (sphere) -> action[3]>"
     adapts = "<sac_pearl on music_tf/PointRobot-v0, epoch 10: observation[2] -> action[2]>"
     assert repr(load_policy("point")) == adapts
 
 
-def test_one_observation_gives_one_action_and_a_batch_one_for_each(tmp_path):
-    saved(tmp_path)
-    policy = load_policy(tmp_path)
-    one = policy.act(OBSERVATION, GOAL)
-    assert (one.shape, policy.act([OBSERVATION, -OBSERVATION], GOAL).shape) == ((3,), (2, 3))
-    np.testing.assert_allclose(
-        policy.act([OBSERVATION, -OBSERVATION], [GOAL, GOAL])[0], one, atol=1e-6
-    )
-    assert np.abs(policy.act(OBSERVATION, -GOAL) - one).max() > 1e-3
-    np.testing.assert_array_equal(policy.act(OBSERVATION, GOAL), one)
+def test_one_observation_gives_one_action_and_a_batch_one_for_each(of_goals):
+    one, both = of_goals.act(OBSERVATION, GOAL), of_goals.act([OBSERVATION, -OBSERVATION], GOAL)
+    assert (one.shape, both.shape) == ((3,), (2, 3))
+    each = of_goals.act([OBSERVATION, -OBSERVATION], [GOAL, GOAL])
+    for batch in (both, each):
+        np.testing.assert_allclose(batch[0], one, atol=1e-6)
+    assert np.abs(of_goals.act(OBSERVATION, -GOAL) - one).max() > 1e-3
+    np.testing.assert_array_equal(of_goals.act(OBSERVATION, GOAL), one)
 
 
-def test_goals_come_with_the_observation_where_training_had_them(tmp_path):
-    saved(tmp_path)
-    policy = load_policy(tmp_path)
-    given = {"observation": OBSERVATION, "desired_goal": GOAL, "achieved_goal": -GOAL}
-    np.testing.assert_array_equal(policy.act(given), policy.act(OBSERVATION, GOAL))
-    np.testing.assert_array_equal(policy.act(given, -GOAL), policy.act(OBSERVATION, -GOAL))
+def test_goals_come_with_the_observation_where_training_had_them(of_goals):
+    act, given = of_goals.act, {"observation": OBSERVATION, "desired_goal": GOAL}
+    np.testing.assert_array_equal(act(given), act(OBSERVATION, GOAL))
+    np.testing.assert_array_equal(act(given, -GOAL), act(OBSERVATION, -GOAL))
     for incomplete in (OBSERVATION, {"observation": OBSERVATION}):
         with pytest.raises(ValueError, match=r"goal: ddpg was trained on goals; give goal= of"):
-            policy.act(incomplete)
+            act(incomplete)
 
 
 def test_a_run_without_a_task_acts_under_zero_goals_whatever_the_environment_wants(tmp_path):
@@ -93,6 +96,8 @@ def test_a_run_without_a_task_acts_under_zero_goals_whatever_the_environment_wan
         np.testing.assert_array_equal(policy.act(observation), expected)
     with pytest.raises(ValueError, match=r"goal: ddpg_music was trained without goals and .*leave"):
         policy.act(given, GOAL)
+    with pytest.raises(ValueError, match=r"reach: ddpg_music .* with phi in its --parts"):
+        policy.act(OBSERVATION, reach=[0.0, 0.0])
 
 
 def test_a_place_to_reach_chooses_the_condition_and_the_policy_sees_zero_goals(tmp_path):
@@ -120,12 +125,6 @@ def test_a_place_to_reach_chooses_the_condition_and_the_policy_sees_zero_goals(t
         policy.act(observation, reach=[0.5, -0.5, 0.0])
 
 
-def test_a_run_without_an_embedding_reaches_nothing(tmp_path):
-    saved(tmp_path, "ddpg_music")
-    with pytest.raises(ValueError, match=r"reach: ddpg_music .* with phi in its --parts"):
-        load_policy(tmp_path).act(OBSERVATION, reach=[0.0, 0.0])
-
-
 def test_a_skill_is_chosen_for_all_or_for_each_or_is_the_pinned_one(tmp_path):
     saved(tmp_path / "free", skills=2)
     policy = load_policy(tmp_path / "free")
@@ -151,9 +150,7 @@ def of_two_skills(tmp_path_factory):
     ("observation", "goal", "skill", "text"),
     (np.zeros(7), GOAL, 0, r"observation: expected numbers of shape \[8\] or .*, got \[7\]"),
     (np.zeros((2, 2, 8)), GOAL, 0, r"got \[2, 2, 8\]"),
-    (1.0, GOAL, 0, r"observation: .* got \[\]"),
     ("state", GOAL, 0, "observation: .* got str"),
-    (None, GOAL, 0, r"observation: .* got \[\]"),
     (np.full(8, np.inf), GOAL, 0, "observation: expected finite numbers, got inf"),
     ({"state": np.zeros(8)}, GOAL, 0, r"expected 'observation' in \['state'\]"),
     (OBSERVATION, np.zeros(4), 0, r"goal: expected numbers of shape \[3\] or .*, got \[4\]"),
@@ -161,10 +158,8 @@ def of_two_skills(tmp_path_factory):
     (OBSERVATION, np.zeros((1, 3)), 0, r"goal: .* each observation \[8\], got \[1, 3\]"),
     (OBSERVATION, GOAL, None, r"skill: this run has 2, give one of 0\.\.1"),
     (OBSERVATION, GOAL, 2, r"skill: this run has 2, expected 0\.\.1, got 2"),
-    (OBSERVATION, GOAL, -1, r"expected 0\.\.1, got -1"),
     (OBSERVATION, GOAL, 0.5, "skill: expected a whole number, or one for each"),
     (OBSERVATION, GOAL, [0, 1], r"for each observation \[8\], got \[0, 1\]"),
-    (OBSERVATION, GOAL, "all", "got 'all'"),
 )
 def test_what_does_not_fit_is_refused_by_name(of_two_skills, observation, goal, skill, text):
     with pytest.raises(ValueError, match=text):
@@ -202,10 +197,8 @@ def test_a_continuous_condition_is_a_vector_for_all_or_for_each(of_vectors):
     ("skill", "text"),
     (None, r"skill: ddpg has a sphere condition, expected skill= of shape \[2\]$"),
     ([5.0, 0.0], r"skill: expected vectors of length 1, got \[5.0, 0.0\]"),
-    (1, r"shape \[2\] or .*, got \[\]"),
     ([0.6, 0.8, 0.0], r"shape \[2\] or .*, got \[3\]"),
     ([[0.6, 0.8]] * 3, r"one for each observation \[8\], got \[3, 2\]"),
-    ([np.nan, 0.0], "expected finite numbers, got nan"),
 )
 def test_a_condition_of_another_size_is_refused(of_vectors, skill, text):
     with pytest.raises(ValueError, match=text):
@@ -223,11 +216,6 @@ def test_loading_and_acting_need_neither_tensorflow_nor_a_simulator(tmp_path):
     )
     done = python(code)
     assert (done.stdout, done.stderr) == ("[] False\n", "")
-
-
-def test_a_name_that_the_package_does_not_have_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="load_polcy"):
-        _ = music_tf.load_polcy
 
 
 def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypatch):
@@ -253,56 +241,28 @@ def test_the_latest_run_is_found_by_its_name_and_is_not_touched(tmp_path):
     assert {file: file.stat().st_mtime_ns for file in run.rglob("*")} == before
 
 
-def test_a_link_to_nowhere_is_a_damaged_checkpoint(tmp_path):
-    save_run(tmp_path)
-    (tmp_path / "checkpoints/epoch_000002").symlink_to(tmp_path / "gone")
-    assert checkpoint.newest_weights(tmp_path / "checkpoints").folder.name == "epoch_000001"
-
-
-def test_what_acting_does_not_need_may_be_damaged(tmp_path):
-    trainer = save_run(tmp_path, updates=0, cycles=1)
-    trainer.run_epoch(lambda _: False)
-    save_checkpoint(tmp_path, trainer, 2)
-    (tmp_path / "checkpoints/replay/worker_0000/epoch_000002.npz").write_bytes(b"")
-    assert load_policy(tmp_path).epoch == 2
-
-
-def test_no_run_or_none_that_has_saved_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"expected a run directory with a config\.json"):
-        load_policy(tmp_path / "nowhere")
-    write_config(tmp_path, small_config())
-    with pytest.raises(UsageError, match="expected checkpoints"):
-        load_policy(tmp_path)
-
-
 @cases(
     ("changes", "text"),
-    ({"hidden": (16, 8)}, r"hidden_0/kernel: expected float32 \(12, 16\), found .*\(12, 8\)"),
-    ({"hidden": (8, 8, 8)}, "actor/hidden_2/kernel: missing"),
-    ({"hidden": (8,)}, "actor/hidden_1/bias: no such weight"),
+    (
+        {"agent.hidden_sizes": (16, 8)},
+        r"kernel: expected float32 \(12, 16\), found .*\(12, 8\)",
+    ),
+    ({"agent.hidden_sizes": (8, 8, 8)}, "actor/hidden_2/kernel: missing"),
+    ({"agent.hidden_sizes": (8,)}, "actor/hidden_1/bias: no such weight"),
     ({"skills": 4}, r"hidden_0/kernel: expected float32 \(15, 8\)"),
 )
 def test_weights_that_do_not_fit_the_configuration_are_named(tmp_path, changes, text):
-    config = save_run(tmp_path).config
-    agent = dataclasses.replace(
-        config.agent, hidden_sizes=changes.pop("hidden", config.agent.hidden_sizes)
-    )
-    write_config(tmp_path, dataclasses.replace(config, agent=agent, **changes))
+    write_config(tmp_path, with_fields(save_run(tmp_path).config, changes))
     with pytest.raises(UsageError, match=text):
         load_policy(tmp_path)
 
 
-def test_an_environment_of_the_users_own_is_typed_again(tmp_path):
-    write_config(tmp_path, dataclasses.replace(save_run(tmp_path).config, env_id="mine:Task-v0"))
+def test_an_environment_is_typed_again_if_it_is_the_users_own_and_no_other_is_taken(tmp_path):
+    config = save_run(tmp_path).config
+    with pytest.raises(UsageError, match=r"^env_id: the run was trained on music_tf/PointPush-v0"):
+        load_policy(tmp_path, env_id="Hopper-v5")
+    assert load_policy(tmp_path, env_id="music_tf/PointPush-v0").skills == 1
+    write_config(tmp_path, dataclasses.replace(config, env_id="mine:Task-v0"))
     with pytest.raises(UsageError, match="--env-id mine:Task-v0"):
         load_policy(tmp_path)
     assert load_policy(tmp_path, env_id="mine:Task-v0").env_id == "mine:Task-v0"
-
-
-def test_another_environment_than_that_of_the_run_is_refused_as_on_the_command_line(tmp_path):
-    save_run(tmp_path)
-    with pytest.raises(
-        UsageError, match=r"^env_id: the run was trained on music_tf/PointPush-v0, "
-    ):
-        load_policy(tmp_path, env_id="Hopper-v5")
-    assert load_policy(tmp_path, env_id="music_tf/PointPush-v0").skills == 1
