@@ -180,19 +180,6 @@ def test_a_cell_that_warns_is_not_stored():
         notebook.executed(["import sys", "sys.stderr.write('beware')"])
 
 
-@pytest.mark.thorough
-def test_a_cell_shows_what_it_prints_its_last_value_and_its_figures(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    cells = [
-        "import os\nprint(os.getcwd() + '/runs')\n2 + 3",
-        "x = 4; x;",
-        "import matplotlib.pyplot as plt\nplt.plot([1]);",
-    ]
-    text, nothing, picture = notebook.executed(cells)
-    assert (text[0]["text"], text[1]["data"]) == (["runs\n"], {"text/plain": ["5"]})
-    assert (nothing, kinds(picture)) == ([], ["image/png"])
-
-
 def kinds(outputs):  # what a cell shows: `stdout`, or types of media
     return [kind for one in outputs for kind in (*one.get("data", ()), one.get("name")) if kind]
 

@@ -57,9 +57,12 @@ def test_an_episode_goes_on_in_the_next_call_from_its_last_state():
     assert seeds == [1, 1, 2, 2, 2, 3]
     assert [int(p.skill[0].argmax()) for parts, _ in calls for p in parts[0]] == [1, 1, 2, 2, 2, 0]
     assert [len(succeeded) for _, succeeded in calls] == [0, 1, 0, 1]
+    (part,) = calls[0][0][0]
+    np.testing.assert_allclose(part.action[0, :, 0], np.arange(5) / 100)
+    np.testing.assert_array_equal(part.reward[0], np.arange(1, 6))
 
 
-def test_episodes_that_go_on_are_counted():
+def test_episodes_that_go_on_are_counted_and_a_cut_begins_every_episode_anew():
     episodes, play = opened()
     counts = []
     for _ in range(8):
@@ -69,15 +72,9 @@ def test_episodes_that_go_on_are_counted():
     play()
     episodes.cut()
     assert episodes.unfinished == 0
-
-
-def test_actions_and_rewards_stand_beside_the_state_that_they_follow():
-    _, play = opened()
     parts, _ = play()
-    for env in (0, 1):
-        (part,) = parts[env]
-        np.testing.assert_allclose(part.action[0, :, 0], np.arange(5) / 100)
-        np.testing.assert_array_equal(part.reward[0], np.arange(1, 6))
+    assert [steps_of(parts[env][0])[0] for env in (0, 1)] == [0, 0]
+    assert [parts[env][0].earlier_return[0] for env in (0, 1)] == [0, 0]
 
 
 def test_an_end_of_the_task_is_kept_apart_from_a_limit_of_time():
@@ -91,15 +88,6 @@ def test_an_end_of_the_task_is_kept_apart_from_a_limit_of_time():
     parts, _ = play()
     assert [bool(part.terminated[0]) for part in parts[0]] == [False, False]
     assert [bool(part.truncated[0]) for part in parts[0]] == [True, False]  # the second goes on
-
-
-def test_a_cut_begins_every_episode_anew():
-    episodes, play = opened()
-    play()
-    episodes.cut()
-    parts, _ = play()
-    assert [steps_of(parts[env][0])[0] for env in (0, 1)] == [0, 0]
-    assert [parts[env][0].earlier_return[0] for env in (0, 1)] == [0, 0]
 
 
 def test_another_condition_every_few_steps_begins_a_part_of_its_own():

@@ -40,20 +40,18 @@ def trained(**options):
 
 
 @pytest.mark.thorough
-def test_a_run_lies_in_one_folder(elsewhere, tmp_path):
-    path = trained(run_dir="mine")
-    assert (os.getcwd(), path) == (str(elsewhere), tmp_path / "here/mine")
+@pytest.mark.parametrize("options", [{}, {"run_dir": "mine"}])
+def test_a_run_lies_in_one_folder_and_without_a_name_is_the_latest(elsewhere, tmp_path, options):
+    path = trained(**options)
+    assert os.getcwd() == str(elsewhere)
     assert {"config.json", "metrics.csv", "checkpoints", "summary.json"} <= set(os.listdir(path))
     assert not os.listdir(elsewhere)
-
-
-@pytest.mark.thorough
-def test_a_run_without_a_name_lies_in_one_folder_and_is_the_latest(elsewhere, tmp_path):
-    path = trained()
-    assert path.is_relative_to(tmp_path / "here/runs/Wanders-v0/ddpg_her")
-    assert (path / "metrics.csv").exists()
-    assert (tmp_path / "here/runs/latest").resolve() == path
-    assert not os.listdir(elsewhere)
+    here = tmp_path / "here"
+    if options:
+        assert path == here / "mine"
+    else:
+        assert path.is_relative_to(here / "runs/Wanders-v0/ddpg_her")
+        assert (here / "runs/latest").resolve() == path
 
 
 @pytest.mark.thorough

@@ -182,15 +182,6 @@ def test_the_lock_satisfies_every_requirement(extra, requirements):
         assert wanted.specifier.contains(LOCKED[canonicalize_name(wanted.name)]), wanted
 
 
-@pytest.mark.parametrize(("lock", "most"), [(LOCK, 200), (GPU_LOCK, 20)], ids=["usual", "gpu"])
-def test_every_locked_package_has_a_hash_and_none_a_source_of_its_own(lock, most):
-    blocks = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE)[1:]
-    assert len(blocks) == len(versions_in(lock))
-    assert most / 4 < len(blocks) <= most
-    assert [block for block in blocks if "--hash=sha256:" not in block] == []
-    assert re.findall(r"index|find-links|https?://|file:| @ ", lock) == []
-
-
 def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements):
     assert [str(wanted) for wanted in requirements["gpu"]] == ["tensorflow[and-cuda]"]
     assert importlib.metadata.version("tensorflow") == LOCKED["tensorflow"]
@@ -205,21 +196,23 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
 
 @cases(("extra", "path"), ("docs", "docs.lock"), ("onnx", "tests/onnx.lock"), ("tune", "tune.lock"))
 def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
-    text = (ROOT / path).read_text(encoding="utf-8")
-    added = versions_in(text)
+    added = versions_in((ROOT / path).read_text(encoding="utf-8"))
     assert not set(added) & set(LOCKED)
     for wanted in requirements[extra]:
         assert wanted.specifier.contains(added[canonicalize_name(wanted.name)]), wanted
-    blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
-    assert [block for block in blocks if "--hash=sha256:" not in block] == []
-    assert re.findall(r"index|find-links|https?://|file:| @ ", text) == []
 
 
-def test_locks_that_are_installed_side_by_side_agree_and_none_holds_torch():
+def test_locked_packages_have_a_hash_and_no_source_of_their_own_and_no_lock_holds_torch():
     held = {}
-    for path in ("docs.lock", "tune.lock", "tests/onnx.lock", "tests/panda.lock"):
-        for name, version in versions_in((ROOT / path).read_text(encoding="utf-8")).items():
-            assert held.setdefault(name, version) == version, name
+    locks = ("docs.lock", "tune.lock", "tests/onnx.lock", "tests/panda.lock")
+    for path in ("requirements.lock", "gpu.lock", *locks):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        blocks, versions = re.split(r"^(?=[a-z0-9])", text, flags=re.M)[1:], versions_in(text)
+        assert len(blocks) == len(versions) > 0
+        assert [block for block in blocks if "--hash=sha256:" not in block] == []
+        assert re.findall(r"index|find-links|https?://|file:| @ ", text) == []
+        for name, version in versions.items() if path in locks else ():
+            assert held.setdefault(name, version) == version, name  # they are installed together
     assert "torch" not in LOCKED
 
 
@@ -249,47 +242,35 @@ def test_an_installation_is_built_again_when_the_lock_is_newer(tmp_path):
     assert "requirements.lock" in commands("test", f"VENV={tmp_path}")
 
 
-def test_make_train_learns_without_a_task_reward_on_two_ranks_for_a_limited_time():
-    planned = commands("train")
-    assert "music_tf launch -n 2 train ddpg_music --env-id FetchPush-v4 --seed 0" in planned
-    assert re.search(r"--max-minutes \d+", planned)
-    assert "--run-dir" not in planned
-
-
-@pytest.mark.parametrize("target", ["train", "fetch-push"])
-def test_make_takes_learners_and_hosts(target):
-    planned = commands(target, "NP=3", "LEARNERS=1", "ARGS=--lag 1")
-    assert "music_tf launch -n 3 train ddpg" in planned
-    assert "--learners 1" in planned
-    assert planned.endswith("--lag 1")
-    planned = commands(target, "HOSTS=node1:8,node2:8")
-    assert "music_tf launch --hosts node1:8,node2:8 train ddpg" in planned
-    assert "--learners" not in planned
-    assert " -n " not in planned
-
-
 @cases(
     ("target", "env_id"),
     ("fetch-reach", "FetchReach-v4"),
     ("fetch-push", "FetchPush-v4"),
     ("fetch-slide", "FetchSlide-v4"),
     ("fetch-pick", "FetchPickAndPlace-v4"),
+    ("train", "FetchPush-v4"),
 )
-def test_fetch_targets_take_their_variables(target, env_id):
-    assert f"launch -n 2 train ddpg_her_fast --env-id {env_id} --seed 0" in commands(target)
-    planned = commands(target, "NP=4", "SEED=7", "RECIPE=sac_her", "EPOCHS=3", "MINUTES=9")
-    wanted = f"launch -n 4 train sac_her --env-id {env_id} --seed 7 --epochs 3 --max-minutes 9"
-    assert wanted in planned
+def test_targets_that_train_take_their_variables(target, env_id):
+    recipe, planned = "ddpg_music" if target == "train" else "ddpg_her_fast", commands(target)
+    assert f"music_tf launch -n 2 train {recipe} --env-id {env_id} --seed 0" in planned
+    assert bool(re.search(r"--max-minutes \d+", planned)) == (target == "train")
+    assert not re.search("--run-dir|--learners", planned)
+    planned = commands(target, "NP=4", "LEARNERS=1", "SEED=7", "EPOCHS=3", "MINUTES=9", "ARGS=-x")
+    assert f"launch -n 4 train {recipe} --env-id {env_id} --seed 7" in planned
+    for option in ("--epochs 3", "--max-minutes 9", "--learners 1"):
+        assert option in planned
+    assert planned.endswith("-x")
+    planned = commands(target, "HOSTS=node1:8,node2:8", "RECIPE=sac_her")
+    assert "music_tf launch --hosts node1:8,node2:8 train " in planned
+    assert " -n " not in planned
+    assert target == "train" or "train sac_her" in planned
 
 
-def test_tensorboard_is_shown_to_this_machine_only():
+def test_the_latest_run_is_shown_unless_told_and_to_this_machine_only():
+    for verb in ("play", "plot", "report"):
+        assert re.search(rf"music_tf {verb} \S*/latest", commands(verb))
+        assert re.search(rf'music_tf {verb} "?elsewhere"?', commands(verb, "RUN=elsewhere"))
     assert "--host localhost" in commands("tensorboard")
-
-
-@pytest.mark.parametrize("verb", ["play", "plot", "report"])
-def test_the_latest_run_is_shown_unless_told(verb):
-    assert re.search(rf"music_tf {verb} \S*/latest", commands(verb))
-    assert re.search(rf'music_tf {verb} "?elsewhere"?', commands(verb, "RUN=elsewhere"))
 
 
 def test_ci_runs_the_checks_on_a_clean_clone():

@@ -13,7 +13,6 @@ from music_tf import recipes
 
 pytestmark = pytest.mark.thorough
 
-yaml = pytest.importorskip("yaml", reason="docs.lock is not installed")
 pytest.importorskip("mkdocs", reason="docs.lock is not installed")
 ROOT = Path(__file__).parents[1]
 SOURCES = ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "docs")
@@ -81,13 +80,3 @@ def test_the_site_is_searched_and_no_page_loads_anything_from_elsewhere(site):
     for page in site.rglob("*.html"):
         loaded = re.findall(r'<(?:script|img)[^>]* src="([^"]*)"', page.read_text(encoding="utf-8"))
         assert [source for source in loaded if source.startswith(("http", "//"))] == []
-
-
-def test_the_form_for_bugs_asks_for_doctor_and_the_citation_names_program_and_paper():
-    form = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/bug.yml").read_text(encoding="utf-8"))
-    (asked,) = [part for part in form["body"] if "music-tf doctor" in part["attributes"]["label"]]
-    assert asked["validations"] == {"required": True}
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert (cited["cff-version"], cited["title"], cited["license"]) == ("1.2.0", "music_tf", "MIT")
-    (paper,) = cited["references"]
-    assert paper["identifiers"][0]["value"] == "arXiv:2103.08107"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.cases import cases
 from tests.kit.everyday import ALWAYS
 from tests.kit.started import ROOT, ended, environment
 
@@ -30,40 +31,26 @@ def test_waits_for_a_busy_job():
 """
 
 
-@pytest.fixture
-def judged(tmp_path):  # the end of a process that runs these tests with some options
+@pytest.mark.thorough
+@cases(("limit", "fails", "code"), ("100", [], 0), ("0.5", [], 1), ("100", ["--everyday-fails"], 1))
+def test_cpu_seconds_of_tests_and_their_jobs_are_stored_and_limited(limit, fails, code, tmp_path):
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    slow\n")
     (tmp_path / "test_some.py").write_text(TESTS)
-
-    def run(*options):
-        program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1"]
-        search = {"env": {**environment(""), "PYTHONPATH": str(ROOT)}, "cwd": tmp_path}
-        return ended(*program, "--rootdir", ".", *options, "test_some.py", timeout=280, **search)
-
-    return run
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("limit", "code"), [("100", 0), ("0.5", 1)])
-def test_cpu_seconds_of_tests_and_their_jobs_are_stored_and_limited(limit, code, judged, tmp_path):
-    done = judged("--slowest", "slowest.csv", "--slowest-limit", limit)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1"]
+    words += ["--rootdir", ".", "--slowest", "slowest.csv", "--slowest-limit", limit]
+    words += ["--everyday-limit", "0.2", *fails, "test_some.py"]
+    search = {**environment(""), "PYTHONPATH": str(ROOT)}
+    done = ended(*words, timeout=280, env=search, cwd=tmp_path)
     assert done.returncode == code, done.stdout + done.stderr
-    assert ("expected at most 0.5: see slowest.csv" in done.stdout) == bool(code)
+    assert ("expected at most 0.5: see slowest.csv" in done.stdout) == (limit == "0.5")
     rows = list(csv.DictReader((tmp_path / "slowest.csv").open()))
     names = ["waits_for_a_busy_job", "busy_itself", "at_rest"]
     assert [row["test"] for row in rows] == [f"test_some.py::test_{name}" for name in names]
     job, busy, rest = (float(row["cpu_seconds"]) for row in rows)
     assert job >= 0.5 > busy >= 0.2 > rest
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_long_test_without_the_mark_is_named_and_fails_where_that_is_asked_for(fails, judged):
-    done = judged("--everyday-limit", "0.2", *["--everyday-fails"] * fails)
-    assert done.returncode == fails, done.stdout + done.stderr
     named = re.findall(r"(\w+) takes \d\.\d CPU seconds: mark it thorough", done.stdout)
-    assert named == ["test_busy_itself"]
+    assert named == ["test_busy_itself"]  # the other one has the mark
 
 
 def test_what_runs_every_day_however_long_it_takes_is_there_and_has_no_mark():

@@ -55,7 +55,7 @@ class Verb(Options):
 class RunVerb(Verb):
     """A verb about the policy of one run."""
 
-    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
+    run: Annotated[str, tyro.conf.Positional] = tyro.MISSING
     """A run directory, latest, or an agent of the package such as push; a path wins over a name."""
     env_id: str | None = None
     """Your own environment, as module:Id; what a run names is not imported without consent."""
@@ -106,7 +106,7 @@ class PlayingVerb(RunVerb):
 class RunsVerb(Verb):
     """A verb that shows what runs have written."""
 
-    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Run directories, of running ones too, or latest; plot takes copies of metrics.csv."""
     allow_import: Flag = False
     """Let runs import the modules of your own recipes that they name."""

@@ -64,7 +64,7 @@ class CheckEnv(Verb):
 
     example: ClassVar[str] = "check-env FetchPush-v4"
 
-    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")] = tyro.MISSING
+    id: Annotated[str, tyro.conf.Positional] = tyro.MISSING
     """A known environment, or module:Id for your own."""
     env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
 
@@ -94,7 +94,7 @@ class StudyVerb(Verb):
 
     example: ClassVar[str] = "study experiments/studies/music_controls.py --max-minutes 100"
 
-    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
+    file: Annotated[Path, tyro.conf.Positional] = tyro.MISSING
     """A Python file that defines STUDY."""
     list: Flag = False
     """Show the runs and their states."""
@@ -127,7 +127,7 @@ class Tune(Verb):
 
     example: ClassVar[str] = "tune FetchReach-v4 --method ddpg_her --epochs 5 --minutes 30"
 
-    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")] = tyro.MISSING
+    id: Annotated[str, tyro.conf.Positional] = tyro.MISSING
     """A known environment, or module:Id for your own."""
     method: str = "ddpg_music"
     """What to tune: ddpg_music, ddpg_her, sac or sac_diayn."""

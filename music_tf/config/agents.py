@@ -34,28 +34,17 @@ ONE_OF_SOFTPLUS = math.log(math.e - 1.0)
 class Inference(NamedTuple):
     """How a belief over tasks is inferred from a context, the latest steps in a task."""
 
-    encoder: str
-    """`MLP`, `GRU`, `LSTM`, or a function of the user's as `module:function`."""
-    latent: int
-    """Numbers L in a latent, the condition of the policy."""
-    deterministic: bool
-    """Whether a latent has no variance."""
-    full: bool
-    """Whether a belief has a full covariance; without effect for deterministic latents."""
-    tasks: int
-    """Tasks of an update, over all workers."""
-    rows: int
-    """Steps in a context."""
-    chunk: int
-    """Steps of a context from one belief to the next; equal to `rows`: one belief."""
-    next_observation: bool
-    """Whether a context holds the next observation of each step."""
-    reward: str
-    """The extra that is the reward in a context; empty: the environment's own."""
-    reward_scale: float
-    """Factor of the rewards in a context."""
-    sizes: tuple[int, ...]
-    """Units of each hidden layer of the encoder."""
+    encoder: str  # MLP, GRU, LSTM, or a function of the user's as `module:function`
+    latent: int  # numbers L in a latent, the condition of the policy
+    deterministic: bool  # whether a latent has no variance
+    full: bool  # whether a belief has a full covariance; without effect for deterministic latents
+    tasks: int  # of an update, over all workers
+    rows: int  # steps in a context
+    chunk: int  # steps of a context from one belief to the next; equal to `rows`: one belief
+    next_observation: bool  # whether a context holds the next observation of each step
+    reward: str  # the extra that is the reward in a context; empty: the environment's own
+    reward_scale: float  # factor of the rewards in a context
+    sizes: tuple[int, ...]  # units of each hidden layer of the encoder
 
     @property
     def ordered(self) -> bool:

@@ -33,12 +33,9 @@ class Stage(NamedTuple):
     """When it begins: `SKILL` or `STEPS`, and a number. Empty for the first stage."""
     factors: Mapping[str, Mapping[str, float]] = MappingProxyType({})
     """Factors by quantity, one of `FACTORS`, and MuJoCo name."""
-    gravity: float = 1.0
-    """Factor on gravity."""
-    place: Mapping[str, tuple[float, ...]] = MappingProxyType({})
-    """x, y and z in metres of bodies that stand in the world, by name."""
-    attributes: Mapping[str, Any] = MappingProxyType({})
-    """Values of attributes that the environment names in `changeable`."""
+    gravity: float = 1.0  # a factor
+    place: Mapping[str, tuple[float, ...]] = MappingProxyType({})  # x, y, z in metres of bodies
+    attributes: Mapping[str, Any] = MappingProxyType({})  # named by the environment's `changeable`
 
 
 def stages_of(text: str) -> tuple[Stage, ...]:

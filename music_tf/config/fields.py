@@ -12,7 +12,15 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from music_tf.errors import UsageError
-from music_tf.hints import cached, describe_kind, hints_of, is_optional, kinds_of, notes_of
+from music_tf.hints import (
+    cached,
+    choices_of,
+    describe_kind,
+    hints_of,
+    is_optional,
+    kinds_of,
+    notes_of,
+)
 
 Tree = TypeVar("Tree", bound="Settings")
 
@@ -100,9 +108,10 @@ class Field(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """Its documentation, and type and range as a sentence, if it has a range."""
+        """Its documentation, and type and range or choices as a sentence, if it has any."""
         text = describe_type(self.hint)
-        sentence = f"{text[0].upper()}{text[1:]}." if _rules(self.hint) else ""
+        limited = _rules(self.hint) or choices_of(self.hint)
+        sentence = f"{text[0].upper()}{text[1:]}." if limited else ""
         return f"{self.documentation} {sentence}".strip()
 
 

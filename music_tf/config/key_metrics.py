@@ -11,19 +11,13 @@ _SMALL = 0.1
 class KeyMetric(NamedTuple):
     """A metric to follow, and the values to compare it with."""
 
-    metric: str
-    """Column of `metrics.csv`."""
-    label: str
-    """Its name on the progress line."""
+    metric: str  # column of `metrics.csv`
+    label: str  # its name on the progress line
     unit: str = ""
-    random: str = ""
-    """The same metric for random actions, if there is one."""
-    chance: float | None = None
-    """Value of a random guess, if known."""
-    scale: str = ""
-    """A word for scale, as in `0.2 m is control`."""
-    trained: str = ""
-    """The same of training, or its reward, for epochs without an evaluation."""
+    random: str = ""  # the same metric for random actions, if there is one
+    chance: float | None = None  # value of a random guess, if known
+    scale: str = ""  # a word for scale, as in `0.2 m is control`
+    trained: str = ""  # the same of training, or its reward, for epochs without an evaluation
 
     def shown(self, row: Mapping[str, float | None]) -> str:
         """Returns its text on the progress line, that of random actions in brackets, if any."""

@@ -22,39 +22,25 @@ class Source(NamedTuple):
     """The earlier run from which a recipe starts."""
 
     recipe: str
-    """Recipe of that run."""
-    parts: tuple[str, ...]
-    """Parts that are loaded from it unless the user says otherwise."""
-    env_id: str = ""
-    """Environment in which it is trained; empty: that of the run itself."""
-    epochs: int | None = None
-    """Epochs of the published source, if not those of its recipe."""
-    preset: str = ""
-    """Preset of the source; empty: that of the run itself."""
-    best_of: int | None = None
-    """Episodes of each of its skills, after which the best in the task is pinned."""
-    same_skills: bool = False
-    """Takes as many skills as the source has, unless the user types another number."""
-    agent: str = ""
-    """Agent of the package that is taken unless the user names another source, or `none`."""
+    parts: tuple[str, ...]  # loaded from it unless the user says otherwise
+    env_id: str = ""  # in which it is trained; empty: that of the run itself
+    epochs: int | None = None  # of the published source, if not those of its recipe
+    preset: str = ""  # empty: that of the run itself
+    best_of: int | None = None  # episodes of each of its skills; the best in the task is pinned
+    same_skills: bool = False  # takes as many skills as it has, unless the user types a number
+    agent: str = ""  # of the package, taken unless the user names another source, or `none`
 
 
 class WarmStart(NamedTuple):
     """The warm start that a user asked for."""
 
-    path: str
-    """A run directory or a folder of weights, as typed."""
+    path: str  # a run directory or a folder of weights, as typed
     parts: tuple[str, ...]
-    epochs: int | None = None
-    """Epochs of the published source, if not those of its recipe."""
-    env_id: str = ""
-    """Environment in which the recipe wants its source trained; empty: any."""
+    epochs: int | None = None  # as of `Source`
+    env_id: str = ""  # in which the recipe wants its source trained; empty: any
     best_of: int | None = None
-    """Episodes of each of its skills, after which the best in the task is pinned."""
     same_skills: bool = False
-    """Whether the run takes as many skills as the source has."""
-    by_default: bool = False
-    """Whether the recipe chose the source, an agent of the package, not the user."""
+    by_default: bool = False  # whether the recipe chose the source, an agent of the package
 
 
 def parse_parts(text: str, existing: Sequence[str]) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from music_tf.reading.options import (
     Options,
     Terms,
     Typed,
-    explain,
     is_option,
     last_value,
     read_value,
@@ -34,7 +33,7 @@ from music_tf.reading.options import (
     split,
     words_taken,
 )
-from music_tf.reading.overview import ALL_OPTIONS, about_group, overview, overview_of
+from music_tf.reading.overview import ALL_OPTIONS, about_group, all_options, overview, overview_of
 from music_tf.reading.stored import (
     LATEST,
     StoredRun,
@@ -52,7 +51,7 @@ from music_tf.reading.stored import (
 class TrainCommand(Options):
     """What may follow `train`. Every setting of the recipe is an option too."""
 
-    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")] = ""
+    recipe: Annotated[str, tyro.conf.Positional] = ""
     """One that music-tf recipes lists, or module:function of yours."""
     preset: str = recipes.DEFAULT_PRESET
     """Sizes: laptop is for two cores, paper as published; some recipes have more."""
@@ -84,9 +83,7 @@ class TrainCommand(Options):
     else the CPU. Last bits differ between CPU and GPU, and between kinds of GPU."""
     track: Literal["wandb", "mlflow"] | None = None
     """Send configuration, metrics and films to W&B or MLflow; needs the package, docs/python.md."""
-    config: Annotated[Config, tyro.conf.arg(name=""), tyro.conf.FlagConversionOff] = (
-        dataclasses.field(default_factory=Config)
-    )
+    config: Config = dataclasses.field(default_factory=Config)
     arguments: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The command line as typed, after the verb."""
     start: WarmStart | None = dataclasses.field(default=None, compare=False)
@@ -170,10 +167,9 @@ def _as_json(option: str, value: Any) -> str:
     """Returns a nested value as JSON; numpy scalars become numbers."""
 
     def plain(inner: Any) -> Any:
-        if getattr(inner, "shape", None) == ():
-            return inner.item()
-        near = ": give .tolist() of it" if hasattr(inner, "tolist") else ""
-        raise UsageError(f"{option}: expected what JSON can hold, got {inner!r:.80}{near}")
+        if getattr(inner, "shape", None) != ():
+            raise TypeError
+        return inner.item()
 
     try:
         return json.dumps(value, default=plain)
@@ -207,8 +203,8 @@ def train_help(arguments: Sequence[str]) -> None:
     command = TrainCommand(recipe=chosen, preset=preset, config=config)
     topic = last_value("help", arguments)
     if topic == ALL_OPTIONS:
-        explain(command, f"train {chosen or 'RECIPE'}", terms)
-    if topic and not topic.startswith("-") and topic != chosen:
+        text = all_options(_options(command, terms).values())
+    elif topic and not topic.startswith("-") and topic != chosen:
         text = about_group(topic, config, terms)
     else:
         text = overview_of(chosen, command, config) if chosen else overview(command)
@@ -225,7 +221,7 @@ def _named_directory(text: str, resume: bool) -> Path:
 
 def parse_train(argv: Sequence[str]) -> TrainCommand:
     here = os.getcwd()  # importing the user's module may change it
-    every = _options(Config(), recipes.terms(_own_recipe(argv)))
+    every = _options(TrainCommand(), recipes.terms(_own_recipe(argv)))
     agents = [kind() for kind in _kinds(AgentConfig)]
     every |= {field.name: field for agent in agents for field in fields_of(agent)}
     named = [fields_of(recipes.resolve(word)) for word in argv if word in recipes.names()]
@@ -241,7 +237,7 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     preset = stored.preset if stored and "preset" not in typed else command.preset
     default = stored.config if stored else recipes.resolve(recipe, preset, env_id)
     terms = recipes.terms(stored.recipe if stored else recipe)
-    fields = _options(default, terms)
+    fields = _options(TrainCommand(config=default), terms)
     changes = {}
     for name in (name for name in typed if name not in _OWN):
         if name not in fields:
@@ -280,20 +276,19 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
 
 def _own_recipe(arguments: Sequence[str]) -> str:
     """Imports the user's recipe `module:function` on a command line and returns it, if any."""
-    imports = ("--allow-import", "--allow_import", "--without-replay", "--without_replay")
-    flags = ("--resume", *imports, "--help", "-h")
+    flags = ("--resume", "--allow-import", "--without-replay", "--help", "-h")
     for before, word in zip(("-h", *arguments), arguments, strict=False):
         named = ":" in word and "=" not in word and not (is_option(word) or ENV_ID.search(word))
-        if named and (before[:1] != "-" or before in flags):
+        if named and (before[:1] != "-" or before.replace("_", "-") in flags):
             recipes.import_own(word)
             return word
     return ""
 
 
-def _options(config: Config, terms: Terms) -> dict[str, Field]:
+def _options(command: TrainCommand, terms: Terms) -> dict[str, Field]:
     """Returns every option of `train` by name, also of terms that the run does not pay."""
-    unpaid = [kind() for name, kind in terms.items() if name not in config.rewards]
-    groups = [TrainCommand(config=config), *unpaid]
+    unpaid = [kind() for name, kind in terms.items() if name not in command.config.rewards]
+    groups = [command, *unpaid]
     fields = {field.name: field for group in groups for field in fields_of(group)}
     del fields["recipe"]
     return fields | {"rewards": fields["rewards"]._replace(hint=reward_names(terms))}
@@ -353,11 +348,10 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
 def _with_all_skills_evaluated(config: Config, typed: Iterable[str]) -> Config:
     """Lets evaluations reach each of the typed skills, unless their episodes were typed too."""
     acting, names = len(config.acting_skills), set(typed)
-    if "skills" not in names or "evaluation.episodes" in names or config.incremental.on:
-        return config
-    if acting <= config.evaluation.episodes:
-        return config
-    return with_fields(config, {"evaluation.episodes": acting})
+    free = "skills" in names and "evaluation.episodes" not in names and not config.incremental.on
+    if free and acting > config.evaluation.episodes:
+        return with_fields(config, {"evaluation.episodes": acting})
+    return config
 
 
 _NEEDED: Mapping[str, tuple[Callable[[Config], Any], str]] = {

@@ -1,12 +1,13 @@
 """Reads command lines, and writes help and error messages, from the dataclass of a verb.
 
-tyro converts values and formats the help. Messages are our own: what was expected, what came, and
-the nearest valid name.
+tyro converts values. Help and messages are our own: what was expected, what came, and the nearest
+valid name.
 """
 
 import contextlib
 import dataclasses
 import functools
+import inspect
 import itertools
 import sys
 import textwrap
@@ -14,20 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import tyro
-from tyro.constructors import (
-    ConstructorRegistry,
-    PrimitiveConstructorSpec,
-    PrimitiveTypeInfo,
-    StructConstructorSpec,
-    StructFieldSpec,
-    StructTypeInfo,
-)
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from music_tf.config.fields import (
     Field,
     Settings,
     describe_type,
-    documentation,
     fields_of,
     show_option,
     show_value,
@@ -35,9 +28,8 @@ from music_tf.config.fields import (
 )
 from music_tf.config.names import FEW, nearest, suggestion
 from music_tf.config.terms import TermConfig
-from music_tf.errors import UsageError
-from music_tf.hints import choices_of, hints_of, is_optional, notes_of
-from music_tf.recipes.releases import OTHER_PROGRAMS
+from music_tf.errors import EXIT_DONE, UsageError
+from music_tf.hints import choices_of, is_optional, notes_of
 
 Verb = TypeVar("Verb", bound="Options")
 Terms = Mapping[str, type[TermConfig]]
@@ -79,14 +71,17 @@ def last_value(option: str, arguments: Sequence[str]) -> str:
 
 def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
     default = kind()
-    if asks_for_help(arguments):
-        sys.stdout.write(f"for example: music-tf {kind.example}\n\n")
-        explain(default, verb)
     fields = {field.name: field for field in fields_of(default)}
     places = [
         name for name, field in fields.items() if tyro.conf.Positional in notes_of(field.hint)
     ]
     options = {name: field for name, field in fields.items() if name not in places}
+    if asks_for_help(arguments):
+        usage = " ".join([f"usage: music-tf {verb} [options]", *map(str.upper, places)])
+        head = [f"for example: music-tf {kind.example}", "", usage, "", inspect.getdoc(kind) or ""]
+        head += [f"\n{name.upper()}: {fields[name].meaning}" for name in places]
+        sys.stdout.write("\n".join([*head, "", "options:", *described(options.values()), ""]))
+        raise SystemExit(EXIT_DONE)
     words, typed = split(arguments, options)
     several = [name for name in places if words_taken(fields[name].hint) is None]
     if not several and len(words) != len(places):
@@ -100,40 +95,6 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
     return with_fields(
         default, {name: read_value(fields[name], words) for name, words in typed.items()}
     )
-
-
-def explain(default: Options, verb: str, terms: Terms | None = None) -> None:
-    """Prints the options of a verb, and those of `terms`, with their ranges; ends the process."""
-    registry, others = ConstructorRegistry(), []
-
-    @registry.struct_rule
-    def settings(info: StructTypeInfo) -> StructConstructorSpec | None:
-        group = info.default
-        if not isinstance(group, Settings):
-            return None
-        texts, fields = documentation(type(group)), []
-        for name, hint in hints_of(type(group)).items():
-            value, text = getattr(group, name), texts.get(name, "")
-            if isinstance(value, Mapping) and terms is not None:
-                fields.append(StructFieldSpec(name, reward_names(terms), tuple(value), text))
-                fields += [
-                    StructFieldSpec(term, kind, value.get(term, kind()))
-                    for term, kind in terms.items()
-                ]
-            else:
-                field = Field(group.shown(name), hint, value, text)
-                if field.name in OTHER_PROGRAMS:
-                    others.append(field)
-                else:
-                    fields.append(StructFieldSpec(name, hint, value, field.meaning))
-        return StructConstructorSpec(type(group), tuple(fields))
-
-    kind: Any = type(default)
-    try:
-        tyro.cli(kind, prog=f"music-tf {verb}", args=["--help"], default=default, registry=registry)
-    finally:
-        if others:
-            sys.stdout.write("\n".join(["settings of other programs:", *described(others), ""]))
 
 
 def described(fields: Iterable[Field]) -> Iterator[str]:
@@ -243,16 +204,9 @@ def read_value(field: Field, words: Sequence[str]) -> Any:
         f"{show_option(field.name)}: expected {describe_type(field.hint)}, "
         f"got {' '.join(words)[:80]!r}"
         + (suggestion(wrong[0], choices) if choices else "")
-        + f"\n{_first_sentences(field.documentation)}"
+        + f"\n{textwrap.shorten(field.documentation, _LONGEST_HINT, placeholder=' ...')}"
         + ("" if field.value is None else f" Now {show_value(field.value)}.")
     )
-
-
-def _first_sentences(text: str) -> str:
-    """Returns the first sentences, as many as fit but at least one."""
-    end = text.rfind(". ", 0, _LONGEST_HINT)
-    end = end if end > 0 else text.find(". ")
-    return text if len(text) <= _LONGEST_HINT or end < 0 else text[: end + 1]
 
 
 def reward_names(terms: Terms) -> Any:

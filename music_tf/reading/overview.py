@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import tyro
 
@@ -21,6 +21,7 @@ from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 from music_tf.hints import notes_of
 from music_tf.reading.options import described
+from music_tf.recipes.releases import OTHER_PROGRAMS
 
 ALL_OPTIONS = "all"
 """The word after `--help` that asks for every option."""
@@ -77,6 +78,14 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
         )
     lines = described(fields_of(groups[chosen]))
     return "\n".join([f"{name}: {inspect.getdoc(type(groups[chosen]))}", "", *lines, ""])
+
+
+def all_options(fields: Iterable[Field]) -> str:
+    by_origin: dict[bool, list[Field]] = {False: [], True: []}
+    for field in fields:
+        by_origin[field.name in OTHER_PROGRAMS].append(field)
+    ours, theirs = map(described, by_origin.values())
+    return "\n".join(["options:", *ours, "settings of other programs:", *theirs, ""])
 
 
 def _outer(command: Settings) -> Iterator[Field]:

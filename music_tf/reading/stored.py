@@ -44,7 +44,6 @@ REMOVED: Mapping[str, Any] = {
     "skill.include_actions": False,
 }
 """Settings of older versions that are constants now, each with its value."""
-_SHOWN = 5
 LARGEST_CONFIG = 10_000_000
 """Maximum size of a configuration in bytes, with the tasks that a run has drawn."""
 _RUN = {"recipe": str, "preset": str, "arguments": list, "config": dict}
@@ -74,9 +73,6 @@ class StoredRun(NamedTuple):
         return f"{CONFIG_NAME} is of an older version, defaults for: {names}"[:200] if names else ""
 
 
-# --- where runs lie ---------------------------------------------------------------------------
-
-
 def runs_root() -> Path:
     return Path(os.environ.get("MUSIC_TF_RUNS") or "runs")
 
@@ -87,9 +83,6 @@ def named_run(text: str) -> Path | None:
         if os.path.isfile(directory / CONFIG_NAME):  # False where `is_file` raises: private folders
             return directory
     return None
-
-
-# --- what a run directory says ----------------------------------------------------------------
 
 
 def run_to_json(run: StoredRun) -> dict[str, Any]:
@@ -199,7 +192,7 @@ def refuse_changes(stored: Mapping[str, Any], resumed: Mapping[str, Any]) -> Non
         more = "; skills may be added behind those that it has" if _each_skill(before) else ""
         raise UsageError(
             f"--resume continues a run exactly, only {may} may change{more}\n"
-            + "\n".join(lines[:_SHOWN])
+            + "\n".join(lines[:5])
         )
 
 
@@ -222,9 +215,6 @@ def _each_skill(run: Mapping[str, Any]) -> list[int]:
     """Returns the epochs of each skill; empty if all are learned at once."""
     epochs: list[int] = run.get("incremental.epochs") or []
     return epochs * run["skills"] if len(epochs) == 1 else epochs
-
-
-# --- configurations ---------------------------------------------------------------------------
 
 
 def config_to_json(value: Any) -> Any:
@@ -280,18 +270,12 @@ def check_read_back(recipe: str, preset: str, config: Config) -> None:
                 f"got {kind.__name__} of {kind.__module__}\n{cure}"
             )
     written = config_to_json(config)
-    try:
-        text = json.dumps(written, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        odd = [name for name, value in flatten(written).items() if not _is_json(value)]
-        raise UsageError(f"{', '.join(odd)[:80]}: expected what JSON holds: {error}") from error
-    config_from_json(json.loads(text), recipe, config.env_id, preset)
-
-
-def _is_json(value: Any) -> bool:
-    with contextlib.suppress(TypeError, ValueError):
-        return bool(json.dumps(value, allow_nan=False))
-    return False
+    for name, value in flatten(written).items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{name}: expected what JSON holds: {error}") from error
+    config_from_json(json.loads(json.dumps(written)), recipe, config.env_id, preset)
 
 
 class _Reader:

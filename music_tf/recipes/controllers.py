@@ -21,11 +21,8 @@ def skills_controller(
 ) -> Config:
     """Chooses one of the frozen skills of another run every few steps, for the task's reward.
 
-    The hierarchy of DIAYN (arXiv:1802.06070): skills are frozen, and a controller chooses which of
-    them acts for the next k steps. The controller gets the same observation, and the goal if there
-    is one. It learns by discrete soft actor-critic (arXiv:1910.07207). `--env.skills RUN` names the
-    run with skills, `--env.skill-steps` is k. A step of this run is a choice, k steps of the
-    simulator. `paper` has k = 100, as DIAYN on its ant, and a target entropy of 0.98 log K.
+    The hierarchy of DIAYN (arXiv:1802.06070), by discrete soft actor-critic (arXiv:1910.07207). A
+    step of this run is a choice, k steps of the simulator. `paper` has DIAYN's k on its ant.
     """
     published = preset == "paper"
     skill_steps = 100 if published else 10

@@ -46,19 +46,14 @@ class RandomRewardConfig(ScaledConfig):
 def ddpg_music_frozen(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """`ddpg_music` with a statistics network that never learns: an ablation.
 
-    A random network already pays for some joint motion, so only the difference between `ddpg_music`
-    and this recipe is due to learning the network. Bounds of a random network are smaller. Under
-    `laptop` the gain `auto` compensates for that; under `paper` set a larger gain.
+    A random network already pays for some joint motion. Its bounds are smaller: under `laptop` the
+    gain `auto` compensates for that; under `paper` set a larger gain.
     """
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})
 
 
 def ddpg_joint_motion(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """`ddpg_music` with a hand-made reward for steps in which gripper and object both move.
-
-    A baseline without a learned reward: it pays 1{|dx| > 1 mm and |dy| > 1 mm}, minus 1 under
-    `paper`, as MUSIC does. All other settings are those of `ddpg_music`, gain and pay included.
-    """
+    """`ddpg_music` with a hand-made reward for steps in which gripper and object both move."""
     return _paid_as_music(JointMotionConfig(), preset, env_id)
 
 
@@ -66,8 +61,7 @@ def ddpg_random_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """`ddpg_music` with a random reward: a baseline without a signal.
 
     Under `laptop` its mean pay is 1 a step, about that of `ddpg_music` after 80 thousand steps on
-    the seeds used for tuning. All other settings are those of `ddpg_music`, so that a lost object
-    costs the same.
+    the seeds used for tuning.
     """
     config = _paid_as_music(RandomRewardConfig(gain="auto"), preset, env_id)
     if preset == "paper":

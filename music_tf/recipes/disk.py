@@ -144,17 +144,8 @@ class DiskConfig(TermConfig):
 def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE) -> Config:
     """Skills that are learned one after the other, without any task reward.
 
-    Discovery of incremental skills (DISk, arXiv:2203.11176): each skill has its own actor, which is
-    frozen once it is learned, so that no skill is forgotten. The next skill is paid for being far
-    from the states that earlier skills reach in the current world, and near its own recent past.
-
-    `laptop`: four skills. On the toy each has 4,000 steps; on robots 10,000, in episodes of 200
-    steps, which are compared by their displacement in the last 20 steps.
-    `seed`: the algorithm as the paper states it: 20 skills, positions at equal time steps,
-    distances without scaling, states of earlier skills collected once. Robots that the package
-    knows have episodes of 200 steps, and of 500 in evaluations.
-    `released`: the authors' code with its numbers of skills and steps: velocities, an own past of
-    one episode, half of replay dropped for each skill, and the sign of consistency turned round.
+    DISk (arXiv:2203.11176). `seed` is the algorithm as the paper states it, `released` the authors'
+    code with its numbers of skills and steps: see docs/disk.md.
     """
     small = is_one_of(env_id, (SQUARE,))
     base = _laptop(env_id, small)
@@ -163,7 +154,9 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE
     changes: dict[str, Any] = {"rewards": {DiskConfig.name: DiskConfig()}}
     changes["cycles"] = 20 if small else 100
     if preset == "released":
-        changes |= of_family(env_id, releases.DISK, releases.DiskRelease()).changes
+        changes |= {**releases.AS_CODED, **of_family(env_id, releases.DISK, releases.NOTHING)}
+        epochs = changes["incremental.epochs"]
+        changes |= {"skills": len(epochs), "epochs": sum(epochs)}
     else:
         each = 4 if small else 2
         changes |= {"incremental.epochs": (each,), "epochs": 20 * each, **releases.AS_STATED}
@@ -212,10 +205,8 @@ def _laptop(env_id: str, small: bool) -> Config:
 def sac_disk_music(preset: Literal["laptop"], env_id: str = FETCH_PICK) -> Config:
     """Control of the object first, then skills for the object one after the other.
 
-    The first skill is that of `sac_music` (arXiv:2103.08107). Each later skill starts from that
-    actor, and is paid for moving the object to places that no earlier skill reaches (`sac_disk`).
-    Mutual information stays in the reward at 0.3 of its weight, so that the robot does not let go
-    of the object.
+    The first skill is that of `sac_music`, from whose actor later ones start (`sac_disk`). Mutual
+    information stays in the reward, so that the robot does not let go of the object.
     """
     before = sac_music(preset, env_id)
     full, quiet = before.rewards["music"].unit_weight, 0.3 * before.rewards["music"].unit_weight

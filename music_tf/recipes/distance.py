@@ -241,14 +241,8 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
     """Skills that each move far in their own direction, measured in time steps.
 
     METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
-    skills are paid for displacement in the embedding along their condition. With an object, the
-    embedding's input is the object's position alone.
-
-    `laptop`: on Fetch the agent of `sac_music`. On FetchPush and FetchPickAndPlace it starts from a
-    packaged actor of MUSIC, unless `--init-from none`. Half of the replayed steps are relabelled
-    with fresh conditions. The embedding of an object's position is linear, and rests until the
-    policy follows conditions.
-    `metra_release`: sizes, rates and order of the authors' code, on Ant-v5 and HalfCheetah-v5.
+    skills are paid for displacement along their condition. See docs/distance.md for `laptop`, and
+    for `metra_release`, the authors' code.
     """
     if preset == "metra_release":
         return _as_released(preset, env_id)
@@ -259,12 +253,7 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) 
     """Skills that each cause rare changes in their own direction.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but the bound of a step is larger for changes that a
-    Gaussian model finds unlikely, so that changes which are hard to cause count more. On Fetch the
-    model sees the positions of gripper and object.
-
-    `csd_release`: sizes, rates and schedule of the authors' code for FetchPush, FetchSlide and
-    FetchPickAndPlace. The embedding's input is the whole observation. In the first 200,000 steps
-    actions are random, and only the density is trained.
+    Gaussian model finds unlikely. `csd_release` is the authors' code for Fetch.
     """
     if preset == "csd_release":
         return _as_released(preset, env_id)
@@ -276,11 +265,8 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) 
 def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) -> Config:
     """Skills that each move far in their own direction, measured in the state.
 
-    LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step in the
-    embedding by the change of its inputs.
-
-    `lsd_release`: settings of LSD in CSD's code for locomotion, not those of the LSD repository, on
-    Ant-v5 and HalfCheetah-v5: 16 skills. Each cycle learns from its own episodes alone.
+    LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step by the change
+    of its inputs. `lsd_release` is LSD in CSD's code for locomotion, not the LSD repository.
     """
     if preset == "lsd_release":
         return _as_released(preset, env_id)
@@ -290,10 +276,8 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) 
 def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
     """Skills that bring an object where they are told, without an embedding that learns.
 
-    `sac_metra` with the place of the object itself where that learns an embedding. The embedding is
-    a turned copy of its columns (`distance.columns`) in units of their deviations under random
-    actions, and never learns. Where the columns of a place are not known, name them. On FetchPush
-    and FetchPickAndPlace conditions are velocities, so that the object stops at a goal.
+    `sac_metra` with the place of the object, in units of its deviations under random actions. On
+    FetchPush and FetchPickAndPlace conditions are velocities, so that it stops at a goal.
     """
     del preset  # there is one
     speeds = _SPEEDS if is_one_of(env_id, (FETCH_PUSH, FETCH_PICK)) else {}

@@ -118,10 +118,7 @@ _SMALL = InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3,
 def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the influence of its actions on the object alone, without any task reward.
 
-    Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task: the agent
-    seeks states in which its actions influence the object's motion. `paper` has the sizes of the
-    authors' code. `laptop` is the agent of `ddpg_music` with this reward; its model is smaller,
-    compares 8 actions, takes one step an update in place of ten, and has noise of 1 mm.
+    Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task.
     """
     if preset == "paper":
         return _as_released(env_id)
@@ -131,9 +128,8 @@ def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling, with the influence of actions on the object added.
 
-    Causal action influence (arXiv:2106.03443) as a bonus of at most 0.4 a step, in a task that
-    costs 1 a step; all other settings are those of `ddpg_her`. The authors' code also caps the sum
-    at 0, so that influence at the goal would not be paid.
+    A bonus of at most 0.4 a step, in a task that costs 1 a step. The authors' code also caps the
+    sum at 0, so that influence at the goal would not be paid.
     """
     bonus = InfluenceConfig(times=10) if preset == "paper" else _SMALL
     config, weight = ddpg_her(preset, env_id), ((0.0, 0.2),)

@@ -76,10 +76,8 @@ class MusicConfig(ScaledConfig):
 def ddpg_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on mutual information alone: learns to control an object without any task reward.
 
-    Unsupervised MUSIC (arXiv:2103.08107). The only reward is the mutual information between agent
-    and surrounding state. The preset `paper` is the release: 16 workers, training goals of zero,
-    and no relabelling. The preset `laptop` is tuned for minutes on two cores, with the same
-    settings for every task; docs/music.md explains them. Needs an environment with an object.
+    Unsupervised MUSIC (arXiv:2103.08107). `paper` is the release, `laptop` is tuned for minutes on
+    two cores, with the same settings for every task: see docs/music.md.
     """
     paper = Config(
         env_id=env_id,
@@ -123,11 +121,8 @@ def ddpg_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def sac_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Stochastic actor on mutual information alone: learns control without any task reward.
 
-    Unsupervised MUSIC (arXiv:2103.08107) with the released "SAC", a Gaussian policy with a small
-    entropy offset that is averaged over the batch. Training goals are zero, without relabelling.
-    Needs an environment with an object. The preset `paper` has the released sizes; on FetchSlide
-    the entropy scale is the release's larger one. The preset `laptop` has the settings of
-    `ddpg_music` without an entropy offset: as its rewards are never negative, the offset would pay
+    MUSIC with the released "SAC", a Gaussian policy with a small entropy offset that is averaged
+    over the batch. `laptop` has no offset: as its rewards are never negative, the offset would pay
     the robot for losing the object.
     """
     config = ddpg_music(preset, env_id)
@@ -142,8 +137,7 @@ def sac_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def sac_music_skills(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """Unsupervised MUSIC with five skills: `sac_music` with a random one-hot input.
 
-    Skills are not rewarded for being different. The release (arXiv:2103.08107) has this recipe so
-    that skill discrimination can start from its weights, as `sac_music_diayn` does: an agent with
-    skills has larger inputs.
+    Skills are not rewarded for being different. `sac_music_diayn` starts from its weights, which
+    have room for skills in their inputs.
     """
     return dataclasses.replace(sac_music(preset, env_id), skills=5)

@@ -28,15 +28,9 @@ def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Hindsight relabelling after some epochs of MUSIC: learns to push and to pick in minutes.
 
     A policy that has never moved the object learns little from hindsight, because all relabelled
-    goals are then those of a resting object. So the first epochs are paid by the mutual information
-    between robot and object (MUSIC, arXiv:2103.08107), with which the robot moves the object within
-    two to six epochs. Then the weight shifts linearly to the task's reward. Goals are relabelled in
-    hindsight (arXiv:1707.01495) in all epochs, and random actions are held for some steps, as in
-    `ddpg_music`. It is one run with one replay buffer, so that its time includes the pre-training.
-    The statistics network has a step size of 1e-3, with which the schedule was chosen; it is
-    neither trained nor computed once its weight stays zero. `laptop` has two critics and 160
-    updates a cycle. FetchReach has no object, so there is no such phase, with 40 updates of one
-    critic. All other settings are those of `ddpg_her`.
+    goals are then those of a resting object. So mutual information pays the first epochs, then the
+    task's reward, in one run with one replay. The statistics network has the step size with which
+    the schedule was chosen. FetchReach has no object, and no such phase.
     """
     config = ddpg_her(preset, env_id)
     laptop, reach = preset == "laptop", env_id == FETCH_REACH
@@ -64,13 +58,8 @@ def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def ddpg_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
 
-    Fine-tuning of arXiv:2103.08107 (its release): a warm start from actor, critic and targets of
-    `ddpg_music`, then learning from the task's goals and reward, without hindsight. The running
-    statistics of observations are new in the release; `laptop` loads them too. On FetchSlide the
-    release starts from a run of 13 epochs.
-
-    On tasks without goals it is `ddpg` with the network sizes of `ddpg_music`, without initial
-    random steps.
+    The running statistics of observations are new in the release; `laptop` loads them too. On tasks
+    without goals it is `ddpg` with the network sizes of `ddpg_music`, without random steps.
     """
     config = _on_networks_of(ddpg_music(preset, env_id), ddpg(preset, env_id))
     return _finetuned(preset, config, "ddpg_music", AGENT_PARTS, published=True)
@@ -84,9 +73,8 @@ def ddpg_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """The released "SAC" on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
 
-    As `ddpg_music_finetune`, from a run of `sac_music`, and with the larger weight of the entropy
-    offset that the release gives to fine-tuning. On tasks without goals only the actor is loaded,
-    as in `sac_music_finetune_her`.
+    With the larger weight of the entropy offset that the release gives to fine-tuning. On tasks
+    without goals only the actor is loaded, as in `sac_music_finetune_her`.
     """
     config = with_fields(sac(preset, env_id), {"agent.entropy_weight": ((0.0, 0.5),)})
     config = _on_networks_of(sac_music(preset, env_id), config)
@@ -97,18 +85,13 @@ def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def sac_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling, from the policy of a run of MUSIC.
 
-    Only the actor is loaded, because the critics of `sac_her` estimate soft values and those of
-    `sac_music` do not.
+    Critics of `sac_her` estimate soft values, those of `sac_music` do not: they are not loaded.
     """
     return _finetuned(preset, sac_her(preset, env_id), "sac_music", ("actor",))
 
 
 def ddpg_music_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on the task reward, with mutual information as an added reward: "MUSIC-r".
-
-    Of arXiv:2103.08107 (its release): the frozen statistics network of a run of `ddpg_music` adds
-    its reward to that of the task, with half the weight on FetchSlide. No hindsight.
-    """
+    """DDPG on the task reward, with mutual information as an added reward: "MUSIC-r"."""
     return _rewarded(preset, ddpg(preset, env_id), "ddpg_music")
 
 
@@ -118,10 +101,7 @@ def ddpg_music_reward_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def sac_music_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """The released "SAC" on the task reward, with mutual information as an added reward: "MUSIC-r".
-
-    As `ddpg_music_reward`, with the statistics network of a run of `sac_music`.
-    """
+    """The released "SAC" on the task, with mutual information as an added reward: "MUSIC-r"."""
     return _rewarded(preset, sac(preset, env_id), "sac_music")
 
 
@@ -133,9 +113,7 @@ def sac_music_reward_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def ddpg_music_transfer(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, with the mutual information of another environment added: "MUSIC-t".
 
-    As `ddpg_music_reward`, but the statistics network comes from a run on FetchPickAndPlace, as
-    released for FetchPush and FetchSlide (arXiv:2103.08107). Any environment will do in which robot
-    and surroundings have the same columns.
+    Any environment will do in which robot and surroundings have the same columns.
     """
     start = Source("ddpg_music", ("statistics",), env_id=FETCH_PICK)
     return dataclasses.replace(ddpg_music_reward(preset, env_id), start=start)
@@ -144,12 +122,8 @@ def ddpg_music_transfer(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, replaying episodes by their mutual information: "MUSIC-p".
 
-    Prioritised replay of arXiv:2103.08107 (its release): the frozen statistics network of a run of
-    `ddpg_music` measures each new episode. Actor and critic learn from episodes that are drawn by
-    the dense rank of that measure. The network pays no reward: its weight is 0. No hindsight.
-    On tasks without goals it is `ddpg` on whole episodes, with as many updates for each step.
-    Episodes of an environment that the package does not know are taken to have 1000 steps. With
-    shorter ones training has as many steps fewer, unless `--cycles` is raised.
+    The network pays no reward: its weight is 0. Tasks without goals are collected by episodes, with
+    as many updates for each step; an unknown environment counts as having episodes of 1000 steps.
     """
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")
 
@@ -160,10 +134,7 @@ def ddpg_music_prioritized_her(preset: Preset, env_id: str = FETCH_PUSH) -> Conf
 
 
 def sac_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """The released "SAC" on the task, replaying episodes by their mutual information: "MUSIC-p".
-
-    As `ddpg_music_prioritized`, with the statistics network of a run of `sac_music`.
-    """
+    """The released "SAC" on the task, replaying episodes by their mutual information: "MUSIC-p"."""
     return _prioritized(preset, sac(preset, env_id), "sac_music")
 
 

@@ -259,15 +259,9 @@ def sac_pearl(
 ) -> Config:
     """Adapts to a new task of a family from a few episodes, by inferring which task it is.
 
-    PEARL (arXiv:1903.08254): soft actor-critic on a latent. An encoder infers the latent's
-    distribution from the latest steps in a task, and is trained by the critics' loss. Exploration
-    draws a latent from the belief for each episode. The environment has to be a family of tasks.
-    The presets:
-
-    `laptop`: 20 tasks, with settings for each of our families.
-    `oyster`: sizes and rates of the authors' code, oyster.
-    `paper`: the same with the next observation in contexts, and a KL weight of 1.
-    `garage`: the defaults of garage's constructor, with contexts no longer than a visit.
+    PEARL (arXiv:1903.08254): soft actor-critic on a latent, whose encoder is trained by the
+    critics' loss. `oyster` is the authors' code, `paper` the same with the next observation in
+    contexts and a KL weight of 1, `garage` garage's defaults with contexts no longer than a visit.
     """
     rate = 3e-4
     agent = PearlConfig(
@@ -309,10 +303,8 @@ def sac_pearl(
 def sac_pearl_music(preset: Literal["laptop"], env_id: str = HIDDEN_PUSH) -> Config:
     """Adapts to a hidden goal for an object that it has first learned to move.
 
-    `sac_pearl` with the mutual information between robot and object (MUSIC, arXiv:2103.08107) as an
-    added reward of meta-training. The weight of that reward is constant in the first half of a run
-    and falls to zero in the third quarter. Contexts hold the environment's reward alone. Needs a
-    family of tasks with an object.
+    Mutual information is an added reward of meta-training: constant in the first half of a run,
+    then falling to zero. Contexts hold the environment's reward alone.
     """
     config = sac_pearl(preset, env_id)
     music = ddpg_music(preset, env_id).rewards["music"]

@@ -6,7 +6,7 @@ Each is a mapping of dotted names to values, which the recipe applies to setting
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from music_tf.config.names import (
     ANT_DIRECTION,
@@ -27,8 +27,6 @@ from music_tf.config.names import (
 
 Changes: TypeAlias = Mapping[str, Any]
 NOTHING: Changes = MappingProxyType({})
-
-# --- DIAYN, SMERL and DADS --------------------------------------------------------------------
 
 _RAW: Changes = {
     "normalizer.running": False,
@@ -103,8 +101,6 @@ GATES: Mapping[str, tuple[float, float, float]] = {
 }
 """Target, margin and scale of rewards: ours for the box, else those of that comparison."""
 ANY_GATE = (1000.0, 100.0, 1.0)
-
-# --- METRA, LSD and CSD -----------------------------------------------------------------------
 
 _WITH_PLACE = {"exclude_current_positions_from_observation": False}
 _ON_A_PLANE = {
@@ -217,10 +213,6 @@ DISTANCE: Mapping[str, Mapping[str, Changes]] = {
     "csd_release": {env_id: {**_CSD, "condition.size": n} for env_id, n in _PLACE_SIZES.items()},
 }
 """Code of METRA's authors for states; of CSD's authors for Fetch, and for LSD on robots."""
-
-
-# --- DISk -------------------------------------------------------------------------------------
-
 _DISK: Changes = {
     "agent.hidden_sizes": (256, 256),
     **{f"agent.{name}_learning_rate": 3e-4 for name in ("actor", "critic", "temperature")},
@@ -233,73 +225,52 @@ _DISK: Changes = {
     "incremental.collected": 100,
     "incremental.first": "nothing",
 }
-_AS_CODED: Changes = {
+AS_CODED: Changes = {
     **_DISK,
+    "incremental.epochs": (25,) * 20,  # 5,000 steps each, 1,000 on the toy
     "incremental.replay": "purge",
+    "collect.random_steps": 5000,
+    "env.max_episode_steps": None,
     "world.extras": (),
     "disk.own_episodes": 1,
     "disk.balance": "released",
     "disk.descriptor": "velocity",
 }
-
-
-class DiskRelease(NamedTuple):
-    """Numbers of the code of DISk's authors for a robot."""
-
-    epochs: tuple[int, ...] = (25,) * 20
-    """Epochs of each skill, 5,000 steps each, 1,000 on the toy."""
-    alpha: float = 1.0
-    beta: float = 1.0
-    steps: int | None = None
-    """Steps of an episode of training; None: as registered."""
-    evaluated: int | None = None
-    """Steps of an evaluation episode; None: as in training."""
-    kwargs: str = "{}"
-    """Arguments of the environment's constructor."""
-    collected: int = 100
-    """Episodes that each earlier skill plays."""
-    random_steps: int = 5000
-
-    @property
-    def changes(self) -> Changes:
-        return {
-            **_AS_CODED,
-            "skills": len(self.epochs),
-            "epochs": sum(self.epochs),
-            "incremental.epochs": self.epochs,
-            "incremental.collected": self.collected,
-            "collect.random_steps": self.random_steps,
-            "env.max_episode_steps": self.steps,
-            "env.kwargs": self.kwargs,
-            "evaluation.length": self.evaluated,
-            "disk.alpha": self.alpha,
-            "disk.beta": self.beta,
-        }
-
-
-_NO_FALLS = '{"terminate_when_unhealthy": false}'
-_ANTS_EPOCHS = (*(100,) * 2, *(200,) * 8)
-DISK: Mapping[str, DiskRelease] = {
-    SQUARE: DiskRelease((50,) * 2, random_steps=500),
-    **dict.fromkeys(CHEETAHS, DiskRelease(steps=100, evaluated=500)),
-    "Hopper-v5": DiskRelease((10,) * 50, beta=10.0, steps=100, evaluated=500, kwargs=_NO_FALLS),
-    "Swimmer-v5": DiskRelease((50,) * 10, alpha=1000.0, steps=200, evaluated=500),
-    **dict.fromkeys(ANTS, DiskRelease(_ANTS_EPOCHS, alpha=60.0, steps=100, evaluated=500)),
-    ANTS_AMONG_BLOCKS: DiskRelease(
-        (50, 50, 200, 200, *(100,) * 4, 50, 50), alpha=60.0, steps=100, evaluated=500
-    ),
-    "Humanoid-v5": DiskRelease(
-        (1000,) * 6,
-        alpha=60.0,
-        steps=1000,
-        evaluated=1500,
-        kwargs=_NO_FALLS,
-        collected=500,
-        random_steps=10_000,
-    ),
+"""The code of DISk's authors."""
+_SHORT_EPISODES: Changes = {"env.max_episode_steps": 100, "evaluation.length": 500}
+_NO_FALLS: Changes = {"env.kwargs": '{"terminate_when_unhealthy": false}'}
+_DISK_ANT: Changes = {**_SHORT_EPISODES, "disk.alpha": 60.0}
+DISK: Mapping[str, Changes] = {
+    SQUARE: {"incremental.epochs": (50,) * 2, "collect.random_steps": 500},
+    **dict.fromkeys(CHEETAHS, _SHORT_EPISODES),
+    "Hopper-v5": {
+        **_SHORT_EPISODES,
+        **_NO_FALLS,
+        "incremental.epochs": (10,) * 50,
+        "disk.beta": 10.0,
+    },
+    "Swimmer-v5": {
+        "incremental.epochs": (50,) * 10,
+        "env.max_episode_steps": 200,
+        "evaluation.length": 500,
+        "disk.alpha": 1000.0,
+    },
+    **{ant: {**_DISK_ANT, "incremental.epochs": (*(100,) * 2, *(200,) * 8)} for ant in ANTS},
+    ANTS_AMONG_BLOCKS: {
+        **_DISK_ANT,
+        "incremental.epochs": (50, 50, 200, 200, *(100,) * 4, 50, 50),
+    },
+    "Humanoid-v5": {
+        **_NO_FALLS,
+        "incremental.epochs": (1000,) * 6,
+        "incremental.collected": 500,
+        "collect.random_steps": 10_000,
+        "env.max_episode_steps": 1000,
+        "evaluation.length": 1500,
+        "disk.alpha": 60.0,
+    },
 }
-
-
+"""By environment, what that code has otherwise."""
 AS_STATED: Changes = {
     **_DISK,
     "skills": 20,
@@ -314,10 +285,6 @@ AS_STATED: Changes = {
     "disk.schedule": False,
 }
 """DISk as the paper states it."""
-
-
-# --- PEARL ------------------------------------------------------------------------------------
-
 _LARGE: Changes = {
     "epochs": 500,
     "cycles": 1,
@@ -397,8 +364,6 @@ GARAGE_FAMILIES: Mapping[str, Changes] = {
     **dict.fromkeys(FETCH_HIDDEN_GOALS, _SHORT),
 }
 """The same for garage, whose visits have a number of steps; short episodes need more of them."""
-
-# --- options ----------------------------------------------------------------------------------
 
 OTHER_PROGRAMS = frozenset(
     {

@@ -234,19 +234,9 @@ def sac_diayn(
 ) -> Config:
     """Skills that can be recognised by the states that they reach, without any task reward.
 
-    Diversity is all you need (arXiv:1802.06070): a discriminator recognises the skill, and the
-    agent is paid log q(z | s) - log p(z). The presets:
-
-    `laptop`: 20 skills, with the discriminator on the next state. On tasks with goals, five skills
-    that are recognised by the object; the reward is then clipped at 0, and the discriminator is too
-    small to memorise episodes.
-    `paper`: sizes, rates and state value of the DIAYN authors, with the discriminator on the
-    current state.
-    `qdax` and `diayn_torch`: two public implementations, whose discriminators are trained on the
-    current state and pay for the next one. The first has target critics, the second a state value.
-    `music`: the MUSIC release (arXiv:2103.08107). The discriminator's input is the object alone,
-    and the reward is half its log-likelihood, clipped to [-1, 0], without the prior. Goals are
-    zero, but four of five are relabelled.
+    DIAYN (arXiv:1802.06070): a discriminator recognises the skill, and the agent is paid
+    log q(z | s) - log p(z). `paper` is the authors' code, `qdax` and `diayn_torch` are public
+    implementations, `music` is the MUSIC release: see docs/skills.md.
     """
     if preset == "music" or (preset == "laptop" and is_one_of(env_id, WITH_GOALS)):
         return _on_objects(preset, env_id)
@@ -256,10 +246,8 @@ def sac_diayn(
 def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = BOX) -> Config:
     """Skills with predictable consequences, without any task reward.
 
-    Dynamics-aware discovery of skills (arXiv:1907.01657) in the off-policy form of QDax: the
-    mixture that predicts changes is learned together with the agent. The agent's settings are those
-    of `sac_diayn`. There is no preset `paper`: the published comparison with QDax has DADS only in
-    addition to a task.
+    DADS (arXiv:1907.01657) in the off-policy form of QDax. There is no preset `paper`: the
+    published comparison with QDax has DADS only in addition to a task.
     """
     return dataclasses.replace(_compared(preset, env_id), rewards={"dads": _dads(preset)})
 
@@ -268,18 +256,14 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> 
     """Several ways to solve the task: skills are paid for diversity in episodes with a high return.
 
     SMERL (arXiv:2010.14484): the task's reward, and that of `sac_diayn` in episodes whose return
-    reaches `skill.target - skill.margin`. Both are those of the published comparison with QDax for
-    its robots, else 1000 and 100; set yours. With `--skill.target -inf` all episodes are paid.
+    reaches `skill.target - skill.margin`, those of the published comparison with QDax.
     """
     config = _compared(preset, env_id)
     return _gated(config, preset, config.rewards["skill"])
 
 
 def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> Config:
-    """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`.
-
-    Under `paper` the only input of the skill dynamics is the skill, as in the published comparison.
-    """
+    """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`."""
     return _gated(_compared(preset, env_id), preset, _dads(preset))
 
 
@@ -415,14 +399,9 @@ def _on_objects(preset: str, env_id: str) -> Config:
 def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, pinned to its first skill; no hindsight.
 
-    As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN: a warm start from actor, critic and
-    target networks of a run of `sac_diayn` on the same environment. One pinned skill is the input
-    in all episodes, and the entropy has a larger weight than in pre-training. The preset `laptop`
-    fits runs of that preset.
-
-    On tasks without goals, all settings but the reward are those of `sac_diayn` with the same
-    preset, without initial random steps. The number of skills is that of the earlier run, unless
-    `--skills` is given.
+    As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN, with a larger weight of the entropy
+    than in pre-training. On tasks without goals all settings but the reward are those of
+    `sac_diayn`, without random steps.
     """
     if not is_one_of(env_id, WITH_GOALS):
         skilled = sac_diayn(preset, env_id)
@@ -454,9 +433,8 @@ def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
 def sac_finetune_skill(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, pinned to the skill that is best at the task.
 
-    As the authors of DIAYN use skills (arXiv:1802.06070): each skill is tried in ten episodes
-    (`--best-of`), and the one with the highest return is the input in all episodes of training;
-    `--pinned-skill` chooses another one. All other settings are those of `sac_diayn_finetune`.
+    As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes
+    (`--best-of`), and the one with the highest return is the input in all episodes of training.
     """
     task = sac_diayn_finetune(preset, env_id)
     start = Source("sac_diayn", AGENT_PARTS) if task.start is None else task.start
@@ -466,14 +444,9 @@ def sac_finetune_skill(preset: Preset, env_id: str = FETCH_PICK) -> Config:
 def sac_music_diayn(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
 
-    As released (arXiv:2103.08107): `sac_diayn` with a warm start from actor, critic and target
-    networks of a run of `sac_music_skills`, without its running statistics. Mutual information is
-    no longer rewarded.
-
-    `laptop` has agent, exploration and horizon of `sac_music_skills`, without the action penalty.
-    It also loads the running statistics and the statistics network, which is trained further and
-    pays with 0.3 of its weight. Without that reward the robot lets go of the object before the
-    discriminator has learned anything.
+    As released (arXiv:2103.08107). `laptop` also loads the statistics network, which pays with 0.3
+    of its weight: without that the robot lets go of the object before the discriminator has
+    learned anything.
     """
     alone = _on_objects(preset, env_id)
     if preset == "paper":

@@ -29,12 +29,8 @@ _SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", *TOYS_WITHOUT_GOALS)
 def ddpg(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG on the task reward, without hindsight: the released baseline of MUSIC.
 
-    The preset `paper` is the release (arXiv:2103.08107): 16 workers, 50 cycles of 2 episodes and 40
-    updates per epoch, no relabelling, no return clip. `laptop` is for two cores.
-
-    On tasks without goals it is DDPG as published (arXiv:1509.02971), with one update for each
-    step. Deviations of `paper` there: Gaussian noise in place of Ornstein-Uhlenbeck's, running
-    normalisation in place of batch normalisation, no weight decay, actions enter the first layer.
+    On tasks without goals it is DDPG as published (arXiv:1509.02971), but for the noise, the
+    normalisation and the weight decay: see docs/tasks.md.
     """
     if not is_one_of(env_id, WITH_GOALS):
         published = preset == "paper"
@@ -55,11 +51,8 @@ def ddpg(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
 
-    Hindsight experience replay (arXiv:1707.01495) as in its release: four of five goals are
-    relabelled with the future of their episode (k = 4). TD targets are clipped to the possible
-    returns, (-1/(1 - gamma), 0). The preset `paper` has the sizes of the MUSIC release; `laptop`
-    has small batches, a shorter horizon (gamma 0.95), targets that move with every update, and a
-    smaller action penalty.
+    Hindsight experience replay (arXiv:1707.01495) as in its release, k = 4. `laptop` has small
+    batches, a shorter horizon, targets that move with every update, and a smaller action penalty.
     """
     if preset == "paper":
         return _task(preset, env_id, DdpgConfig(return_clip="auto"), relabel_k=4.0)
@@ -72,13 +65,9 @@ def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Gaussian policy on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
 
-    As released (arXiv:2103.08107), this is DDPG with a Gaussian policy and a small entropy offset
-    that is averaged over the batch; `sac_her` is soft actor-critic as published. The preset
-    `paper` has the released sizes. On FetchSlide the entropy scale is the release's larger one.
-
-    On tasks without goals it is soft actor-critic as published (arXiv:1812.05905): twin critics, a
-    learned temperature, one update for each step. Deviation of `paper` there: observations are
-    normalised by their running moments.
+    As released, this is DDPG with a Gaussian policy and a small entropy offset that is averaged
+    over the batch; `sac_her` is soft actor-critic as published, and so is this on tasks without
+    goals (arXiv:1812.05905).
     """
     if not is_one_of(env_id, WITH_GOALS):
         rate = 1e-3 if preset == "laptop" and is_one_of(env_id, _SHORT_TASKS) else 3e-4
@@ -104,10 +93,8 @@ def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def sac_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling: twin critics, learned temperature.
 
-    Soft actor-critic (arXiv:1801.01290, with the learned temperature of arXiv:1812.05905) on
-    hindsight relabelling (arXiv:1707.01495, k = 4). Exploration samples the policy, without added
-    noise or the action penalty of DDPG. TD targets are not clipped to (-1/(1 - gamma), 0) as in
-    `ddpg_her`, because the entropy in a soft return is unbounded below and may be positive.
+    TD targets are not clipped to (-1/(1 - gamma), 0) as in `ddpg_her`, because the entropy in a
+    soft return is unbounded below and may be positive.
     """
     agent = SOFT
     if preset == "laptop":

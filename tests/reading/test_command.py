@@ -1,6 +1,5 @@
 import json
 import math
-import re
 import shlex
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from music_tf.config.fields import fields_of, show_option, show_value, with_fiel
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
 from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
-from music_tf.reading.options import last_value, read_value, split
+from music_tf.reading.options import read_value, split
 from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
 from music_tf.recipes.releases import OTHER_PROGRAMS
 from tests.kit.cases import cases, every
@@ -75,16 +74,6 @@ def test_every_field_is_an_option_with_either_spelling():
             assert read_value(field, typed[name]) == field.value
 
 
-def test_tasks_and_conditions_are_typed_like_all_else():
-    line = "sac_pearl --tasks.train 8 --tasks.test=3 --tasks.posterior_first false --tasks.seed 5"
-    tasks = parse_train(line.split()).config.tasks
-    assert (tasks.train, tasks.test, tasks.posterior_first, tasks.seed) == (8, 3, False, 5)
-    line = "sac --collect.steps 9 --condition.kind box --condition.size=4 --condition.every 7"
-    condition = parse_train([*line.split(), "--condition.sampler", "random"]).config.condition
-    typed = {"kind": "box", "size": 4, "sampler": "random", "every": 7}
-    assert vars(condition) == {**typed, "relabel": 0.0, "groups": 1}
-
-
 def test_typed_values_arrive_the_last_of_several_wins_and_the_command_keeps_them():
     line = (
         "--seed=7 ddpg --agent.hidden-sizes 8 9 --music.clip -inf 2 --music.weight 0 1 5 0.5 "
@@ -125,53 +114,6 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
 
 
 @cases(
-    ("words", "text"),
-    ("--agent.return-clip 0 -20", f"agent.return_clip: {BOUNDS} (0.0, -20.0)"),
-    ("--agent.return-clip nan 0", f"agent.return_clip: {BOUNDS}"),
-    ("--agent.return-clip -20", "--agent.return-clip: expected 2 values, got 1"),
-    ("--agent.return-clip -20 off", f"--agent.return-clip: {BOUNDS} '-20 off'"),
-    ("--agent.return-clip of", f"--agent.return-clip: {BOUNDS} 'of'\ndid you mean off?"),
-    ("--agent.return-clip", "--agent.return-clip: expected a value, got none"),
-    ("--env.remake --seed 1", "--env.remake: expected True or False, got none"),
-    ("--rewards music --music.gain fast", "expected a number in [0, 1000000000] or auto or"),
-    ("--rewards music --music.gain -1", "music.gain: expected a number in [0, 1000000000]"),
-    ("--rewards music --music.mean 0", "music.mean: expected a number in (0, 1000000]"),
-    ("--agent.polyak-every 0", "expected a whole number in [1, 1000000] or one of cycle, upd"),
-    ("--agent.polyak-every updat", "cycle, update, got 'updat'\ndid you mean update?"),
-)
-def test_what_is_neither_word_nor_number_is_refused(words, text):
-    assert text in refusal("ddpg", *words.split())
-
-
-@cases(("value", "found"), (["-inf", 0], (-math.inf, 0.0)), ("off", "off"), ([1, 2, 3], None))
-def test_a_stored_bound_is_read_or_refused(value, found):
-    stored = run_to_json(StoredRun("ddpg", "laptop", (), recipes.resolve("ddpg")))["config"]
-    stored["agent"]["return_clip"] = value
-    if found is None:
-        with pytest.raises(UsageError, match=r"agent\.return_clip: expected 2 numbers.* or one of"):
-            config_from_json(stored, "ddpg")
-    else:
-        assert config_from_json(stored, "ddpg")[0].agent.return_clip == found
-
-
-def test_the_gain_of_music_may_be_automatic_or_the_environments():
-    words = "ddpg --rewards music --music.gain {} --music.mean 0.5"
-    gains = [parse_train(words.format(word).split()).config for word in ("auto", "7", "None")]
-    assert [config.rewards["music"].gain for config in gains] == ["auto", 7.0, None]
-    stored = run_to_json(StoredRun("ddpg", "laptop", (), gains[0]))["config"]
-    assert config_from_json(json.loads(json.dumps(stored)), "ddpg")[0] == gains[0]
-
-
-def test_a_preset_and_an_environment_choose_the_defaults():
-    assert parse_train(["ddpg"]).config.workers == 4
-    assert parse_train(["ddpg", "--preset", "paper"]).config.workers == 16
-    slide = parse_train(["sac_music", "--env-id", "FetchSlide-v4"]).config
-    assert slide.agent.entropy_scale == 0.03
-    typed = ["sac_music", "--env-id", "FetchSlide-v4", "--agent.entropy-scale", "0.5"]
-    assert parse_train(typed).config.agent.entropy_scale == 0.5
-
-
-@cases(
     ("line", "parts"),
     ("ddpg -seed 3", ["'-seed'", "--seed"]),
     (
@@ -187,33 +129,27 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("my_robot:My-v0", ["did you mean --env-id my_robot:My-v0?"]),
     ("ddpg --music.clip 0,4,5", ["--music.clip", "expected 2 values, got 3"]),
     ("ddpg --world.agent 0,x", ["--world.agent", "whole numbers", "'0,x'"]),
-    ("ddpg --seed 1,2", ["--seed", "'1,2'"]),
     ("sac --env-id CarRacing-v3", ["expected observations that are a vector", "are images"]),
     ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
     ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
     ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
-    ("sac_metra --distance.rest-until x", ["keep their initial values. Now 0.5."]),
+    ("sac_metra --distance.rest-until x", ["keep their initial values.", "an ... Now 0.5."]),
     ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
-    ("ddpg_music --rewards task --music.gain 2", ["--music.gain", "--rewards task music"]),
     ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
     ("ddpg --world.agent 0 1 --world.surrounding 1 2", ["world.surrounding", "both have [1]"]),
-    ("ddpg --world.object 3 4 5 6", ["world.object", "one, two or three", "(3, 4, 5, 6)"]),
-    ("ddpg --world.gripper 3 3 4", ["world.gripper", "three different ones", "(3, 3, 4)"]),
-    ("ddpg --world.arm 0 1", ["world.arm", "three different ones for x, y and z", "(0, 1)"]),
     ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
-    ("ddpg --world.support 1 1 0 0 0.4", ["world.support", "LOW_X LOW_Y HIGH_X HIGH_Y"]),
+    (
+        "ddpg --world.support 1 1 0 0 0.4",
+        ["LOW_X LOW_Y HIGH_X HIGH_Y", "each LOW below its HIGH, got (1.0, "],
+    ),
     ("ddpg --world.descriptor goal", ["world.descriptor", "achieved_goal", "module:function"]),
     ("ddpg --world.descriptor foot_contact", ["'foot_contact'\ndid you mean foot_contacts?"]),
     ("sac_diayn --preset paper --agent.entropy-mode off", ["sac_diayn as paper has no such"]),
     ("sac --env.skill-steps 5", ["--env.skill-steps", "needs --env.skills RUN"]),
-    ("sac --env.skill-count 5", ["--env.skill-count", "needs --env.skills RUN"]),
     ("sac --tasks.prior 5", ["--tasks.prior: needs an agent that infers", "sac_pearl"]),
     ("sac_diayn --incremental.replay reset", ["replay: needs skills that are", "sac_disk"]),
-    ("ddpg --world.descriptor 0 observation", ["world.descriptor", "(0, 'observation')"]),
     ("ddpg --world.extras a=b", ["world.extras", "NAME=stride:STEPS or NAME=module:function"]),
-    ("ddpg --world.extras a a", ["world.extras", "each name once"]),
     ("ddpg --world.extras music_tf/descriptor", ["world.extras", "NAME=module:function"]),
-    ("ddpg_music --music.clip 1", ["--music.clip", "2 values", "got 1"]),
     ("ddpg_music --music.weight 0 1 2", ["--music.weight", "pairs", "'0 1 2'"]),
     ("ddpg --seed", ["--seed", "a value", "none"]),
     ("ddpg --resume=1", ["--resume", "no value"]),
@@ -221,21 +157,21 @@ def test_a_preset_and_an_environment_choose_the_defaults():
     ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
     ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
     ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
+    ("ddpg --agent.return-clip 0 -20", [f"agent.return_clip: {BOUNDS} (0.0, -20.0)"]),
+    ("ddpg --agent.return-clip nan 0", [f"agent.return_clip: {BOUNDS}"]),
+    ("ddpg --agent.return-clip -20", ["--agent.return-clip: expected 2 values, got 1"]),
+    ("ddpg --agent.return-clip -20 off", [f"--agent.return-clip: {BOUNDS} '-20 off'"]),
+    ("ddpg --agent.return-clip of", [f"{BOUNDS} 'of'\ndid you mean off?"]),
+    ("ddpg --agent.return-clip", ["--agent.return-clip: expected a value, got none"]),
+    ("ddpg --env.remake --seed 1", ["--env.remake: expected True or False, got none"]),
+    ("ddpg_music --music.gain fast", ["expected a number in [0, 1000000000] or auto or"]),
+    ("ddpg_music --music.mean 0", ["music.mean: expected a number in (0, 1000000]"]),
+    ("ddpg --agent.polyak-every updat", ["cycle, update, got 'updat'\ndid you mean update?"]),
     ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())
     assert (capfd.readouterr(), [part for part in parts if part not in text]) == (("", ""), [])
-
-
-def test_a_value_is_found_on_a_command_line_that_may_be_wrong():
-    for line, value in (
-        ("", ""),
-        ("a --best-of", ""),
-        ("--best_of 2 --x", "2"),
-        ("--best-of=3", "3"),
-    ):
-        assert last_value("best_of", line.split()) == value
 
 
 @cases(
@@ -314,27 +250,13 @@ def test_an_environment_that_needs_an_import_must_be_typed_again(tmp_path):
     assert parse_train([*words, "--allow-import"]).config == config
 
 
-def test_a_resumed_run_of_an_older_version_says_which_defaults_it_takes(stored):
-    directory, config = stored
-    path = directory / "config.json"
-    document = json.loads(path.read_text())
-    del document["config"]["hang_after"]
-    path.write_text(json.dumps(document))
-    command = parse_train(["--run-dir", str(directory), "--resume"])
-    assert command.config == config
-    assert "hang_after" in command.notice
-    assert parse_train(["sac"]).notice == ""
-
-
 @pytest.fixture
 def explained(capsys):
-    """Returns what `train ... --help all` writes, without its frames."""
+    """Returns what `train ... --help all` writes, on one line."""
 
     def explain(*words):
-        with pytest.raises(SystemExit) as ended:
-            train_help([*words, "--help", "all"])
-        assert ended.value.code == 0
-        return " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+        train_help([*words, "--help", "all"])
+        return " ".join(capsys.readouterr().out.split())
 
     return explain
 
@@ -353,16 +275,16 @@ def test_help_fits_a_screen_and_names_every_recipe_option_and_group(capsys, reci
         assert [name for name in recipes.names() if name not in text] == []
 
 
-def test_the_defaults_on_the_screen_are_those_of_the_recipe(capsys):
-    def shown(*words):
+def test_the_defaults_on_the_screen_are_those_of_the_recipe_if_they_differ(capsys):
+    def shown(option, *words):
         train_help([*words, "--help"])
         rows = capsys.readouterr().out.splitlines()
-        return next(row.split()[1:3] for row in rows if row.startswith("  --workers"))
+        return next(row.split()[1:3] for row in rows if row.startswith(f"  {option} "))
 
-    workers = [recipes.resolve("ddpg_music", preset).workers for preset in ("laptop", "paper")]
-    assert shown("ddpg_music")[0] == str(workers[0])
-    assert shown("ddpg_music", "--preset", "paper")[0] == str(workers[1])
-    assert shown() == ["by", "recipe"]
+    for preset in ("laptop", "paper"):
+        workers = recipes.resolve("ddpg_music", preset).workers
+        assert shown("--workers", "ddpg_music", "--preset", preset)[0] == str(workers)
+    assert (shown("--workers"), shown("--seed")[0]) == (["by", "recipe"], "0")
 
 
 def test_help_of_a_group_explains_all_of_its_settings(capsys):
@@ -379,29 +301,23 @@ def test_help_of_a_group_explains_all_of_its_settings(capsys):
 
 
 def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(explained):
-    text = explained("sac_her")
+    ours, theirs = explained("sac_her").split("settings of other programs:")
     for field in fields_of(recipes.resolve("sac_her")):
-        _, *entries = text.split(f" {show_option(field.name)} ")
         assert len(field.documentation) > 10
-        value = field.value if isinstance(field.value, tuple) else (field.value,)
-        leaves = [leaf for item in value for leaf in (item if isinstance(item, tuple) else (item,))]
-        shown = f"{field.meaning} (default: {shlex.join(map(str, leaves))})"
-        if field.name in OTHER_PROGRAMS:
-            shown = f"(default: {show_value(field.value)}) {field.meaning}"
-        assert any(shown in entry for entry in entries)
-    unpaid = ("music", "joint_motion", "random_reward", "skill")
-    assert [term for term in unpaid if f" {show_option(term)}.weight " not in text] == []
+        shown = f"{show_option(field.name)} (default: {show_value(field.value)}) {field.meaning}"
+        assert shown in (theirs if field.name in OTHER_PROGRAMS else ours)
+    unpaid = ("music", "joint_motion", "random_reward", "distance")
+    assert [term for term in unpaid if f" {show_option(term)}.weight " not in ours] == []
 
 
 def test_help_of_a_recipe_shows_the_preset_and_the_environment_that_are_typed(explained):
     plain = explained("sac_diayn")
     assert "--agent.entropy-mode" in plain
     assert "--agent.value-learning-rate" not in plain
-    for words in (["--preset", "paper"], ["--preset=qdax", "--preset=paper"]):
-        text = explained("sac_diayn", *words)
-        assert "--agent.entropy-mode" not in text
-        assert "(default: 0.0003) Adam step size of the state value. A number in [0, 1]." in text
-        assert "(default: paper)" in text
+    text = explained("sac_diayn", "--preset=qdax", "--preset", "paper")
+    assert "--agent.entropy-mode" not in text
+    assert "(default: 0.0003) Adam step size of the state value. A number in [0, 1]." in text
+    assert "--preset (default: paper)" in text
     assert "(default: Hopper-v5)" in explained("sac", "--env-id", "Hopper-v5")
     with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):
         train_help(["sac_diayn", "--preset", "torch", "--help"])
@@ -474,12 +390,6 @@ def test_a_flag_in_python_is_true_or_false_and_arguments_are_what_json_can_hold(
     kwargs = {"size": np.int64(3), "near": np.float32(0.5), "kinds": ["a", None]}
     given = parse_train(["ddpg_her", *as_typed({"env": {"kwargs": kwargs}})])
     assert json.loads(given.config.env.kwargs) == {"size": 3, "near": 0.5, "kinds": ["a", None]}
-    for value, near in ((np.zeros(2), ": give .tolist\\(\\) of it"), (object(), "")):
-        says = f"--env.kwargs: expected what JSON can hold, got .*{near}"
-        with pytest.raises(UsageError, match=says):
+    for value in (np.zeros(2), object(), {("a", "b"): 1}):
+        with pytest.raises(UsageError, match=r"--env\.kwargs: expected what JSON can hold, got "):
             as_typed({"env": {"kwargs": {"g": value}}})
-
-
-def test_a_support_that_lies_upside_down_is_told_what_is_below_what():
-    with pytest.raises(UsageError, match=r"each LOW below its HIGH, got \(1\.0, "):
-        parse_train(["ddpg_her", "--world.support", "1", "1", "-1", "-1", "0"])

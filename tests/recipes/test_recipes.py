@@ -53,21 +53,6 @@ def test_every_public_function_is_a_recipe():
     assert set(NAMES) <= set(recipes.names())
 
 
-def test_the_release_of_music_is_a_preset_of_skills_beside_the_two_that_all_have():
-    presets = {name: recipes.presets(name) for name in recipes.names()}
-    assert presets.pop("sac_diayn") == ("laptop", "paper", "music", "qdax", "diayn_torch")
-    assert presets.pop("sac_dads") == ("laptop", "qdax")  # the comparison has it beside a task
-    for name in ("sac_smerl", "sac_dads_smerl"):
-        assert presets.pop(name) == ("laptop", "paper", "qdax")
-    assert presets.pop("sac_disk") == ("laptop", "seed", "released")
-    assert presets.pop("sac_pearl") == ("laptop", "paper", "oyster", "garage")
-    for name in ("sac_disk_music", "sac_pearl_music", "sac_place"):
-        assert presets.pop(name) == ("laptop",)
-    for name in ("metra", "csd", "lsd"):
-        assert presets.pop(f"sac_{name}") == ("laptop", f"{name}_release")
-    assert set(presets.values()) == {("laptop", "paper")}
-
-
 @every("name", recipes.names())
 def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     text = recipes.describe(name)
@@ -240,16 +225,6 @@ def test_reaching_has_short_epochs_and_nothing_to_move():
 def test_unknown_names_are_refused(arguments, part):
     with pytest.raises(UsageError, match=part):
         recipes.resolve(*arguments)
-
-
-def test_dotted_names_replace_settings_at_any_depth():
-    before = recipes.resolve("ddpg")
-    after = with_fields(before, {"seed": 1, "agent.polyak": 0.5, "agent.critics": 2})
-    assert after == dataclasses.replace(
-        before, seed=1, agent=dataclasses.replace(before.agent, polyak=0.5, critics=2)
-    )
-    with pytest.raises(UsageError, match="polyak"):
-        with_fields(before, {"agent.polyak": 3.0})
 
 
 @cases(
