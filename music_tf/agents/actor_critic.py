@@ -35,6 +35,7 @@ class ActorCritic(Learner):
             Network(f"critic_{index}", model, config.critic_learning_rate)
             for index, model in enumerate(critics)
         ]
+        self.make_others(input_dim, action_dim, seed)
 
     @abc.abstractmethod
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
@@ -45,6 +46,9 @@ class ActorCritic(Learner):
     ) -> keras.Model:
         config = self._config
         return critic(input_dim, action_dim, config.critic_layers, seed, config.initializer)
+
+    def make_others(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> None:
+        """Makes further networks of a subclass, after actor and critics."""
 
     @property
     def phases(self) -> Sequence[Phase]:

@@ -94,7 +94,6 @@ class Learner(abc.ABC):
         Returns:
             Arrays by name, for `noise` of `losses`.
         """
-        del generators, updates, batch_size
         return {}
 
     def feed(
@@ -111,7 +110,6 @@ class Learner(abc.ABC):
         Returns:
             Arrays [U, W, ...] by name, for `noise` of `losses`.
         """
-        del replay, inputs, updates, cycle
         return {}
 
     @abc.abstractmethod

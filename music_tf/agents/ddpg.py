@@ -35,7 +35,6 @@ class Ddpg(ActorCritic):
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
     ) -> Losses:
-        del noise, entropy_weight
         next_action = self._actor.rows(targets["actor"], batch.next_inputs)
         next_q = self.values(targets, batch.next_inputs, next_action)
         target = td_target(batch.reward, batch.discount, next_q, self._bounds)

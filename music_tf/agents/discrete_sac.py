@@ -49,7 +49,6 @@ class DiscreteSac(SoftActorCritic):
         noise: Mapping[str, tf.Tensor],
         entropy_weight: tf.Tensor,
     ) -> Losses:
-        del entropy_weight
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         next_q = self._all_values(targets, batch.next_inputs)
         next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)

@@ -43,19 +43,11 @@ class Pearl(SacValue):
 
     _config: PearlConfig
 
-    def __init__(
-        self,
-        config: PearlConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
-        seed: np.random.Generator,
-    ) -> None:
-        super().__init__(config, input_dim, action_dim, return_bounds, seed)
-        inference = config.inference
+    def make_others(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> None:
+        super().make_others(input_dim, action_dim, seed)
+        inference, rate = self._config.inference, self._config.encoder_learning_rate
         row_dim = inference.row_dim(input_dim - inference.latent, action_dim)
-        layers = (inference.sizes, seed, config.initializer)
-        rate = config.encoder_learning_rate
+        layers = (inference.sizes, seed, self._config.initializer)
         if inference.encoder == MLP:
             model = plain(row_dim, inference.outputs, "factor", *layers)
             self._encoder = Network("encoder", model, rate)
@@ -109,7 +101,6 @@ class Pearl(SacValue):
         The first phase infers latents [W, m, L] from the noise's `context` [W, m, N, C] and
         `belief` [W, >= m, L], and passes them to later phases as `latent`.
         """
-        del critic_inputs
         config = self._config
         later = "latent" in noise
         if later:

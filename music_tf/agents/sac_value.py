@@ -30,15 +30,8 @@ class SacValue(GaussianActorCritic):
 
     _config: SacValueConfig
 
-    def __init__(
-        self,
-        config: SacValueConfig,
-        input_dim: int,
-        action_dim: int,
-        return_bounds: tuple[float, float],
-        seed: np.random.Generator,
-    ) -> None:
-        super().__init__(config, input_dim, action_dim, return_bounds, seed)
+    def make_others(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> None:
+        config = self._config
         model = critic(input_dim, 0, config.critic_layers, seed, config.initializer)
         self._value = Network("value", model, config.value_learning_rate)
 
@@ -72,7 +65,6 @@ class SacValue(GaussianActorCritic):
         critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
         """As `Learner.losses`; `critic_inputs` [W, B, I], if any, get the critics' gradient."""
-        del entropy_weight
         seen = batch.inputs if critic_inputs is None else critic_inputs
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         slow = self._state_value(targets, batch.next_inputs)

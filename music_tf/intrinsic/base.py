@@ -205,7 +205,6 @@ class RewardTerm(abc.ABC):
 
     def __init__(self, config: TermConfig, context: TermContext) -> None:
         """Takes the settings; a subclass that learns builds its networks here."""
-        del context
         self.name = config.name
         self.mixing = Mixing(1.0, config.clip, config.shift, config.weight)
 
@@ -318,7 +317,6 @@ class RewardTerm(abc.ABC):
             updates: Number of these updates.
             episodes: Number of training episodes so far, over all ranks.
         """
-        del learned, updates, episodes
         return {}
 
     def shared(self) -> dict[str, np.ndarray]:

@@ -26,14 +26,10 @@ _NORMALIZED = 5.0
 
 
 class RunningMoments(NamedTuple):
-    r"""Mean and sum of squared deviations of all rows so far, with a prior of one unit variance.
-
-    .. math:: \mu' = \mu + \frac{1}{n + m} \sum_i (x_i - \mu), \quad
-        M' = M + \sum_i (x_i - \mu') (x_i - \mu), \quad \sigma^2 = \frac{M}{n + 1}
-    """
+    """Mean and sum of squared deviations of all rows so far, with a prior of one unit variance."""
 
     mean: Floats  # [D]
-    squares: Floats  # [D], M, initially 1
+    squares: Floats  # [D], initially 1
     steps: Floats  # []
 
     @property
@@ -43,12 +39,10 @@ class RunningMoments(NamedTuple):
 
 
 class Dads(GatedTerm):
-    r"""Rewards changes that the active skill predicts and other skills do not.
+    """Rewards changes that the active skill predicts and other skills do not.
 
-    .. math:: r = \log K - \log \sum_k \exp \operatorname{clip}(l_k - l_z, -50, 50), \quad
-        l_k = \log q_\phi(f(s') - f(s) | f(s), e_k)
-
-    For continuous conditions, z and L random conditions replace the K skills, as in the paper.
+    Its reward is `skill_dynamics_reward` of the log-densities of the change under each of K skills.
+    For continuous conditions, z and L random conditions replace the skills, as in the paper.
     Deviations from the public JAX code: the last step of an episode uses the true next state, and
     learned deviations of the mixture are positive.
     """
@@ -137,7 +131,6 @@ class Dads(GatedTerm):
         return -likelihood, {"dads/log_density": likelihood}
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        del updates, episodes
         moments = {
             "dads/target_mean": float(self._moments.mean.mean()),
             "dads/target_std": float(self._moments.deviation.mean()),
@@ -147,7 +140,6 @@ class Dads(GatedTerm):
         return {"dads/loss": -learned["dads/log_density"], **moments}
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        del cycle
         rows = [
             np.diff(self._seen.along(played), axis=1)[played.step_mask]
             for played in episodes.values()

@@ -8,13 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import (
-    Feed,
-    InputSpec,
-    TermContext,
-    scale_variables,
-    share_deviation,
-)
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, scale_variables, share_deviation
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.speed import AUTO, Speed
 from music_tf.losses.distance import (
@@ -205,7 +199,6 @@ class Distance(GatedTerm):
         return {**super().adapt(learned, updates, episodes), **speed}
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        del cycle
         if self._speed is None or self._speed.known:
             return
         lengths, moved = [], []

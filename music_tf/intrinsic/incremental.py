@@ -141,11 +141,11 @@ class Incremental(RewardTerm):
         return chances
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        del cycle
         most = self._config.own_episodes * self._longest
         for worker, played in episodes.items():
-            past = self._own.get(worker, self._nothing)
-            self._own[worker] = _joined(past, self._rows(played), most)
+            older, newer = self._own.get(worker, self._nothing), self._rows(played)
+            places = np.concatenate([older.places, newer.places])[-most:]
+            self._own[worker] = Rows(places, np.concatenate([older.times, newer.times])[-most:])
 
     def forget(self) -> None:
         self._own = {}
@@ -182,7 +182,6 @@ class Incremental(RewardTerm):
         return feed["beta"][:, None] * past - feed["alpha"][:, None] * recent
 
     def measures(self, reward: tf.Tensor, batch: Transition, feed: Feed) -> Mapping[str, tf.Tensor]:
-        del reward, batch, feed
         metrics = {}
         for name, (distance, complete) in self._distances.items():
             counted = tf.cast(complete, tf.float32)
@@ -191,7 +190,6 @@ class Incremental(RewardTerm):
         return metrics
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
-        del episodes
         for name, average in self._averages.items():
             total, share = (learned.pop(f"disk/{name}{end}", 0.0) for end in ("", "_known"))
             if share > 0.0:
@@ -287,11 +285,6 @@ class Incremental(RewardTerm):
         if config.schedule and len(self._past[0].times):
             alpha *= math.tanh(4.0 * (2.0 * self.progress - 1.0))
         return beta, alpha
-
-
-def _joined(older: Rows, newer: Rows, most: int) -> Rows:
-    places = np.concatenate([older.places, newer.places])[-most:]
-    return Rows(places, np.concatenate([older.times, newer.times])[-most:])
 
 
 class _Average:

@@ -27,14 +27,11 @@ _TOGETHER = 64
 
 
 class Influence(ScaledTerm):
-    r"""Rewards states in which the action has a causal influence on the object's motion.
+    """Rewards states in which the action has a causal influence on the object's motion.
 
-    .. math:: r = C(s) = I(\Delta y; A | S = s) \approx \frac{1}{K} \sum_i KL\left(
-        p(\Delta y | s, a_i) \Big\| \frac{1}{K} \sum_j p(\Delta y | s, a_j)\right), \quad
-        a_i \sim U([-1, 1]^A)
-
-    p is a Gaussian model of the change of columns y in a step. An object that moves by itself is
-    not paid. docs/influence.md lists deviations from the authors' code.
+    Its reward is `influence` of K uniform random actions under a Gaussian model of the change of
+    columns y in a step. An object that moves by itself is not paid. docs/influence.md lists
+    deviations from the authors' code.
     """
 
     def __init__(self, config: InfluenceConfig, context: TermContext) -> None:

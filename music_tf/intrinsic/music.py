@@ -7,13 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from music_tf.intrinsic.base import (
-    Feed,
-    InputSpec,
-    TermContext,
-    scale_variables,
-    share_deviation,
-)
+from music_tf.intrinsic.base import Feed, InputSpec, TermContext, scale_variables, share_deviation
 from music_tf.intrinsic.scaled import ScaledTerm
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.networks.models import statistics_network
@@ -27,13 +21,10 @@ from music_tf.types import Array, Episodes, IntArray, Metrics, Transition
 
 
 class Music(ScaledTerm):
-    r"""Rewards transitions whose agent state and surrounding state have high mutual information.
+    """Rewards transitions whose agent state and surrounding state have high mutual information.
 
     A statistics network T is fitted to a lower bound on the mutual information within whole
-    trajectories. The reward is the same bound on the two states of a transition.
-
-    .. math:: r = \operatorname{clip}(c \, m(o_t, o_{t+1}), 0, 1) - 1
-
+    trajectories. The reward is the same bound on the two states of a transition, `pair_bound`.
     States beyond the end of a shorter episode are left out of both averages. The settings hold
     optional deviations from the release.
     """

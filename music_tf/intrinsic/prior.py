@@ -1,7 +1,6 @@
 """A learned prior over skills that favours skills which the discriminator recognises."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +42,6 @@ class LearnedPrior:
         fresh = np.array([[learned.pop(name) for name in names] for names in self._names])
         keep = (1.0 - 1.0 / _HORIZON) ** updates
         self.means = keep * self.means + (1.0 - keep) * fresh
-
-    def load(self, shared: Mapping[str, np.ndarray], name: str) -> None:
-        if name in shared:
-            self.means = np.array(shared[name])
 
     @property
     def _names(self) -> list[list[str]]:

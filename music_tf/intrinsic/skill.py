@@ -56,14 +56,15 @@ class Skill(GatedTerm):
         self.inputs = {"discriminator": inputs}
         self.scales = scale_variables("discriminator", scale)
         self._kind = context.condition.kind
-        self._density, outputs = _posterior(config, context)
-        self._baseline = 0.0
-        highest = math.inf
-        if not self._density:
-            highest = 0.0
-            if config.subtract_prior:
-                offset = math.log1p(size * config.prior_offset)
-                highest = self._baseline = math.log(size) - offset
+        self._density, outputs = "", size
+        self._baseline = highest = 0.0
+        if self._kind != "one_hot":
+            usual = "von_mises_fisher" if self._kind == "sphere" else "gaussian"
+            self._density, highest = config.posterior or usual, math.inf
+            outputs = 2 * size if self._density == "gaussian" else size + 1
+        elif config.subtract_prior:
+            offset = math.log1p(size * config.prior_offset)
+            highest = self._baseline = math.log(size) - offset
         self._prior = LearnedPrior(size) if config.prior == "learned" else None
         self._running = RunningAverage()
         if self._prior is not None and config.subtract_prior:
@@ -128,7 +129,6 @@ class Skill(GatedTerm):
         return -likelihood if learns is None else -likelihood * learns, metrics
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        del cycle
         if self._rows is not None:
             fresh = [
                 np.eye(self._skills, dtype=np.int64)[played.skill.argmax(axis=-1)].T @ played.length
@@ -208,10 +208,11 @@ class Skill(GatedTerm):
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         super().load(shared)
-        if self._prior is not None:
-            self._prior.load(shared, f"scales/{self.name}")
-        if f"scales/{self.name}_running" in shared:
-            self._running.state = np.array(shared[f"scales/{self.name}_running"])
+        name = f"scales/{self.name}"
+        if self._prior is not None and name in shared:
+            self._prior.means = np.array(shared[name])
+        if f"{name}_running" in shared:
+            self._running.state = np.array(shared[f"{name}_running"])
 
     @property
     def _waits(self) -> bool:
@@ -250,12 +251,3 @@ class Skill(GatedTerm):
         """Returns logits or parameters of a density, [W, B, ...], for states [W, B, D]."""
         inputs = self.scaled("discriminator", state)
         return self.networks[0].rows(weights["discriminator"], inputs)
-
-
-def _posterior(config: SkillConfig, context: TermContext) -> tuple[str, int]:
-    """Returns the kind of density q(z | s), or "", and the number of discriminator outputs."""
-    size, kind = context.skills, context.condition.kind
-    if kind == "one_hot":
-        return "", size
-    density = config.posterior or ("von_mises_fisher" if kind == "sphere" else "gaussian")
-    return density, 2 * size if density == "gaussian" else size + 1

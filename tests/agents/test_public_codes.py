@@ -1,4 +1,4 @@
-"""The presets of two public codes of DIAYN: losses written down anew, settings row by row."""
+"""The presets of two public codes of DIAYN: losses written down anew."""
 
 import dataclasses
 import math
@@ -115,47 +115,17 @@ def test_each_network_learns_by_the_gradient_of_the_original(config, network, lo
 
 
 @cases(
-    ("of", "qdax", "diayn_pytorch"),
-    (lambda run: type(learner_of(run.agent)), Sac, SacValue),
-    (lambda run: run.agent.critic_loss, "half_mean", "sum"),
-    (lambda run: run.agent.truncated, "masked", "bootstrap"),
-    (lambda run: run.agent.deviation, "softplus", "clip"),
-    (lambda run: run.agent.squash_correction, "exact", "epsilon"),
-    (lambda run: run.agent.temperature, 1.0, 0.1),
-    (lambda run: run.agent.learn_temperature, True, False),
-    (lambda run: run.agent.target_entropy_per_action, -0.5, None),  # of a fixed one any
-    (lambda run: run.agent.discount, 0.97, 0.99),
-    (lambda run: names_of(learner_of(run.agent)), {"critic_0", "critic_1"}, {"value"}),
-    (lambda run: run.agent.polyak, 0.995, 0.995),
-    (lambda run: run.agent.polyak_every, "update", "update"),
-    (lambda run: len(learner_of(run.agent).phases), 1, 1),
-    (lambda run: run.agent.actor_layers, (256, 256), (300, 300)),
-    (lambda run: run.agent.critic_layers, (256, 256), (300, 300)),
-    (lambda run: run.rewards["skill"].hidden_sizes, (256, 256), (300, 300)),
-    # steps of Adam; that of a fixed temperature is 0
-    (lambda run: {each.learning_rate for each in networks(run)}, {3e-4}, {3e-4, 0.0}),
-    (lambda run: run.rewards["skill"].learning_rate, 3e-4, 3e-4),
-    (lambda run: run.replay.batch_size, 256, 256),
-    (lambda run: run.rewards["skill"].scale, 1.0, 1.0),
-    (lambda run: run.replay.capacity, 1_000_000, 1_000_000),
-    (lambda run: run.rewards["skill"].trained_on, "current", "current"),
-    (lambda run: run.rewards["skill"].state, "next", "next"),
-    (lambda run: run.collect.updates_per_step, 0.25, 1.0),
-    (lambda run: run.skills, 5, 50),
-    (lambda run: run.collect.random_steps, 0, 0),
+    ("run", "slow", "rates"),
+    (QDAX_RUN, {"critic_0", "critic_1"}, {3e-4}),
+    (DIAYN_PYTORCH_RUN, {"value"}, {3e-4, 0.0}),  # that of a fixed temperature is 0
+    ids=["qdax", "diayn_pytorch"],
 )
-def test_settings_are_those_of_the_original(of, qdax, diayn_pytorch):
-    assert of(QDAX_RUN) == qdax
-    if diayn_pytorch is not None:
-        assert of(DIAYN_PYTORCH_RUN) == diayn_pytorch
-
-
-def networks(run):
-    return learner_of(run.agent).networks
-
-
-def names_of(learner):  # of the slow copies that are used
-    return {network.name for network in learner.target_networks} - {"actor"}
+def test_slow_copies_and_steps_are_those_of_the_original(run, slow, rates):
+    learner = learner_of(run.agent)
+    targets = {network.name for network in learner.target_networks} - {"actor"}  # which is not used
+    assert (targets, {network.learning_rate for network in learner.networks}) == (slow, rates)
+    assert (len(learner.phases), run.agent.polyak_every) == (1, "update")
+    assert run.replay.capacity == 1_000_000
 
 
 @cases(

@@ -417,23 +417,20 @@ def test_an_embedding_that_does_not_learn_pays_all_the_same():
     ("config", "text"),
     ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25\nnearest: 24"),
     ({"modelled": (30,), "distance": "density"}, r"distance.modelled: .* got 30\nnearest: 24"),
+    (
+        {"columns": (0, 1, 2), "train": False, "hidden_sizes": ()},
+        r"a copy of 3 columns .* got 2\n.*--condition.size 3",
+    ),
+    (
+        {"modelled": (9, 10), "distance": "density", "facts": {"same": (9, 10)}},
+        r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1.*8 11",
+    ),
 )
-def test_columns_that_do_not_exist_are_refused(config, text):
+def test_columns_that_do_not_serve_are_refused(config, text):
     with pytest.raises(UsageError, match=text):
         distance(**config)
-
-
-def test_a_copy_of_columns_that_nobody_named_needs_as_many_directions():
-    with pytest.raises(UsageError, match=r"a copy of 3 columns .* got 2\n.*--condition.size 3"):
-        distance(columns=(0, 1, 2), train=False, hidden_sizes=())
+    distance(distance="density", modelled=(8, 9), facts={"same": (9, 10)})
     distance(columns=(0, 1, 2), size=3, train=False, hidden_sizes=())
-
-
-def test_a_density_of_what_never_changes_is_refused():
-    still = {"same": (9, 10)}
-    with pytest.raises(UsageError, match=r"(?s)got \[9, 10\], constant .*: --.*modelled 0 1.*8 11"):
-        distance(distance="density", modelled=(9, 10), facts=still)
-    distance(distance="density", modelled=(8, 9), facts=still)
 
 
 @pytest.mark.parametrize("recipe", [sac_metra, sac_csd, sac_lsd])

@@ -159,6 +159,8 @@ def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
     agree = np.mean(swapped[:, 0] == swapped[:, 1])
     assert abs(agree - 0.5) < 0.08  # workers toss their own
     assert (term.feed(replay, 1000, 1)["swapped"] != swapped).any()
+    swapping = music(train=False, pair_negatives="swap")
+    assert swapping.feed(replay, 100, 0)["swapped"].all()
     weights, states = weights_of(term, 3), transitions(*observations())
     most = {
         coin: np.max(term.reward(weights, states, {"swapped": tf.fill([2], coin)}), axis=1)
@@ -166,19 +168,6 @@ def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
     }
     assert (most[True] > 1e-4).all()
     assert (most[False] <= 1e-6).all()
-
-
-@pytest.mark.parametrize("negatives", ["swap", "all_pairs"])
-def test_other_negatives_need_no_coin(negatives):
-    term, replay = music(train=False, pair_negatives=negatives), replay_of(0.5, count=2)
-    if negatives == "swap":
-        assert term.feed(replay, 100, 0)["swapped"].all()
-    weights, states = weights_of(term), transitions(*observations())
-    first, second = (
-        term.reward(weights, states, {"swapped": tf.constant(coins)})
-        for coins in ([True, True], [False, False])
-    )
-    assert np.array_equal(first, second) == (negatives == "all_pairs")
 
 
 def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_time():
