@@ -17,9 +17,6 @@ from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
 MAX_ATTEMPTS = 4
 """Tries of an episode in which the environment fails: one, and three retries."""
 
-_NEVER = 2**62
-"""More steps than any episode has."""
-
 Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]
 """Maps observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A] to actions [E, A]."""
 
@@ -195,7 +192,7 @@ class OpenEpisodes:
         self._steps = steps
         self._part = blank(envs.spec, np.zeros([count, skills], np.float32), steps)
         self._open = np.zeros(count, np.bool_)
-        self._every = every or _NEVER
+        self._every = every or 2**62  # more steps than any episode has
         self._age = np.zeros(count, np.int64)
         self._spoiled = np.zeros(count, np.int64)
 

@@ -1,12 +1,12 @@
 """Named extras arrive from an environment's `info` at rewards and targets."""
 
 import dataclasses
+import itertools
 import re
 
 import gymnasium
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from music_tf.config import world as config_world
 from music_tf.config.settings import ReplayConfig
@@ -15,16 +15,16 @@ from music_tf.envs.extras import InfoEntry, RecordingInfo
 from music_tf.envs.fetch import FetchMember
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.member import PlainMember
-from music_tf.envs.toys import EPISODE_STEPS, PointPush
+from music_tf.envs.toys import PointPush
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import Mixing, RewardTerm
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.rollout import Conditions, padded, play
-from tests.kit.cases import cases
+from tests.kit.cases import cases, every
 from tests.kit.drawn import sample_transitions
 from tests.kit.small import EVERYTHING, TIMES, go_on, trainer_of
 
 DESCRIBED = "Described-v0"
+STEPS = 30
 EXTRAS = {"descriptor": 2, DISCOUNT: 1}
 GAMMA = 0.98
 
@@ -54,26 +54,13 @@ class Described(PointPush):
         return {"descriptor": descriptor(observation["observation"])}
 
 
-class DescriptorReached(RewardTerm):
-    """Pays the first component of the descriptor of the state that a step leads to."""
-
-    name = "descriptor_reached"
-    mixing = Mixing(1.0, (-10.0, 10.0), 0.0, ((0.0, 1.0),))
-
-    def __init__(self):
-        pass
-
-    def reward(self, weights, batch, feed):
-        return batch.next_extras["descriptor"][..., 0]
-
-
 def descriptor(observation):
     return 10.0 * observation[..., [0, 3]]
 
 
 @pytest.fixture
 def described(monkeypatch):  # the class behind `Described-v0`, of which all extras are known
-    gymnasium.register(id=DESCRIBED, entry_point=Described, max_episode_steps=EPISODE_STEPS)
+    gymnasium.register(id=DESCRIBED, entry_point=Described, max_episode_steps=STEPS)
     declare(monkeypatch, EXTRAS)
     monkeypatch.setattr(Described, "fault", "")
     yield Described
@@ -97,22 +84,20 @@ def assert_described(batch):
         np.testing.assert_allclose(extras["descriptor"], expected, rtol=1e-5)
 
 
-def test_extras_arrive_at_a_reward_term_after_a_cut_and_from_a_checkpoint_too(described):
+def test_extras_arrive_in_minibatches_after_a_cut_and_from_a_checkpoint_too(described):
     spec, whole = played()
     assert spec.extras == EXTRAS
     assert len(set(whole.length.tolist())) > 1  # some terminate early
     np.testing.assert_allclose(whole.extras["descriptor"], descriptor(whole.observation), rtol=1e-5)
     cut = padded(whole._replace(length=np.minimum(whole.length, 7)))
-    shard, again = (Shard(spec, 1, ReplayConfig(capacity=8 * EPISODE_STEPS)) for _ in range(2))
+    shard, again = (Shard(spec, 1, ReplayConfig(capacity=8 * STEPS)) for _ in range(2))
     for episodes in (whole, cut):
         shard.add(episodes, np.random.default_rng(0))
     again.restore([shard.rows(np.arange(8))])
     for store in (shard, again):
         buffer = ReplayBuffer({0: store}, ReplayConfig(), None, GAMMA, seed=1)
-        batch = tf.nest.map_structure(tf.convert_to_tensor, sample_transitions(buffer, 3, 0))
+        batch = sample_transitions(buffer, 3, 0)
         assert_described(batch)
-        paid = DescriptorReached().reward({}, batch, {})
-        np.testing.assert_allclose(paid, 10.0 * batch.next_observation[..., 0], rtol=1e-5)
         halved = np.float32(GAMMA) * np.float32([0.0, 0.5, 1.0])
         np.testing.assert_allclose(np.unique(batch.discount), halved, rtol=1e-6)
 
@@ -121,8 +106,8 @@ def test_extras_of_every_step_of_whole_episodes_are_theirs(described):
     _, episodes = played(2)
     steps = all_transitions(episodes)
     assert_described(steps)
-    taken = np.arange(EPISODE_STEPS) < episodes.length[:, None]
-    third = np.arange(1, EPISODE_STEPS + 1) % 3 == 0
+    taken = np.arange(STEPS) < episodes.length[:, None]
+    third = np.arange(1, STEPS + 1) % 3 == 0
     expected = np.broadcast_to(np.where(third, 0.5, 1.0), taken.shape)
     np.testing.assert_array_equal(steps.next_extras[DISCOUNT][..., 0][taken], expected[taken])
     assert not steps.extras[DISCOUNT][:, 0].any()  # a reset brings none
@@ -146,13 +131,15 @@ def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):
     ("missing", r"step 4: .*extras\['descriptor'\]: expected shape \(2,\), got nothing"),
     ("nan", r"step 4: extras\['descriptor'\]\[1\]: expected a finite number, got nan"),
 )
-def test_an_extra_that_is_missing_or_no_number_is_reported(described, fault, says):
+def test_an_extra_that_is_missing_or_no_number_is_reported(described, monkeypatch, fault, says):
+    declare(monkeypatch, [*EXTRAS, "clock=time"])
     envs = LockstepEnvs(DESCRIBED, 1)
     envs.reset([0], [0])
     described.fault = fault
     taken = [envs.step(np.zeros([1, 3], np.float32), [0]) for _ in range(4)]
     assert [one.faults for one in taken[:3]] == [[None]] * 3
     assert re.search(says, taken[3].faults[0])
+    assert [one.extras["clock"].tolist() for one in taken] == [[[1.0]], [[2.0]], [[3.0]], [[3.0]]]
 
 
 def test_the_fast_path_of_fetch_gives_way_where_extras_are_asked_for(monkeypatch):
@@ -180,21 +167,13 @@ def test_an_extra_that_is_the_time_counts_steps_of_the_episode_on_the_fast_path_
     assert clock(envs.step(still, [1, 0])) == [[3.0], [1.0]]
 
 
-def test_a_step_that_breaks_repeats_the_time_before_it(described, monkeypatch):
-    declare(monkeypatch, [*EXTRAS, "clock=time"])
-    envs = LockstepEnvs(DESCRIBED, 1)
-    envs.reset([0], [0])
-    described.fault = "nan"
-    taken = [envs.step(np.zeros([1, 3], np.float32), [0]) for _ in range(4)]
-    assert [one.extras["clock"].tolist() for one in taken] == [[[1.0]], [[2.0]], [[3.0]], [[3.0]]]
-
-
-@cases(
-    "value",
+VALUES = (
     *(True, np.bool_(False), 3, np.int16(-2), 0.5, np.float32(0.25), np.float64(1.5)),
     *([1, 2], (0.5, 2.0), np.array([True, False]), np.array([1.5]), np.array(2)),
 )
-@pytest.mark.parametrize("always", [True, False])
+
+
+@every(("value", "always"), [*itertools.product(VALUES, (True, False))])
 def test_an_entry_of_info_comes_back_with_its_type(value, always):
     entry = InfoEntry(value, always)
     kept = np.asarray(entry.numbers({"name": value}, "name"), np.float32)
@@ -225,6 +204,8 @@ def test_what_reads_info_is_noticed_whichever_way_it_does():
         "stars": lambda info: {**info},
         "dict": dict,
         "copy": lambda info: info.copy(),
+        "or": lambda info: info | {"name": ""},
+        "setdefault": lambda info: info.setdefault("cost", 0.0),
     }
     for way, read in ways.items():
         asked = RecordingInfo({"cost": 2.0})

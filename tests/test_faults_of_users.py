@@ -20,6 +20,7 @@ from music_tf.process import notices, signals
 from music_tf.process.signals import as_guest, ending_at_once, stop_requested
 from music_tf.runs import session
 from tests.kit.cases import cases
+from tests.kit.counting import COUNTING
 from tests.kit.points import Point
 from tests.kit.sessions import command_of, run_session
 from tests.kit.small import BASE
@@ -70,97 +71,65 @@ def test_the_innermost_line_of_the_users_own_code_is_named(outer, inner, place):
     assert error_line(error) == f"KeyError: 'right'{' at ' if place else ''}{place}"
 
 
-DEEP = """import gymnasium
-import numpy as np
-
-class Deep(gymnasium.Env):
-    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-    observation_space = gymnasium.spaces.Box(-9.0, 9.0, (1,), np.float32)
-
-    def __init__(self, place="step"):
-        self.place = place
-        self.fail("make")
-
-    def reset(self, seed=None, options=None):
-        self.fail("reset")
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.fail("step")
-        return np.zeros(1, np.float32), 0.0, False, False, {}
-
-    def fail(self, where):
-        if where == self.place:
-            raise KeyError("right")
-
-gymnasium.register("Deep-v0", Deep, max_episode_steps=9)
-"""
-BAD = """from dataclasses import dataclass, replace
+BAD = """from dataclasses import replace
 from typing import ClassVar
 
 import tensorflow as tf
-from music_tf.config.terms import TermConfig
-from music_tf.config.values import Bounds
-from music_tf.intrinsic.base import RewardTerm
-from music_tf.recipes.music import ddpg_music
+from tests.kit.guessing import Guess, GuessConfig, guessing
 
-@dataclass(frozen=True, kw_only=True)
-class BadConfig(TermConfig):
+class BadConfig(GuessConfig):
     name: ClassVar[str] = "bad"
     term: ClassVar[str] = "bad:Bad"
-    clip: Bounds = (0.0, 1.0)
 
-class Bad(RewardTerm):
+class Bad(Guess):
     def reward(self, weights, batch, feed):
         return tf.matmul(batch.observation[0], batch.observation[0])
 
 def recipe(preset, env_id):
-    return replace(ddpg_music(preset, env_id), rewards={"bad": BadConfig()})
+    return replace(guessing(preset, env_id), rewards={"bad": BadConfig()})
 """
 
 
 def told_by(tmp_path, *words, how=ALONE):
-    (tmp_path / "deep.py").write_text(DEEP, encoding="utf-8")
-    (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
     return ended(*how, "-m", "music_tf", *words, **options)
 
 
 @pytest.mark.thorough
 @cases(
-    ("words", "code"),
-    (["check-env", "deep:Deep-v0"], 3),
-    (["check-env", "deep:Deep-v0", "--env.kwargs", '{"place": "make"}'], 3),
-    (["train", "sac", "--env-id", "deep:Deep-v0", "--env.kwargs", '{"place": "reset"}'], 3),
+    ("words", "kwargs", "place"),
+    (["check-env"], '{"spoiled": 1}', "RuntimeError: a cable snaps at counting.py:"),
+    (["check-env"], '{"size": -1}', "ValueError: negative dimensions are not allowed at boxed.py:"),
+    (["train", "sac", "--env-id"], '{"size": -1}', "dimensions are not allowed at boxed.py:"),
 )
-def test_the_line_of_an_environment_stands_in_the_first_lines(tmp_path, words, code):
-    done = told_by(tmp_path, *words)
-    assert done.returncode == code, done.stderr
+def test_the_line_of_an_environment_stands_in_the_first_lines(tmp_path, words, kwargs, place):
+    done = told_by(tmp_path, *words, COUNTING, "--env.kwargs", kwargs)
+    assert done.returncode == 3, done.stderr
     said = done.stderr or done.stdout
-    assert said.count("KeyError: 'right' at deep.py:22 in fail") == 1
+    assert said.count(place) == 1
     assert "Traceback" not in said
 
 
 @pytest.mark.distributed
 def test_one_rank_tells_the_line_once(tmp_path):
-    place = ["--env.kwargs", '{"place": "reset"}']
-    words = ["train", "sac", "--workers", "2", "--env-id", "deep:Deep-v0", *place]
-    done = told_by(tmp_path, *words, how=WITH_MPI4PY)
+    faulty = ["--env-id", COUNTING, "--env.kwargs", '{"size": -1}']
+    done = told_by(tmp_path, "train", "sac", "--workers", "2", *faulty, how=WITH_MPI4PY)
     assert done.returncode == 3
-    assert done.stderr.count("KeyError: 'right' at deep.py:22 in fail") == 1
+    assert done.stderr.count("negative dimensions are not allowed at boxed.py:") == 1
 
 
 @pytest.mark.thorough
 def test_a_bug_in_a_reward_of_the_users_shows_its_line_and_logs_the_traceback(tmp_path):
+    (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     small = ["--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "1"]
     done = told_by(tmp_path, "train", "bad:recipe", *small, "--run-dir", "run")
     assert done.returncode == 1
     first, second = done.stderr.splitlines()[-2:]
     assert first.startswith("music-tf: ValueError: Dimensions must be equal")
-    assert first.endswith(" at bad.py:18 in reward")
+    assert first.endswith(" at bad.py:13 in reward")
     log = tmp_path / "run/logs/rank_0000.log"
     assert second == f"the whole traceback is in {log}"
-    assert 'bad.py", line 18, in reward' in log.read_text()
+    assert 'bad.py", line 13, in reward' in log.read_text()
 
 
 class TakesOver(Point):

@@ -30,26 +30,21 @@ def exploration(episodes=4, seed=0, size=3, **config):
     )
 
 
-class Faulty:  # lockstep environments that spoil the chosen episodes for their first tries
-    def __init__(self, count, spoiled, at_step=5):
-        self.envs = LockstepEnvs(PUSH, count)
-        self.spec, self.spoiled, self.at_step = self.envs.spec, dict(spoiled), at_step
-        self.resets = []
-        self.taken = np.zeros(count, int)
+class Faulty(LockstepEnvs):  # spoils the chosen episodes in step 5 for their first tries
+    def __init__(self, count, spoiled):
+        super().__init__(PUSH, count)
+        self.spoiled, self.resets = dict(spoiled), []
 
-    def reset(self, indices, seeds, goals, tasks):
-        self.resets.append((list(indices), list(seeds), None if goals is None else goals.copy()))
-        self.taken[list(indices)] = 0
-        return self.envs.reset(indices, seeds, goals)
+    def reset(self, indices, seeds, goals=None, tasks=None):
+        self.resets.append((list(indices), list(seeds), goals))
+        return super().reset(indices, seeds, goals)
 
     def step(self, actions, indices):
-        taken = self.envs.step(actions, indices)
-        self.taken[list(indices)] += 1
+        taken = super().step(actions, indices)
         for row, index in enumerate(indices):
-            if self.spoiled.get(index, 0) > 0 and self.taken[index] == self.at_step:
+            if self.spoiled.get(index, 0) > 0 and self._elapsed[index] == 5:
                 self.spoiled[index] -= 1
-                taken.faults[row] = f"environment {index} burns"
-                taken.truncated[row] = True
+                taken.faults[row], taken.truncated[row] = f"environment {index} burns", True
         return taken
 
 
@@ -134,12 +129,7 @@ def test_a_spoiled_episode_is_played_again_under_the_next_seed_and_its_skill():
     envs = Faulty(3, {1: 2})
     chosen = conditions(3, seed=7)._replace(skills=np.eye(2, dtype=np.float32)[[0, 1, 0]])
     played = play(envs, constant(0.3, 0.3, 0.0), chosen, None)
-    assert [(indices, seeds) for indices, seeds, _ in envs.resets] == [
-        ([0, 1, 2], [7, 8, 9]),
-        ([1], [9]),
-        ([1], [10]),
-    ]
-    assert [goals for _, _, goals in envs.resets] == [None] * 3
+    assert envs.resets == [([0, 1, 2], [7, 8, 9], None), ([1], [9], None), ([1], [10], None)]
     undisturbed = play(LockstepEnvs(PUSH, 3), constant(0.3, 0.3, 0.0), chosen, None)
     np.testing.assert_array_equal(played.observation[[0, 2]], undisturbed.observation[[0, 2]])
     np.testing.assert_array_equal(played.skill, chosen.skills)

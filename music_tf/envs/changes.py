@@ -121,7 +121,6 @@ class Changes:
         ]
 
     def _check_factors(self, number: int, kind: str, factors: Mapping[str, float]) -> None:
-        """Refuses factors on unknown names, or on values that are 0 by default."""
         thing, arrays = _KINDS[kind]
         for name in factors:
             self._check_name(number, kind, thing, name, (*self._names(thing), EVERY))
@@ -130,7 +129,6 @@ class Changes:
                 self._refuse(number, f"{kind}: {name}", "is 0 by default: no factor changes that")
 
     def _check_places(self, number: int, stage: Stage) -> None:
-        """Refuses places of bodies that are parts of others, or that each episode places anew."""
         for name in stage.place:
             self._check_name(number, "place", "body", name, self._names("body")[1:])
             body = self._model.body(name)
@@ -143,7 +141,6 @@ class Changes:
                 self._refuse(number, f"place: {name}", text)
 
     def _check_attributes(self, number: int, stage: Stage) -> None:
-        """Refuses attributes that the environment does not name, and values of another type."""
         attributes = getattr(self._unwrapped, "changeable", ())
         attributes = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         for name, value in stage.attributes.items():

@@ -170,7 +170,6 @@ def repeated(player: Player) -> Rows:
 
 
 def windows(columns: Sequence[int], size: int) -> Iterator[Columns]:
-    """Yields neighbours among columns."""
     for first in columns:
         window = tuple(range(first, first + size))
         if set(window) <= set(columns):
@@ -242,7 +241,6 @@ def proposed(facts: ColumnFacts) -> PlayResult:
 
 
 def pushed(facts: ColumnFacts, ranked: Sequence[Match]) -> PlayResult:
-    """Proposes the likeliest pair of groups."""
     best = ranked[0]
     others: list[Columns] = []
     for match in ranked[1:]:

@@ -106,7 +106,6 @@ class FetchMember(PlainMember):
         self._write(row)
 
     def step(self, action: npt.NDArray[np.float32], row: Row) -> Outcome:
-        """Applies an action in [-1, 1]^4 and writes the next state."""
         unwrapped = self._unwrapped
         if self._actuators:
             grip = 0.0 if unwrapped.block_gripper else float(action[3])

@@ -61,13 +61,10 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
         info = {**info, "is_success": success, "sparse_reward": sparse}
         return _without_goal(observed), float(reward), terminated, truncated, info
 
-    def _draw(self) -> Floats:
-        robot = self._robot
+    def _draw(self) -> Any:
         if self._in_maze:
-            drawn: Floats = robot.add_xy_position_noise(robot.generate_target_goal())
-            return drawn
-        goal: Floats = robot._sample_goal()
-        return goal
+            return self._robot.add_xy_position_noise(self._robot.generate_target_goal())
+        return self._robot._sample_goal()
 
 
 def hidden_goal(*, shown: str, **options: Any) -> HiddenGoal:

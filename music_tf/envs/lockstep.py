@@ -186,11 +186,11 @@ class LockstepEnvs:
             task = None if tasks is None else tasks[position]
             self._reset_one(index, int(seed), goal, task)
         keep_signal_handlers()
-        return Observations(*self._rounded(self._table[indices]))
+        return Observations(*self._split(self._table[indices].astype(np.float32)))
 
     def step(self, actions: Array, indices: Sequence[int]) -> StepResults:
         """Applies an action in [-1, 1]^A to each environment; `faults` tells which ones failed."""
-        scaled = self._scale(actions, len(indices))
+        scaled = self.scaled(actions)
         rows = np.asarray(indices)
         before = self._table.take(rows, axis=0)
         outcomes = [
@@ -210,7 +210,7 @@ class LockstepEnvs:
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         return StepResults(
-            *self._rounded(after),
+            *self._split(after.astype(np.float32)),
             reward=np.array(reward, np.float32),
             terminated=np.array(terminated, np.bool_),
             truncated=np.array(truncated, np.bool_),
@@ -228,9 +228,8 @@ class LockstepEnvs:
         if outside.any():
             raise EnvironmentFault(
                 f"{self._env_id}: reward {rewards[outside][0]:g} lies outside {low:g}..{high:g}, "
-                "the bounds known for its id, or seen in an episode before training\n"
-                "begin a run with its bounds, --world.reward LOW HIGH; if an environment of yours "
-                "has this id, register it under another"
+                "the bounds known for its id, or seen before training\n"
+                "begin a run with its own: --world.reward LOW HIGH"
             )
         return rewards.astype(np.float32)
 
@@ -284,8 +283,7 @@ class LockstepEnvs:
         except FROM_USERS as error:
             raise EnvironmentFault(
                 f"{self._env_id}: {name} of goals {achieved.shape} and infos "
-                f"{{{', '.join(read)}}} fails: "
-                f"{error_line(error)}\nsee music-tf check-env"
+                f"{{{', '.join(read)}}} fails: {error_line(error)}\nsee music-tf check-env"
             ) from error
         if came := instead_of_numbers(values, achieved.shape[:1]):
             raise EnvironmentFault(
@@ -318,33 +316,23 @@ class LockstepEnvs:
         """Draws tasks [count, D] twice: every rank and each resume must draw the same."""
         if not self.is_family:
             raise UsageError(
-                f"env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
+                "env_id: expected a family of tasks, with the methods sample_tasks and set_task, "
                 f"got {self._env_id}\nfor example: --env-id {POINT_ROBOT}"
             )
-        draw: Any = self.environment.get_wrapper_attr(method)
-        same = copy.deepcopy(generator)
+        draw, same = self.environment.get_wrapper_attr(method), copy.deepcopy(generator)
         expected = (
             f"env_id: {method} of {self._env_id} must give [{count}, D] numbers for {count} tasks"
         )
         try:
-            draws = [draw(count, each) for each in (generator, same)]
+            tasks, again = (np.array(draw(count, each), np.float64) for each in (generator, same))
         except FROM_USERS as error:
-            raise UsageError(
-                f"env_id: {method} of {self._env_id} fails: {one_line(error)}"
-            ) from error
-        try:
-            tasks, again = (np.array(each, np.float64) for each in draws)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{expected}, all of one size, got {str(draws[0])[:80]}") from error
+            raise UsageError(f"{expected}, but fails: {one_line(error)}") from error
         if tasks.ndim != 2 or len(tasks) != count or not tasks.shape[1]:  # noqa: PLR2004
             raise UsageError(f"{expected}, got {list(tasks.shape)}")
         if not all_finite(tasks):
-            raise UsageError(f"env_id: a task of {self._env_id} is not finite")
+            raise UsageError(f"{expected}, got one that is not finite")
         if not np.array_equal(tasks, again):
-            raise UsageError(
-                f"env_id: {method} of {self._env_id} gives other tasks when it is called again "
-                "with an equal generator; draw from the given one alone"
-            )
+            raise UsageError(f"{expected} of its generator alone, got others from an equal one")
         return tasks
 
     def render(self, index: int, *shown: Array) -> npt.NDArray[np.uint8]:
@@ -402,10 +390,6 @@ class LockstepEnvs:
         """Entries of `info` that are stored, since rewards or ends read them."""
         return self._extras.entries_read
 
-    def scaled(self, actions: Array) -> Array:
-        """Maps actions [N, A] in [-1, 1] to the space of the environment."""
-        return self._scale(actions, len(actions))
-
     def _make_member(self) -> PlainMember:
         environment = make_environment(self._env_id, self._settings)
         return self._member_of(environment, simulator.Beginning(environment.unwrapped))
@@ -414,23 +398,19 @@ class LockstepEnvs:
         self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
     ) -> PlainMember:
         """Returns a member for an environment, in the present stage of the first one."""
-        member = self._kind_of(environment, beginning)
-        if self._stages:
-            member.changes = Changes(environment, self._stages)
-            member.changes.apply(self._worlds[0])
-        return member
-
-    def _kind_of(
-        self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
-    ) -> PlainMember:
         readers = self._extras.readers
+        member: PlainMember | None = None
         fast = not readers and not self._settings.skills  # the fast path has no `info`
         if "mujoco" in sys.modules and fast:
             from music_tf.envs.fetch import fetch_member  # noqa: PLC0415  (needs MuJoCo)
 
-            if (member := fetch_member(environment)) is not None:
-                return member
-        return PlainMember(environment, self._settings.success_ends, readers, beginning)
+            member = fetch_member(environment)
+        if member is None:
+            member = PlainMember(environment, self._settings.success_ends, readers, beginning)
+        if self._stages:
+            member.changes = Changes(environment, self._stages)
+            member.changes.apply(self._worlds[0])
+        return member
 
     def _some_member(self) -> PlainMember:
         for member in self._members:
@@ -521,17 +501,13 @@ class LockstepEnvs:
                 return f"{key}[{first}]: expected a finite number, got {values[first]}"
         return ""
 
-    def _rounded(self, rows: Floats) -> tuple[Array, Array, Array, dict[str, Array]]:
-        """Splits rows [E, ...] of the table in single precision."""
-        return self._split(rows.astype(np.float32))
-
     def _split(self, rows: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         observation, achieved, desired, *extras = [rows[..., part] for part in self._parts]
         return observation, achieved, desired, dict(zip(self.spec.extras, extras, strict=True))
 
-    def _scale(self, actions: Array, rows: int) -> np.ndarray:
-        """Clips actions to [-1, 1] and maps them to the space of the environment."""
-        expected = (rows, self.spec.action_dim)
+    def scaled(self, actions: Array) -> np.ndarray:
+        """Clips actions [N, A] to [-1, 1] and maps them to the space of the environment."""
+        expected = (len(actions), self.spec.action_dim)
         if actions.shape != expected:
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
         if not all_finite(actions):

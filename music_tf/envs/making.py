@@ -6,7 +6,6 @@ import dataclasses
 import difflib
 import functools
 import importlib
-import importlib.metadata
 import io
 import json
 import os
@@ -29,7 +28,6 @@ from music_tf.process.signals import keep_signal_handlers
 from music_tf.process.tensorflow_start import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
-_FIRST_BROKEN_MUJOCO = (3, 12)
 _ROBOTICS = "gymnasium_robotics"
 _EXTRAS = {"Box2D": "box2d", "panda_gym": "panda", "pybullet": "panda"}
 """Modules that environments import, and the extra of music_tf that installs each."""
@@ -58,16 +56,9 @@ def make_environment(
                 raise UsageError(
                     f"env.kwargs: {env_id} does not take {settings.kwargs}: {text}"
                 ) from error
-            version = mujoco_version()
-            if str(spec.entry_point).startswith(_ROBOTICS) and version >= _FIRST_BROKEN_MUJOCO:
-                shown = ".".join(map(str, version))
-                raise EnvironmentFault(
-                    f"{env_id}: gymnasium-robotics does not work with MuJoCo {shown} ({text})\n"
-                    f"cure, in this environment: {PIP_INSTALL} 'mujoco>=3.3,<3.12'"
-                ) from error
-            cure = "\ncure: --env.kwargs '{\"NAME\": VALUE}'" if "required pos" in text else ""
             raise EnvironmentFault(
-                f"{env_id}: the environment cannot be created ({text}){cure}"
+                f"{env_id}: the environment cannot be created ({text})\n"
+                "music-tf doctor names versions of packages that do not fit"
             ) from error
     keep_signal_handlers()
     keep_notices()
@@ -118,16 +109,12 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
     axes = len(space.shape or ())
     if keys >= set(GOAL_KEYS):
         if not hasattr(environment.unwrapped, "compute_reward"):
-            if environment.has_wrapper_attr("compute_reward"):
-                raise UsageError(
-                    f"env_id: {env_id!r}: compute_reward belongs to a wrapper, expected it on the "
-                    "environment itself\ncure: derive the wrapper from gymnasium.Env, and keep the "
-                    "wrapped environment in an attribute"
-                )
+            of_wrapper = environment.has_wrapper_attr("compute_reward")
+            cure = "; derive the wrapper from gymnasium.Env, and keep what it wraps in an attribute"
             raise UsageError(
-                f"env_id: {env_id!r} has goals, but no method compute_reward for them\n"
-                "add def compute_reward(self, achieved_goal, desired_goal, info), for goals [G] "
-                "and for rows of them [N, G]; step returns the same"
+                f"env_id: {env_id!r} has goals: expected a method compute_reward(self, "
+                "achieved_goal, desired_goal, info) of the environment itself\nit takes goals [G] "
+                f"and rows of them [N, G], and step returns the same{cure if of_wrapper else ''}"
             )
         shapes = {key: space[key].shape or () for key in GOAL_KEYS}
         if any(len(shape) != 1 for shape in shapes.values()):
@@ -136,19 +123,15 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
     if isinstance(space, gymnasium.spaces.Box) and axes == 1:
         return
     came = f"a dict with {sorted(keys)}" if keys else str(space)[:100]
-    cure = (
-        "cure: gymnasium.register(ID, lambda **options: gymnasium.wrappers.FlattenObservation("
-        f"{type(environment.unwrapped).__name__}(**options)), max_episode_steps=N)"
-    )
+    made = f"{type(environment.unwrapped).__name__}(**options)"
     raise UsageError(
         f"env_id: {env_id!r}: expected observations that are a vector, or a dict with "
-        f"{', '.join(GOAL_KEYS)}; got {came}\n"
-        f"{'images cannot be learned from' if axes == 3 else cure}"  # noqa: PLR2004
+        f"{', '.join(GOAL_KEYS)}; got {came}\nregister what is no image under another id, as "
+        f"lambda **options: gymnasium.wrappers.FlattenObservation({made})"
     )
 
 
 def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
-    """Returns the registered specification of an id."""
     module, _, name = env_id.rpartition(":")
     if module or name not in gymnasium.registry:
         import_robotics()
@@ -233,12 +216,3 @@ def _nearest(name: str, module: str = "") -> str:
     typed = {without_module(name_of_package): name_of_package for name_of_package in KNOWN}
     near_here = f"{module}:{near[0]}" if module and near[0] in others else near[0]
     return f"; did you mean {typed.get(near[0], near_here)!r}?"
-
-
-def mujoco_version() -> tuple[int, ...]:
-    """Returns the installed version of MuJoCo, such as (3, 10, 0); (0,) without it."""
-    try:
-        text = importlib.metadata.version("mujoco")
-    except importlib.metadata.PackageNotFoundError:
-        return (0,)
-    return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())

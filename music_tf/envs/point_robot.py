@@ -11,12 +11,12 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.envs.toys import GREEN, RED, from_above
 from music_tf.types import Floats
 
 _STEP_LENGTH = 0.1
 _NEAR = 0.2
 """Distance within which the sparse reward is above 0."""
-_IMAGE_SIZE = 96
 
 
 class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
@@ -77,16 +77,5 @@ class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
         return self._point.copy(), -distance, False, False, info
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """Draws place (green) and point (red) from above, [96, 96, 3]."""
-        image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
-        for (x, y), colour in ((self._place, (80, 200, 80)), (self._point, (220, 60, 60))):
-            reach = 1.5 * max(1.0, self._radius)
-            column, row = (np.clip((part / reach + 1.0) / 2.0, 0.03, 0.97) for part in (x, -y))
-            row, column = int(row * _IMAGE_SIZE), int(column * _IMAGE_SIZE)
-            image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = colour
-        return image
-
-
-def half_circle(**settings: Any) -> PointRobot:
-    """Makes a point robot whose places stand on a half circle."""
-    return PointRobot(**{"layout": "half_circle", **settings})
+        """Draws place and point from above."""
+        return from_above({GREEN: self._place, RED: self._point}, 1.5 * max(1.0, self._radius))

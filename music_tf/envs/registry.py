@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from music_tf.config.names import KNOWN, WITH_GOALS, is_one_of, without_module
+from music_tf.config.names import HIDDEN_GOALS, KNOWN, WITH_GOALS, is_one_of, without_module
 from music_tf.config.world import ALL, DESCRIPTOR, READ, World, registered_world
 from music_tf.errors import UsageError
 from music_tf.types import EnvSpec, SplitSpec
@@ -159,32 +159,22 @@ def _without_split(family: str, reason: str) -> EnvironmentInfo:
     return EnvironmentInfo(family=family, why_no_split=sentence)
 
 
-_REACH = _without_split("Fetch, no object", "There is no object")
-_POINT_MAZE = _without_split("point in a maze", "The maze never moves")
-_ANT_MAZE = _without_split("ant in a maze", "The maze never moves")
-
 _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "FetchPush": _FETCH,
     "FetchPickAndPlace": _FETCH,
     "FetchSlide": _SLIDE,
-    "FetchReach": _REACH,
+    "FetchReach": _without_split("Fetch, no object", "There is no object"),
     "HandReach": _without_split("Shadow hand alone", "There is no object"),
     "HandManipulatePen": _PEN,
     "HandManipulate": _HAND,
-    "PointMaze": _POINT_MAZE,
-    "AntMaze": _ANT_MAZE,
+    "PointMaze": _without_split("point in a maze", "The maze never moves"),
+    "AntMaze": _without_split("ant in a maze", "The maze never moves"),
     "PandaPush": _PANDA_PUSH,
     "PandaPickAndPlace": _PANDA_PICK,
     "PandaSlide": _PANDA_SLIDE,
     "PandaReach": _without_split("Panda, no object", "There is no object"),
     "music_tf/FetchPushConveyor": _CONVEYOR,
     "music_tf/FetchPushTwo": _TWO,
-    "music_tf/FetchPush": _FETCH,
-    "music_tf/FetchPickAndPlace": _FETCH,
-    "music_tf/FetchSlide": _SLIDE,
-    "music_tf/FetchReach": _REACH,
-    "music_tf/PointMaze": _POINT_MAZE,
-    "music_tf/AntMaze": _ANT_MAZE,
     "music_tf/PointPushCrowd": _POINT_CROWD,
     "music_tf/PointPush": _POINT_PUSH,
     "music_tf/PointReach": _without_split("point alone", "There is no object"),
@@ -214,8 +204,9 @@ _HARMLESS = "gymnasium.wrappers.common"
 def lookup(env_id: str) -> EnvironmentInfo:
     """Returns the facts about an environment id; without split and object if it is unknown."""
     name = without_module(env_id)
+    shown = HIDDEN_GOALS.get(name, name)
     for beginning, info in _FAMILIES.items():
-        if name.startswith(beginning) and is_one_of(name, KNOWN):
+        if shown.startswith(beginning) and is_one_of(name, KNOWN):
             if not is_one_of(name, WITH_GOALS):
                 return info
             bounds = (-math.inf if "Dense" in name else -1.0), 0.0
@@ -228,11 +219,8 @@ def lookup(env_id: str) -> EnvironmentInfo:
 
 def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
     """Returns the fault of a method that needs the columns of the robot and its surroundings."""
-    reason = info.why_no_split or (
-        "nothing says which components of its observation are the robot and which its surroundings."
-    )
     return UsageError(
-        f"{env_id}: {reason}\n"
+        f"{env_id}: {info.why_no_split}\n"
         f"expected --world.agent COLUMNS --world.surrounding COLUMNS; music-tf check-env {env_id} "
         "proposes them if it finds an object (about 5 s)"
     )

@@ -39,7 +39,6 @@ class Counts:
     """How often the simulator of an environment has warned, read from its data."""
 
     def __init__(self, unwrapped: object) -> None:
-        """Takes an environment after its reset."""
         self._data: Any = (_simulated(unwrapped) or (None, None))[1]
         self._now: Any = np.zeros(0) if self._data is None else self._data.warning.number  # a view
         self._before = self._now.tobytes()

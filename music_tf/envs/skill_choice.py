@@ -17,8 +17,6 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.types import ACTIONS, Declared, refusal, to_bounds
 
 _SEEN = ("observation", "desired_goal")
-_LOADER = "music_tf.storage.loading:load_policy"
-"""Function that loads a run; named here, as this folder may not import it."""
 
 
 class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -49,13 +47,10 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"env.skill_count: {settings.skills[:120]} has {self._policy.skills} skills, "
                 f"expected no more, got {choices}"
             )
-        self._goals = isinstance(environment.observation_space, gymnasium.spaces.Dict)
         spaces: Any = environment.observation_space
-        sizes = [
-            math.prod(space.shape or ())
-            for space in ([spaces[key] for key in _SEEN] if self._goals else [spaces])
-        ]
-        size = sizes[0] + (sizes[-1] if self._goals else 0)
+        self._goals = isinstance(spaces, gymnasium.spaces.Dict)
+        parts = [spaces[key] for key in _SEEN] if self._goals else [spaces]
+        sizes = [math.prod(space.shape or ()) for space in parts]
         action: Any = environment.action_space
         wanted = (self._policy.observation_dim, self._policy.action_dim)
         if wanted[0] > sizes[0] or wanted[1] != len(action.low):
@@ -69,18 +64,17 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         if text := refusal(self._policy.declared, here, learned, ACTIONS):
             raise UsageError(text)
         box = gymnasium.spaces.Box
-        self.observation_space = box(-math.inf, math.inf, (size,), np.float64)
+        self.observation_space = box(-math.inf, math.inf, (sum(sizes),), np.float64)
         self.action_space = box(-1.0, 1.0, (choices,), np.float32)
-        self._state = np.zeros(size)
+        self._state = np.zeros(sum(sizes))
 
     @property
     def spec(self) -> Any:
         """The registered specification, with the length of episodes in choices."""
         spec_copy = copy.copy(self.env.spec)
         if spec_copy is not None and spec_copy.max_episode_steps:
-            spec_copy.max_episode_steps = math.ceil(
-                spec_copy.max_episode_steps / self._settings.skill_steps
-            )
+            choices = spec_copy.max_episode_steps / self._settings.skill_steps
+            spec_copy.max_episode_steps = math.ceil(choices)
         return spec_copy
 
     def reset(
@@ -117,17 +111,15 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _joined(self, observation: Any) -> npt.NDArray[np.float64]:
         """Returns an observation as one vector, with its goal at the end."""
-        parts = [observation]
-        if self._goals:
-            parts = [observation["observation"], observation["desired_goal"]]
+        parts = [observation[key] for key in _SEEN] if self._goals else [observation]
         return np.concatenate([np.asarray(part, np.float64) for part in parts])
 
 
 def skills_of(run: str) -> Any:
     """Returns the policy of a run with several skills."""
+    loading = importlib.import_module("music_tf.storage.loading")  # by name, from a floor above
     try:
-        module, _, name = _LOADER.partition(":")
-        policy = getattr(importlib.import_module(module), name)(run)
+        policy = loading.load_policy(run)
     except UsageError as error:
         raise UsageError(f"env.skills: {error}") from error
     if policy.condition != "one_hot" or policy.skills < 2:  # noqa: PLR2004

@@ -39,10 +39,9 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
             near = "\nfor example: --world.descriptor observation" if name == "descriptor" else ""
             raise UsageError(f"world.{name}: expected {what} in 0..{size - 1}, got {indices}{near}")
     if info.support is not None and (info.object is None or len(info.object) != len(_AXES)):
-        came = "" if info.object is None else f", got {info.object}"
         raise UsageError(
             "world.support: carries an object and has a height, so it needs world.object beside it "
-            f"with columns of x, y and z{came}"
+            f"with columns of x, y and z, got {info.object}"
         )
     if info.object and info.gripper and len(info.object) != len(info.gripper):
         raise UsageError(

@@ -134,11 +134,8 @@ def register_tasks(
     for name, function in (("make", make), ("draw", draw), ("draw_test", draw_test or draw)):
         if not callable(function):
             raise UsageError(f"register_tasks: {name}: expected a function, got {function!r:.80}")
-    registered = gymnasium.registry.get(env_id)
-    if (
-        registered is not None
-        and getattr(registered.entry_point, "func", None) is not SwitchedTasks
-    ):
+    entry = getattr(gymnasium.registry.get(env_id), "entry_point", None)
+    if env_id in gymnasium.registry and getattr(entry, "func", None) is not SwitchedTasks:
         raise UsageError(f"register_tasks: {env_id[:80]} is the id of another environment")
     gymnasium.registry.pop(env_id, None)
     try:

@@ -6,6 +6,7 @@ A goal environment returns a dict of three arrays: `observation`, `achieved_goal
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium
@@ -15,12 +16,8 @@ import numpy.typing as npt
 from music_tf.types import Floats
 
 Observation = dict[str, Floats]
+Colour = tuple[int, int, int]
 
-EPISODE_STEPS = 30
-BOX_STEPS = 50
-SQUARE_STEPS = 10
-_EDGE = 10.0
-"""Distance of the edge of `Square` from its middle."""
 STEP_LENGTH = 0.1
 """Distance that an action of 1 moves the point."""
 TOUCH = 0.15
@@ -30,6 +27,7 @@ REACHED = 0.1
 _NEAR = TOUCH + 0.05
 """Initial distance of the disc from the point if `near`; they do not touch."""
 _IMAGE_SIZE = 96
+RED, GREEN, BLUE = (220, 60, 60), (80, 200, 80), (60, 60, 220)
 
 
 class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
@@ -95,17 +93,9 @@ class PointReach(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         return (distance <= REACHED) & self.terminate_when_reached
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """Draws goal (green), disc (blue) and point (red) from above, [96, 96, 3]."""
-        image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
-        marks: list[tuple[Any, tuple[int, int, int]]] = [(self.goal, (80, 200, 80))]
-        if self.observation_size > 3:  # noqa: PLR2004
-            marks.append((self._object, (60, 60, 220)))
-        marks.append((self._point, (220, 60, 60)))
-        for place, colour in marks:
-            column = int(np.clip((place[0] + 1.5) / 3.0, 0.0, 0.95) * _IMAGE_SIZE)
-            row = int(np.clip((1.5 - place[1]) / 3.0, 0.0, 0.95) * _IMAGE_SIZE)
-            image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = colour
-        return image
+        """Draws goal, disc (blue) and point from above."""
+        disc = {BLUE: self._object} if self.observation_size > 3 else {}  # noqa: PLR2004
+        return from_above({GREEN: self.goal, **disc, RED: self._point}, 1.5)
 
     def _place_others(self) -> None:
         """Places further objects of a subclass."""
@@ -214,24 +204,29 @@ class PointPushCrowd(PointPush):
 class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     """A point in the box [0, 1]^2, without goals, for learning skills within a minute.
 
-    The box of the DIAYN paper (arXiv:1802.06070). Every episode starts in the middle and has
-    `BOX_STEPS` steps. Observation: position x, y. Action: a step of at most `STEP_LENGTH` along
-    each axis, up to the walls. Reward: 10 times the change of x.
+    The box of the DIAYN paper (arXiv:1802.06070). Every episode starts in the middle and has 50
+    steps. Observation: position x, y. Action: a step of at most `STEP_LENGTH` along each axis, up
+    to the walls. Reward: 10 times the change of x.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+    middle, edge, step_length = 0.5, 0.5, STEP_LENGTH
+    """Where an episode starts, how far the walls are from there, and an action of 1."""
+    paid_for_x = 10.0
+    """Reward of a change of x by 1."""
 
     def __init__(self, *, render_mode: str | None = None) -> None:
         self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,), np.float64)
-        self._point = np.full(2, 0.5)
+        low, high = self.middle - self.edge, self.middle + self.edge
+        self.observation_space = gymnasium.spaces.Box(low, high, (2,), np.float64)
+        self._point = np.full(2, self.middle)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         super().reset(seed=seed, options=options)
-        self._point = np.full(2, 0.5)
+        self._point = np.full(2, self.middle)
         return self._point.copy(), {}
 
     def step(
@@ -239,81 +234,52 @@ class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Moves the point, up to the walls."""
         before = self._point
-        moved = before + STEP_LENGTH * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
-        self._point = np.clip(moved, 0.0, 1.0)
-        paid = 10.0 * float(self._point[0] - before[0])
+        moved = before + self.step_length * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
+        self._point = np.clip(moved, self.middle - self.edge, self._highest())
+        paid = self.paid_for_x * float(self._point[0] - before[0]) + 0.0  # never -0.0
         return self._point.copy(), paid, False, False, {}
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """Draws the point (red) from above, [96, 96, 3]."""
-        return _from_above(self._point)
+        return from_above({RED: self._point - self.middle}, self.edge)
+
+    def _highest(self) -> tuple[float, float]:
+        return self.middle + self.edge, self.middle + self.edge
 
 
-class Square(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
+class Square(UnitBox):
     """A point in the square [-10, 10]^2, with a wall that may be opened: the toy of DISk.
 
-    Every episode starts at 0 and has `SQUARE_STEPS` steps, so that an action of 1 reaches the edge.
-    A `wall` blocks x > 0. Observation: position x, y. Action: the step along each axis, up to the
-    edge. Reward: 0.
+    Every episode starts at 0 and has 10 steps, so that an action of 1 reaches the edge. A `wall`
+    blocks x > 0. Observation: position x, y. Action: the step along each axis, up to the edge.
+    Reward: 0.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+    middle, edge, step_length = 0.0, 10.0, 1.0
+    paid_for_x = 0.0
     changeable: ClassVar[tuple[str, ...]] = ("wall",)
     """Attributes that changes of the world may set between two episodes."""
 
     def __init__(self, *, wall: bool = False, render_mode: str | None = None) -> None:
-        self.wall, self.render_mode = wall, render_mode
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-_EDGE, _EDGE, (2,), np.float64)
-        self._point = np.zeros(2)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Floats, dict[str, Any]]:
-        super().reset(seed=seed, options=options)
-        self._point = np.zeros(2)
-        return self._point.copy(), {}
-
-    def step(
-        self, action: npt.NDArray[np.float32]
-    ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        moved = self._point + np.clip(np.asarray(action, np.float64), -1.0, 1.0)
-        self._point = np.clip(moved, -_EDGE, (0.0 if self.wall else _EDGE, _EDGE))
-        return self._point.copy(), 0.0, False, False, {}
+        self.wall = wall
+        super().__init__(render_mode=render_mode)
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """Draws the point (red) from above, and the half behind the wall (grey), [96, 96, 3]."""
-        image = _from_above((self._point / _EDGE + 1.0) / 2.0)
+        """Draws the half behind the wall in grey, too."""
+        image = super().render()
         if self.wall:
             behind = image[:, _IMAGE_SIZE // 2 :]
             behind[(behind == 255).all(axis=-1)] = 160  # noqa: PLR2004  (what is white)
         return image
 
+    def _highest(self) -> tuple[float, float]:
+        return (self.middle if self.wall else self.edge), self.edge
 
-def _from_above(place: Floats) -> npt.NDArray[np.uint8]:
-    """Draws a point (red) of the unit square, [96, 96, 3]."""
+
+def from_above(marks: Mapping[Colour, Any], reach: float) -> npt.NDArray[np.uint8]:
+    """Draws places x, y within `reach` of the middle, each in its colour, [96, 96, 3]."""
     image = np.full((_IMAGE_SIZE, _IMAGE_SIZE, 3), 255, np.uint8)
-    column, row = (np.array([1, -1]) * (place - [0, 1]) * (_IMAGE_SIZE - 1)).astype(int)
-    image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = (220, 60, 60)
+    for colour, (x, y, *_) in marks.items():
+        across, down = (np.clip((part / reach + 1.0) / 2.0, 0.03, 0.97) for part in (x, -y))
+        row, column = int(down * _IMAGE_SIZE), int(across * _IMAGE_SIZE)
+        image[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4] = colour
     return image
-
-
-def register_toys() -> None:
-    ends, goes_on = {"terminate_when_reached": True}, {"terminate_when_reached": False}
-    toys: tuple[tuple[str, str, int, dict[str, bool]], ...] = (
-        ("PointReach", "PointReach", EPISODE_STEPS, goes_on),
-        ("PointPush", "PointPush", EPISODE_STEPS, goes_on),
-        ("PointPushTerminating", "PointPush", EPISODE_STEPS, ends),
-        ("PointPushCrowd", "PointPushCrowd", EPISODE_STEPS, goes_on),
-        ("UnitBox", "UnitBox", BOX_STEPS, {}),
-        ("Square", "Square", SQUARE_STEPS, {}),
-    )
-    for name, class_name, steps, kwargs in toys:
-        env_id = f"music_tf/{name}-v0"
-        if env_id not in gymnasium.registry:
-            gymnasium.register(
-                id=env_id,
-                entry_point=f"music_tf.envs.toys:{class_name}",
-                max_episode_steps=steps,
-                kwargs=dict(kwargs),
-            )

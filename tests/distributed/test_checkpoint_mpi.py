@@ -56,7 +56,7 @@ Path(f"{sys.argv[3]}_{comm.rank}.json").write_text(json.dumps(result))
 def run(tmp_path, ranks, task):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    job, _ = mpirun(ranks, program, tmp_path / "checkpoints", task, tmp_path / "result", limit=60)
+    job = mpirun(ranks, program, tmp_path / "checkpoints", task, tmp_path / "result", limit=60)
     assert job.returncode == 0, job.stderr
     return [json.loads((tmp_path / f"result_{r}.json").read_text()) for r in range(ranks)], job
 

@@ -203,7 +203,7 @@ def test_what_ranks_cannot_share_is_refused_once_with_the_nearest(tmp_path, rank
 def test_ranks_that_were_told_of_other_learners_are_refused_and_do_not_wait(tmp_path):
     path = tmp_path / "run"
     apart = [":", "-n", "1", sys.executable, "-m", "mpi4py", "-m", "music_tf", *train(path)]
-    ended, _ = mpirun(1, "-m", "music_tf", *train(path), "--learners", "1", *apart, limit=100)
+    ended = mpirun(1, "-m", "music_tf", *train(path), "--learners", "1", *apart, limit=100)
     assert ended.returncode == USAGE, ended.stderr
     assert "--learners: expected the same on every rank, got [1, 0]" in ended.stderr
     assert not path.exists()

@@ -16,6 +16,8 @@ from tests.kit.cases import cases
 
 BODIES = ("music_tf/Walker2dBodies-v0", "music_tf/HopperBodies-v0")
 PAID = tuple(sorted(set(ROBOT_FAMILIES) - set(BODIES)))
+FOUND = ("music_tf/FetchReachHiddenGoal-v0", "music_tf/PointRobot-v0")
+"""Families that pay for a place."""
 
 
 def made(name, **options):
@@ -154,7 +156,7 @@ def test_tasks_are_drawn_as_the_authors_draw_them():
         assert exponents.std() == pytest.approx(3.0 / np.sqrt(3.0), abs=0.05)
 
 
-@pytest.mark.parametrize("env_id", PAID)
+@pytest.mark.parametrize("env_id", [*PAID, *FOUND])
 def test_two_tasks_differ_in_what_they_pay_and_in_nothing_else(env_id):
     envs = LockstepEnvs(env_id, 2)
     tasks = envs.sample_tasks(2, np.random.default_rng(0))
@@ -197,21 +199,24 @@ def test_a_task_has_an_exponent_for_each_number_of_a_body_that_is_not_zero():
     assert tasks_of("HopperBodies", 1).shape == (1, 4 + 4 * 3 + 5 * 3 + 3)
 
 
-@pytest.mark.parametrize("env_id", BODIES)
-def test_a_body_outlives_resets_and_is_given_to_an_environment_that_is_made_anew(env_id):
+@pytest.mark.parametrize("env_id", [*BODIES, *FOUND])
+def test_a_task_outlives_resets_and_is_given_to_an_environment_that_is_made_anew(env_id):
     plain, remade = LockstepEnvs(env_id, 1), LockstepEnvs(env_id, 1, EnvConfig(remake=True))
     task = plain.sample_tasks(1, np.random.default_rng(2))
 
     def played(envs, task):
         envs.reset([0], [5], tasks=task)
         action = np.full((1, envs.spec.action_dim), 0.4, np.float32)
-        return [envs.step(action, [0]).observation for _ in range(4)]
+        steps = [envs.step(action, [0]) for _ in range(4)]
+        return np.array([[*step.observation[0], step.reward[0]] for step in steps])
 
     usual = played(plain, np.zeros_like(task))
     expected = played(plain, task)
     assert np.abs(expected[-1] - usual[-1]).max() > 1e-3
     for envs, asked in ((plain, None), (remade, task), (remade, task)):
+        first = envs._members[0]
         np.testing.assert_array_equal(played(envs, asked), expected)
+    assert envs._members[0] is not first
 
 
 def test_a_body_is_settled_before_it_moves():

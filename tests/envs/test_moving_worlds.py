@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from music_tf.config.settings import EnvConfig
-from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
 from music_tf.envs.registry import lookup
-from tests.training.test_variants import train
 
 CROWD, CONVEYOR = "music_tf/PointPushCrowd-v0", "music_tf/FetchPushConveyor-v0"
 WORLDS = pytest.mark.parametrize("env_id", [CROWD, CONVEYOR])
@@ -36,7 +34,10 @@ def test_the_second_object_moves_while_nothing_is_done_and_the_first_does_not(en
     moved = np.linalg.norm(np.diff(seen[:, SECOND[env_id]], axis=0), axis=1)
     assert (moved.max() > 0.02, moved.max() < 0.25) == (True, True)
     assert (moved > 1e-3).mean() > 0.8  # it turns round now and then
-    first = list(lookup(env_id).object)
+    info = lookup(env_id)
+    assert {*SECOND[env_id], 3, 4, 5} < set(info.split.surrounding)
+    assert info.music_gain is None  # so that it is auto
+    first = list(info.object)
     assert np.abs(seen[:, first] - seen[0, first]).max() < 1e-3
     # it comes back: nothing is lost, and a trend of the episode shows none of its ways
     assert np.abs(seen[:, SECOND[env_id]] - seen[0, SECOND[env_id]]).max() < 0.7
@@ -52,17 +53,6 @@ def test_an_episode_follows_from_its_seed_whatever_was_played_before(env_id):
     np.testing.assert_array_equal(seen, played(other, 5, actions))
     np.testing.assert_array_equal(seen, played(one, 5, actions))
     assert (played(one, 6, actions)[0, SECOND[env_id]] != seen[0, SECOND[env_id]]).all()
-
-
-@WORLDS
-def test_its_world_is_known(env_id):
-    info = lookup(env_id)
-    assert set(SECOND[env_id]) < set(info.split.surrounding)
-    assert info.split.agent == info.gripper == (0, 1, 2)
-    assert (info.object, info.music_gain) == ((3, 4, 5), None)  # so that the gain is auto
-    assert max(info.split.surrounding) < COLUMNS[env_id]
-    envs = LockstepEnvs(env_id, 2)
-    assert (envs.spec.split, envs.spec.observation_dim) == (info.split, COLUMNS[env_id])
 
 
 def test_the_first_disc_is_that_of_the_toy_and_the_second_goes_round_in_ten_steps():
@@ -119,14 +109,3 @@ def test_the_conveyor_may_shake_as_nothing_can_follow():
     # uniform and anew in each step: +-0.03 m deviate by 0.0173, and no step says what comes next
     assert abs(place.std() - 0.0173) < 0.004
     assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 0.35
-
-
-@pytest.mark.thorough
-@WORLDS
-@pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_music_frozen"])
-def test_music_trains_there(env_id, recipe, tmp_path):
-    train(tmp_path / "run", recipe, "--env-id", env_id, "--cycles", "1", "--rollouts", "1")
-    metrics = json.loads((tmp_path / "run/summary.json").read_text())["metrics"]
-    assert metrics["music/gain"] > 0.0
-    assert ("music/bound" in metrics) == (recipe == "ddpg_music")
-    assert 0.0 <= metrics["eval/object_on_support_rate"] <= 1.0

@@ -8,7 +8,7 @@ from music_tf.envs.making import goal_environments, make_environment
 from music_tf.envs.registry import lookup
 from music_tf.envs.toys import PointPush, PointReach
 from music_tf.errors import EnvironmentFault
-from tests.kit.cases import cases
+from tests.kit.cases import cases, every
 from tests.kit.points import Point
 
 
@@ -22,25 +22,12 @@ def test_fetch_is_known_in_any_module_and_version_and_what_only_starts_like_it_i
     assert lookup("FetchPushMine-v4") == lookup("Mine-v0")
 
 
-@cases(
-    ("env_id", "bounds"),
-    ("FetchPush-v4", (-1.0, 0.0)),
-    ("FetchReachDense-v4", (-np.inf, 0.0)),
-    ("HandManipulateBlock-v1", (-1.0, 0.0)),
-    ("PointMaze_UMaze-v3", (0.0, 1.0)),
-    ("Mine-v0", (-np.inf, np.inf)),
-)
-def test_task_rewards_are_bounded_where_they_are_known(env_id, bounds):
-    assert lookup(env_id).reward_bounds == bounds
-
-
-@cases(
-    "env_id", "FetchReach-v4", "HandReach-v3", "PointMaze_UMaze-v3", "AntMaze_Large-v5", "Mine-v0"
+@every(
+    "env_id", ["FetchReach-v4", "HandReach-v3", "PointMaze_UMaze-v3", "AntMaze_Large-v5", "Mine-v0"]
 )
 def test_without_an_object_there_is_no_split_and_one_sentence_says_why(env_id):
     info = lookup(env_id)
-    assert info.split is None
-    assert info.object is None
+    assert (info.split, info.object) == (None, None)
     assert "give a split" in info.why_no_split
     assert info.why_no_split.count(".") == 1
 
@@ -91,17 +78,21 @@ def info_of(env_id, kwargs="{}"):
     ("FetchReach-v4", '{"reward_type": "dense"}', (-np.inf, 0.0)),
     ("FetchReach-v4", "{}", (-1.0, 0.0)),
     ("FetchReachDense-v4", "{}", (-np.inf, 0.0)),
+    ("PointMaze_UMaze-v3", "{}", (0.0, 1.0)),
     ("PointMaze_UMazeDense-v3", "{}", (0.0, 1.0)),
     ("music_tf/UnitBox-v0", "{}", (-1.0, 1.0)),
 )
 def test_arguments_decide_which_bounds_of_a_known_reward_hold(env_id, kwargs, bounds):
     assert info_of(env_id, kwargs).reward_bounds == bounds
+    assert lookup("Mine-v0").reward_bounds == (-np.inf, np.inf)
 
 
-def test_a_hand_that_is_told_to_ignore_a_turn_has_its_rewards_one_by_one():
+def test_a_hand_that_ignores_a_turn_has_its_rewards_one_by_one():
     kwargs = '{"ignore_z_target_rotation": true}'
     assert not info_of("HandManipulateBlock-v1", kwargs).batched_reward
     assert info_of("HandManipulateBlock-v1").batched_reward
+    assert not lookup("HandManipulatePenRotate_ContinuousTouchSensors-v1").batched_reward
+    assert lookup("HandManipulateEggRotate-v1").batched_reward
 
 
 class TenTimes(PointPush):  # pays ten times as much
@@ -134,8 +125,3 @@ def test_a_reward_outside_its_known_bounds_ends_the_run(monkeypatch):
     monkeypatch.setattr(PointReach, "compute_reward", lambda *given: np.array([-7.0]))
     with pytest.raises(EnvironmentFault, match=says):
         envs.goal_reward(goals, goals)
-
-
-def test_only_the_pen_needs_its_rewards_one_by_one():
-    assert not lookup("HandManipulatePenRotate_ContinuousTouchSensors-v1").batched_reward
-    assert lookup("HandManipulateEggRotate-v1").batched_reward

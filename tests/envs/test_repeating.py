@@ -73,9 +73,3 @@ def test_a_slow_environment_is_not_played_to_the_end(odd, monkeypatch):
     assert len(steps) == 6  # two of each episode use the first's 0.3 s
     assert first_difference(LockstepEnvs(ODD, 1)) is None
     assert len(steps) == 6 + 3 * 8
-
-
-def test_later_episodes_do_not_notice_that_it_was_tried():
-    envs, fresh = (LockstepEnvs("music_tf/PointPush-v0", 1) for _ in range(2))
-    assert repeats_itself(envs)
-    assert (envs.reset([0], [3]).observation == fresh.reset([0], [3]).observation).all()

@@ -29,14 +29,6 @@ def test_an_ant_is_paid_for_what_a_step_brings_it_nearer_to_its_goal():
     assert np.abs(other[-2:] - first[-2:]).max() > 1e-3
 
 
-def test_skills_of_the_ant_see_the_first_columns_of_its_task():
-    plain, task = (gymnasium.make(f"music_tf/{name}-v0") for name in ("Ant", "AntGoals"))
-    first, _ = plain.reset(seed=1)
-    assert first.shape == (29,)
-    np.testing.assert_allclose(task.unwrapped.observation_space.shape, (31,))
-    assert plain.spec.max_episode_steps == task.spec.max_episode_steps == 200
-
-
 @pytest.mark.parametrize(("name", "joints"), [("HalfCheetah", 6), ("Ant", 8), ("AntGoals", 8)])
 def test_a_broken_joint_does_nothing(name, joints):
     env_id = f"music_tf/{name}-v0"

@@ -19,6 +19,7 @@ from music_tf.storage import loading
 from music_tf.storage.loading import load_policy
 from music_tf.storage.warm_start import export_weights
 from music_tf.types import Declared
+from tests.kit.boxed import Boxed
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of
 from tests.kit.saved_run import rows_of, save_checkpoint, save_run, write_config
@@ -27,20 +28,22 @@ from tests.kit.small import go_on
 POINT = "music_tf/PointPush-v0"
 
 
-class Line(gymnasium.Env):
+class Line(Boxed):
     """A place on a line that an action moves by 2; it pays the place, and ends at 8."""
 
-    observation_space = gymnasium.spaces.Box(-math.inf, math.inf, (1,))
-    action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
+    def __init__(self):
+        super().__init__(1)
+        self.action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.place = 0.0
-        return np.array([self.place]), {}
+
+    def seen(self):
+        return np.array([self.place])
 
     def step(self, action):
         self.place += float(action[0])
-        return np.array([self.place]), self.place, self.place >= 8.0, False, {}
+        return self.seen(), self.place, self.place >= 8.0, False, {}
 
 
 @pytest.fixture
@@ -76,6 +79,8 @@ def test_a_choice_pays_the_discounted_sum_and_says_how_far_it_looks(line):
     state, reward, terminated, _, info = line.step(np.float32([0.3, 0.2]))  # 2, 4 and 6
     assert (state.tolist(), terminated) == ([6.0], False)
     assert (reward, info[DISCOUNT]) == (2.0 + 0.5 * 4.0 + 0.25 * 6.0, 0.5**2)
+    _, reward, *_ = line.step(np.float32([-0.9, -0.8]))  # the largest names the skill: 4, 2 and 0
+    assert reward == 4.0 + 0.5 * 2.0
 
 
 def test_an_end_cuts_a_choice_short_and_its_true_length_counts(line):
@@ -91,11 +96,6 @@ def test_a_choice_ends_in_its_own_last_state(line, monkeypatch):
     state, _, terminated, truncated, info = line.step(np.float32([1.0, 0.0]))
     assert (state.tolist(), terminated, truncated) == ([9.0], False, True)
     assert "final_obs" not in info  # the end of the choice is no end of the next one
-
-
-def test_the_largest_number_names_the_skill(line):
-    _, reward, *_ = line.step(np.float32([-0.9, -0.8]))
-    assert reward == -(2.0 + 0.5 * 4.0 + 0.25 * 6.0)
 
 
 def test_skills_are_refused_where_their_actions_mean_something_else(line):

@@ -97,54 +97,36 @@ def test_what_the_environment_of_a_task_has_placed_stays_there(register):
         envs.step(np.ones((1, 1), np.float32), [0])
 
 
-def of_other_size(task):
-    return gymnasium.make("Pendulum-v1" if task[0] < 9 else "MountainCarContinuous-v0")
-
-
 def of_other_actions(task):
-    low, high = np.float32([-1.0]), np.float32([1.0 if task[0] < 9 else 2.0])
-    return gymnasium.wrappers.RescaleAction(pendulum(task), low, high)
+    return gymnasium.wrappers.RescaleAction(pendulum(task), np.float32([-1]), np.float32([2]))
+
+
+ONE = pendulum([8.0])
+EXPECTED = "register_tasks: make: expected"
 
 
 @cases(
-    ("make", "text"),
-    (of_other_size, r"same observation_space for all tasks, Box.*got Box.*for the task \[9.5\]"),
-    (of_other_actions, r"same action_space for all tasks, Box.*got Box.*for the task \[9.5\]"),
-    (lambda task: pendulum(task) if task[0] < 9 else None, r"environment, got None .* \[9.5\]"),
+    ("make", "kind", "text"),
+    (
+        lambda task: gymnasium.make("MountainCarContinuous-v0"),
+        *(UsageError, rf"^{EXPECTED} the same observation_space .* Box.*got Box.*task \[9.5\]"),
+    ),
+    (of_other_actions, UsageError, rf"^{EXPECTED} the same action_space for .* \[9.5\]"),
+    (lambda task: None, UsageError, rf"^{EXPECTED} a gym.* environment, got None .* \[9.5\]"),
+    (lambda task: ONE, UsageError, f"^{EXPECTED} an environment of its own .* got the same"),
+    (lambda task: {}["no such world"], EnvironmentFault, "KeyError: 'no such world'"),
 )
-def test_a_task_that_is_no_environment_of_the_same_sizes_is_refused(register, make, text):
-    register(make, lambda count, _: np.full((count, 1), 8.0))
+def test_a_task_that_is_no_environment_of_its_own_and_of_the_same_sizes_is_refused(
+    register, make, kind, text
+):
+    register(
+        lambda task: make(task) if task[0] > 9 else ONE, lambda count, _: np.full((count, 1), 8.0)
+    )
     envs = LockstepEnvs(FAMILY, 1)
-    envs.reset([0], [0], tasks=np.array([[8.5]]))
-    with pytest.raises(UsageError, match=f"^register_tasks: make: expected.*{text}"):
-        envs.reset([0], [0], tasks=np.array([[9.5]]))
-
-
-def test_one_environment_for_two_tasks_is_refused(register):
-    one = gymnasium.make("Pendulum-v1")
-    register(lambda task: one)
-    envs = LockstepEnvs(FAMILY, 1)
-    with pytest.raises(UsageError, match="an environment of its own for each task, got the same"):
-        envs.reset([0], [0], tasks=np.array([[8.5]]))
-
-
-def test_what_make_throws_is_told_as_a_fault_of_the_environment(register):
-    def make(task):
-        if task[0] > 9:
-            raise KeyError("no such world")
-        return pendulum(task)
-
-    register(make, lambda count, _: np.full((count, 1), 8.0))
-    envs = LockstepEnvs(FAMILY, 1)
-    with pytest.raises(EnvironmentFault, match="KeyError: 'no such world'"):
-        envs.reset([0], [0], tasks=np.array([[9.5]]))
-
-
-def test_pictures_are_those_of_the_task(register):
-    register()
-    envs = LockstepEnvs(FAMILY, 1)
-    envs.reset([0], [0], tasks=np.array([[8.5]]))
+    envs.reset([0], [0], tasks=np.array([[8.0]]))
     assert envs.render(0).shape == (500, 500, 3)
+    with pytest.raises(kind, match=text):
+        envs.reset([0], [0], tasks=np.array([[9.5]]))
 
 
 def test_registering_refuses_what_is_no_function_no_id_or_somebody_elses(register):

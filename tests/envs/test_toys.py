@@ -2,8 +2,9 @@ import gymnasium
 import numpy as np
 import pytest
 
+from music_tf.envs.point_robot import PointRobot
 from music_tf.envs.registry import lookup
-from music_tf.envs.toys import BOX_STEPS, EPISODE_STEPS, PointPush, PointReach, Square
+from music_tf.envs.toys import PointPush, PointReach, Square
 from tests.kit.cases import cases
 
 
@@ -62,7 +63,7 @@ def test_toys_are_registered_and_keep_gymnasiums_contract(name):
     environment = gymnasium.make(f"music_tf/{name}-v0")
     observation, _ = environment.reset(seed=3)
     assert environment.observation_space.contains(observation)
-    assert environment.spec.max_episode_steps == EPISODE_STEPS
+    assert environment.spec.max_episode_steps == 30
     again, _ = environment.reset(seed=3)
     np.testing.assert_array_equal(observation["observation"], again["observation"])
     other, _ = environment.reset(seed=4)
@@ -75,11 +76,13 @@ def test_image_shows_point_above_disc_above_goal():
     image = environment.render()
     assert image.shape == (96, 96, 3)
     assert (tuple(image[48, 48]), tuple(image[48, 80])) == ((220, 60, 60), (80, 200, 80))
+    colours = {tuple(colour) for colour in PointRobot().render().reshape(-1, 3)}
+    assert colours == {(255, 255, 255), (80, 200, 80), (220, 60, 60)}
 
 
 def test_the_box_starts_in_the_middle_keeps_its_walls_and_pays_ten_times_the_way_along_x():
     environment = gymnasium.make("music_tf/UnitBox-v0", render_mode="rgb_array")
-    assert environment.spec.max_episode_steps == BOX_STEPS
+    assert environment.spec.max_episode_steps == 50
     for seed in (1, 2):
         observation, _ = environment.reset(seed=seed)
         np.testing.assert_array_equal(observation, [0.5, 0.5])

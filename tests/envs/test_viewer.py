@@ -21,13 +21,18 @@ def test_a_toy_draws_its_present_state():
     assert not np.array_equal(before, envs.render(0))
 
 
-@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
-def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch, env_id):
-    twin = make_environment(env_id)
+def twin_and_source(monkeypatch, env_id):
+    """The environment that draws, which does not here, and one that is drawn."""
+    twin, source = make_environment(env_id), make_environment(env_id).unwrapped
     monkeypatch.setattr(viewer, "make_environment", lambda *_args, **_options: twin)
     monkeypatch.setattr(twin.unwrapped, "render", lambda: np.zeros((4, 4, 3), np.uint8))
-    source = make_environment(env_id).unwrapped
     source.reset(seed=3)
+    return twin, source
+
+
+@pytest.mark.parametrize("env_id", ["FetchPush-v4", CONVEYOR])
+def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatch, env_id):
+    twin, source = twin_and_source(monkeypatch, env_id)
     for _ in range(5):
         source.step(np.full(4, 0.5, np.float32))
     before = [array.copy() for array in (source.data.qpos, source.data.qacc_warmstart)]
@@ -40,13 +45,9 @@ def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatc
 
 
 def test_a_path_and_a_way_are_drawn_as_dots_and_another_goal_than_its_own(monkeypatch):
-    twin, dots = make_environment("FetchPush-v4"), []
-    monkeypatch.setattr(viewer, "make_environment", lambda *_args, **_options: twin)
-    monkeypatch.setattr(twin.unwrapped, "render", lambda: np.zeros((4, 4, 3), np.uint8))
+    (twin, source), dots = twin_and_source(monkeypatch, "FetchPush-v4"), []
     window = SimpleNamespace(add_marker=lambda **dot: dots.append(dot))
     monkeypatch.setattr(twin.unwrapped.mujoco_renderer, "_get_viewer", lambda mode: window)
-    source = make_environment("FetchPush-v4").unwrapped
-    source.reset(seed=3)
     path, way = np.full([1000, 3], 0.25, np.float32), np.float32([[1.0, 2.0]])
     viewer.Viewer("FetchPush-v4", EnvConfig()).render(source, path[0], path, way)
     np.testing.assert_array_equal(twin.unwrapped.goal, [0.25] * 3)

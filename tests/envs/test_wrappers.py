@@ -92,13 +92,8 @@ def test_it_is_without_fault_and_describes_its_columns(env_id):
     envs.close()
     assert (moved.observation[:, HAND[0]] - started.observation[:, HAND[0]] > 0.01).all()
     assert (envs.info.object, envs.info.gripper) == (tuple(OBJECT), tuple(HAND))
-
-
-def test_it_pays_nothing_at_the_goal_and_minus_one_elsewhere(env_id):
-    envs = LockstepEnvs(env_id, 1)
-    achieved = np.array([[0.1, 0.2, 0.02], [0.1, 0.2, 0.02]], np.float32)
-    away = np.array([[0.03, 0.0, 0.0], [0.06, 0.0, 0.0]], np.float32)
-    assert envs.goal_reward(achieved, achieved + away).tolist() == [0.0, -1.0]
+    away = np.float32([[0.03, 0.0, 0.0], [0.06, 0.0, 0.0]])
+    assert envs.goal_reward(moved.achieved_goal, moved.achieved_goal + away).tolist() == [0.0, -1.0]
 
 
 @pytest.mark.thorough
@@ -113,14 +108,6 @@ def test_a_recipe_trains_on_it(recipe, env_id):
     learned = "music/bound" if recipe == "ddpg_music" else "eval/success_rate"
     assert math.isfinite(metrics[learned])
     assert "eval/object_comotion_m" in metrics
-
-
-def test_it_can_be_drawn(env_id, kind):
-    if kind == "package":
-        pytest.skip("MuJoCo's own drawing wants OpenGL")
-    environment = make_environment(env_id)
-    environment.reset(seed=0)
-    assert environment.unwrapped.render().shape == (96, 96, 3)
 
 
 @pytest.mark.thorough

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.distributed, pytest.mark.timeout(400)]
 def poisoned(tmp_path_factory):
     """The folder of all runs, what they said, and how they ended by way, one entry a rank."""
     folder = tmp_path_factory.mktemp("poisoned")
-    job, _ = mpirun(2, REPOSITORY / "tests/faults/poison.py", folder, limit=300)
+    job = mpirun(2, REPOSITORY / "tests/faults/poison.py", folder, limit=300)
     assert job.returncode == 0, job.stderr
     ends = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
     return folder, job.stderr, ends

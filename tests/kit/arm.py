@@ -3,10 +3,10 @@
 It observes cosine and sine of both joints (0 to 3), its tip (4, 5) and the disc (6, 7).
 """
 
-from typing import Any
-
 import gymnasium
 import numpy as np
+
+from tests.kit.boxed import Boxed
 
 ARM, ARM_WITH_GOALS = "tests.kit.arm:Arm-v0", "tests.kit.arm:ArmWithGoals-v0"
 STEPS = 50
@@ -14,24 +14,22 @@ TIP, DISC = (4, 5), (6, 7)
 _LINK, _REACH, _NEAR = 0.5, 0.06, 0.05
 
 
-class Arm(gymnasium.Env[Any, Any]):
+class Arm(Boxed):
     def __init__(self):
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        super().__init__(8)
         self.observation_space = gymnasium.spaces.Box(-2.0, 2.0, (8,), np.float32)
 
     def tip(self):
         angles = np.cumsum(self.joints)
         return _LINK * np.array([np.cos(angles).sum(), np.sin(angles).sum()])
 
-    def observe(self):
+    def seen(self):
         turned = [both for angle in self.joints for both in (np.cos(angle), np.sin(angle))]
         return np.concatenate([turned, self.tip(), self.disc]).astype(np.float32)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.joints = self.np_random.uniform([-0.5, 0.8], [0.5, 1.6])
         self.disc = self.tip() + self.beside(0.08, 0.2)
-        return self.observe(), {}
 
     def beside(self, low, high):
         angle, far = self.np_random.uniform([-np.pi, low], [np.pi, high])
@@ -44,10 +42,7 @@ class Arm(gymnasium.Env[Any, Any]):
             distance = np.linalg.norm(away)
             if distance < _REACH:
                 self.disc = self.tip() + away / max(distance, 1e-6) * _REACH
-        return self.observe(), 0.0, False, False, {}
-
-    def render(self):  # a grey picture
-        return np.full((64, 64, 3), 128, np.uint8)
+        return self.seen(), 0.0, False, False, {}
 
 
 class ArmWithGoals(Arm):
@@ -58,18 +53,17 @@ class ArmWithGoals(Arm):
             {"observation": self.observation_space, "achieved_goal": place, "desired_goal": place}
         )
 
-    def seen(self, observation):
+    def begin(self):
+        super().begin()
+        self.goal = (self.disc + self.beside(0.0, 0.25)).astype(np.float32)
+
+    def seen(self):
+        observation = super().seen()
         goals = {"achieved_goal": observation[6:8].copy(), "desired_goal": self.goal.copy()}
         return {"observation": observation, **goals}
 
-    def reset(self, *, seed=None, options=None):
-        observation, info = super().reset(seed=seed)
-        self.goal = (self.disc + self.beside(0.0, 0.25)).astype(np.float32)
-        return self.seen(observation), info
-
     def step(self, action):
-        observation, *_ = super().step(action)
-        seen = self.seen(observation)
+        seen, *_ = super().step(action)
         reward = float(self.compute_reward(seen["achieved_goal"], self.goal, {}))
         return seen, reward, False, False, {"is_success": reward == 0.0}
 

@@ -14,7 +14,6 @@ def random(*shape, seed=0):
 
 
 def gradients(function, *values, upstream=None):
-    """What a function of tensors gives, and its gradient by each of them."""
     variables = [tf.Variable(value, dtype=tf.float32) for value in values]
     with tf.GradientTape() as tape:
         found = function(*map(tf.identity, variables))
@@ -59,14 +58,12 @@ class Case:  # a learner with random weights, other target weights and a batch
         return self.targets_layout.split(tf.identity(self.target_flat))
 
     def gradients(self, **changes):
-        """Gradient of the total loss by network, and with respect to the targets."""
         with tf.GradientTape() as tape:
             total = tf.reduce_sum(self.losses(**changes).total)
         on_flat, on_targets = tape.gradient(total, [self.flat, self.target_flat])
         return self.by_network(on_flat), on_targets
 
     def gradient_of(self, function):
-        """Gradient by network of a loss that is a function of the weights by network."""
         with tf.GradientTape() as tape:
             value = tf.reduce_sum(function(self.weights))
         return self.by_network(tape.gradient(value, self.flat))
@@ -87,7 +84,6 @@ class Case:  # a learner with random weights, other target weights and a batch
         return tf.reduce_sum(tf.reduce_mean(tf.square(target - q), axis=2), axis=0)
 
     def q(self, weights, inputs, action):
-        """Values [C, W, B] from the Keras models, one critic after the other."""
         names = [name for name in weights if name.startswith("critic")]
         rows = tf.reshape(tf.concat([inputs, action], -1), [-1, INPUTS + ACTIONS])
         return tf.stack(

@@ -1,10 +1,10 @@
 """Carts in MuJoCo as laboratories write them, each with one habit."""
 
-from typing import Any
-
 import gymnasium
 import mujoco
 import numpy as np
+
+from tests.kit.boxed import Boxed
 
 STEPS = 40
 XML = """
@@ -19,28 +19,21 @@ XML = """
 </mujoco>"""
 
 
-class Cart(gymnasium.Env[Any, Any]):
+class Cart(Boxed):
     changeable = ("strength",)
 
     def __init__(self) -> None:
+        super().__init__(2, actions=1)
         self.strength = 1.0
         self.build()
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
 
     def build(self):
         self.model = mujoco.MjModel.from_xml_string(XML)
         self.data = mujoco.MjData(self.model)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[0] = self.np_random.uniform(-0.1, 0.1)
-        self.begin()
-        return self.seen(), {}
-
-    def begin(self):
-        pass
 
     def seen(self):
         return np.concatenate([self.data.qpos, self.data.qvel])
@@ -53,6 +46,7 @@ class Cart(gymnasium.Env[Any, Any]):
 
 class Anew(Cart):  # builds its model anew in each reset
     def begin(self):
+        super().begin()
         self.build()
 
 
@@ -68,6 +62,7 @@ class OwnNumbers(Cart):  # writes what it has read once, in each reset
         return [model.opt.gravity, *(getattr(model, name) for name in names)]
 
     def begin(self):
+        super().begin()
         self.strength = self.read_strength
         for array, values in self.read:
             array[:] = values
@@ -75,6 +70,7 @@ class OwnNumbers(Cart):  # writes what it has read once, in each reset
 
 class DrawsTheWall(Cart):  # places a body that no stage changes in each reset
     def begin(self):
+        super().begin()
         self.model.body_pos[1, 0] = self.np_random.uniform(2.0, 3.0)
 
 
@@ -94,6 +90,7 @@ class Blows(Cart):
     installs = "reset"
 
     def begin(self):
+        super().begin()
         self.taken = 0
         self.install("reset")
 

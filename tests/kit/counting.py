@@ -1,12 +1,12 @@
 """Environments without goals for tests: what they observe says which step of which seed it is."""
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 
+from tests.kit.boxed import KEYS, Boxed, unbounded
+
 LIMIT = 8
-BOUND, LOWEST = 2.0, -np.inf
+BOUND = 2.0
 COUNTING = "tests.kit.counting:Counting-v0"
 HIDING = "tests.kit.counting:Hiding-v0"
 FORGETFUL = "tests.kit.counting:Forgetful-v0"
@@ -17,30 +17,29 @@ NORMALIZED = "tests.kit.counting:NormalizeObservation-v0"
 NORMALIZED_REWARD = "tests.kit.counting:NormalizeReward-v0"
 
 
-class Counting(gymnasium.Env[Any, Any]):
+class Counting(Boxed):
     """Observes (seed mod 1000, step); pays the step; ends by itself where it is told to."""
 
     def __init__(self, end: int = 0, spoiled: int = 0, size: int = 2) -> None:
+        super().__init__(size)
         self.action_space = gymnasium.spaces.Box(-BOUND, BOUND, (1,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(LOWEST, np.inf, (size,), np.float64)
         self.end, self.spoiled = end, spoiled
 
-    def render(self):
-        return np.zeros((8, 8, 3), np.uint8)
-
-    def observe(self):
-        return np.resize([self.seed, self.steps], self.observation_space.shape).astype(float)
-
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
         self.seed, self.steps = seed % 1000, 0
-        return self.observe(), {}
+        return super().reset(seed=seed)
+
+    def begin(self):
+        pass
+
+    def seen(self):
+        return np.resize([self.seed, self.steps], self.observation_space.shape).astype(float)
 
     def step(self, action):
         self.steps += 1
         if self.steps == self.spoiled:
             raise RuntimeError("a cable snaps")
-        return self.observe(), float(self.steps), self.steps == self.end, False, {}
+        return self.seen(), float(self.steps), self.steps == self.end, False, {}
 
 
 class Hiding(Counting):
@@ -48,17 +47,15 @@ class Hiding(Counting):
 
     def __init__(self) -> None:
         super().__init__(size=1)
-        box = self.observation_space
-        keys = ("observation", "achieved_goal", "desired_goal")
-        self.observation_space = gymnasium.spaces.Dict(dict.fromkeys(keys, box))
+        self.observation_space = gymnasium.spaces.Dict(dict.fromkeys(KEYS, unbounded(1)))
 
-    def observe(self):
+    def seen(self):
         here = np.array([float(self.steps)])
         return {"observation": here, "achieved_goal": here, "desired_goal": np.array([7.0])}
 
     def step(self, action):
         self.steps += 1
-        return self.observe(), 0.0, True, False, {"is_success": True}
+        return self.seen(), 0.0, True, False, {"is_success": True}
 
     def compute_reward(self, achieved, desired, info):
         return np.zeros(len(achieved))
@@ -69,18 +66,17 @@ class Forgetful(Counting):
 
     resets = -1
 
-    def observe(self):
-        return np.full(2, float(self.resets))
-
-    def reset(self, *, seed=None, options=None):
+    def begin(self):
         self.resets += 1
-        return super().reset(seed=seed)
+
+    def seen(self):
+        return np.full(2, float(self.resets))
 
 
 class Raising(Forgetful):
     """Observes its step, and pays with each reset more: its reward alone does not repeat itself."""
 
-    def observe(self):
+    def seen(self):
         return np.full(2, float(self.steps))
 
     def step(self, action):
@@ -91,12 +87,11 @@ class Raising(Forgetful):
 class Aiming(Counting):
     """Observes its step and the one that it wants to be at, its `goal`, where it ends."""
 
-    def observe(self):
-        return np.append(float(self.steps), self.goal)
-
-    def reset(self, *, seed=None, options=None):
+    def begin(self):
         self.goal = np.ones(1)
-        return super().reset(seed=seed)
+
+    def seen(self):
+        return np.append(float(self.steps), self.goal)
 
     def step(self, action):
         observation, reward, *_ = super().step(action)
@@ -109,12 +104,11 @@ class Sharing(Counting):
 
     world = np.zeros(1)
 
-    def observe(self):
-        return np.array([self.world[0], self.steps])
+    def begin(self):
+        self.world[:] = self.seed
 
-    def reset(self, *, seed=None, options=None):
-        self.world[:] = seed
-        return super().reset(seed=seed)
+    def seen(self):
+        return np.array([self.world[0], self.steps])
 
     def step(self, action):
         self.world[:] += action

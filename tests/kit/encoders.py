@@ -12,7 +12,6 @@ def rowwise(row_dim, outputs, sizes, seed):  # each row speaks for itself, as wi
 
 
 def pooled(row_dim, outputs, sizes, seed):
-    """All rows speak with one voice, with two numbers of each latent or more."""
     rows = keras.Input([None, row_dim])
     hidden = keras.layers.Dense(sizes[0], "relu", kernel_initializer=_kernel(seed))(rows)
     mean = keras.layers.GlobalAveragePooling1D(keepdims=True)(hidden)
@@ -72,5 +71,4 @@ def failing(row_dim, outputs, sizes, seed):
     raise ZeroDivisionError("in the encoder")
 
 
-def _kernel(seed):
-    return keras.initializers.GlorotUniform(seed=seed)
+_kernel = keras.initializers.GlorotUniform

@@ -1,27 +1,28 @@
 """Environments that end their episodes as other programs do; ids are `tests.kit.ends:...`."""
 
-from typing import Any
-
 import gymnasium
 import numpy as np
+
+from tests.kit.boxed import Boxed
 
 END = 6
 
 
-class Counts(gymnasium.Env[Any, Any]):
+class Counts(Boxed):
     """Observes 100 times its seed and the number of its step; ends at `END`, as `last` says."""
 
     def __init__(self) -> None:
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        super().__init__(2, actions=1)
 
     def seen(self):
         return np.array([100.0 * self.seed, self.steps])
 
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.seed, self.steps = (seed or 0) % 1000, 0
-        return self.seen(), {}
+        self.seed = (seed or 0) % 1000
+        return super().reset(seed=seed)
+
+    def begin(self):
+        self.steps = 0
 
     def step(self, action):
         self.steps += 1
@@ -29,9 +30,6 @@ class Counts(gymnasium.Env[Any, Any]):
         if self.steps < END:
             return seen, 1.0, False, False, {"is_success": False}
         return self.last(seen)
-
-    def render(self):
-        return np.zeros((8, 8, 3), np.uint8)
 
     def last(self, seen):
         return seen, 1.0, True, False, {"is_success": False}

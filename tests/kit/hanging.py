@@ -1,31 +1,27 @@
 """A load on a rope below a drone, or below the trolley of a crane, which moves on a line."""
 
-from typing import Any
-
 import gymnasium
 import numpy as np
+
+from tests.kit.boxed import Boxed
 
 HANGING = "tests.kit.hanging:Hanging-v0"
 STEPS = 100
 _GRAVITY, _SECONDS = 9.81, 0.01
 
 
-class Hanging(gymnasium.Env[Any, Any]):
+class Hanging(Boxed):
     """Observes `shown` of drone x z, load x z, drone velocity, load velocity, in `unit`."""
 
     def __init__(self, axes=2, rope=0.8, damping=0.1, drag=1.0, shown=range(8), unit=1.0):
         self.axes, self.rope, self.damping, self.drag = axes, rope, damping, drag
         self.shown, self.unit = list(shown), unit
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (axes,), np.float32)
-        size = len(self.shown)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
+        super().__init__(len(self.shown), axes)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.place = self.np_random.uniform(-0.5, 0.5, 2) * (np.arange(2) < self.axes)
         self.speed, self.turn = np.zeros(2), 0.0
         self.angle = self.np_random.uniform(-0.2, 0.2)
-        return self.observe(), {}
 
     def step(self, action):
         force = 4.0 * np.resize(action, 2) * (np.arange(2) < self.axes)
@@ -38,9 +34,9 @@ class Hanging(gymnasium.Env[Any, Any]):
             self.turn += _SECONDS * (pulled / self.rope - self.damping * self.turn)
             self.place = self.place + _SECONDS * self.speed
             self.angle += _SECONDS * self.turn
-        return self.observe(), -float(np.linalg.norm(self.place)), False, False, {}
+        return self.seen(), -float(np.linalg.norm(self.place)), False, False, {}
 
-    def observe(self):
+    def seen(self):
         sine, cosine = np.sin(self.angle), np.cos(self.angle)
         load = self.place + self.rope * np.array([sine, -cosine])
         swing = self.speed + self.rope * self.turn * np.array([cosine, sine])

@@ -15,7 +15,6 @@ class Hosts:
     """A learner and an actor on the first, an actor on the second."""
 
     def __init__(self) -> None:
-        """Takes a name of its own for the namespaces, which several sets of hosts may have."""
         self._tag = {"HOSTS_TAG": f"t{os.getpid() % 100000}x"}
         self.listed: tuple[str, ...] = ("--hosts", "node1:2,node2:1")
         self.variables = {
@@ -40,15 +39,12 @@ class Hosts:
         return [str(SCRIPT), "on", "1", *program, "launch", *self.listed]
 
     def cut(self, host: int) -> None:
-        """Takes a host, counted from 1, off the network."""
         self._script("cut", host)
 
     def mend(self, host: int) -> None:
-        """Puts it on the network again."""
         self._script("mend", host)
 
     def pids(self, *hosts: int) -> list[int]:
-        """Returns the process ids that live on some hosts, or on any."""
         said = [self._script("pids", host).stdout.split() for host in hosts or (1, 2)]
         return [int(pid) for own in said for pid in own]
 

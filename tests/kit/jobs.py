@@ -43,10 +43,8 @@ EPOCHS = 8
 ENDLESS = ("--epochs", "1000000")
 
 
-def train(path, *more):
-    """The words that train for a few seconds in a run directory; `more` wins over what is set."""
-    words = [*TINY.split(), *map(str, more)]
-    return [*words, "--run-dir", str(path)]
+def train(path, *more):  # the words that train for a few seconds; `more` wins
+    return [*TINY.split(), *map(str, more), "--run-dir", str(path)]
 
 
 def environment(fault=None, real=False):
@@ -64,13 +62,12 @@ def environment(fault=None, real=False):
 
 
 def mpirun(ranks, *program, limit=400):
-    """Runs `python -m mpi4py PROGRAM` on ranks; returns the finished job and its seconds."""
     if not MPIRUN.exists():
         pytest.skip("no mpirun beside this Python")
-    given, start = environment(real=True), time.monotonic()
+    given = environment(real=True)
     options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
     with own_sessions(given) as sessions:
-        job = subprocess.run(
+        return subprocess.run(
             [str(MPIRUN), *options, sys.executable, "-m", "mpi4py", *map(str, program)],
             env={**given, **sessions},
             capture_output=True,
@@ -78,13 +75,10 @@ def mpirun(ranks, *program, limit=400):
             timeout=limit,
             check=False,
         )
-    return job, time.monotonic() - start
 
 
 @dataclasses.dataclass
 class Ended:
-    """How a job ended."""
-
     code: int
     out: str
     err: str
@@ -153,7 +147,6 @@ class Job:
         return Ended(code, *(file.read_text(errors="replace") for file in self._files), seconds)
 
     def pids(self):
-        """Process ids of all that works on the run, or on one of the hosts."""
         return processes_of(self.path) + (self._hosts.pids() if self._hosts else [])
 
     def rank_pids(self):
@@ -162,27 +155,21 @@ class Job:
         return [pid for pid, words in _commands(self.path) if not others & set(words)]
 
     def wait_for_ranks(self):
-        """Returns the process ids of all ranks once they have started."""
         until(lambda: len(self.rank_pids()) == self.ranks or self._over(), "the ranks do not start")
         return self.rank_pids()
 
     def wait_for_epoch(self, epoch):
-        """Waits until an epoch is done and in the table."""
-        until(
-            lambda: self._over() or len(rows_of(self.path)) >= epoch,
-            f"epoch {epoch} is not reached",
-        )
+        over = lambda: self._over() or len(rows_of(self.path)) >= epoch  # noqa: E731
+        until(over, f"epoch {epoch} is not reached")
 
     def send(self, number):
-        """Sends a signal to the process that was started."""
         self.process.send_signal(number)
 
     def _over(self):
         return self.process.poll() is not None
 
 
-def until(condition, complaint, limit=3.0 * LIMIT):
-    """Waits until a condition holds: on a busy machine a job takes long to start."""
+def until(condition, complaint, limit=3.0 * LIMIT):  # a busy machine takes long to start a job
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
@@ -190,8 +177,7 @@ def until(condition, complaint, limit=3.0 * LIMIT):
         time.sleep(0.01)
 
 
-def _commands(path):
-    """Yields process id and words of all living processes that work on a run directory."""
+def _commands(path):  # process id and words of all living processes that work on a run
     for entry in sorted(Path("/proc").iterdir(), key=lambda entry: entry.name.zfill(9)):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
@@ -202,23 +188,19 @@ def _commands(path):
 
 
 def processes_of(path):
-    """Process ids of launchers, mpirun and ranks that work on a run directory."""
     return [pid for pid, _ in _commands(path)]
 
 
 def run(words, path, limit=None, **how):
-    """Runs a job to its end."""
     with Job(words, path, **how) as job:
         return job.end(limit)
 
 
 def resume(path, *more, **how):
-    """Continues a run to its end."""
     return run(["train", "--run-dir", str(path), "--resume", *map(str, more)], path, **how)
 
 
-def state_of(path):
-    """Weights, moments, normalisers and counters of the newest checkpoint, times apart."""
+def state_of(path):  # weights, moments, normalisers and counters of the newest checkpoint
     arrays, meta = load_weights(Path(path) / "checkpoints")
     for clock in ("elapsed_s", "wall_s"):
         meta["counters"].pop(clock)
@@ -226,8 +208,7 @@ def state_of(path):
     return arrays, meta
 
 
-def assert_same_run(one, other):
-    """Compares two runs bit by bit, but for what only actors say."""
+def assert_same_run(one, other):  # bit by bit, but for what only actors say
     one_rows, other_rows = (rows_of(run, (*CLOCKS, *OF_ACTORS)) for run in (one, other))
     assert one_rows == other_rows
     (arrays, meta), (others, other_meta) = state_of(one), state_of(other)
@@ -259,7 +240,6 @@ def assert_actors_change_no_bit(words, folder):
 
 
 def digests(path):
-    """SHA-256 of every file below a directory."""
     return {
         str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(Path(path).rglob("*"))

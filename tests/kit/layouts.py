@@ -3,10 +3,10 @@
 An observation is a list of groups by name, in any order. `random_groups` draws one.
 """
 
-from typing import Any
-
 import gymnasium
 import numpy as np
+
+from tests.kit.boxed import Boxed
 
 LAYOUT = "tests.kit.layouts:Layout-v0"
 STEPS = 50
@@ -37,7 +37,7 @@ def random_groups(random):  # point, disc and some others in any order
     return [groups[one] for one in random.permutation(len(groups))]
 
 
-class Layout(gymnasium.Env[Any, Any]):
+class Layout(Boxed):
     """Moves a point by actions, which push what they meet.
 
     Args:
@@ -52,12 +52,9 @@ class Layout(gymnasium.Env[Any, Any]):
     def __init__(self, groups, axes=2, **habits):
         known = {"late": 0, "apart": 0.2, "ends": STEPS}
         self.groups, self.axes, self.habits = groups, axes, known | habits
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (axes,), np.float32)
-        width = sum(SIZES[group] for group in groups)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float64)
+        super().__init__(sum(SIZES[group] for group in groups), axes)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         draw = np.random.default_rng(7) if "fixed" in self.habits else self.np_random
         draw = np.random.default_rng() if "unseeded" in self.habits else draw
         self.steps, self.turned, self.waiting = 0, 0.0, [np.zeros(2)] * self.habits["late"]
@@ -68,7 +65,6 @@ class Layout(gymnasium.Env[Any, Any]):
             self.point[1] = self.disc[1] = 0.0
         self.long_before = self.before = self.point
         self.disc_before, self.action = self.disc, np.zeros(2)
-        return self.observe(), {}
 
     def step(self, action):
         self.steps += 1
@@ -79,17 +75,14 @@ class Layout(gymnasium.Env[Any, Any]):
         self.disc, self.second = self.pushed(self.disc), self.pushed(self.second)
         if "grasped" in self.habits:
             self.disc = self.disc_before + self.point - self.before
-        return self.observe(), 0.0, self.steps == self.habits["ends"], False, {}
-
-    def render(self):
-        return np.zeros((8, 8, 3), np.uint8)
+        return self.seen(), 0.0, self.steps == self.habits["ends"], False, {}
 
     def pushed(self, thing):
         away = thing - self.point
         distance = np.linalg.norm(away)
         return thing if distance >= TOUCH else self.point + away / max(distance, 1e-9) * TOUCH
 
-    def observe(self):
+    def seen(self):
         self.turned += (self.disc - self.disc_before) @ [1.0, -0.5]
         return np.concatenate([np.ravel(WAYS[group](self)) for group in self.groups])
 
@@ -136,28 +129,21 @@ WAYS = {
 gymnasium.register("Layout-v0", Layout, max_episode_steps=STEPS)
 
 
-class Palm(gymnasium.Env[Any, Any]):
+class Palm(Boxed):
     """Three joints that hold a thing: whichever way they turn, it is pushed on."""
 
     def __init__(self):
-        box = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float64)
-        both = gymnasium.spaces.Box(-np.inf, np.inf, (6,), np.float64)
-        self.observation_space = gymnasium.spaces.Dict(
-            {"observation": both, "achieved_goal": box, "desired_goal": box}
-        )
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), np.float32)
+        super().__init__(6, actions=3, goal=3)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.joints, self.thing, self.goal = self.np_random.uniform(-1.0, 1.0, (3, 3))
-        return self.observe(), {}
 
     def step(self, action):
         self.joints = self.joints + 0.1 * action
         self.thing = self.thing + 0.05 * np.abs(action)
-        return self.observe(), 0.0, False, False, {}
+        return self.seen(), 0.0, False, False, {}
 
-    def observe(self):
+    def seen(self):
         seen = {"achieved_goal": self.thing.copy(), "desired_goal": self.goal.copy()}
         return {"observation": np.concatenate([self.joints, self.thing]), **seen}
 

@@ -1,15 +1,16 @@
 """A goal environment for tests that misbehaves when told to; `Odd.built` counts its instances."""
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 import pytest
 
+from music_tf.errors import NumbersFault
+from tests.kit.boxed import Boxed
+
 ODD = "Odd-v0"
 
 
-class Odd(gymnasium.Env[Any, Any]):
+class Odd(Boxed):
     built = 0
     fault = ""
     at_step = 3
@@ -17,22 +18,19 @@ class Odd(gymnasium.Env[Any, Any]):
 
     def __init__(self):
         type(self).built += 1
+        super().__init__(2, goal=2)
         self.action_space = gymnasium.spaces.Box(self.low, self.high, (2,), np.float32)
-        box = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
-        self.observation_space = gymnasium.spaces.Dict(
-            {"observation": box, "achieved_goal": box, "desired_goal": box}
-        )
         self.goal = np.zeros(2)
         self.leftover = 0.0
 
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        if self.fault == "reset":
-            raise RuntimeError("no reset")
+        gymnasium.Env.reset(self, seed=seed)
+        broken = {"reset": RuntimeError("no reset"), "ours": NumbersFault("of the environment")}
+        if self.fault in broken:
+            raise broken[self.fault]
         self.steps = 0
-        self.position = self.np_random.uniform(-1, 1, 2) + (
-            self.leftover if self.fault == "leftover" else 0.0
-        )
+        self.position = self.np_random.uniform(-1, 1, 2)
+        self.position += self.leftover * (self.fault == "leftover")
         self.goal = np.ones(2)
         return self.observe() if self.fault == "reset alone" else (self.observe(), {})
 
@@ -46,7 +44,7 @@ class Odd(gymnasium.Env[Any, Any]):
             observation, reward = self.misbehave(observation, reward)
         if self.fault == "wrong reward":
             reward -= 1.0
-        told = {"success": {}, "no info": None, "degree": {"is_success": 0.3}}
+        told = {"no info": None, "degree": {"is_success": 0.3}}
         info = told.get(self.fault, {"is_success": reward == 0.0})
         if self.fault == "four":
             return observation, reward, False, info
@@ -75,11 +73,10 @@ class Odd(gymnasium.Env[Any, Any]):
 
     def observe(self):
         dtype = np.int64 if self.fault == "dtype" else np.float64
-        goal = np.ones(2) if self.fault == "fixed goal" else self.goal
         return {
             "observation": self.position.astype(dtype),
             "achieved_goal": self.position.copy(),
-            "desired_goal": goal.copy(),
+            "desired_goal": self.goal.copy(),
         }
 
 

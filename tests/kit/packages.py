@@ -43,9 +43,6 @@ class PushV3:
         self.before = now
         return np.concatenate([now, before, observation["desired_goal"]])
 
-    def render(self):
-        return self.inner.render()
-
     def close(self):
         self.inner.close()
 
@@ -80,9 +77,6 @@ class CubeEnv:  # OGBench's: what it knows of cube, goal and arm stands in `info
             "privileged/block_0_quat": FLAT,
             "privileged/target_block_pos": observation["desired_goal"],
         }
-
-    def render(self):
-        return self.inner.render()
 
     def close(self):
         self.inner.close()

@@ -1,11 +1,11 @@
 """An environment of one's own on MuJoCo that sets a marker and a switch when it is made."""
 
-from typing import Any
-
 import gymnasium
 import mujoco
 import numpy as np
 import pytest
+
+from tests.kit.boxed import Boxed
 
 PLACED = "Placed-v0"
 _MODEL = """
@@ -21,28 +21,25 @@ _MODEL = """
 """
 
 
-class Placed(gymnasium.Env[Any, Any]):
+class Placed(Boxed):
     """A ball on a rail; `reset` sets its joint alone, and a step takes the marker along."""
 
     def __init__(self, target=0.25):
+        super().__init__(4, actions=1)
         self.model = mujoco.MjModel.from_xml_string(_MODEL)
         self.data = mujoco.MjData(self.model)
         self.data.mocap_pos[0] = target
         self.data.eq_active[0] = 0
         self.data.userdata[0] = 7.0
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,), np.float64)
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other):
         return type(other) is Placed
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.data.qpos[:], self.data.qvel[:] = self.np_random.uniform(-0.1, 0.1), 0.0
         mujoco.mj_forward(self.model, self.data)
-        return self.seen(), {}
 
     def step(self, action):
         self.data.ctrl[:] = action

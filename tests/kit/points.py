@@ -3,27 +3,22 @@
 `more`, `cost` and `over` are where they differ; ids are class names with `-v0`.
 """
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 import pytest
 
+from tests.kit.boxed import Boxed
+
 STEPS = 20
 
 
-class Point(gymnasium.Env[Any, Any]):
+class Point(Boxed):
     def __init__(self):
-        box = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
-        names = ("observation", "achieved_goal", "desired_goal")
-        self.observation_space = gymnasium.spaces.Dict(dict.fromkeys(names, box))
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        super().__init__(2, goal=2)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.steps = 0
         self.place, self.goal = self.np_random.uniform(-1, 1, (2, 2))
-        return self.seen(), {}
 
     def step(self, action):
         self.steps += 1
@@ -32,9 +27,6 @@ class Point(gymnasium.Env[Any, Any]):
         info = {"is_success": False, **self.more()}
         reward = self.compute_reward(seen["achieved_goal"].copy(), self.goal.copy(), info)
         return seen, float(reward), self.over(), False, info
-
-    def render(self):
-        return np.zeros((8, 8, 3), np.uint8)
 
     def seen(self):
         place, goal = self.place.copy(), self.goal.copy()
@@ -54,8 +46,10 @@ class Point(gymnasium.Env[Any, Any]):
 
 
 class Sparse(Point):  # pays 0 at the goal and -1 elsewhere
+    near = 0.3
+
     def compute_reward(self, achieved, desired, info):
-        return (np.linalg.norm(achieved - desired, axis=-1) < 0.3) - 1.0
+        return (np.linalg.norm(achieved - desired, axis=-1) < self.near) - 1.0
 
 
 class Items(Point):  # reads info by going through it
@@ -64,11 +58,6 @@ class Items(Point):  # reads info by going through it
 
     def cost(self, info):
         return sum(value for name, value in info.items() if name == "cost")
-
-
-class Copies(Items):  # reads what it has copied before, or joined with something else
-    def cost(self, info):
-        return {"cost": 1.0, **info}["cost"] * (info.copy()["cost"] / 2.0)
 
 
 class Lists(Items):  # goes through numbers of two axes, which replay cannot keep
@@ -132,10 +121,9 @@ class Chatty(Point):  # reads a word, which replay cannot keep
 
 
 class Far(Point):  # has goals in metres of a map
-    def reset(self, **options):
-        super().reset(**options)
+    def begin(self):
+        super().begin()
         self.place, self.goal = self.place + 5e6, self.goal + 5e6
-        return self.seen(), {}
 
 
 class Moves(Point):  # draws another goal within the episode
@@ -145,9 +133,8 @@ class Moves(Point):  # draws another goal within the episode
         return super().step(action)
 
 
-class MovesUnpaid(Moves):  # does so, and pays nothing but at a goal that random actions miss
-    def compute_reward(self, achieved, desired, info):
-        return (np.linalg.norm(achieved - desired, axis=-1) < 1e-9) - 1.0
+class MovesUnpaid(Moves, Sparse):  # does so, and pays at a goal alone that random actions miss
+    near = 1e-9
 
 
 class Lies(Point):  # pays something else than it computes
@@ -162,11 +149,9 @@ class Shows(Point):  # shows where the goal lies in its observation
 
 
 class ReadsGoal(Point):  # has a goal that can be read alone
-    def reset(self, *, seed=None, options=None):
-        gymnasium.Env.reset(self, seed=seed)
+    def begin(self):
         self.steps = 0
         self.place, self.aim = self.np_random.uniform(-1, 1, (2, 2))
-        return self.seen(), {}
 
     @property
     def goal(self):
@@ -190,11 +175,10 @@ class AsksGoal(ReadsGoal):  # has a method of that name
 class ShowsHidden(Shows):  # keeps its goal where nobody can set it
     begins = True
 
-    def reset(self, **options):
+    def begin(self):
         self.begins = True
-        found = super().reset(**options)
+        super().begin()
         self.begins = False
-        return found
 
     @property
     def goal(self):
@@ -247,25 +231,22 @@ class Progress(Point):
 
 
 class FineFarAway(Sparse):  # has small steps and a small threshold, thousands of metres away
-    def reset(self, **options):
-        super().reset(**options)
+    near = 1e-4
+
+    def begin(self):
+        super().begin()
         self.place, self.goal = 4321.0 + 0.01 * self.place, 4321.0 + 0.01 * self.goal
-        return self.seen(), {}
 
     def step(self, action):
         return super().step(0.001 * action)
-
-    def compute_reward(self, achieved, desired, info):
-        return (np.linalg.norm(achieved - desired, axis=-1) < 1e-4) - 1.0
 
 
 class PaysElsewhere(Point):
     """Shows another goal where one is set, and pays for the one that it drew."""
 
-    def reset(self, **options):
-        found = super().reset(**options)
+    def begin(self):
+        super().begin()
         self.drawn = self.goal
-        return found
 
     def step(self, action):
         seen, _, *rest = super().step(action)
@@ -279,15 +260,8 @@ class Mapped(Sparse):  # computes nothing for goals off its map
         return super().compute_reward(achieved, desired, info)
 
 
-class MappedLies(Mapped):  # pays less than it computes, too
-    def step(self, action):
-        seen, reward, *rest = super().step(action)
-        return seen, reward - 1.0, *rest
-
-
-class SetsDefault(Items):  # enters what counts where info has nothing, and joins it with more
-    def cost(self, info):
-        return info.setdefault("cost", 0.0) + 0.0 * (info | {"name": ""})["cost"]
+class MappedLies(Lies, Mapped):
+    pass
 
 
 class Together(Point):  # computes one distance for many goals
@@ -315,12 +289,7 @@ class PaysNone(Sparse):  # forgets its reward
         return seen, None, *others
 
 
-class Falls(Point):  # ends its episodes whatever the goal is
-    def over(self):
-        return self.steps == 10
-
-
-class FallsLater(Falls):  # does so later in some episodes than in others
+class FallsLater(Point):  # ends its episodes whatever the goal is, some later than others
     def over(self):
         return self.steps >= 10 and abs(self.place[0]) > 0.3
 
@@ -354,11 +323,8 @@ class SaysEnds(Ends):  # says that an episode ends at its goal, where it goes on
         return False
 
 
-class EndsSilently(Ends):  # does not say where episodes under other goals end
+class EndsSilently(EndsUnsaid):  # does not say where episodes under other goals end
     compute_terminated = None
-
-    def over(self):
-        return bool(self.compute_reward(self.place, self.goal, {}))
 
 
 class Pixels(Point):
@@ -369,14 +335,12 @@ class Pixels(Point):
     def __init__(self):
         super().__init__()
         goal = gymnasium.spaces.Box(0, self.most, (2,), self.kind)
-        box = self.observation_space["observation"]
         goals = {"achieved_goal": goal, "desired_goal": goal}
-        self.observation_space = gymnasium.spaces.Dict(observation=box, **goals)
+        self.observation_space = gymnasium.spaces.Dict({**self.observation_space.spaces, **goals})
 
-    def reset(self, **options):
-        super().reset(**options)
+    def begin(self):
+        super().begin()
         self.goal = self.cell(self.goal)
-        return self.seen(), {}
 
     def cell(self, place):
         return np.clip((place + 1.0) / 2.0 * (self.most + 0.5), 0, self.most).astype(self.kind)

@@ -19,15 +19,13 @@ CLOCKS = (*sorted(TIMES), "mpi/")
 
 
 def small_config(recipe="ddpg", env_id=ENV_ID, **changes):
-    """A configuration of the recipe with small networks and few environments."""
     config = recipes.resolve(recipe)
     agent = dataclasses.replace(config.agent, hidden_sizes=(8, 8))
     small = {"env_id": env_id, "workers": 1, "rollouts": 4, "agent": agent}
     return dataclasses.replace(config, **{**small, **changes})
 
 
-def in_a_ball(size):
-    """Changes of a recipe for METRA under which conditions are velocities."""
+def in_a_ball(size):  # changes of a recipe for METRA under which conditions are velocities
     distance = recipes.resolve("sac_metra").rewards["distance"]
     paid = {"distance": dataclasses.replace(distance, speed=0.4)}
     return {"condition": ConditionConfig(kind="ball", size=size), "rewards": paid}

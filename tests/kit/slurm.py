@@ -45,7 +45,6 @@ class Slurm:
     """A cluster while the `with` block lasts; `OSError` where none can be made."""
 
     def __init__(self, folder):
-        """Keeps configuration, logs and runs in a folder."""
         self.folder = folder
         self._stack = contextlib.ExitStack()
         self._given = {
@@ -86,8 +85,7 @@ class Slurm:
     def __exit__(self, *_):
         self._stack.close()
 
-    def ask(self, *command):
-        """Returns what one of Slurm's programs says on the first node."""
+    def ask(self, *command):  # one of Slurm's programs on the first node
         return subprocess.run(
             [SCRIPT, "on", "1", *command],
             env=self._given,
@@ -114,7 +112,6 @@ class Queued:
     """A training run over both nodes, in the queue of a cluster by the template."""
 
     def __init__(self, cluster, tasks, *words):
-        """Submits it."""
         self._cluster = cluster
         self._log = cluster.folder / "job-%j.log"
         self.number = cluster.ask(
@@ -125,7 +122,6 @@ class Queued:
         self.path = cluster.folder / "runs" / f"slurm-{self.number}"
 
     def wait(self, condition):
-        """Waits until a condition holds, or shows what the job has written."""
         try:
             until(condition, f"job {self.number}")
         except TimeoutError as late:
@@ -134,23 +130,18 @@ class Queued:
             raise
 
     def wait_for_epoch(self, epoch):
-        """Waits until an epoch is done and in the table."""
         self.wait(lambda: len(rows_of(self.path)) >= epoch)
 
     def restarts(self):
-        """Returns how often it was queued again."""
         return int(self._field("Restarts"))
 
     def ask_to_stop(self):
-        """Sends SIGUSR1 to all its ranks."""
         self._cluster.ask("scancel", "--signal=USR1", self.number)
 
     def lose_a_node(self):
-        """Takes the second node off the network."""
         self._cluster.hosts.cut(2)
 
     def give_it_back(self):
-        """Puts the second node on the network again."""
         self._cluster.hosts.mend(2)
 
     def stop(self):

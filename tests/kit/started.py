@@ -39,7 +39,6 @@ def start(*words, how=ALONE, mode="", sessions=()):  # a running `music-tf WORDS
 
 
 def ended(*program, **options):
-    """The end of a process that was started in the root, with what it said."""
     given = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": SECONDS, **options}
     return subprocess.run(list(map(str, program)), check=False, **given)
 
@@ -48,8 +47,7 @@ def python(code, *words, **options):  # the same of a process that runs this cod
     return ended(sys.executable, "-c", code, *words, **options)
 
 
-def finish(process, seconds=SECONDS):
-    """Returns exit code, standard output and standard error of a process that ends in time."""
+def finish(process, seconds=SECONDS):  # exit code, standard output and error
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -58,8 +56,7 @@ def finish(process, seconds=SECONDS):
     return process.returncode, output, errors
 
 
-def music_tf(*words, how=ALONE, mode="", seconds=SECONDS):
-    """Returns exit code, standard output and standard error of `music-tf WORDS`."""
+def music_tf(*words, how=ALONE, mode="", seconds=SECONDS):  # what `finish` gives of it
     own = contextlib.nullcontext(()) if how is ALONE else own_sessions(os.environ)
     with own as sessions:
         return finish(start(*words, how=how, mode=mode, sessions=sessions), seconds)

@@ -1,21 +1,19 @@
 """Families of tasks as people write them, each with one habit; ids are `tests.kit.tasks:...`."""
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 
 import music_tf
+from tests.kit.boxed import Boxed
 
 STEPS = 12
 
 
-class Places(gymnasium.Env[Any, Any]):
+class Places(Boxed):
     """A point that is paid for being near the place of its task."""
 
     def __init__(self) -> None:
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+        super().__init__(2)
         self.task = np.zeros(2)
 
     def sample_tasks(self, count, generator):
@@ -24,27 +22,25 @@ class Places(gymnasium.Env[Any, Any]):
     def set_task(self, task):
         self.task = task
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place, self.point = self.begin(), np.zeros(2)
-        return self.point.astype(np.float32), {}
-
     def begin(self):
+        self.place, self.point = self.drawn_place(), np.zeros(2)
+
+    def drawn_place(self):
         return self.task
+
+    def seen(self):
+        return self.point.copy()
 
     def step(self, action):
         self.point = self.point + 0.1 * action
-        return self.point.astype(np.float32), self.paid(), False, False, {}
+        return self.seen(), self.paid(), False, False, {}
 
     def paid(self):
         return -float(np.linalg.norm(self.point - self.place))
 
-    def render(self):
-        return np.zeros((8, 8, 3), np.uint8)
-
 
 class Forgets(Places):  # draws a place of its own in its reset
-    def begin(self):
+    def drawn_place(self):
         return self.np_random.uniform(-1, 1, 2)
 
 
@@ -56,7 +52,7 @@ class OneTask(Places):  # draws one and the same task
 class Late(Places):  # takes a task from the reset after the next one on
     later = np.full(2, 0.25)
 
-    def begin(self):
+    def drawn_place(self):
         self.later, now = self.task, self.later
         return now
 
@@ -73,31 +69,28 @@ class TooSparse(Places):  # pays where random actions do not come
 class Restless(Places):  # draws from a generator that no seed sets
     drawn = np.random.default_rng(3)
 
-    def begin(self):
+    def drawn_place(self):
         return self.task + 0.1 * self.drawn.uniform(-1, 1, 2)
 
 
-class Moods(gymnasium.Env[Any, Any]):
+class Moods(Boxed):
     """Draws the strength of its motors in its constructor, by `draw`."""
 
     draw = staticmethod(np.random.uniform)
 
     def __init__(self) -> None:
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        super().__init__(1, actions=1)
         self.gain = self.draw(0.5, 1.5)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.place = self.np_random.uniform(-1, 1, 1)
-        return self.place.copy(), {}
+
+    def seen(self):
+        return self.place.copy()
 
     def step(self, action):
         self.place = self.place + self.gain * action
-        return self.place.copy(), -float(self.place[0]), False, False, {}
-
-    def render(self):
-        return np.zeros((8, 8, 3), np.uint8)
+        return self.seen(), -float(self.place[0]), False, False, {}
 
 
 def with_statistics(task):

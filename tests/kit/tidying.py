@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from music_tf.envs.toys import EPISODE_STEPS, PointPush
+from music_tf.envs.toys import PointPush
 
 TIDYING = "tests.kit.tidying:Tidying-v0"
 COLUMNS = {
@@ -72,4 +72,4 @@ def broken(environment):  # reads what is not there
     return environment.sensors
 
 
-gymnasium.register("Tidying-v0", Tidying, max_episode_steps=EPISODE_STEPS)
+gymnasium.register("Tidying-v0", Tidying, max_episode_steps=30)

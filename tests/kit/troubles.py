@@ -1,15 +1,15 @@
 """A hand that pushes a disc about a plane, with one trouble that environments of people have."""
 
-from typing import Any, ClassVar
-
 import gymnasium
 import numpy as np
+
+from tests.kit.boxed import Boxed
 
 TROUBLED = "tests.kit.troubles:Troubled-v0"
 STEPS = 30
 
 
-class Troubled(gymnasium.Env[Any, Any]):
+class Troubled(Boxed):
     """Observes hand and disc in `unit`, with the trouble of that name.
 
     `narrow`: declares less than it observes; `next`: resets itself and returns that; `alone`: one
@@ -18,7 +18,7 @@ class Troubled(gymnasium.Env[Any, Any]):
     `blind`: has no render.
     """
 
-    living: ClassVar[int] = 0
+    living = 0
 
     def __init__(self, trouble="", unit=1.0):
         self.trouble, self.unit, self.open = trouble, unit, True
@@ -26,13 +26,13 @@ class Troubled(gymnasium.Env[Any, Any]):
             raise RuntimeError("the simulator is in use")
         Troubled.living += trouble == "alone"
         bound = 0.3 if trouble == "narrow" else 50.0
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        super().__init__(4)
         self.observation_space = gymnasium.spaces.Box(-bound, bound, (4,), np.float64)
-        if trouble != "blind":
-            self.render = lambda: np.zeros((8, 8, 3), np.uint8)
+        if trouble == "blind":
+            self.render = super(Boxed, self).render
 
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+        gymnasium.Env.reset(self, seed=seed)
         self.count, far = 0, options["course"] if self.trouble == "options" else 0.0
         self.hand = self.np_random.uniform(-0.2, 0.2, 2) + far
         if self.trouble == "unseeded":

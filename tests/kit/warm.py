@@ -12,14 +12,11 @@ from music_tf.training.build import build_trainer
 
 
 class Tried(NamedTuple):
-    """What a run takes over from another, and the record of it."""
-
     arrays: dict
     record: dict
 
 
 def try_warm_start(config, source, parts):
-    """What a run of this configuration begins with; of workers it has one."""
     loaded = read_parts(config, source, parts)
     if config.agent.inference is None:
         replay = dataclasses.replace(config.replay, capacity=1)
@@ -35,11 +32,9 @@ def try_warm_start(config, source, parts):
 
 
 def try_skills(config, source, episodes):
-    """The best skill of a source at the task of a run, and the returns of all."""
     policy = policy_of(source, read_run(source, config.env_id))
     return best_skill(config, policy, WarmStart(str(source), (), best_of=episodes))
 
 
 def followed(config, source):
-    """The configuration of a run with as many skills as its source."""
     return with_skills_of(config, WarmStart(str(source), (), same_skills=True), source)

@@ -1,10 +1,10 @@
 """Two winches for tests, whose actions have other bounds and types than -1 and 1 of float32."""
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
+
+from tests.kit.boxed import Boxed
 
 SPACES = {
     "force": Box(0.0, 12.0, (2,), np.float32),
@@ -18,19 +18,20 @@ TAKEN: list[np.ndarray] = []
 """Actions that environments were given, in order."""
 
 
-class Winches(gymnasium.Env[Any, Any]):
+class Winches(Boxed):
     """A point that actions pull, as shares of their bounds; it pays for being near to 1."""
 
     def __init__(self, units: str = "force", render_mode: str | None = None) -> None:
+        super().__init__(3)
         self.render_mode = render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
         self.action_space = SPACES[units]
-        self.observation_space = Box(-np.inf, np.inf, (3,), np.float64)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self):
         self.place = self.np_random.uniform(-2.0, 2.0, 3)
-        return self.place.copy(), {}
+
+    def seen(self):
+        return self.place.copy()
 
     def step(self, action):
         assert self.action_space.contains(action)
@@ -40,10 +41,7 @@ class Winches(gymnasium.Env[Any, Any]):
         )
         share = (action - low) / np.where(high > low, high - low, 1.0)
         self.place = 0.9 * self.place + np.append(share, share[0] - share[1])
-        return self.place.copy(), -abs(float(self.place[0]) - 1.0), False, False, {}
-
-    def render(self):
-        return np.zeros((32, 32, 3), np.uint8)
+        return self.seen(), -abs(float(self.place[0]) - 1.0), False, False, {}
 
 
 gymnasium.register("Winches-v0", Winches, max_episode_steps=9)

@@ -10,8 +10,7 @@ from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.recipes.distance import sac_csd, sac_lsd, sac_metra
 from music_tf.training.build import build_trainer
-from tests.kit.plane import STEPS
-from tests.kit.puck import Puck
+from tests.kit.plane import STEPS, Puck
 from tests.kit.small import go_on
 
 SETTINGS = {
