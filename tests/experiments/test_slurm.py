@@ -52,13 +52,3 @@ def test_a_learner_on_a_gpu_has_actors_beside_it_and_what_the_user_says_wins(clu
     assert calls == [f"{TRAIN}{learner}", "scontrol requeue 7"]
     train = parse_train(calls[0].split()[6:])
     assert (train.config.workers, train.learners, train.config.lag) == (32, 1, 1)
-
-
-def test_both_templates_ask_slurm_for_the_same_but_ranks_and_a_gpu():
-    asked = [
-        {line for line in (ROOT / FOLDER / name).read_text().splitlines() if "#SBATCH" in line}
-        for name in ("train.sbatch", "learner.sbatch")
-    ]
-    more = {"#SBATCH --nodes=1", "#SBATCH --ntasks=17", "#SBATCH --gpus=1"}
-    assert asked[1] - asked[0] == more
-    assert asked[0] - asked[1] == {"#SBATCH --ntasks=16"}

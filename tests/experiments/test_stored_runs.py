@@ -42,7 +42,6 @@ def measured(tmp_path, text, level=()):
     ({MOTION: 0.5}, (math.inf, math.inf, None, 0.0)),
     ({SUPPORT: 0.0, "eval/success_rate": 0.0}, (None,) * 4),  # never in one epoch
     ({LIFT: 0.0}, (None,) * 4),  # no such column
-    ({}, (None,) * 4),
 )
 def test_epochs_without_an_evaluation_count_neither_way(tmp_path, level, expected):
     found = measured(tmp_path, SEED, level)
@@ -85,28 +84,6 @@ def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(tmp_p
     assert (group.beside("random"), stored.policies_beside([run])) == ([{MOTION: 0.1}], ["random"])
 
 
-def test_measures_of_skills_are_mean_least_and_most_where_each_skill_has_them(tmp_path):
-    skills = [
-        {"metrics": {"eval/return": 300.0, "skill/accuracy_heldout": 0.5, "skill/spread": 1.0}},
-        {"metrics": {"eval/return": -2.0, "skill/spread": None}},  # was not finite
-    ]
-    comments = header("music-tf train sac", "1", {"skills": skills})
-    found = measured(tmp_path, comments + SEED.partition("\n")[2])
-    of_skills = {name: value for name, value in found.items() if name.startswith("skills/")}
-    assert of_skills == {
-        "skills/mean/eval/return": 149.0,
-        "skills/least/eval/return": -2.0,
-        "skills/most/eval/return": 300.0,
-    }
-
-
-def test_a_metric_on_the_way_counts_the_steps_of_a_start_and_is_blank_between_epochs(tmp_path):
-    path = tmp_path / "seed2.csv"
-    comments = header("music-tf train sac", "1", {"before": {"time/env_steps": 1000.0}})
-    path.write_text(comments + SEED.partition("\n")[2])
-    assert stored.followed(read_result(path), MOTION, (2000, 3000, 3500)) == [0.1, 0.3, None]
-
-
 def in_world(epoch, world, skill, learned_in, x, moved=0.0):
     """A row of `worlds.csv`, of a run whose world changes after an epoch."""
     now = {"epoch": epoch, "stage": epoch - 1, "next_stage": 1, "world": world, "skill": skill}
@@ -131,16 +108,6 @@ def test_what_was_learned_after_a_change_is_new_and_what_moved_in_the_old_world_
     # second has moved by 0, but was not there before the change
     assert worlds(CHANGED) == (7.5, 2.0)
     assert worlds(CHANGED[2:]) == (7.5, None)  # of a world that never changed
-
-
-def test_shares_are_told_by_their_name():
-    shares = """
-    eval/object_lift_rate skills/mean/skill/accuracy_heldout zero_shot/end_with_brake
-    zero_shot/end_with_hold zero_shot/follow_slow_lost control/coverage
-    """
-    others = "zero_shot/stop zero_shot/follow_m control/coverage_cells eval/object_comotion_m"
-    assert all(map(stored.is_share, shares.split()))
-    assert not any(map(stored.is_share, others.split()))
 
 
 def test_runs_are_by_task_and_condition_in_order_and_strays_are_refused(tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ import pytest
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.storage.lock import RunLock
 from music_tf.storage.results import read_result
 from music_tf.tools import study_runner
 from music_tf.tools.study import StudyRun, load_study, runs_of
@@ -199,12 +198,12 @@ def test_what_is_done_is_not_run_again_and_what_is_lost_is(folder, finished):
 
 def test_a_run_that_cannot_be_judged_is_not_stored_and_judged_next_time(folder, monkeypatch):
     write(folder)
-    monkeypatch.setenv("STAND_IN_JUDGES", "never")
+    monkeypatch.setenv("STAND_IN_FAILS", "1")
     code, output = run_study(folder)
     assert code == 3
     assert "music_music_tf_PointPush-v0_seed4: exit code 2" in output
     assert not stored(folder, "music").exists()
-    monkeypatch.delenv("STAND_IN_JUDGES")
+    monkeypatch.delenv("STAND_IN_FAILS")
     code, output = run_study(folder)
     assert (code, "2 done" in output) == (0, True)
     assert read_result(stored(folder, "music")).columns["epoch"].tolist() == [1.0, 2.0]
@@ -267,26 +266,6 @@ def test_two_runners_do_not_share_a_study(folder, going):
     assert finish(going, signal.SIGUSR1)[0] == 75
 
 
-def test_the_end_of_the_time_allowed_saves_too(folder):
-    write(folder)
-    code, output = run_study(folder, minutes=0.1, epochs=10**6)
-    assert (code, "1 stopped" in output) == (75, True)
-    assert (place(folder, "music") / "checkpoints/epoch_000001").exists()
-
-
-def test_a_stop_while_a_run_is_judged_is_no_failure(folder, monkeypatch):
-    write(folder)
-    monkeypatch.setenv("STAND_IN_JUDGES", "60")
-    process = start(folder)
-    wait_for((place(folder, "music") / "summary.json").exists, process)
-    code, output = finish(process, signal.SIGTERM)
-    assert (code, "1 stopped" in output) == (75, True)
-    assert not stored(folder, "music").exists()
-    monkeypatch.delenv("STAND_IN_JUDGES")
-    assert run_study(folder)[0] == 0
-    assert stored(folder, "music").exists()
-
-
 def test_a_run_without_a_checkpoint_begins_anew(folder):
     write(folder)
     place(folder, "music").mkdir(parents=True)
@@ -301,23 +280,14 @@ def run_here(folder, minutes=math.inf):  # runs a study of stand-ins in this pro
     return study_runner.train_missing(folder / "tiny.py", *everything)
 
 
-def test_what_another_runner_did_before_the_lock_is_not_done_again(folder, finished, monkeypatch):
-    write(folder)
-
-    class AfterAnother(RunLock):
-        def __init__(self, place):
-            shutil.copytree(finished[0] / "experiments", folder / "experiments")
-            super().__init__(place)
-
-    monkeypatch.setattr(study_runner, "RunLock", AfterAnother)
-    assert run_here(folder) == 0
-    assert not place(folder, "music").exists()
-
-
 def test_the_first_seeds_of_all_conditions_come_first(folder):
     path = write(folder, seeds="(7, 2)")
     names = [(run.condition, run.seed) for run in runs_of("tiny", load_study(path))]
     assert names == [("music", 7), ("her", 7), ("music", 2), ("her", 2)]
+    ablation = path.read_text().replace('start_from="music", parts="actor"', "seeds=(2,)")
+    path.write_text(ablation)
+    names = [(run.condition, run.seed) for run in runs_of("tiny", load_study(path))]
+    assert names == [("music", 7), ("her", 2), ("music", 2)]
 
 
 def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
@@ -335,46 +305,29 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     assert states == ["stopped", "waiting"]
 
 
-def drawn(words):  # a change that adds a picture
-    metrics = "" if "metrics" in words else "metrics=['eval/success_rate'], "
-    return '"Does it run?"', f"'?', pictures=(Picture(name='p', {metrics}{words}),)"
-
-
 @cases(
     ("change", "expected"),
     (("ddpg_her", "ddpg_hre"), "did you mean ddpg_her?"),
-    (("PointPush-v0", "PointPsh-v0"), "did you mean music_tf/PointPush-v0?"),
     (("--music.train", "--music.trian"), "did you mean --music.train?"),
     (('start_from="music"', 'start_from="musik"'), "did you mean music?"),
     (("arguments=", "argumnets="), "unexpected keyword argument 'argumnets'"),
-    (('    role="looked at",\n', ""), "missing 1 required keyword-only argument: 'role'"),
     (('name="her"', 'name="music"'), "conditions: expected one or more, each once, got"),
-    (("tasks=(Task", "tasks=() and (Task"), "tasks: expected one or more, each once, got []"),
     (('name="her"', 'name="h-r"'), "Condition h-r: name: expected letters, digits and _"),
     (('name="music", ', 'name="music", start_from="her", '), "expected no circle"),
     (("STUDY = ", "STUDIO = "), "to define STUDY"),
     (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
     (("(4,)", "(4, 4)"), "each once"),
-    (("(4,)", "(-1,)"), "seed: expected"),
-    (("epochs=2", "epochs=0"), "epochs: expected a whole number in [1, 1000000000], got 0"),
     (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
-    (("epochs=2", "epochs=2.5"), f"Task {ENV}: epochs: expected int | None, got 2.5"),
-    (("(4,)", "'45'"), "seeds: expected Sequence[int], got '45'"),
-    (("epochs=2),)", "epochs=2))"), "tasks: expected Sequence[Task], got Task("),
     (("looked at", "seen"), "expected Literal['tuning', 'reported', 'looked at'], got 'seen'"),
     (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
-    (('parts="actor"', "seeds=(5,)"), "Condition her: seeds: there is no '5'"),
-    (('parts="actor"', "epochs={1: 25}"), "epochs: expected Mapping[str, int], got {1: 25}"),
     (('parts="actor"', "epochs={'Push': 25}"), "Condition her: tasks: there is no 'Push'"),
-    (('parts="actor"', "start_task='Push'"), "Condition her: start_task: there is no 'Push'"),
     (("epochs=2", "level={'eval/sucess_rate': 1}"), "did you mean eval/success_rate?"),
-    (('"Does it run?"', "'?', compared_with='musik'"), "did you mean music?"),
     (('"Does it run?"', "'?', beside=('music',)"), "expected STUDY/CONDITION, as in"),
     (('"Does it run?"', "'?', shown=dict.fromkeys('abcd', 'x')"), "at most 3 metrics, got 4"),
-    (drawn("metrics=['eval/sucess_rate']"), "did you mean eval/success_rate?"),
-    (drawn("conditions=['musik']"), "Picture p: conditions: there is no 'musik'\ndid you mean mus"),
-    (drawn("tasks=['music_tf/PointPusch-v0']"), "did you mean music_tf/PointPush-v0?"),
-    (drawn("axis='hours'"), "Picture p: axis: expected Literal['steps', 'minutes'], got 'hours'"),
+    (
+        ('"Does it run?"', "'?', pictures=(Picture(name='p', metrics=[], conditions=['musik']),)"),
+        "Picture p: conditions: there is no 'musik'\ndid you mean mus",
+    ),
     (('"Does it run?"', "'?', by_hand='make train'"), "not made by `music-tf study`: make"),
     (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
 )
@@ -385,13 +338,6 @@ def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change,
     assert expected in message
     assert len(message.splitlines()) <= 10
     assert sorted(entry.name for entry in folder.iterdir()) == ["tiny.py"]
-
-
-def test_an_ablation_is_trained_with_some_of_the_seeds(folder):
-    path = write(folder, seeds="(3, 4)", change=('start_from="music"', "seeds=(4,)"))
-    path.write_text(path.read_text().replace('parts="actor"', ""))
-    runs = [(run.condition, run.seed) for run in runs_of("tiny", load_study(path))]
-    assert runs == [("music", 3), ("her", 4), ("music", 4)]
 
 
 @cases(("role", "seeds"), ("tuning", "(100, 119)"), ("reported", "(5, 99, 120, 200)"))
@@ -406,6 +352,11 @@ def test_each_role_has_seeds_of_its_own(folder, role, seeds):
 
 
 def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder):
+    for role in ("looked at", "reported"):
+        write(folder, seeds="(200,)", change=("looked at", role))
+        assert run_here(folder, minutes=0.0) == 75  # begun, and nothing trained yet
+        held = folder / "runs/studies/tiny" / study_runner.BUDGETS
+        assert held.exists() == (role == "reported")
     made = {"study": "tiny", "env_id": ENV, "seed": 4, "arguments": ("ddpg_her",)}
     run, other = (StudyRun(condition=name, epochs=2, **made) for name in ("her", "new"))
     for runs in ([run], [run], [run, other]):  # a condition that is new has no budget yet
@@ -418,19 +369,6 @@ def test_a_reported_study_keeps_the_budget_that_it_was_begun_with(folder):
         notes.write_bytes(damaged)
         with pytest.raises(EnvironmentFault, match=f"{notes}: expected budgets by condition"):
             study_runner.hold_budgets([run], folder)
-
-
-@cases(("role", "held"), ("reported", True), ("looked at", False))
-def test_the_budget_of_a_reported_study_is_recorded_when_it_begins(folder, role, held):
-    write(folder, seeds="(200,)", change=("looked at", role))
-    assert run_here(folder, minutes=0.0) == 75  # begun, and nothing trained yet
-    assert (folder / "runs/studies/tiny" / study_runner.BUDGETS).exists() is held
-
-
-def test_a_study_that_does_not_exist_gets_the_nearest(folder):
-    path = write(folder)
-    with pytest.raises(UsageError, match=f"did you mean {path}"):
-        load_study(path.with_name("tini.py"))
 
 
 def test_a_changed_tree_is_recorded(tmp_path, monkeypatch):
@@ -491,14 +429,3 @@ def test_a_real_study_trains_stores_and_starts_from_its_own_run(folder, monkeypa
     record_of_her = json.loads((place(folder, "her") / "config.json").read_text())
     assert record_of_her["config"]["threads"] == 1
     assert record_of_her["init_from"]["before"] == her.details["before"]
-
-
-def test_changes_of_state_are_told_with_the_progress_of_the_run(finished):
-    _, *told, _ = finished[2].splitlines()
-    music, her = (f"{name}_music_tf_PointPush-v0_seed4" for name in ("music", "her"))
-    assert [line for line in told if "seed4" in line] == [
-        f"running: {music}",
-        f"done: {music}, epoch 2/2, 2.0 min, success_rate 0.20",
-        f"running: {her}",
-        f"done: {her}, epoch 2/2, 2.0 min, success_rate 0.20",
-    ]

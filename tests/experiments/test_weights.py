@@ -1,7 +1,6 @@
 """The weights that come with the package fit the recipes that start from them."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 
 import music_tf
 from music_tf import recipes
-from music_tf.config.warm_start import other_source
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.storage.loading import load_policy
@@ -22,11 +20,6 @@ from tests.kit.warm import try_warm_start
 
 WEIGHTS = Path(music_tf.__file__).parent / "weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
-ORIGINS = {
-    "push": ("ddpg_music", "FetchPush-v4", 200),
-    "pick": ("ddpg_music", "FetchPickAndPlace-v4", 200),
-    "push_sac": ("sac_music", "FetchPush-v4", 200),
-}
 PICK = "FetchPickAndPlace-v4"
 FEW = ("--workers", "1", "--rollouts", "1", "--replay.capacity", "100")
 WHOLE = ["actor", "critic", "targets", "normalizer"]
@@ -54,20 +47,6 @@ def test_a_recipe_takes_over_its_parts_of_them(recipe, folder, parts):
     assert inherited(recipe, TASKS[folder.removesuffix("_sac")], folder).record["parts"] == parts
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [n for n in STARTED if n[:4] == "sac_" and "critic" in recipes.resolve(n).start.parts],
-)
-def test_critics_of_sac_cannot_start_from_those_of_ddpg(recipe):
-    with pytest.raises(UsageError, match=r"sac takes no critics of ddpg.*\n.*actor,normalizer\Z"):
-        inherited(recipe, "FetchPush-v4", "push")
-
-
-def test_an_actor_of_ddpg_cannot_start_from_one_of_sac():
-    with pytest.raises(UsageError, match=r"--parts actor: (?s:.*)both runs need the same learner"):
-        inherited("ddpg_music_finetune", "FetchPush-v4", "push_sac")
-
-
 @cases(
     ("agent", "env_id", "skills", "parts", "deviation"),
     ("ant", "music_tf/Ant-v0", 5, WHOLE, "softplus"),
@@ -91,23 +70,6 @@ def test_agents_with_skills_say_which_options_make_them_act_as_before(
         started()
     assert str(fault.value).endswith(f"\nadd: {added}")
     assert started(*added.split()).record["parts"] == parts
-
-
-def test_runs_that_start_from_another_task_are_told_of_it():
-    start = parse_train(["ddpg_music_transfer", "--init-from", "weights"]).start
-    for folder, told in (("pick", 0), ("push", 1)):
-        record = inherited("ddpg_music_transfer", "FetchPush-v4", folder).record
-        assert record["parts"] == ["statistics"]
-        assert len(other_source(start, record["epoch"], record["env_id"])) == told
-
-
-@pytest.mark.parametrize(("folder", "origin"), ORIGINS.items())
-def test_they_were_trained_as_the_page_says(folder, origin):
-    meta = json.loads((WEIGHTS / folder / "meta.json").read_text())
-    assert (meta["counters"]["epoch"], meta["counters"]["env_steps"]) == (20, 160_000)
-    assert (meta["recipe"], meta["env_id"], meta["seed"]) == origin
-    seen = {"agent": [0, 1, 2], "surrounding": [3, 4, 5], "activation": "tanh"}
-    assert meta["inputs"] == {"statistics": seen}
 
 
 @pytest.mark.parametrize("folder", TASKS)
