@@ -94,11 +94,7 @@ def draw_visits(loaded: LoadedRun) -> list[str]:
 def paths_of_visits(
     paths: Array, goals: npt.NDArray[np.float64], returns: Array, seen: Sequence[int]
 ) -> "Figure":
-    """Draws a row a task and a column an episode of the visit to it.
-
-    Of N visits `paths` are [N, E, T + 1, 2], x to the right and y up, `goals` [N, 2] and `returns`
-    [N, E]; `seen` says how many episodes came before each of the E ones.
-    """
+    """Draws a row a task and a column an episode: `paths` [N, E, T + 1, 2], `returns` [N, E]."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - a second to load
 
     rows, columns = returns.shape

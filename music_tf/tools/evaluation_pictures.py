@@ -23,7 +23,6 @@ class Drawing:
     def __call__(
         self, run: Path, episodes: Episodes, info: EnvironmentInfo
     ) -> list[EvaluationPicture]:
-        """Returns the pictures of an evaluation of the run in a directory."""
         pictures = []
         paths = paths_from_above(episodes, info)
         if paths is not None:

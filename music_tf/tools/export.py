@@ -9,7 +9,6 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,10 @@ from music_tf.envs.portable import MadeAgain, held_by, spaces_of
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.files import replace_file
 from music_tf.gate import ENVIRONMENT
-from music_tf.process.children import PIP_INSTALL
+from music_tf.process.children import check_extra
 from music_tf.types import Episodes, bounds_of, to_bounds
 
 _LOGGER = logging.getLogger(__name__)
-_NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 _COLUMNS = (
     *("observation", "achieved_goal", "desired_goal", "action", "reward"),
     *("length", "terminated", "success"),
@@ -61,38 +59,9 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
 
 
 def export_npz(
-    path: Path,
-    episodes: Episodes,
-    about: Mapping[str, Any],
-    beside: Mapping[str, np.ndarray] = _NOTHING,
+    path: Path, episodes: Episodes, about: Mapping[str, Any], beside: Mapping[str, np.ndarray]
 ) -> None:
-    """Writes episodes as plain arrays; `numpy.load` reads them with `allow_pickle=False`.
-
-    The arrays, for E episodes of at most T steps; states after an episode's `length` repeat its
-    last one, steps after it are zero:
-
-        observation    float32 [E, T + 1, O]
-        achieved_goal  float32 [E, T + 1, G]
-        desired_goal   float32 [E, G]
-        action         [E, T, A], in the units and the type of the environment's action space
-        reward         float32 [E, T], the environment's own, under `desired_goal`
-        length         int64 [E], steps
-        terminated     bool [E], whether the last step ended the task
-        success        bool [E], at the last step
-        skill          int64 [E], from 0 on; or the condition, float32 [E, K], where continuous
-        seed           int64 [E], of the environment's reset that began it
-        about          text, a JSON object: recipe, preset, env_id, seed, epoch, env_steps, goals,
-                       environment (low, high, type of actions; without: they are in [-1, 1])
-
-    Of a run with one-hot skills `beside` holds also
-
-        skill/return            float32 [E], the sum of `reward`
-        skill/descriptor        float32 [T, E, D], what skills are distinguished by, after each step
-        skill/kept              bool [T, E], steps before the first end
-        skill/diversity_return  float32 [E], sum before the end of log q - log p, or of DADS reward
-
-    An existing file is replaced.
-    """
+    """Writes the arrays that docs/after_training.md lists, which need no pickle to be read."""
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
     numbers = episodes.skill_numbers()
     if ENVIRONMENT in about:
@@ -111,10 +80,7 @@ def export_npz(
 def export_minari(
     dataset_id: str, episodes: Episodes, about: Mapping[str, Any], settings: EnvConfig | None = None
 ) -> None:
-    """Writes episodes as a new Minari dataset, in the types and bounds of the environment.
-
-    `about` holds `recipe` and `env_id`, and all of it is in the description.
-    """
+    """Writes episodes as a new Minari dataset, in the types and bounds of the environment."""
     minari = _minari()
     environment = make_environment(about["env_id"], settings)
     try:
@@ -148,7 +114,6 @@ def export_minari(
 
 
 def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
-    """Episodes as Minari's buffers, in the spaces of the environment."""
     space, clipped = environment.action_space, np.clip(episodes.action, -1.0, 1.0)
     actions = to_bounds(clipped, (space.low, space.high))  # as they were taken
     has_goals = episodes.desired_goal.shape[1] > 0
@@ -188,7 +153,6 @@ def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def _nothing_left_behind(folder: Path) -> Iterator[None]:
-    """Removes a folder, and its new parents, if writing to it fails."""
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         yield
@@ -205,11 +169,6 @@ def _folder_of(dataset_id: str) -> Path:
 
 
 def _minari() -> Any:
-    try:
-        importlib.import_module("h5py")  # Minari itself imports it only to write
-        return importlib.import_module("minari")
-    except ImportError as error:
-        raise EnvironmentFault(
-            f"--minari: Minari with h5py cannot be imported ({error})\n"
-            f"cure, in this environment: {PIP_INSTALL} 'music_tf[minari]'"
-        ) from error
+    for package in ("minari", "h5py"):  # Minari itself imports h5py only to write
+        check_extra("--minari", package, "minari")
+    return importlib.import_module("minari")

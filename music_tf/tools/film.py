@@ -21,7 +21,6 @@ import imageio.v2 as imageio
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageColor, ImageDraw
-from rich.progress import track
 
 from music_tf import rollout
 from music_tf.config.changes import LEARNED
@@ -35,7 +34,7 @@ from music_tf.rollout import Conditions
 from music_tf.runs.comparison import Trace
 from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.loaded_run import LoadedRun, load_run
-from music_tf.runs.progress import Progress, cursor_moves
+from music_tf.runs.progress import Progress
 from music_tf.runs.zero_shot import (
     GoalGuide,
     Places,
@@ -53,28 +52,23 @@ from music_tf.types import Episodes
 
 _GOOD, _AXIS, _CURSOR = "#007828", "#969696", "#282828"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
-"""Sizes of letters."""
 _MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
 """Most columns and rows of a sheet, and most tiles of a sheet with more skills than columns. The
 rest follows on further sheets."""
-_MOST_OF_A_VISIT = 7
-"""Most episodes of a visit that are shown side by side."""
+_MOST_EPISODES_OF_A_VISIT = 7
 _LARGEST_TILE = {".mp4": 480, ".gif": 320, ".png": 240}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
-_PALETTE_FRAMES = 64
-"""Number of first frames from which a gif takes its colours."""
+_FRAMES_FOR_PALETTE = 64
 _LAST_STATE_SECONDS = 0.6
-_COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
-"""Colours of the rewards of a run, in their order, repeated from the front."""
+_REWARD_COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
 _PALE = 0.22
 """Opacity of the curve of a reward in the rest of the episode."""
-_FINER = 3
-"""Factor by which curves are drawn larger and then reduced, for smooth edges."""
+_FINER = 3  # curves are drawn larger and then reduced, for smooth edges
 _SIDE, _ABOVE, _BELOW = 6, 4, 3
 
 
 class Shot(NamedTuple):
-    """Which episode is filmed."""
+    """An episode to film."""
 
     episode: int
     """Index in the evaluation protocol, from 0."""
@@ -131,11 +125,8 @@ def play(
     typed_env_id: str | None = None,
     **where: str,  # `stage` and `env_overrides`, as of `load_run`
 ) -> None:
-    """Films the policy in evaluation episodes, or draws a strip (.png) with a row for each.
-
-    `skills` is empty for all, and for continuous conditions. With an aim goals are drawn, but the
-    policy knows them by its conditions alone. Of a run that adapts, `episodes` are tasks.
-    """
+    """Films the policy in evaluation episodes, or draws a strip (.png) with a row for each."""
+    # `skills` is empty for all; of a run that adapts, `episodes` are tasks
     config = read_run(run, typed_env_id).config
     chosen = _skills(config, skills)  # refuses before loading
     aim = skills if isinstance(skills, Aim) else None
@@ -170,10 +161,7 @@ def play(
                 )
                 most = len(sheets) * (pace.most_pictures(steps) + _held(pace))
                 images = frames_of(loaded, sheets, draft.suffix, pace, aim)
-                if cursor_moves(sys.stdout):
-                    images = iter(track(images, "filming", most, transient=True))
-                else:
-                    images = reported(images, most, say)
+                images = reported(images, most, say)
                 count = write_film(draft, images, pace.frames_per_second)
                 text = f"{count} frames, {draft.stat().st_size / 1000.0:.0f} kB: {out}"
     say(text)
@@ -201,7 +189,7 @@ def drawing_variables(env_id: str) -> dict[str, str]:
 def sheets_of(
     config: Config, episodes: range, skills: Sequence[int | None], one_sheet: bool = False
 ) -> list[Sheet]:
-    """Divides episodes among sheets: a column per skill, or a row per task to adapt to."""
+    """A column per skill, or a row per task to adapt to."""
     if config.agent.inference is not None:
         tasks = [task for task in episodes if task < config.tasks.test]
         if not tasks:
@@ -229,7 +217,7 @@ def _batches(shots: Sequence[Shot], size: int, columns: int) -> list[Sheet]:
 
 def visit_episodes(config: Config) -> list[int]:
     count = config.tasks.evaluation_episodes
-    return _spaced(count - 1, min(count, _MOST_OF_A_VISIT))
+    return _spaced(count - 1, min(count, _MOST_EPISODES_OF_A_VISIT))
 
 
 def _spaced(last: int, count: int) -> list[int]:
@@ -237,7 +225,6 @@ def _spaced(last: int, count: int) -> list[int]:
 
 
 def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]:
-    """Returns the skills that were asked for, or all that act; refuses an unknown one."""
     if isinstance(skills, Aim):  # which chooses the skill
         return [None]
     if not skills:
@@ -256,7 +243,6 @@ def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]
 
 
 def _label(loaded: LoadedRun, shot: Shot) -> str:
-    """Returns the number of an episode, with its task or its skill if there are several."""
     config, episode, skill = loaded.config, f"episode {shot.episode + 1}   ", shot.skill
     if skill is not None and config.agent.inference is not None:
         return f"task {skill + 1}   {episode}"
@@ -274,7 +260,7 @@ def _label(loaded: LoadedRun, shot: Shot) -> str:
 def frames_of(
     loaded: LoadedRun, sheets: Sequence[Sheet], suffix: str, pace: Pace, aim: Aim | None = None
 ) -> Iterator[Image.Image]:
-    """Yields the frames of a film, as large as the largest sheet; a sheet's last one is held."""
+    """Yields frames as large as the largest sheet; the last one of a sheet is held."""
     steps = loaded.envs.spec.max_episode_steps
     across = max(columns for _, columns in sheets)
     down = max(math.ceil(len(shots) / columns) for shots, columns in sheets)
@@ -291,7 +277,6 @@ def frames_of(
 
 
 def _held(pace: Pace) -> int:
-    """Returns how often the last frame of a sheet is repeated."""
     return round(_LAST_STATE_SECONDS * pace.frames_per_second)
 
 
@@ -319,7 +304,7 @@ def tile(view: View, width: int, steps: int) -> Image.Image:
     grows = width > picture.width
     filter_ = Image.Resampling.NEAREST if grows else Image.Resampling.LANCZOS
     parts = [picture.resize((width, height), filter_)]
-    for trace, of_reward in zip(view.traces, itertools.cycle(_COLOURS), strict=False):
+    for trace, of_reward in zip(view.traces, itertools.cycle(_REWARD_COLOURS), strict=False):
         paid = [f" {value:z.2f}" for value in trace.values[: view.step][-1:]]
         label = "".join([f"{trace.name.replace('_', ' ')} reward", *paid])
         parts.append(line(label, width, _NOTE, of_reward, left=_SIDE))
@@ -362,8 +347,8 @@ def write_film(path: Path, images: Iterator[Image.Image], frames_per_second: flo
                 count += 1
         return count
     # one palette keeps a gif small and without flicker, and a small goal its colour
-    beginning = list(itertools.islice(images, _PALETTE_FRAMES))
-    samples = [*beginning[:: _PALETTE_FRAMES // 8], beginning[-1]]
+    beginning = list(itertools.islice(images, _FRAMES_FOR_PALETTE))
+    samples = [*beginning[:: _FRAMES_FOR_PALETTE // 8], beginning[-1]]
     palette = grid(samples, len(samples)).quantize(64, method=Image.Quantize.FASTOCTREE)
     first, *following = (
         image.quantize(palette=palette, dither=Image.Dither.NONE)
@@ -437,7 +422,6 @@ def film(
 
 
 def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:
-    """Returns conditions of evaluation episodes, or of visits with their uncertainty."""
     config, adaptation = loaded.config, loaded.adaptation
     if adaptation is None:
         episodes = [shot.episode for shot in shots]
@@ -467,7 +451,6 @@ def _guide_of(loaded: LoadedRun, aim: Aim) -> GoalGuide:
 
 
 def _aimed(loaded: LoadedRun, shots: Sequence[Shot], aim: Aim) -> tuple[Conditions, ReachingPolicy]:
-    """Returns the conditions of episodes with an aim, and the policy that pursues it."""
     envs, snapshot, evaluation = loaded.envs, loaded.saved.snapshot, loaded.evaluation
     guide, size = _guide_of(loaded, aim), envs.spec.goal_dim
     config = dataclasses.replace(loaded.config, goals="environment")

@@ -15,8 +15,7 @@ Steps: TypeAlias = npt.NDArray[np.int64]
 """Lengths of episodes, or steps of one."""
 
 _MOST_FRAMES_PER_SECOND = 30
-_LONGEST = 20.0
-"""Most seconds of a film per episode."""
+_MOST_SECONDS_OF_AN_EPISODE = 20.0
 _TIMED = 4
 """Pictures after which the time left is estimated; the first one takes longest."""
 _SECONDS_BETWEEN_LINES = 10.0
@@ -30,21 +29,18 @@ class Pace(NamedTuple):
     frames_per_second: float
 
     def shown(self, steps: int) -> Steps:
-        """Returns the steps of an episode that are shown, from 0 to the last."""
         every = self.every * max(1, math.ceil(steps / self.every / self._room))
         return np.append(np.arange(0, steps, every), steps)
 
     def most_pictures(self, steps: int) -> int:
-        """Returns the most pictures of an episode of up to `steps` steps."""
         return 1 + min(math.ceil(steps / self.every), self._room)
 
     @property
     def _room(self) -> int:
-        return max(1, int(_LONGEST * self.frames_per_second))
+        return max(1, int(_MOST_SECONDS_OF_AN_EPISODE * self.frames_per_second))
 
 
 def pace_of(steps_per_second: float) -> Pace:
-    """Returns the pace for an environment with `steps_per_second` steps per simulated second."""
     every = math.ceil(steps_per_second / _MOST_FRAMES_PER_SECOND)
     return Pace(every, steps_per_second / every)
 
@@ -55,7 +51,7 @@ def reported(
     say: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,  # in seconds
 ) -> Iterator[Item]:
-    """Yields pictures, and estimates the time left after a few and then every ten seconds."""
+    """Yields pictures, and says the time left after a few and then every ten seconds."""
     first = spoken = math.nan
     for done, picture in enumerate(pictures):
         now = clock()

@@ -1,7 +1,4 @@
-"""The object's paths in an evaluation, seen from above: a picture for TensorBoard.
-
-Pillow draws it in a few milliseconds, on the root alone and without random numbers.
-"""
+"""The object's paths in an evaluation, seen from above: a picture for TensorBoard."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +14,6 @@ from music_tf.types import Array, Episodes
 
 Picture = npt.NDArray[np.uint8]  # [height, width, 3]
 WIDTH = 420
-"""Width in pixels of a picture with one panel."""
 _LONGEST_ROW, _LARGEST_PANEL = 840, 168
 """Most pixels across a row of several panels, and across each of them."""
 _ROW, _MANY, _LONG_ROW = 5, 20, 10
@@ -28,13 +24,10 @@ _MARGIN = 0.1
 _BORDER = 0.05
 """Least margin around paths without a support, as a share of their extent."""
 _RATIOS = (0.4, 1.6)
-_FINE = 2
-"""Factor by which pictures are drawn larger and then reduced, for smooth lines."""
+_FINE = 2  # drawn larger and then reduced, for smooth lines
 _GAP, _TITLE, _LEGEND, _TEXT = 2 * _FINE, 14 * _FINE, 44 * _FINE, 13 * _FINE
 _START, _END = 2.5 * _FINE, 3.5 * _FINE
-"""Radius of the circles at both ends of a path."""
-_BAR = 50 * _FINE
-"""Most pixels of the scale bar."""
+_LONGEST_BAR = 50 * _FINE
 _INK, _PALE, _TABLE = "#333333", "#b8b8b8", "#f4f1ea"
 
 
@@ -94,7 +87,6 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
 
 
 def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
-    """Returns the legend of the circles, with a scale bar of a round length."""
     legend = Image.new("RGB", (width, _LEGEND), PAPER)
     draw = ImageDraw.Draw(legend)
     x, y = 10.0 * _FINE, _LEGEND / 2
@@ -102,7 +94,7 @@ def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
         _dot(draw, (x, y), radius, colour)
         draw.text((x + 8 * _FINE, y), label, _INK, font(_TEXT), "lm")
         x += 24 * _FINE + draw.textlength(label, font(_TEXT))
-    length = round_length(_BAR / scale)
+    length = round_length(_LONGEST_BAR / scale)
     label, end = f"{length:g} {unit}".rstrip(), x + length * scale
     if end + 6 * _FINE + draw.textlength(label, font(_TEXT)) <= width:
         draw.line((x, y, end, y), _INK, _FINE)

@@ -50,7 +50,6 @@ def write_robot(saved: SavedPolicy, folder: Path) -> None:
 
 
 def _one_file() -> str:
-    """Joins the modules of a policy, and what they import from the rest of the package."""
     constants = [
         f"{name} = {getattr(module, name)!r}"
         for module, names in _CONSTANTS.items()
@@ -125,16 +124,13 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
 
 
 def _layers_of(saved: SavedPolicy, snapshot: Snapshot) -> tuple[list[Array], int]:
-    """Returns kernels and biases of an actor, and how many components of a condition it reads.
-
-    The layers are those of the most likely action, without the head of a deviation. The one-hot
-    vector of a single skill, which is constant, is added to the first bias.
-    """
+    """Kernels and biases for the most likely action, and the size of the condition it reads."""
     weights, reads = list(snapshot.weights.values()), snapshot.inputs.condition
     if snapshot.actor in GAUSSIANS:
         weights = [*weights[:-4], *weights[-2:]]
     if saved.condition != "one_hot" or saved.skills > 1 or not reads:
         return weights, reads
+    # the one-hot vector of a single skill is constant: it joins the first bias
     (kernel, bias), row = weights[:2], saved.observation_dim
     return [np.delete(kernel, row, axis=0), bias + kernel[row], *weights[2:]], 0
 
@@ -227,7 +223,6 @@ class _Graph:
         return self._node("Clip", [values, *names], name)
 
     def _masked_by_skill(self, number: int, actions: str) -> str:
-        """Multiplies the actions of one actor by its component of the one-hot skill."""
         column = self._constant(f"{number}/column", np.array([number], np.int64))
         share = self._node("Gather", ["condition", column], f"{number}/share", axis=1)
         return self._node("Mul", [actions, share], f"{number}/own")

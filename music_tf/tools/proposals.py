@@ -31,9 +31,7 @@ class CheckedEnv(NamedTuple):
     env_id: str
     settings: EnvConfig
     info: EnvironmentInfo
-    """What the package knows of it, or what was registered."""
     length: int
-    """Most steps of an episode."""
     pays: str | None
     """What its rewards are; None without goals."""
     bounded: bool = True
@@ -44,11 +42,9 @@ class CheckedEnv(NamedTuple):
     rewarded: bool = False
     """Whether what was played got different returns."""
     family: bool = False
-    """Whether it has tasks to adapt to."""
 
 
 def columns_text(played: PlayResult) -> str:
-    """Returns what each column does, a line for each kind and relation."""
     lines = [f"{played.steps:,} steps in {played.seconds:.0f} s"]
     kinds = {
         kind: [c for c, its in enumerate(played.kinds) if its == kind]
@@ -66,7 +62,6 @@ def columns_text(played: PlayResult) -> str:
 
 
 def world_text(played: PlayResult, info: EnvironmentInfo, env_id: str = "ID") -> str:
-    """Returns what is proposed with its reasons, and whether that is what is known."""
     lines = [f"{played.verdict}: {played.why}" if played.why else played.verdict]
     for name, proposal in played.proposed.items():
         lines.append(f"{name} {listed(proposal.columns)}: {proposal.reason}")
@@ -84,7 +79,6 @@ def world_text(played: PlayResult, info: EnvironmentInfo, env_id: str = "ID") ->
 
 
 def _compared(split: SplitSpec, played: PlayResult) -> str:
-    """Says whether playing shows the split that is known."""
     text = f"known: robot {listed(split.agent)}, surroundings {listed(split.surrounding)}"
     if "surrounding" not in played.proposed:
         return f"{text}; playing shows neither that nor another"

@@ -1,7 +1,4 @@
-"""One page about one or many runs, which contains all its data and needs no network.
-
-This module collects the content of the page; the template `report.html.j2` has layout and words.
-"""
+"""Content of a page about runs, which needs no network; `report.html.j2` has layout and words."""
 
 import base64
 import contextlib
@@ -48,7 +45,6 @@ WAYS = {
     f"skill/d{axis}_m": f"mean way along {axis} from the object's first to its last position"
     for axis in "xyz"
 }
-"""Further metrics of each skill."""
 IN_WORLDS = ("return", "length", "success_rate", "spread", "hausdorff", "moved")
 """Columns that are shown for each skill in each stage of a changing world."""
 EPISODES = "episodes"
@@ -69,11 +65,9 @@ class Measured(NamedTuple):
     """Metrics of our policy and of simple ones on the same episodes."""
 
     policies: Rows
-    """With `OURS`."""
     epoch: float
     """Epoch of our policy; -1 if unknown."""
     episodes: Any
-    """Number of `EPISODES` of each policy, if known."""
 
 
 class Recorded(NamedTuple):
@@ -95,14 +89,9 @@ class Recorded(NamedTuple):
     """Steps and seconds of the source of a warm start, by column; included in `curves`."""
     films: Sequence[Path]
     in_use: bool
-    """Whether a job uses the directory."""
     has_checkpoint: bool
     notes: Sequence[str]
     """What was not learned, and faults of unreadable files, for the reader of the page."""
-
-    @property
-    def has_film(self) -> bool:
-        return any(film.suffix != ".png" for film in self.films)
 
     @property
     def measured(self) -> Measured:
@@ -127,12 +116,10 @@ class Recorded(NamedTuple):
         return {name: float(column[-1]) for name, column in values.items() if column.size}
 
     def without_source(self, metric: str) -> float:
-        """Returns the steps or seconds of this run, without those of its source."""
         earlier = self.before.get(metric, 0.0)
         return self.last().get(metric, earlier) - earlier
 
     def rows(self, kind: str) -> Rows:
-        """Returns metrics by policy of one of `JUDGED`, which `music-tf evaluate` measures."""
         return rows_of(self.evaluation.get(kind))
 
     def skills(self) -> Rows:
@@ -151,7 +138,6 @@ class Recorded(NamedTuple):
         return skills | {RANDOM: random} if skills and random else skills
 
     def worlds(self) -> Rows:
-        """Returns metrics of each skill in each stage of its world, at changes and at the end."""
         worlds, rows = {}, list[dict[str, float]]()
         with contextlib.suppress(EnvironmentFault):  # the page then lacks this table
             rows = read_worlds(self.path)
@@ -181,7 +167,6 @@ class Recorded(NamedTuple):
         return self.stored.config.agent.inference is not None
 
     def adaptation(self) -> list[tuple[str, str]]:
-        """Returns titles and curves over the number of episodes seen of a task, as SVG."""
         adaptation = self.evaluation.get("adaptation")
         explored = adaptation.get("explored") if isinstance(adaptation, dict) else None
         first = explored if type(explored) is int and explored > 0 else 1
@@ -193,7 +178,6 @@ class Recorded(NamedTuple):
         return drawn
 
     def visits(self) -> str:
-        """Returns the data URL of the picture of its visits, empty without one."""
         png = _content(self.path / "videos" / PICTURE, _LARGEST_PICTURE)
         return _address(Path(PICTURE), png) if png.startswith(_PNG) else ""
 
@@ -236,7 +220,6 @@ def write_report(runs: Sequence[Path], out: Path) -> dict[str, UsageError]:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Reads a run directory, also of a running job."""
     stored = read_run(path, stored_env_id(path))  # imports no module that it names
     notes: list[str] = []
     drawn, before = curves.described(path, {}), dict[str, float]()
@@ -369,7 +352,11 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     lacks = [run.lacks() for run in runs]
     names = dict.fromkeys(itertools.chain.from_iterable(lacks))
     evaluate = ["evaluate", "--full"] if _CONTROL in names else ["evaluate"]
-    unfilmed = [run for run in runs if run.has_checkpoint and not run.has_film]
+    unfilmed = [
+        run
+        for run in runs
+        if run.has_checkpoint and all(film.suffix == ".png" for film in run.films)
+    ]
     lacking = [run for run, parts in zip(runs, lacks, strict=True) if parts]
     wanted = (("films", ["play"], unfilmed), (" and ".join(names), evaluate, lacking))
     commands = []
@@ -409,7 +396,6 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def _written(values: Sequence[Any]) -> list[str]:
-    """Returns the numbers of a column as text in a common format."""
     numbers = [value for value in values if is_number(value)]
     most = max(map(abs, numbers), default=0.0)
     form = "z.3f" if _SMALL <= most < _LARGE else "z.3g"

@@ -103,7 +103,6 @@ def _draw_growth(panels: "Iterator[Axes]", growth: Mapping[str, Curve]) -> None:
 
 
 def _growth(run: Path) -> dict[str, Curve]:
-    """Returns the running log q over episodes and over steps, as far as the run logs them."""
     if not (run / CSV_NAME).exists():
         return {}
     logged = RunCurves("", "", read_result(run / CSV_NAME).columns)

@@ -40,7 +40,6 @@ class Numbers:
         return self.low, self.high
 
     def __contains__(self, value: object) -> bool:
-        """Whether a trial may have this value."""
         return fits(value, float) and self.low <= float(value) <= self.high  # type: ignore[arg-type]
 
     def suggest(self, name: str, trial: "optuna.Trial") -> float:
@@ -136,13 +135,10 @@ def method_of(name: str) -> Method:
 
 
 def read_space(path: Path) -> Space:
-    """Reads a search space from a file."""
     try:
         content = read_json(path, _LARGEST_FILE)
-    except OSError as error:
-        raise UsageError(f"--space: {path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise UsageError(f"--space: {path}: expected JSON: {str(error)[:120]}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--space: {path}: cannot be read ({str(error)[:120]})") from error
     if not isinstance(content, dict) or not content:
         raise UsageError(f"--space: {path}: expected an object with a setting or more")
     return {

@@ -1,8 +1,6 @@
 """`music-tf study FILE`: compares conditions by training each of them with several seeds.
 
-FILE is Python that defines STUDY; docs/results/how_to.md shows one. Every condition is trained with
-every seed of every task, or of the tasks that it names. At its end a run is measured by a
-subprocess (`evaluate --full`), and its metrics are stored under comments with its origin.
+FILE is Python that defines STUDY; docs/results/how_to.md shows one.
 """
 
 import dataclasses
@@ -16,7 +14,7 @@ import shlex
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
@@ -62,10 +60,6 @@ class Task(_Declared):
     """Thresholds of metrics; a run has learned when one evaluation reaches all of them. The
     measures under `level/` say when that was, and what held after it."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unknown(f"Task {self.env_id}: level", self.level, METRICS)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Condition(_Declared):
@@ -105,9 +99,6 @@ class Condition(_Declared):
         )
 
 
-Role: TypeAlias = Literal["tuning", "reported", "looked at"]
-Axis: TypeAlias = Literal["steps", "minutes"]
-Lines: TypeAlias = Literal["means", "seeds"]
 CONTROL: Mapping[str, float] = types.MappingProxyType(
     {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
 )
@@ -130,13 +121,9 @@ class Picture(_Declared):
     """Ids of the environments that are drawn; empty: all of the study."""
     conditions: Sequence[str] = ()
     """Names of its own conditions that are drawn; empty: all."""
-    axis: Axis = "steps"
-    lines: Lines = "means"
+    axis: Literal["steps", "minutes"] = "steps"
+    lines: Literal["means", "seeds"] = "means"
     """A line with a band for each condition, or a line for each seed."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _refuse_unknown(f"Picture {self.name}: metrics", self.metrics, METRICS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,7 +131,7 @@ class Study(_Declared):
     """A question, and the runs that answer it."""
 
     question: str
-    role: Role
+    role: Literal["tuning", "reported", "looked at"]
     """`tuning` chooses settings, on seeds 100 to 119 alone. `reported` is published: it has none of
     these seeds nor 0 to 4, and keeps the budget that it began with. `looked at` is neither: its
     runs were seen while settings were chosen."""
@@ -177,10 +164,10 @@ class Study(_Declared):
             )
         for task in self.tasks:
             self._check_seeds(task)
+            _refuse_unknown(f"Task {task.env_id}: level", task.level, METRICS)
         self._check_names()
 
     def _check_names(self) -> None:
-        """Refuses double and unknown names, and conditions that start from each other."""
         tasks = [task.env_id for task in self.tasks]
         conditions = [condition.name for condition in self.conditions]
         seeds = {str(seed) for task in self.tasks for seed in task.seeds}
@@ -206,6 +193,7 @@ class Study(_Declared):
             _refuse_unknown(f"{title}: seeds", map(str, condition.seeds), seeds)
         for picture in self.pictures:
             title = f"Picture {picture.name}"
+            _refuse_unknown(f"{title}: metrics", picture.metrics, METRICS)
             _refuse_unknown(f"{title}: conditions", picture.conditions, conditions)
             _refuse_unknown(f"{title}: tasks", picture.tasks, tasks)
         starts = {row.name: [row.start_from] for row in self.conditions if row.start_from}
@@ -216,7 +204,6 @@ class Study(_Declared):
             raise UsageError(f"start_from: expected no circle, got {circle}") from error
 
     def _check_seeds(self, task: Task) -> None:
-        """Refuses seeds that the role of the study does not allow."""
         seeds = set(task.seeds)
         if len(seeds) != len(task.seeds) or not seeds:
             raise UsageError(f"{task.env_id}: expected seeds, each once, got {list(task.seeds)}")
@@ -254,13 +241,9 @@ class StudyRun:
     source: "StudyRun | None" = None
     """The run that this one starts from."""
     parts: str = ""
-    """Parts that it takes over from there; empty: those of the recipe."""
     measured: tuple[str, ...] = ()
-    """Arguments of `evaluate` at its end, beside --full."""
     epochs: int = 0
-    """Budget in epochs."""
     minutes: float = math.inf
-    """Budget in minutes of training."""
 
     @property
     def group(self) -> str:
@@ -283,21 +266,17 @@ class StudyRun:
 
     @property
     def command(self) -> str:
-        """The command line for a reader, with the default root of all runs."""
         return shlex.join(["music-tf", "train", *self.arguments, *self.start(Path("runs"))])
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether it can be resumed; a run resumed without a checkpoint lacks its warm start."""
         return bool(labels(entry.name for entry in (self.directory / "checkpoints").glob("*")))
 
     def start(self, root: Path) -> list[str]:
-        """The options of the warm start."""
         parts = ["--parts", self.parts] if self.parts else []
         return ["--init-from", str(root / self.source.place), *parts] if self.source else []
 
     def train_words(self) -> list[str]:
-        """The verb and arguments that start or resume this run."""
         more = ["--resume"] if self.has_checkpoint else self.start(runs_root())
         return ["train", *self.arguments, "--run-dir", str(self.directory), *more]
 
@@ -322,7 +301,6 @@ class StudyRun:
 
 
 def load_study(path: Path) -> Study:
-    """Runs a study file and returns its STUDY."""
     if not path.is_file():
         beside = [str(other) for other in sorted(path.parent.glob("*.py"))]
         raise UsageError(f"FILE: no file {str(path)[:200]!r}{suggestion(str(path), beside)}")

@@ -43,8 +43,7 @@ _PACKAGES = ("tensorflow", "mujoco", "gymnasium-robotics")
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _CODE = ("music_tf", "experiments", ":(exclude)experiments/results")
 _LARGEST_NOTE = 1_000_000
-_ALWAYS = ("control", "coverage", "skills")
-"""Results of `evaluate --full` for every run that does not adapt to tasks."""
+_ALWAYS_JUDGED = ("control", "coverage", "skills")
 
 
 def code_version() -> str:
@@ -67,7 +66,7 @@ def store(run: StudyRun, results: Path) -> None:
         if ADAPTATION in judged:
             details = {ADAPTATION: judged["policies"]}
         else:
-            details = {name: judged[name] for name in _ALWAYS}
+            details = {name: judged[name] for name in _ALWAYS_JUDGED}
             details |= {name: judged[name] for name in JUDGED if name in judged}
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentFault(f"{directory}: the run left no complete record ({error})") from error
@@ -132,7 +131,6 @@ class StudyRunner:
         jobs: int = 1,
         trainer: Sequence[str] = MUSIC_TF,
     ) -> None:
-        """Reads the state of each run; a run stands after the one that it starts from."""
         self.runs = runs
         self.faults: dict[str, list[str]] = {}
         self.states: dict[str, str] = {}
@@ -155,7 +153,6 @@ class StudyRunner:
         self._results, self._jobs, self._trainer = results, jobs, tuple(trainer)
 
     def work(self, minutes: float) -> None:
-        """Trains the missing runs, until none is left or a request to stop is fulfilled."""
         missing = [run for run in self.runs if self.states[run.name] != DONE]
         going: dict[Future[str], StudyRun] = {}
         try:
@@ -188,7 +185,6 @@ class StudyRunner:
 
     @property
     def exit_code(self) -> int:
-        """Of `music-tf study`, after the work."""
         states = set(self.states.values())
         if self._processes.killed or states & {STOPPED, WAITING}:
             return EXIT_STOPPED
@@ -233,7 +229,6 @@ class StudyRunner:
 
 
 def _unfinished_state(run: StudyRun) -> str:
-    """The state of a run that has no result yet."""
     try:
         refuse_if_in_use(run.directory)
     except UsageError:
@@ -242,7 +237,6 @@ def _unfinished_state(run: StudyRun) -> str:
 
 
 def _progress(run: StudyRun) -> str:
-    """Epoch, minutes and the leading metric of a run that has any."""
     try:
         columns = read_result(run.directory / CSV_NAME).columns
     except MusicError:

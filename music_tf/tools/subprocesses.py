@@ -81,7 +81,6 @@ class Subprocesses:
 
 
 def last_lines(log: Path) -> list[str]:
-    """The last lines of a log that say something, to report a failure."""
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = [line.rstrip()[:200] for line in text.splitlines() if line.strip()]
     return lines[-_SHOWN_LINES:]

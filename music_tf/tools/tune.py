@@ -1,8 +1,7 @@
 """Searches settings for an environment with Optuna, over as many processes as are started.
 
 A trial is a run of `music-tf train` with one of the tuning seeds. Trials and their scores lie in an
-SQLite file, so that any process goes on where others were stopped or killed. What was found is
-trained once more beside the preset, on seeds that no trial has used.
+SQLite file, so that any process goes on where others were stopped or killed.
 """
 
 import dataclasses
@@ -43,16 +42,13 @@ from music_tf.tools.subprocesses import MUSIC_TF, Subprocesses, last_lines
 if TYPE_CHECKING:  # an extra
     import optuna
 
-_ENOUGH_FOR_PRUNING = 4
-"""Trials that run to their end before any is pruned."""
+_UNPRUNED_TRIALS = 4
 _ALL_ZERO = (
     "all trials so far score 0, so that none is better: give them more --epochs, or a --metric "
     "that moves earlier, such as eval/goal_moved_rate"
 )
-_LAST = 3
-"""Evaluations at the end of a run whose mean is its score."""
-_MOST_FAILURES = 3
-"""Trials in a row that may fail before the search gives up."""
+_SCORED_EVALUATIONS = 3
+_MOST_FAILURES_IN_A_ROW = 3
 _DIGEST_LENGTH = 8
 _SET_BY_TUNE = frozenset({*hints_of(TrainCommand), "env_id", "epochs", "seed"})
 """Options of `train` that are no part of a space: tune sets them, or they are no settings."""
@@ -66,7 +62,6 @@ class Search:
     recipe: str
     preset: str
     epochs: int
-    """Epochs of each run."""
     settings: tuple[str, ...]
     """Those of environment and world that all runs share, as they are typed."""
     space: Space
@@ -88,20 +83,17 @@ class Search:
         return self.folder / "study.db"
 
     def words(self, values: Mapping[str, Any], seed: int, folder: Path) -> list[str]:
-        """Command-line arguments of `train` for one run."""
         return [
             *self.typed(values),
             *("--seed", str(seed), "--epochs", str(self.epochs), "--run-dir", str(folder)),
         ]
 
     def typed(self, values: Mapping[str, Any]) -> list[str]:
-        """Recipe, environment and settings as they are typed."""
         head = [self.recipe, "--env-id", self.env_id]
         preset = [] if self.preset == recipes.DEFAULT_PRESET else ["--preset", self.preset]
         return [*head, *preset, *self.settings, *as_typed(values)]
 
     def of_preset(self) -> dict[str, Any]:
-        """The values that the preset has for what is searched."""
         config = recipes.resolve(self.recipe, self.preset, self.env_id)
         return {field.name: field.value for field in fields_of(config) if field.name in self.space}
 
@@ -117,7 +109,6 @@ class Search:
 def search_of(
     env_id: str, recipe: str, preset: str, method: Method, options: Mapping[str, Any]
 ) -> Search:
-    """Returns a search whose settings and values `train` accepts."""
     # `options` are `epochs`, `settings` and `seeds` of `Search`; unset epochs are the preset's.
     config = recipes.resolve(recipe, preset, env_id)
     search = Search(
@@ -166,7 +157,6 @@ class Tuner:
         say: Callable[[str], None],
         trainer: Sequence[str] = MUSIC_TF,
     ) -> None:
-        """Opens the study of a search, or makes it."""
         check_extra("tune", "optuna", "tune")
         self._search, self._say, self._trainer = search, say, tuple(trainer)
         self._failures = 0  # in a row
@@ -245,7 +235,6 @@ class Tuner:
         return results
 
     def _run_trials(self, trials: int, worker: str) -> None:
-        """Runs one trial after the other, in a thread."""
         while not self._processes.over and self.ended < trials:
             trial = self.study.ask()
             trial.set_user_attr("worker", worker)
@@ -254,13 +243,12 @@ class Tuner:
             except EnvironmentFault as fault:
                 self._tell(trial, "FAIL")
                 self._failures += 1
-                if self._failures >= _MOST_FAILURES:
+                if self._failures >= _MOST_FAILURES_IN_A_ROW:
                     raise EnvironmentFault(f"tune: trials fail\n{fault}") from fault
             else:
                 self._failures = 0
 
     def _run_trial(self, trial: "optuna.Trial") -> None:
-        """Trains a trial and stores its score; one that is far behind is ended early."""
         space, seeds = self._search.space, self._search.seeds
         values = {name: dimension.suggest(name, trial) for name, dimension in space.items()}
         seed = seeds[trial.number % len(seeds)]
@@ -334,7 +322,7 @@ class Tuner:
         if not scored:
             names = " or ".join(self._search.metrics)
             raise EnvironmentFault(f"{folder}: no evaluation has {names}, which scores a run")
-        return float(np.mean([value for _, value in scored[-_LAST:]]))
+        return float(np.mean([value for _, value in scored[-_SCORED_EVALUATIONS:]]))
 
 
 def _opened(search: Search) -> "optuna.Study":
@@ -356,7 +344,7 @@ def _opened(search: Search) -> "optuna.Study":
                 direction="maximize",
                 load_if_exists=True,
                 sampler=optuna.samplers.TPESampler(multivariate=True, constant_liar=True),
-                pruner=optuna.pruners.MedianPruner(_ENOUGH_FOR_PRUNING, max(1, search.epochs // 3)),
+                pruner=optuna.pruners.MedianPruner(_UNPRUNED_TRIALS, max(1, search.epochs // 3)),
             )
             if not study.trials and not search.left_out():
                 study.enqueue_trial(search.of_preset())  # what is found is at least as good
@@ -406,11 +394,9 @@ def _storing(path: Path, *others: type[Exception]) -> Iterator[None]:
 
 
 def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]) -> list[str]:
-    """Returns what a search has found, in lines; the last one trains with it."""
-    best, lines = tuner.best, []
-    trials = f"{tuner.ended} trial{'s' * (tuner.ended != 1)}"
+    best, trials = tuner.best, f"{tuner.ended} trial{'s' * (tuner.ended != 1)}"
     counts = f"{trials}, best score {tuner.study.best_value:.4g}"
-    lines.append(f"{counts} ({' or '.join(search.metrics)}, mean of the last {_LAST})")
+    lines = [f"{counts} ({' or '.join(search.metrics)}, mean of the last {_SCORED_EVALUATIONS})"]
     lines += [_ALL_ZERO] if tuner.all_zero else []
     for name, values in checked.items():
         if values:

@@ -1,10 +1,12 @@
-"""Curves of adaptation and paths of visits, from what a run and its evaluation hold."""
+"""Curves of adaptation, and paths and films of visits: a row a task, a column an episode."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from music_tf.cli import main
+from music_tf.cli import run_verb
+from music_tf.conditions import continuous_conditions
+from music_tf.errors import UsageError
 from music_tf.runs.loaded_run import load_run
 from music_tf.tools.adaptation_pictures import (
     PICTURE,
@@ -13,6 +15,7 @@ from music_tf.tools.adaptation_pictures import (
     draw_visits,
     paths_of_visits,
 )
+from music_tf.tools.film import film, sheets_of, visit_episodes
 from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.sessions import command_of, run_session
@@ -33,9 +36,7 @@ def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("visits") / "run"
     words = {"recipe": "sac_pearl", "arguments": ("sac_pearl",)}
     run_session(command_of(small(epochs=1, cycles=1), path, **words))
-    with pytest.raises(SystemExit) as end:
-        main(["evaluate", str(path), "--episodes", "1"])
-    assert end.value.code == 0
+    assert run_verb(["evaluate", str(path), "--episodes", "1"]) == 0
     return path
 
 
@@ -48,10 +49,8 @@ def test_curves_are_what_an_evaluation_says():
     svg = adaptation_svg({"test": curves}, 1, "salt")
     assert svg.startswith("<svg")
     assert "random" in svg
-    lines = [
-        adaptation_svg({part: curves}, 1, "salt").count("<path ") for part in ("test", "train")
-    ]
-    assert lines[0] > lines[1]  # each task for evaluation has a thin line
+    of_training = adaptation_svg({"train": curves}, 1, "salt")
+    assert svg.count("<path ") > of_training.count("<path ")  # a thin line for each task of `test`
 
 
 @cases(
@@ -59,10 +58,8 @@ def test_curves_are_what_an_evaluation_says():
     None,
     [],
     {"test": 3},
-    {"test": {"tasks": [], "returns": [1.0]}},
     {"test": {"tasks": [{"returns": [1.0]}], "returns": [1.0, 2.0]}},
     {"test": {"tasks": [{"returns": ["a"]}], "returns": [1.0]}},
-    {"test": {"tasks": [{"returns": [float("nan")]}], "returns": [1.0]}},
     {"test": {"tasks": [7], "returns": [1.0]}},
 )
 def test_a_file_that_says_anything_else_has_no_curves(told):
@@ -107,12 +104,61 @@ def test_an_evaluation_draws_visits_and_a_report_shows_them_with_curves(run, tmp
     with Image.open(run / "videos" / PICTURE) as picture:
         assert picture.size[0] > 300
     page = tmp_path / "page.html"
-    with pytest.raises(SystemExit) as end:
-        main(["report", str(run), "--out", str(page)])
-    assert end.value.code == 0
+    assert run_verb(["report", str(run), "--out", str(page)]) == 0
     text = page.read_text()
     section = text.partition("<h3>Adaptation to tasks</h3>")[2].partition("<h3>")[0]
     assert (section.count("<svg"), section.count("data:image/png;base64,")) == (2, 1)
     assert "1 visits to each task" in section
     assert "measures of control" not in text
     assert "curves of adaptation" not in text
+
+
+# Films.
+
+
+def test_a_sheet_has_a_row_for_each_task_and_a_column_for_each_episode():
+    config = small()
+    ((shots, columns),) = sheets_of(config, range(2), [None])
+    assert [(shot.skill, shot.episode) for shot in shots] == [
+        *((0, episode) for episode in range(3)),
+        *((1, episode) for episode in range(3)),
+    ]
+    assert columns == 3
+    assert visit_episodes(small(tasks__explore=5, tasks__adapt=15)) == [0, 3, 6, 10, 13, 16, 19]
+    sheets = sheets_of(config, range(9), [None])
+    assert sum(len(shots) for shots, _ in sheets) == 3 * 3  # there are three
+
+
+def test_what_is_filmed_is_what_an_evaluation_visits(run, monkeypatch):
+    loaded, played = load_run(run, environments=6), []
+    ((shots, _),) = sheets_of(loaded.config, range(2), [None])
+    monkeypatch.setattr(
+        "music_tf.tools.film.rewards_along", lambda _, all: played.append(all) or []
+    )
+    views = list(film(loaded, shots, lambda lengths: np.arange(lengths.max() + 1)))
+    visits = loaded.adaptation.play(loaded.agent, "test", 1)
+    expected = visits.returns[:2, 0]
+    np.testing.assert_allclose(played[0].reward.sum(axis=1).reshape(2, 3), expected, rtol=1e-4)
+    sure = np.sqrt(visits.variances[:2, 0].mean(axis=-1))
+    for task, first in ((0, 0), (1, 3)):
+        for episode, belief in enumerate([1.0, *sure[task, :2]]):  # before an episode, not after it
+            text = f"task {task + 1}   episode {episode + 1}   step 0/5   belief ±{belief:.2f}"
+            assert views[0][first + episode].caption == text
+    assert len(views) == 6  # five steps and the state before them
+    assert {view.image.shape for view in views[0]} == {(96, 96, 3)}
+    places = [np.argwhere((view.image == (80, 200, 80)).all(axis=-1)) for view in views[0]]
+    np.testing.assert_array_equal(places[0], places[2])  # of one task
+    assert not np.array_equal(places[0], places[3])
+
+
+def test_films_and_pictures_are_written(run, tmp_path):
+    for option, name in (("--out", "film.gif"), ("--strip", "visit.png")):
+        assert run_verb(["play", str(run), option, str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 1_000
+    with pytest.raises(UsageError, match="expected a number from 1 to 3, got 4"):
+        run_verb(["play", str(run), "--strip", str(tmp_path / "a.png"), "--episode", "4"])
+
+
+def test_a_belief_is_never_drawn_by_itself():
+    with pytest.raises(UsageError, match="a belief is inferred from episodes of a task"):
+        continuous_conditions(small().condition, np.random.default_rng(0), 3)

@@ -4,9 +4,8 @@ import sys
 
 import pytest
 
-from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, Finding, UsageError
+from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, Finding
 from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
-from music_tf.process.mpirun import flavour
 from music_tf.tools import doctor
 from tests.kit.cases import cases
 
@@ -59,10 +58,8 @@ def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, versio
 @cases(
     ("check", "found", "cause", "cure"),
     ("python", {"python": "3.10.2"}, "got 3.10.2", "PYTHON=python3.11"),
-    ("python", {"python": "3.14.0"}, "got 3.14.0", "PYTHON=python3.11"),
     ("packages", {"tyro": None}, "expected tyro<2,>=1", "pip install 'tyro<2,>=1'"),
     ("tensorflow", broken("Traceback\nImportError: lib.so\n"), "ImportError: lib", "require"),
-    ("tensorflow", Probe(None, "", "", 120.0), "no answer within 120 s", "requirements.lock"),
     ("simulator", broken("ModuleNotFoundError: gymna"), "gymna", "requirements.lock"),
     ("tensorboard", broken("ImportError: a\n"), "ImportError: a", "--force-reinstall tens"),
     (
@@ -74,7 +71,6 @@ def test_versions_compare_by_number_and_the_upper_end_is_outside(machine, versio
         "2 ranks were started by MPICH, each sees a world of 1 through Open MPI v5.0.11",
         "openmpi",
     ),
-    ("mpi", broken("No module named 'mpi4py'"), "No module named 'mpi4py'", "mpi4py"),
     ("mpi", Probe(None, "", "", 60.0), "no answer within 60 s", "openmpi"),
     (
         *("mpi", Probe(1, "rank of 2 Open MPI v5\n", "RuntimeError: late\n")),
@@ -89,13 +85,6 @@ def test_a_fault_has_its_cause_and_its_cure(machine, check, found, cause, cure):
     assert cure in finding.cure
     assert str(finding).startswith(f"FAIL  {check}")
     assert len(str(finding).splitlines()) == 3
-
-
-def test_a_missing_mpirun_is_a_fault(machine, monkeypatch):
-    machine()
-    monkeypatch.setattr(doctor, "find_mpirun", lambda: None)
-    finding = doctor.check("mpi")
-    assert ("mpirun was not found" in finding.cause, "openmpi" in finding.cure) == (True, True)
 
 
 def test_a_backend_of_the_user_that_cannot_be_loaded_is_named(machine, monkeypatch):
@@ -150,28 +139,9 @@ def test_without_packaging_versions_are_not_compared_and_that_is_said(monkeypatc
     assert "not known" in doctor.check("python").detail
 
 
-def test_without_a_record_of_what_is_needed_that_is_said(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "metadata", missing)
-    finding = doctor.check("packages")
-    assert ("is not installed" in finding.cause, "pip install" in finding.cure) == (True, True)
-
-
 def test_this_installation_has_what_setup_asks_for():
     assert {"tensorflow", "mujoco", "numpy", "tyro", "python"} <= set(doctor.requirements())
     assert "ruff" not in doctor.requirements()  # of an extra
-
-
-@cases(
-    ("answer", "expected"),
-    ("mpirun (Open MPI) 5.0.11\n", "Open MPI"),
-    ("HYDRA build details:\n    Version: 5.0.2\n", "MPICH"),
-    ("", "unknown MPI"),
-)
-def test_mpirun_tells_its_flavour(answer, expected):
-    assert flavour(answer) == expected
 
 
 @cases(("cures", "code"), (("", ""), EXIT_DONE), (("", "mend"), EXIT_ENVIRONMENT))
@@ -181,11 +151,6 @@ def test_one_fault_sets_the_exit_code_and_every_check_is_printed(cures, code, mo
     assert doctor.main([]) == code
     names = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "facts" in line]
     assert names == ["point0", "point1"]
-
-
-def test_arguments_are_refused():
-    with pytest.raises(UsageError, match="--fix"):
-        doctor.main(["--fix"])
 
 
 @cases(
@@ -198,12 +163,7 @@ def test_a_probe_tells_output_code_and_the_telling_line(code, seconds, ended, re
     probe = run_python(code, seconds=seconds, environment={"ADDED": "yes"})
     assert (probe.code, probe.output) == ended
     assert probe.ok or probe.reason.startswith(reason)
-
-
-def test_a_command_that_is_not_there_is_a_failed_probe():
-    probe = run_command(["/nowhere/mpirun"], seconds=1)
-    assert not probe.ok
-    assert "/nowhere/mpirun" in probe.reason
+    assert "/nowhere/mpirun" in run_command(["/nowhere/mpirun"], seconds=1).reason
 
 
 def test_the_first_backend_that_draws_is_chosen(monkeypatch):

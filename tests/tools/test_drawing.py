@@ -14,12 +14,11 @@ def plain(*levels, size=(11, 7)):
 
 @pytest.mark.parametrize("left", [None, 6])
 def test_a_line_is_as_high_as_its_letters_ask_and_a_long_one_stays_inside(left):
-    short, long, longer = (line("skill 9  " * times, 160, 15, left=left) for times in (1, 5, 9))
-    assert short.size == long.size == longer.size == (160, 15 + 8)
-    for strip in map(np.asarray, (short, long)):
+    for times in (1, 5, 9):
+        strip = np.asarray(line("skill 9  " * times, 160, 15, left=left))
+        assert strip.shape == (15 + 8, 160, 3)
         assert (strip < 128).any()
-        assert (strip[:, [0, -1]] == 255).all()
-    assert line("", 160, 15).getextrema() == ((255, 255),) * 3
+        assert times > 5 or (strip[:, [0, -1]] == 255).all()  # the longest has the least letters
 
 
 def test_a_grid_has_even_sides_leaves_nothing_out_and_is_blank_where_it_has_more_room():

@@ -14,7 +14,6 @@ from PIL import Image
 from music_tf import rollout
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
-from music_tf.config.names import CONVEYOR
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process.children import Probe
@@ -125,7 +124,6 @@ def test_an_mp4_shows_every_episode_and_what_it_shows_is_said(runs, tmp_path, mo
 
 @cases(
     ("run", "episodes", "across", "down"),
-    ("plain", 1, 1, 1),
     ("skilled", 2, 3, 2),
     ("pinned", 1, 1, 1),
     ("continuous", 2, 2, 1),
@@ -147,19 +145,6 @@ def test_a_film_of_a_run_that_has_learned_few_of_its_skills_has_room_for_more_ep
     play(tmp_path, tmp_path / "film.gif", range(9))  # of two skills a sheet has four episodes, so 8
     across, *_ = gif(tmp_path / "film.gif")[0]
     assert across == 3 * (640 // 3 // 2 * 2 + GAP) - GAP
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_film_has_a_bar_on_a_terminal_alone_not_where_a_launcher_looks_like_one(
-    runs, tmp_path, monkeypatch, capsys, ranks
-):
-    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", str(ranks))
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    bars = []
-    monkeypatch.setattr(film, "track", lambda frames, *_, **__: bars.append(1) or frames)
-    play(runs / "skilled", tmp_path / "film.gif", range(1), [0])
-    assert (len(bars), "\x1b" in capsys.readouterr().out) == (ranks == 1, False)
 
 
 @pytest.mark.parametrize("name", ["film.mp4", "film.gif"])
@@ -189,19 +174,6 @@ def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeyp
     np.testing.assert_array_equal(played[0].skill, wanted)
     with pytest.raises(UsageError, match=r"--skill: expected none, .* gaussian conditions.*got 1"):
         play(runs / "continuous", tmp_path / "film.gif", range(1), [1])
-
-
-def test_a_film_of_several_pages_has_one_size(runs, tmp_path, monkeypatch):
-    for name in ("_MOST_SKILLS", "_MOST_ROWS", "_MOST_TILES"):
-        monkeypatch.setattr(film, name, 2)
-    monkeypatch.setattr(film, "_LARGEST_TILE", {".gif": 32})
-    play(runs / "skilled", tmp_path / "film.gif", range(1))
-    # Two pages of 31 states and six more pictures each: skills 0 and 1, then 2.
-    size, milliseconds, _, last = gif(tmp_path / "film.gif")
-    assert size == (2 * 32 + GAP, TITLE + GAP + 32 + CAPTION + 1)
-    assert milliseconds == 2 * 37 * 100
-    assert (last[30:85, 36:] > 250).all()
-    assert (last[30:85, :32] < 50).any()
 
 
 def test_a_picture_says_run_skill_episode_and_step(runs, written):
@@ -293,21 +265,6 @@ def test_pictures_are_those_of_the_states_that_were_played(runs, monkeypatch):
     np.testing.assert_array_equal(drawn[2][1], envs.render(1))
 
 
-def test_states_between_the_ones_that_are_shown_are_played_and_not_drawn(runs, monkeypatch):
-    def shortened(played):
-        return played._replace(length=np.array([3, 8]))
-
-    drawn = []
-    render = LockstepEnvs.render
-    monkeypatch.setattr(LockstepEnvs, "render", lambda e, i: drawn.append(i) or render(e, i))
-    _, views = replayed(runs / "plain", monkeypatch, shortened, lambda lengths: np.int64([0, 4, 8]))
-    shown = list(views)
-    assert [[view.step for view in both] for both in shown] == [[0, 0], [3, 4], [3, 8]]
-    assert drawn == [0, 1, 0, 1, 1]  # what is over is drawn once at its end
-    np.testing.assert_array_equal(shown[1][0].image, shown[2][0].image)
-    assert not np.array_equal(shown[0][0].image, shown[1][0].image)
-
-
 def test_the_goal_that_was_played_is_the_one_that_is_drawn(runs, tmp_path, monkeypatch):
     save_run(tmp_path, "ddpg_joint_motion")
     (own, _), *_ = replayed(runs / "plain", monkeypatch)[1]
@@ -392,7 +349,6 @@ def test_the_environments_own_goals_are_drawn_while_the_policy_sees_zeros(aimed,
 @cases(
     ("measured", "moves"),
     ({"zero_shot/stop": 1e6}, False),
-    ({"zero_shot/stop": 0.0}, True),
     ({"zero_shot/stop": "far"}, True),
     (None, True),
 )
@@ -431,7 +387,6 @@ def test_a_goal_that_moves_is_drawn_where_it_is_and_its_path_is_drawn_too(aimed,
         ("embedded", Aim(path="circle")),
         "--path: expected an agent with speeds, .* --distance.speed",
     ),
-    (("skilled", Aim(path="circle")), "--path: expected an agent with speeds, .*\n.*--reach X Y"),
     (("speedy", Aim(path="a.csv")), r"--path: .* columns .3, 4.; got 'a.csv'\n.*No such file"),
     (("embedded", Aim((1.0,))), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
     (("plain", Aim()), r"--zero-shot: .* expected a run without goals that has an embedding"),
@@ -512,25 +467,12 @@ def view(*traces, step=0):
     return View(np.full((10, 20, 3), (0, 255, 0), np.uint8), step, traces=traces)
 
 
-def test_a_tile_keeps_the_shape_of_its_picture_above_its_caption():
-    drawn = tile(view(), 40, STEPS)
-    assert drawn.size == (40, 20 + CAPTION)
-    assert (drawn.getpixel((39, 19)), drawn.getpixel((39, 20))) == ((0, 255, 0), (255, 255, 255))
-
-
 def test_the_reward_of_the_last_step_is_written_above_its_curve(written):
     trace = Trace("joint_motion", np.float32([0.25, 0.75]), 0.0, 1.0)
     for step in (0, 1, 2, 4):  # over after 2, and so the last one stays
         tile(view(trace, step=step), 40, STEPS)
     numbers = ["", " 0.25", " 0.75", " 0.75"]
     assert written[::2] == [f"joint motion reward{number}" for number in numbers]
-
-
-def test_each_reward_of_a_run_has_a_colour_of_its_own_whatever_it_is_called():
-    traces = [Trace(f"{n}", np.float32([1.0]), 0.0, 1.0) for n in range(7)]
-    drawn = np.asarray(tile(view(*traces, step=1), WIDTH, STEPS))
-    colours = [tuple(row[STEP_CENTRES[0]]) for row in drawn[123 + 30 :: 20 + 27][:7]]
-    assert (len(set(colours)), colours[0]) == (6, colours[6])
 
 
 def coloured(values, step, lowest=0.0, highest=1.0):
@@ -552,13 +494,9 @@ def test_a_curve_is_as_high_as_the_reward_pays(values, lowest, highest):
     assert (empty <= 1, full >= 17) == (True, True)
     assert half == pytest.approx(full / 2, abs=1.5)
     assert beyond == 0  # the episode is over
-
-
-def test_a_reward_that_never_changes_has_no_range_and_what_is_still_to_come_is_pale():
-    assert not coloured([2.0, 2.0], 1, -np.inf, np.inf)[0].any()
-    (paid, to_come, *_), (strong, pale, *_) = coloured([1.0] * 4, 1)
-    assert to_come == pytest.approx(paid, abs=1)
-    assert (strong > 100, pale < 75) == (True, True)
+    assert not coloured([2.0, 2.0], 1, -np.inf, np.inf)[0].any()  # it has no range
+    _, (strong, pale, *_) = coloured([1.0] * 4, 1)
+    assert (strong > 100, pale < 75) == (True, True)  # what is still to come
 
 
 # What can be drawn here.
@@ -582,7 +520,6 @@ def test_fetch_is_drawn_by_a_process_without_tensorflow(tmp_path):
     ("FetchPush-v4", "osmesa", "", {"MUJOCO_GL": "osmesa"}),
     ("FetchPush-v4", None, ":0", {"MUJOCO_GL": "glfw"}),
     ("FetchPush-v4", None, "", None),
-    (CONVEYOR, None, "", None),
     (TOY, None, "", {}),
     ("mine:Own-v0", None, "", {}),  # may not need OpenGL, and is tried without
 )

@@ -11,9 +11,8 @@ import pytest
 import music_tf
 from music_tf.cli import run_verb
 from music_tf.config.conditioning import ConditionConfig
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots
-from music_tf.process import children
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.tools.portable import write_onnx, write_robot
 from music_tf.types import bounds_of, to_bounds
@@ -64,6 +63,20 @@ def runs(tmp_path_factory):
     return folder
 
 
+def policy_of(runs, run):
+    """The policy of a run; `each` is that of `skills` with another actor for each of them."""
+    policy = music_tf.load_policy(runs / run.replace("each", "skills"))
+    if run == "each":
+        weights = policy.snapshot.weights
+        policy.snapshot = SkillSnapshots(
+            tuple(
+                policy.snapshot._replace(weights={n: w * scale for n, w in weights.items()})
+                for scale in (1.0, -0.5, 0.7)
+            )
+        )
+    return policy
+
+
 def arguments(policy, count=7, seed=0):
     """What `act` takes of each policy, for a batch; some numbers are beyond what is clipped."""
     draw = np.random.default_rng(seed)
@@ -102,14 +115,14 @@ def with_place(policy):  # places to reach in place of conditions
     return {name: given[name] for name in ("observation", "reach")}
 
 
-RUNS = ("goals", "zero", "gaussian", "skills", "pinned", "continuous")
+RUNS = ("goals", "zero", "gaussian", "skills", "each", "pinned", "continuous")
 TO_PLACES = ("metra", "metra_skills", "of_two", "places", "speedy")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("run", [*RUNS, *TO_PLACES])
 def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path, run):
-    policy, robot = music_tf.load_policy(runs / run), tmp_path / "robot"
+    policy, robot = policy_of(runs, run), tmp_path / "robot"
     write_robot(policy, robot)
     assert sorted(path.name for path in robot.iterdir()) == ["policy.npz", "policy.py"]
     given = with_place(policy) if run in TO_PLACES else arguments(policy)
@@ -202,6 +215,8 @@ def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, ca
     words = ["--episodes", "1", "--export", "mine", "--parts", "actor,normalizer"]
     assert run_verb(["evaluate", str(runs / "zero"), *words]) == 0
     assert "written: mine/robot, which needs numpy alone\n" in capsys.readouterr().out
+    with pytest.raises(UsageError, match=r"--onnx: expected a file that ends in \.onnx"):
+        run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.txt"])
     policy = music_tf.load_policy("mine")  # the folder is one of weights as before
     given = arguments(policy)
     np.testing.assert_array_equal(own(tmp_path / "mine/robot").act(**given), policy.act(**given))
@@ -216,11 +231,11 @@ def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, ca
 # ONNX.
 
 
-@pytest.mark.parametrize("run", ["goals", "zero", "gaussian", "skills", "continuous", "speedy"])
+@cases("run", "goals", "zero", "gaussian", "skills", "each", "continuous", "speedy")
 def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    policy = music_tf.load_policy(runs / run)
+    policy = policy_of(runs, run)
     write_onnx(policy, tmp_path / "policy.onnx")
     session = runtime.InferenceSession(tmp_path / "policy.onnx")
     given = arguments(policy)
@@ -241,40 +256,3 @@ def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     np.testing.assert_allclose(actions, policy.act(**given), atol=1e-5)
     facts = json.loads(session.get_modelmeta().custom_metadata_map["music_tf"])
     assert facts["recipe"] == policy.recipe
-
-
-def test_an_actor_for_each_skill_acts_where_its_skill_is_asked_for(runs, tmp_path):
-    policy = music_tf.load_policy(runs / "skills")
-    own_of_each = tuple(
-        policy.snapshot._replace(weights={n: w * scale for n, w in policy.snapshot.weights.items()})
-        for scale in (1.0, -0.5, 2.0)
-    )
-    policy.snapshot = SkillSnapshots(own_of_each)
-    given = arguments(policy)
-    expected = policy.act(**given)
-    assert len(np.unique(given["skill"])) == 3
-    write_robot(policy, tmp_path)
-    np.testing.assert_array_equal(own(tmp_path).act(**given), expected)
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    write_onnx(policy, tmp_path / "policy.onnx")
-    one_hot = np.eye(3, dtype=np.float32)[given["skill"]]
-    (actions,) = runtime.InferenceSession(tmp_path / "policy.onnx").run(
-        ["action"],
-        {
-            "observation": np.float32(given["observation"]),
-            "goal": np.zeros([7, policy.goal_dim], np.float32),
-            "condition": one_hot,
-        },
-    )
-    np.testing.assert_allclose(actions, expected, atol=1e-5)
-
-
-def test_onnx_without_the_package_names_what_installs_it(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(children.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(EnvironmentFault, match=r"pip install 'music_tf\[onnx\]'"):
-        run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.onnx"])
-    with pytest.raises(UsageError, match=r"--onnx: expected a file that ends in \.onnx"):
-        run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.txt"])
-    assert list(tmp_path.iterdir()) == []

@@ -99,27 +99,13 @@ def test_train_accepts_every_space_and_all_presets_lie_within(name, env_id):
         assert made.left_out() == {}
 
 
-def test_skills_are_scored_by_evaluations_alone():
-    # A column of training would be the score of a run until its first evaluation.
-    assert method_of("sac_diayn").metrics == ("skill/accuracy_heldout",)
-
-
-def test_a_space_is_read_from_its_file(tmp_path):
-    file = tmp_path / "space.json"
-    rows = {"a": {"low": 0.1, "high": 1, "log": True}, "b-c": {"choices": [1, "x"]}}
-    file.write_text(json.dumps(rows))
-    assert read_space(file) == {"a": Numbers(0.1, 1.0, log=True), "b_c": Choices((1, "x"))}
-
-
 @cases(
     ("content", "text"),
     ("[]", "expected an object with a setting or more"),
-    ("{", "expected JSON"),
     ('{"a": 3}', r'a: expected \{"low": 0\.1, "high": 1\}.*"choices".*got 3'),
     ('{"a": {"low": 2, "high": 1}}', "low below high"),
     ('{"a": {"low": 0, "high": 1, "log": true}}', "above 0 with log"),
     ('{"a": {"choices": [1]}}', r"two choices or more, got \[1\]"),
-    (f'{{"a": {{"low": 0, "high": {10**400}}}}}', "low below high"),
     (f'{{"a": {{"low": -{10**308}, "high": {10**308}}}}}', "low below high"),
     ('{"a": {"low": false, "high": true}}', "low below high"),
 )
@@ -134,17 +120,13 @@ def test_a_file_that_is_no_space_is_refused(tmp_path, content, text):
     (["--method", "ddpg_hre"], r"--method: expected one of .*\ndid you mean ddpg_her"),
     (["--method", "ddpg_her", "--seeds", "200"], r"--check-seeds: .*got 200 in --seeds"),
     (["--method", "ddpg_her", "--space", "none.json"], "--space: none.json: cannot be read"),
-    (["--method", "ddpg_her", "--space", "odd.json"], r"--space: .*exploration\.nose"),
     (["--method", "ddpg_her", "--space", "far.json"], r"--space: .*exploration\.noise.*-1"),
 )
 def test_a_search_that_makes_no_sense_is_refused(tmp_path, monkeypatch, words, text):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
-    for name, said in (
-        ("odd", {"exploration.nose": {"low": 0.1, "high": 0.2}}),
-        ("far", {"exploration.noise": {"low": -1.0, "high": 0.2}}),
-    ):
-        (tmp_path / f"{name}.json").write_text(json.dumps(said))
+    space = {"exploration.noise": {"low": -1.0, "high": 0.2}}
+    (tmp_path / "far.json").write_text(json.dumps(space))
     with pytest.raises(UsageError, match=text):
         run_verb(["tune", "FetchReach-v4", *words])
     assert not (tmp_path / "runs").exists()
@@ -242,21 +224,6 @@ def test_what_was_found_is_compared_with_the_preset_on_other_seeds(root, trainer
     ]
 
 
-def test_a_better_set_is_checked_anew(root, trainer):
-    tuner = tuner_of(trainer())
-    for noise, score in ((0.25, 0.9975), (0.3, 1.0)):
-        queue(tuner, noise)
-        tuner.work(tuner.ended + 2, 1, math.inf)
-        assert tuner.best == {"exploration.noise": noise}
-        assert tuner.check((200,), 1)["found"] == [pytest.approx(score)]
-
-
-def test_another_process_goes_on_with_the_trials_that_are_missing(root, trainer, tmp_path):
-    for trials in (2, 3, 3):
-        tuner_of(trainer()).work(trials, 1, math.inf)
-    assert len(seen(tmp_path)) == 3
-
-
 def test_trials_far_behind_end_early(root, trainer):
     tuner = tuner_of(trainer(), epochs=40)
     queue(tuner, 0.3, 0.29, 0.28, 0.05)
@@ -316,30 +283,12 @@ def test_what_is_reported_was_trained(root, trainer, tmp_path):
     assert tuner.best["exploration.noise"] in values
 
 
-@pytest.mark.parametrize("name", ["epochs", "seed", "run-dir", "run_dir", "env_id", "preset"])
+@pytest.mark.parametrize("name", ["epochs", "run-dir", "preset"])
 def test_a_space_holds_nothing_that_tune_sets(tmp_path, name):
     (tmp_path / "space.json").write_text(json.dumps({name: {"choices": [1, 2]}}))
     method = Method(METHOD.metrics, read_space(tmp_path / "space.json"))
     with pytest.raises(UsageError, match=f"--space: .*got {name.replace('-', '_')}"):
         search(method)
-
-
-def test_a_preset_outside_of_the_space_is_said(root, trainer):
-    said = []
-    method = Method(METHOD.metrics, {"exploration.noise": Numbers(0.3, 0.4)})
-    tuner = tuner_of(trainer(), said.append, method=method)
-    assert said == ["the preset is no trial: the space does not hold its exploration.noise 0.2"]
-    assert tuner.study.trials == []
-
-
-def test_only_trials_that_ended_are_counted(root, trainer):
-    tuner = tuner_of(trainer())
-    tuner.work(1, 1, math.inf)
-    queue(tuner, 0.3)
-    tuner.study.tell(tuner.study.ask(), state=optuna.trial.TrialState.FAIL)
-    queue(tuner, 0.35)
-    assert len(tuner.study.trials) == 3
-    assert tune.summary(search(), tuner, {})[0].startswith("1 trial, best score")
 
 
 def test_trials_that_all_score_nothing_are_told_at_once_and_at_the_end(root, trainer, monkeypatch):
@@ -387,61 +336,12 @@ def test_a_full_disk_during_a_trial_ends_its_process(root, trainer, monkeypatch)
     assert ([process.poll() for process in started], tuner.ended) == ([-signal.SIGKILL], 0)
 
 
-def score_is_lost(monkeypatch, trainer):
-    tuner = tuner_of(trainer())
-    store = tuner.study._storage.set_trial_state_values
-
-    def stored(trial, state, values=None):
-        return locked() if state.is_finished() else store(trial, state, values)
-
-    monkeypatch.setattr(tuner.study._storage, "set_trial_state_values", stored)
-    tuner.work(9, 1, math.inf)
-
-
-def cannot_be_opened(monkeypatch, trainer):
-    monkeypatch.setattr(optuna, "create_study", locked)
-    tuner_of(trainer())
-
-
-def no_database(monkeypatch, trainer):
+def test_a_file_that_is_no_database_is_the_fault_of_the_machine(root, trainer):
     search().folder.mkdir(parents=True)
     search().storage.write_text("no database " * 100)
-    tuner_of(trainer())
-
-
-@cases(
-    ("act", "reason"),
-    (score_is_lost, "disk is full"),
-    (cannot_be_opened, "disk is full"),
-    (no_database, "not a database"),
-)
-def test_a_database_that_fails_is_the_fault_of_the_machine(root, trainer, monkeypatch, act, reason):
-    text = rf"study\.db: cannot be read or written \(.*{reason}.*\n.*move .*FetchReach-v4_ddpg_her"
+    text = r"study\.db: cannot be .* written \(.*not a database.*\n.*move .*FetchReach-v4_ddpg_her"
     with pytest.raises(EnvironmentFault, match=text):
-        act(monkeypatch, trainer)
-
-
-def test_a_check_that_fails_ends_the_others(root, trainer, monkeypatch):
-    tuner = tuner_of(trainer())
-    tuner.work(1, 1, math.inf)
-    begun, ended = [], []
-
-    def checked(name, values, seed, folder):
-        begun.append(seed)
-        if seed == 200:
-            raise EnvironmentFault("out of memory")
-        while not tuner._processes.over:
-            time.sleep(0.01)
-        ended.append(seed)
-        return math.nan
-
-    monkeypatch.setattr(tuner, "_check_run", checked)
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(EnvironmentFault, match="out of memory"):
-        tuner.check((201, 200, 202, 203, 204, 205), 2)
-    assert 201 in ended
-    assert len(begun) < 6
-    assert signal.getsignal(signal.SIGINT) is before
+        tuner_of(trainer())
 
 
 WORKER = """
@@ -458,23 +358,12 @@ def started(trainer, trials, *seeds):
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, text=True)
 
 
-@pytest.fixture
-def endless(root, trainer):
-    """A process whose first trial, the preset, takes for ever."""
-    process = started(trainer(100.0), 1)
-    place = search().folder / "trial_0000/metrics.csv"
-    end = time.monotonic() + 60.0
-    while not place.exists() and time.monotonic() < end:
-        time.sleep(0.1)
-    yield process
-    process.kill()
-    process.wait(timeout=60)
-
-
 @pytest.mark.thorough
-def test_two_processes_share_a_study_and_one_that_is_killed_loses_nothing(
-    endless, trainer, tmp_path
-):
+def test_two_processes_share_a_study_and_one_that_is_killed_loses_nothing(root, trainer, tmp_path):
+    endless = started(trainer(100.0), 1)
+    begun, end = search().folder / "trial_0000/metrics.csv", time.monotonic() + 60.0
+    while not begun.exists() and time.monotonic() < end:
+        time.sleep(0.1)
     endless.kill()
     endless.wait(timeout=60)
     both = [started(trainer(), 6, 200) for _ in range(2)]
@@ -486,15 +375,6 @@ def test_two_processes_share_a_study_and_one_that_is_killed_loses_nothing(
     assert 0.2 in retried
     checked = [noise for noise, seed in seen(tmp_path) if seed == 200]
     assert len(checked) == len(set(checked))  # each process reads what the other has trained
-
-
-@pytest.mark.thorough
-def test_ctrl_c_ends_a_search_that_goes_on_later(endless, trainer):
-    endless.send_signal(signal.SIGINT)
-    assert endless.wait(timeout=60) == 1  # a script of its own; music-tf makes 75 of it
-    tuner = tuner_of(trainer())
-    tuner.work(1, 1, math.inf)
-    assert tuner.best == {"exploration.noise": 0.2}
 
 
 @pytest.mark.thorough
