@@ -106,7 +106,6 @@ class Actors:
         return self.envs
 
     def begin_epoch(self) -> None:
-        """Lets actors cut off unfinished episodes before they play the next order."""
         self._begins_epoch = True
 
     def order(self, order: Order) -> None:
@@ -133,8 +132,7 @@ class Actors:
         expected = self._config.rollouts * self._config.rounds(initial)
 
         def answered() -> Collected:
-            with longer_timeout():  # the watchdog of each actor checks every step
-                answers = self._answers(self._parts.unpack)
+            answers = self._answers(self._parts.unpack)
             parts = [count for answer in answers for count in answer.parts]
             if self._config.collect.steps is None and set(parts) != {expected}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
@@ -149,8 +147,7 @@ class Actors:
         """Lets actors play this learner's share of evaluation episodes in a stage of the world."""
         # Rows are episodes; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
-        with longer_timeout():  # the watchdog of each actor checks every step
-            played = Episodes.joined(answer.played for answer in self._answers(self._whole.unpack))
+        played = Episodes.joined(answer.played for answer in self._answers(self._whole.unpack))
         shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
@@ -167,8 +164,7 @@ class Actors:
         self._tell(OrderHeader(ADAPT, episodes=visits, part=TaskSets._fields.index(part)), snapshot)
         count = getattr(self._config.tasks, part) * visits
         mine = [self._team.visited(rank, count) for rank in self._team.actors]
-        with longer_timeout():  # the watchdog of each actor checks every step
-            answers = self._answers(visit_format(self._config).unpack)
+        answers = self._answers(visit_format(self._config).unpack)
         if [len(answer.returns) for answer in answers] != list(map(len, mine)):
             raise NumbersFault(f"actors played other visits than {count} to tasks")
         rows = (np.concatenate(parts) for parts in zip(*answers, strict=True))
@@ -213,7 +209,8 @@ class Actors:
         order, start = self._sent, time.monotonic()
         if order is None:
             raise ValueError("collect: nothing has been ordered")
-        came = self._receive()
+        with longer_timeout():  # the watchdog of each actor checks every step
+            came = self._receive()
         arrived = time.monotonic()
         answers, headers = [], []
         for rank, data in zip(self._team.actors, came, strict=True):

@@ -204,7 +204,9 @@ class MetaEvaluation(NamedTuple):
             seeds = np.array([int(reset_seeds(generator, 1)[0]) for generator in drawn])
             noise = [generator.standard_normal(inference.latent, np.float32) for generator in drawn]
             if snapshot is None or encoder is None:
-                acting, explore = zero_policy, self._at_random(rows, episode)
+                draw = random_actions(self.envs.spec, episode)
+                actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
+                acting, explore = zero_policy, Perturbation.adding(actions)
                 latents = np.zeros([len(rows), inference.latent], np.float32)
             else:
                 acting, explore = policy_of(snapshot, rows=1), None
@@ -228,11 +230,6 @@ class MetaEvaluation(NamedTuple):
             results.means[:, episode] = [belief.mean for belief in beliefs]
             results.variances[:, episode] = [belief.variance for belief in beliefs]
         return results, episodes
-
-    def _at_random(self, rows: npt.NDArray[np.int64], episode: int) -> Perturbation:
-        draw = random_actions(self.envs.spec, episode)
-        actions = np.stack([draw(int(row)) for row in rows], axis=1)  # [T, E, A]
-        return Perturbation.adding(actions)
 
 
 class TaskFamily(Part):

@@ -156,7 +156,6 @@ def build_terms(
 
 @in_float32()
 def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
-    """Returns the term of these settings, once it has what every term needs."""
     option, size = f"term of {settings.name}", context.spec.observation_dim
     kind = class_in_module(settings.term, RewardTerm, option)
     if inspect.isabstract(kind):

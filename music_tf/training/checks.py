@@ -88,11 +88,9 @@ class TrialResult(NamedTuple):
 
 
 def try_environment(config: Config) -> TrialResult:
-    """Makes the checks that concern a run, before it begins.
-
-    If the environment cannot be made or cannot play, training reports that later, unless the run
-    needs bounds of rewards: without them it would be refused for another reason.
-    """
+    """Makes the checks that concern a run, before it begins."""
+    # If it cannot be made or played, training reports that, unless the run needs bounds of rewards:
+    # without them it would be refused for another reason.
     concerns = concerns_of(config)
     checks = [check for check in CHECKS if check.concerns in concerns]
     if not checks:

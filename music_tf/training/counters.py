@@ -19,21 +19,16 @@ def is_highest(name: str) -> bool:
 
 @dataclasses.dataclass
 class Counters:
-    """Progress of a run over all ranks; with the seed it determines all random streams.
-
-    All ranks have the same counts. Seconds are measured by each rank's own clock: `elapsed_s` of
-    playing and learning, `wall_s` since the launch; both include the time before a resume.
-    `episodes` were finished; `episodes_cut` were unfinished when an epoch ended.
-    """
+    """Progress of a run over all ranks; with the seed it determines all random streams."""
 
     epoch: int = 0
     cycle: int = 0
     env_steps: int = 0
     episodes: int = 0
-    episodes_cut: int = 0
+    episodes_cut: int = 0  # unfinished when an epoch ended
     updates: int = 0
-    elapsed_s: float = 0.0
-    wall_s: float = 0.0
+    elapsed_s: float = 0.0  # of playing and learning, by each rank's own clock
+    wall_s: float = 0.0  # since the launch; both include the time before a resume
 
 
 @dataclasses.dataclass

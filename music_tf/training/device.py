@@ -141,7 +141,6 @@ class DeviceReplay:
         return tf.concat([normalized(observation, *observed), skill, normalized(goal, *goals)], -1)
 
     def _of(self, rows: tf.Tensor, name: str) -> tf.Tensor:
-        """Returns the columns of this name in rows of states or steps, [..., D]."""
         return rows[..., self._layout[name]]
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:

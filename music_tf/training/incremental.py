@@ -58,10 +58,8 @@ class SkillSequence(Part):
         """Starts without any learned skill, with policies of names and shapes `like` a snapshot."""
         # `initial` returns the initial weights of all the learner's networks for a skill, flat.
         self._config, self._term, self._like, self._initial = config, term, like, initial
-        ends = itertools.accumulate(config.incremental.of_each(config.skills))
-        self._ends = list(ends)
+        self._ends = list(itertools.accumulate(config.incremental.of_each(config.skills)))
         self.learned: list[Snapshot] = []
-        """The frozen policy of each finished skill."""
         self.progress = SequenceProgress()
         self._played_in: dict[int, int | tuple[int, ...]] = {}
         """Stage of the world in which the stored states of each skill were collected."""
@@ -79,16 +77,13 @@ class SkillSequence(Part):
         """Index of the skill that is learned now, or was learned last."""
         return self._term.skill
 
-    def skill_of(self, epoch: int) -> int:
-        return self._config.incremental.skill_at(epoch, self._config.skills)
-
     def begins_skill(self, epoch: int) -> bool:
         return epoch in (0, *self._ends[:-1])
 
     def begin_cycle(self, run: "Trainer") -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1]."""
-        epoch, skill = run.counters.epoch, self.skill_of(run.counters.epoch)
-        first, end = [0, *self._ends][skill], self._ends[skill]
+        epoch = run.counters.epoch
+        first, end = [0, *self._ends][self.skill], self._ends[self.skill]
         share = run.log.cycles / self._config.cycles
         self._term.progress = (epoch - first + share) / (end - first)
         if self._term.counts_updates:
@@ -98,7 +93,7 @@ class SkillSequence(Part):
     def begin_epoch(self, run: "Trainer") -> None:
         """Begins a skill with its first epoch; running moments are kept; a collective call."""
         counters, settings = run.counters, self._config.incremental
-        skill = self.skill_of(counters.epoch)
+        skill = settings.skill_at(counters.epoch, self._config.skills)
         if not self.begins_skill(counters.epoch):
             return
         evaluation = run.as_trained
@@ -187,7 +182,15 @@ class SkillSequence(Part):
 
     def expected(self, shared: Expected, rows: Expected) -> tuple[ExpectedAtMost, ExpectedAtMost]:
         """Allows for the state of a run that was configured to learn fewer skills."""
-        return state_with_fewer_skills(shared), rows_with_fewer_skills(rows)
+
+        def state_of(stored: Expected) -> Expected:
+            skills = _skills_of(stored, shared, _COUNTED, axis=0)
+            return {
+                name: (kind, (skills, *shape[1:]) if _is_by_skill(name) else shape)
+                for name, (kind, shape) in shared.items()
+            }
+
+        return ExpectedAtMost(shared, state_of), rows_with_fewer_skills(rows)
 
     def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
         """Gives the reward term the states that an earlier skill reaches in the current world."""
@@ -209,31 +212,21 @@ class SkillSequence(Part):
         return np.concatenate([actor, weights[actor_size:]])
 
 
-def state_with_fewer_skills(ours: Expected) -> ExpectedAtMost:
-    """Returns the expected state with the number of skills of the file, which may be smaller."""
-
-    def expected(stored: Expected) -> Expected:
-        _, (most, *_) = ours[_COUNTED]
-        shape = stored.get(_COUNTED, ours[_COUNTED])[1]
-        skills = shape[0] if shape and 1 <= shape[0] <= most else most
-        return {
-            name: (kind, (skills, *shape[1:]) if _is_by_skill(name) else shape)
-            for name, (kind, shape) in ours.items()
-        }
-
-    return ExpectedAtMost(ours, expected)
-
-
 def rows_with_fewer_skills(ours: Expected) -> ExpectedAtMost:
     """Returns the expected replay rows, whose one-hot skill has the file's number of skills."""
 
     def expected(stored: Expected) -> Expected:
-        kind, (rows, most) = ours["skill"]
-        shape = stored.get("skill", ours["skill"])[1]
-        fewer = len(shape) > 1 and 1 <= shape[1] <= most
-        return {**ours, "skill": (kind, (rows, shape[1] if fewer else most))}
+        kind, (length, _) = ours["skill"]
+        return {**ours, "skill": (kind, (length, _skills_of(stored, ours, "skill", axis=1)))}
 
     return ExpectedAtMost(ours, expected)
+
+
+def _skills_of(stored: Expected, ours: Expected, name: str, axis: int) -> int:
+    """Returns the number of skills of a stored array; ours if it is none of 1 to ours."""
+    most = ours[name][1][axis]
+    shape = stored.get(name, ours[name])[1]
+    return shape[axis] if len(shape) > axis and 1 <= shape[axis] <= most else most
 
 
 def _is_by_skill(name: str) -> bool:

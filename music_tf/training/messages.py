@@ -187,7 +187,6 @@ class EpisodeFormat:
         return Collected(padded(Episodes.from_named(named)), parts, over, unfinished)
 
     def _mask_of(self, name: str, length: np.ndarray) -> BoolArray:
-        """Returns a mask of the rows of an array that are not padding."""
         if name.startswith(_STATES):
             return kept_steps(length + 1, self._steps + 1)
         if name in _STEPS:

@@ -56,7 +56,6 @@ def _cure(trial: EnvironmentTrial) -> str:
 
 
 def _parts(trial: EnvironmentTrial) -> dict[str, Any]:
-    """Returns the declared spaces of an observation."""
     space: Any = trial.envs.environment.observation_space
     return {key: space[key] for key in GOAL_KEYS} if trial.has_goals else {GOAL_KEYS[0]: space}
 
@@ -181,7 +180,6 @@ def _episodes(trial: EnvironmentTrial) -> Iterator[Any]:
 
 
 def render(trial: EnvironmentTrial) -> Finding:
-    """Looks for the method that films need."""
     if can_render(trial.envs.environment):
         return Finding("there is a method for films")
     return Finding(

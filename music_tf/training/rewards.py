@@ -48,7 +48,7 @@ class Rewards(Part):
         arrays: dict[str, Array] = {}
         for term in self.terms:
             if self._config.rewards[term.name].candidate_actions:
-                weights = self._update.arrays_of(term)
+                weights = self._update.arrays_of(term.networks)
                 weights |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
                 arrays = {f"{EXPLORER}{name}": array for name, array in weights.items()}
         return arrays
@@ -102,8 +102,8 @@ class Rewards(Part):
     def load_worker(self, worker: int, arrays: Mapping[str, np.ndarray]) -> None:
         for term in self.terms:
             prefix = f"{term.name}/"
-            kept = {name: array for name, array in arrays.items() if name.startswith(prefix)}
-            term.load_worker(worker, {n.removeprefix(prefix): a for n, a in kept.items()})
+            kept = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            term.load_worker(worker, kept)
 
     def forget(self) -> None:
         for term in self.terms:

@@ -160,7 +160,6 @@ class TaskCollector(Collector):
     def __init__(
         self, config: Config, envs: LockstepEnvs, workers: Sequence[int], comm: Communicator
     ) -> None:
-        """Draws the tasks, and takes environments as `Collector`; raises as `task_sets`."""
         super().__init__(config, envs, workers, comm)
         sets, inference = task_sets(config, envs), config.agent.inference
         if sets is None or inference is None:

@@ -86,7 +86,7 @@ class Trainer:
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     def run_epoch(
-        self, on_cycle: Callable[[int], bool], on_evaluation: OnPlayed | None = None
+        self, on_cycle: Callable[[int], bool], on_evaluation: OnPlayed = lambda _: None
     ) -> Metrics | None:
         """Trains to the end of an epoch and evaluates; returns its metrics.
 
@@ -190,12 +190,11 @@ class Trainer:
         if self.collector.ordered is None:
             self.order(cycle)
         collected = self.collector.collect()
-        ends, unfinished = collected.succeeded, collected.unfinished
-        watch = self.replay.watch
+        ends, watch = collected.succeeded, self.replay.watch
         seen = RewardMismatches() if watch is None else watch.take()
-        counts = np.array([ends.sum(), len(ends), collected.played.length.sum(), unfinished, *seen])
-        summed = map(int, self.comm.sum_in_place(counts))
-        succeeded, tried, steps, unfinished, *compared = summed
+        steps = collected.played.length.sum()
+        counts = np.array([ends.sum(), len(ends), steps, collected.unfinished, *seen])
+        succeeded, tried, steps, unfinished, *compared = map(int, self.comm.sum_in_place(counts))
         self._judge_rewards(RewardMismatches(*compared))
         log.succeeded += succeeded
         log.tried += tried
@@ -333,7 +332,6 @@ class Trainer:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Plays and measures episodes without exploration."""
         as_trained = self.as_trained
         if self.evaluated is None:
             return as_trained
@@ -345,12 +343,11 @@ class Trainer:
         actors = None if self.actors is None else self.actors.evaluate
         return Evaluation(self.envs, self.config, self.comm, actors, self.world, self._of_networks)
 
-    def evaluate(self, on_played: OnPlayed | None = None, world: int | None = None) -> Metrics:
+    def evaluate(self, on_played: OnPlayed = lambda _: None, world: int | None = None) -> Metrics:
         """Measures the current policy, in a stage of the world, as the first part does that can."""
         evaluation = self.evaluation
         if world is not None:
             evaluation = evaluation._replace(world=world)
-        on_played = on_played or (lambda _: None)
         measured = (part.evaluate(self, evaluation, on_played) for part in self.parts)
         return next((metrics for metrics in measured if metrics is not None), {})
 
@@ -449,7 +446,6 @@ class Trainer:
 
     @contextlib.contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        """Adds the seconds of a block to the metric `name`."""
         start = time.monotonic()
         yield
         self._spent[name] = self._spent.get(name, 0.0) + time.monotonic() - start

@@ -115,11 +115,10 @@ class Update(Part):
     def run_parts(
         self, feeds: Iterable[Batches | Draws], schedules: Schedules, early: bool = False
     ) -> Metrics:
-        """Takes all updates of a cycle, part after part, with the terms of `Batches.terms` alone.
+        """Takes all updates of a cycle, part after part; with `early`, the steps of early phases.
 
-        With `early`, only phases learn that do so before the learner's first update; such steps do
-        not count as updates. Returns means over updates, divided by the number of all workers so
-        that the sum over ranks is the mean over workers, and `_min` and `_max` of this rank.
+        Returns means over updates, divided by the number of all workers so that the sum over ranks
+        is the mean over workers, and `_min` and `_max` of this rank.
         """
         before, parts = self._updates_so_far(early), []
         fed: frozenset[str] = frozenset()
@@ -196,16 +195,13 @@ class Update(Part):
         return self.layout.split(tf.convert_to_tensor(self.parameters))
 
     def actor_weights(self) -> dict[str, Array]:
-        return self._copied([self.learner.networks[0]])
+        return self.arrays_of([self.learner.networks[0]])
 
     def encoder_weights(self) -> dict[str, Array]:
         """Returns a copy of the task encoder's weights by name; empty without an encoder."""
-        return {} if self.learner.encoder is None else self._copied([self.learner.encoder])
+        return {} if self.learner.encoder is None else self.arrays_of([self.learner.encoder])
 
-    def arrays_of(self, term: RewardTerm) -> dict[str, Array]:
-        return self._copied(term.networks)
-
-    def _copied(self, networks: Sequence[Network | Scalar]) -> dict[str, Array]:
+    def arrays_of(self, networks: Sequence[Network | Scalar]) -> dict[str, Array]:
         span = self.layout.span([network.name for network in networks])
         return Layout(networks).name_arrays(self.parameters[span].numpy())
 
@@ -254,12 +250,9 @@ class Update(Part):
         self.targets.assign(joined(shared, "targets", self.targets_layout))
 
     def begin_anew(self, initial: Array) -> None:
-        """Resets the learner in place, so that no loop is compiled again; a collective call.
-
-        Weights (to the root's `initial`, flat), targets, moments and step counts of the learner are
-        reset; `step` is not. Networks of terms keep weights and moments; in a phase that they share
-        with the learner, their step count is reset with it.
-        """
+        """Resets weights (to the root's `initial`), targets, moments and steps of the learner."""
+        # In place, so that no loop is compiled again; a collective call. Networks of terms keep
+        # weights and moments, but a phase that they share with the learner counts steps anew.
         span = self.layout.span([network.name for network in self.learner.networks])
         parameters = self.parameters.numpy()
         parameters[span] = self._comm.broadcast(initial)

@@ -235,7 +235,7 @@ def test_exploration_takes_the_random_action_that_decides_most():
     trainer.run_cycle()
     collector, snapshot = trainer.collector, trainer.snapshot()
     assert set(snapshot.explorer) == {
-        *(f"explorer/{name}" for name in trainer.update.arrays_of(trainer.terms[0])),
+        *(f"explorer/{name}" for name in trainer.update.arrays_of(trainer.terms[0].networks)),
         "explorer/scales/influence_model",
     }
     generators = [np.random.default_rng(seed) for seed in (1, 2)]

@@ -1,6 +1,5 @@
 """A learner and actors in one process: the bits of one that does both, order of work, and lies."""
 
-import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.training import actors as actors_module
 from music_tf.training.adaptation import MetaEvaluation, TaskFamily
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
@@ -85,26 +83,6 @@ def test_an_actor_that_answers_something_else_is_named(fields, told):
     with pytest.raises(NumbersFault, match=told), actors_of(config, 2, lying(**fields)) as actors:
         build_trainer(config, Communicator(), actors).run_epoch(go_on)
     assert actors.codes == [4, 4]
-
-
-def test_all_that_actors_play_may_take_longer_than_an_update(monkeypatch):
-    within, patient = [], []
-
-    @contextlib.contextmanager
-    def longer():
-        within.append(True)
-        yield
-        within.pop()
-
-    monkeypatch.setattr(actors_module, "longer_timeout", longer)
-    with actors_of(HER, 1) as actors:
-        receive = actors._receive
-        actors._receive = lambda: patient.append(bool(within)) or receive()
-        trainer = build_trainer(HER, Communicator(), actors)
-        trainer.collect()
-        trainer.evaluate()
-    assert patient == [True] * len(patient)
-    assert len(patient) >= 2
 
 
 def test_actors_share_the_visits_of_an_evaluation_and_the_learner_plays_none(monkeypatch):

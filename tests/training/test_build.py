@@ -279,18 +279,3 @@ def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     with pytest.raises(UsageError, match=r"lost_object: 'absorb'.*task has none.*--task.clip -1 0"):
         build_terms(config, envs)
     assert build_terms(paying(config, TaskConfig(clip=(-1.0, 0.0))), envs)
-
-
-@cases(
-    ("env_id", "descriptor", "inputs"),
-    (PUSH, (), 3),  # the surroundings
-    (PUSH, (3, 4), 2),
-    (PUSH, "achieved_goal", 3),
-    (PUSH, "observation", 8),
-    ("music_tf/PointReach-v0", (), 3),  # all of it
-)
-def test_the_discriminator_sees_the_surroundings_unless_told_otherwise(env_id, descriptor, inputs):
-    world = World(descriptor=descriptor)
-    config = paying(BASE, SkillConfig(), skills=2, env_id=env_id, world=world)
-    (term,) = build_terms(config, LockstepEnvs(env_id, 1, world=world))
-    assert term.networks[0].shapes[0][0] == inputs

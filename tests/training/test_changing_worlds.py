@@ -10,10 +10,7 @@ from music_tf import recipes
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
-from music_tf.errors import Stopped
 from music_tf.training.build import build_trainer
-from tests.kit.saved_run import load_weights, rows_of
-from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.small import HER, go_on, trainer_of
 from tests.kit.wires import actors_of
 
@@ -100,18 +97,3 @@ def test_stages_that_change_nothing_leave_every_bit_as_it_is():
         np.testing.assert_equal(other.shared(), one.shared())
         np.testing.assert_equal(*[each.of_workers(everything=True) for each in (one, other)])
         assert (one.world, other.world) == (0, 1)
-
-
-def run(path, resume=False, **changes):
-    run_session(command_of(replace(CONFIG, **changes), path, resume, recipe="sac"))
-    return rows_of(path)
-
-
-@pytest.mark.parametrize("looks", [5, 7])
-def test_a_run_that_is_stopped_before_and_after_a_change_goes_on_to_the_same_bits(looks, tmp_path):
-    straight = run(tmp_path / "straight")
-    with stop_asked(looks), pytest.raises(Stopped):
-        run(tmp_path / "run")
-    assert run(tmp_path / "run", resume=True) == straight
-    found, expected = (load_weights(tmp_path / n / "checkpoints")[0] for n in ("run", "straight"))
-    np.testing.assert_equal(found, expected)

@@ -243,15 +243,6 @@ def test_a_larger_clip_is_no_cure_for_motion_that_single_precision_loses(
     assert (finding.warning, bool(finding.cure)) == (bool(told), bool(told))
 
 
-def test_goals_that_policies_do_not_see_may_be_large(points, monkeypatch):
-    def seen(self):
-        place, goal = 1e3 * self.place, 1e3 * self.goal
-        return {"observation": self.place.copy(), "achieved_goal": place, "desired_goal": goal}
-
-    monkeypatch.setattr(points["Point-v0"], "seen", seen)
-    assert tried("Point-v0", goals="zero") == TrialResult()
-
-
 def test_no_environment_is_made_to_look_for_clipped_inputs_of_a_known_one(monkeypatch):
     monkeypatch.setattr(checks, "EnvironmentTrial", lambda *_: pytest.fail("was made"))
     for config in (MUSIC, dataclasses.replace(MUSIC, env_id="FetchPush-v4", goals="zero")):

@@ -5,7 +5,6 @@ import pytest
 
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
-from music_tf.errors import UsageError
 from music_tf.recipes.pearl import sac_pearl_music
 from music_tf.training.adaptation import TaskFamily
 from music_tf.training.build import build_trainer
@@ -19,42 +18,25 @@ SMALL = {
 GOAL, OBSERVED, ACTIONS = 3, 28, 4
 
 
-@pytest.fixture(scope="module")
-def trained():
-    """A trainer after an epoch of seconds on FetchPush, its first weights, and its metrics."""
+@pytest.mark.thorough
+def test_both_rewards_pay_contexts_hold_the_environments_and_trajectories_are_of_all_tasks():
     config = with_fields(sac_pearl_music("laptop"), CHANGES | SMALL)
     trainer = build_trainer(config, Communicator(alone=True))
-    return trainer, trainer.weights(), trainer.run_epoch(go_on)
-
-
-@pytest.mark.thorough
-def test_both_rewards_pay_and_a_context_holds_that_of_the_environment_alone(trained):
-    trainer, before, metrics = trained
+    before, metrics = trainer.weights(), trainer.run_epoch(go_on)
     assert {"reward/task_mean", "reward/music_mean", "music/bound", "pearl/kl"} <= set(metrics)
     assert metrics["reward/task_mean"] < 0.0 <= metrics["reward/music_min"]
     after = trainer.weights()
     for layer in ("actor/hidden_0", "encoder/hidden_0", "statistics/agent"):
         name = f"parameters/{layer}/kernel"
         assert np.abs(after[name] - before[name]).max() > 1e-6
-    trainer, *_ = trained
-    rows = trainer.feed().noise["context"].reshape(-1, 2 * OBSERVED + ACTIONS + 1)
-    paid, after = rows[:, OBSERVED + ACTIONS], rows[:, -GOAL:]  # what is achieved comes last
-    distance = np.linalg.norm(after[:, None] - trainer.part(TaskFamily).tasks.train, axis=-1)
+    feed = trainer.feed()
+    rows = feed.noise["context"].reshape(-1, 2 * OBSERVED + ACTIONS + 1)
+    paid, reached = rows[:, OBSERVED + ACTIONS], rows[:, -GOAL:]  # what is achieved comes last
+    distance = np.linalg.norm(reached[:, None] - trainer.part(TaskFamily).tasks.train, axis=-1)
     np.testing.assert_allclose(np.abs(paid[:, None] + distance).min(axis=1), 0.0, atol=1e-5)
-
-
-@pytest.mark.thorough
-def test_trajectories_of_all_tasks_teach_what_the_robot_says_of_its_surroundings(trained):
-    trainer, *_ = trained
     assert trainer.envs.spec.split.surrounding == (3, 4, 5)
-    trajectories = trainer.feed().terms["music"]["trajectories"]
+    trajectories = feed.terms["music"]["trajectories"]
     assert trajectories.shape == (3, 2, 4, 5 + 1, 6)  # updates, workers, and so on
     store = next(iter(trainer.replay.shards.values()))
     slots, _ = store.pick_trajectories((20, 20), np.random.default_rng(0))
     assert len(np.unique(slots % len(store.numbers))) == len(store.numbers)
-
-
-def test_a_lost_object_cannot_be_absorbed_and_the_first_cure_is_the_one_that_helps():
-    config = with_fields(sac_pearl_music("laptop"), CHANGES | SMALL | {"lost_object": "absorb"})
-    with pytest.raises(UsageError, match=r"forgets which object was lost\nuse .*-object continue$"):
-        build_trainer(config, Communicator(alone=True))

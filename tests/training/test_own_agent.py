@@ -1,15 +1,13 @@
-"""The agent of docs/examples/my_sac.py: trained, resumed, read again and exported."""
+"""The agent of docs/examples/my_sac.py: trained, resumed and read again."""
 
 import sys
 
 import numpy as np
 import pytest
 
-from music_tf import load_policy, recipes
-from music_tf.config.agents import SacValueConfig
-from music_tf.errors import UsageError
+from music_tf import recipes
 from music_tf.reading.command import parse_train
-from music_tf.reading.stored import allow_modules, config_from_json, config_to_json
+from music_tf.reading.stored import config_from_json, config_to_json
 from music_tf.runs import session
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights, rows_of
@@ -59,31 +57,6 @@ def test_a_run_with_a_state_value_goes_on_where_it_stopped(train, order):
     assert weights["targets/value/hidden_0/kernel"].shape[1] == 6
     assert float(rows_of(straight)[-1]["train/value_loss"]) > 0.0
     assert "train/temperature_loss" not in rows_of(straight)[-1]  # nothing tunes it
-
-
-@pytest.mark.thorough
-def test_a_stored_policy_knows_how_its_actor_makes_deviations(train):
-    run = train("run", "--epochs", "1", "--agent.deviation", "softplus")
-    allow_modules(run)
-    policy = load_policy(run, env_id=COUNTING)
-    assert policy.snapshot.actor == "gaussian_plain_softplus"
-    quiet, noise = np.zeros([1, 2], np.float32), np.float32([[0.3]])
-    drawn = policy.snapshot.act(quiet, np.zeros([1, 0]), np.ones([1, 1]), noise)
-    weights = list(policy.snapshot.weights.values())
-    hidden = policy.snapshot.inputs(quiet, np.zeros([1, 0]), np.ones([1, 1]))
-    for layer in (0, 2):
-        hidden = np.maximum(hidden @ weights[layer] + weights[layer + 1], 0.0)
-    deviation = np.log1p(np.exp(hidden @ weights[4] + weights[5])) + 0.001
-    expected = np.tanh(hidden @ weights[6] + weights[7] + 0.3 * deviation)
-    np.testing.assert_allclose(drawn, expected, rtol=1e-5)
-
-
-def test_settings_of_one_core_are_unknown_to_the_other(train):
-    with pytest.raises(UsageError, match="has no such setting"):
-        parse_train([*SMALL, "--agent.entropy-mode", "off"])
-    assert isinstance(parse_train(list(SMALL)).config.agent, SacValueConfig)
-    with pytest.raises(UsageError, match=r"the recipe sac has no such setting"):
-        parse_train(["sac", "--agent.value-learning-rate", "1e-3"])
 
 
 def test_a_preset_may_have_another_agent_and_is_read_as_that(train):

@@ -12,7 +12,6 @@ from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.gate import MisfitError, check_fit, expected_of
-from music_tf.intrinsic import incremental
 from music_tf.networks.acting import arrays_of, policy_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
@@ -157,9 +156,7 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
     ("changes", "said"),
     ({}, ""),
     ({"disk.k": 31, "incremental.collected": 4}, "the own past has 30 rows"),
-    ({"disk.k": 21}, "the past of one skill has 20 rows .* 21, the distance counts as 1"),
     (EQUAL, "disk.k is 3, and the past of one skill has 2 rows .* counts as 1"),
-    (EQUAL | {"incremental.collected": 3, "disk.own_episodes": 2}, "own past has 2 .* as 0"),
     (EQUAL | {"incremental.collected": 3}, ""),
 )
 def test_more_neighbours_than_there_are_rows_of_are_said_before_a_run_begins(changes, said):
@@ -167,31 +164,6 @@ def test_more_neighbours_than_there_are_rows_of_are_said_before_a_run_begins(cha
     told = [notice for notice in trainer.notices if "disk.k" in notice]
     assert len(told) == bool(said)
     assert re.search(said, told[0] if told else "")
-
-
-@pytest.mark.parametrize("kept", [2_000, 7])
-def test_a_skill_that_was_played_in_this_world_is_not_again_and_all_is_alike(kept, monkeypatch):
-    monkeypatch.setitem(incremental._KEPT, "pooled", kept)  # of 20 steps, so all or some
-
-    def found(forgets):
-        trainer, played = trainer_of(), []
-        sequence = trainer.part(SkillSequence)
-        collected = sequence._collected
-
-        def watched(snapshot, evaluation):
-            played.append([each is snapshot for each in sequence.learned].index(True))
-            return collected(snapshot, evaluation)
-
-        sequence._collected = watched
-        for epochs in (2, 4, 6):
-            trained(trainer, epochs)
-            if forgets:  # as a run does that was resumed
-                sequence.load(trainer.shared(), trainer.meta())
-        return played, trainer.shared()
-
-    (once, arrays), (again, wanted) = found(False), found(True)
-    assert (once, again) == ([0, 1], [0, 0, 1])
-    np.testing.assert_equal(arrays, wanted)
 
 
 @pytest.mark.parametrize(("replay", "steps"), [("keep", 80), ("reset", 0), ("purge", 40)])

@@ -5,15 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, ExplorationConfig
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import NumbersFault
 from music_tf.intrinsic.music import Music
 from music_tf.randomness import stream
-from music_tf.recipes.music import MusicConfig
-from music_tf.recipes.skills import SkillConfig
 from music_tf.rollout import perturbation
 from music_tf.storage.metrics import known_to
 from music_tf.training import collect, feeding
@@ -28,7 +25,6 @@ from tests.kit.small import (
     EVERYTHING,
     HER,
     MUSIC,
-    NETWORK,
     SAC,
     SMALL_MUSIC,
     SMALL_SKILL,
@@ -175,25 +171,6 @@ def test_what_a_worker_plays_follows_from_the_seed_and_its_number_alone():
     assert (first["action"] != second["action"]).any(axis=(1, 2)).all()
 
 
-@pytest.mark.parametrize("learner", ["agent", "discriminator"])
-def test_discriminator_and_agent_leave_each_other_alone(learner):
-    discriminates = learner == "discriminator"
-    still = {"actor_learning_rate": 0.0, "critic_learning_rate": 0.0}
-    config = dataclasses.replace(
-        paying(EVERYTHING, SkillConfig(hidden_sizes=(8,), train=discriminates)),
-        agent=SacConfig(**NETWORK, **(still if discriminates else {})),
-    )
-    trainer = trainer_of(config)
-    before = trainer.weights()
-    trainer.run_epoch(go_on)
-    changed = {
-        name.split("/")[1]
-        for name, array in trainer.weights().items()
-        if name.startswith("parameters/") and (array != before[name]).any()
-    }
-    assert changed == ({"discriminator"} if discriminates else {"actor", "critic_0"})
-
-
 def test_unsupervised_training_sees_zero_goals_only(trained):
     trainer = trained["music"][0]
     for rows in replay_state(trainer).values():
@@ -298,17 +275,6 @@ def test_what_does_not_fit_is_refused_by_name(trained, name, found, says):
     if not name.startswith("adam"):
         with pytest.raises(ValueError, match=says):
             trainer.start_from(changed)
-
-
-def test_a_frozen_statistics_network_stays_as_it_is_through_training():
-    trainer = trainer_of(paying(MUSIC, MusicConfig(train=False, hidden_size=16)))
-    before = {k: v for k, v in trainer.shared().items() if "statistics" in k}
-    row = trainer.run_epoch(go_on)
-    np.testing.assert_equal({k: v for k, v in trainer.shared().items() if k in before}, before)
-    assert len(before) == 18
-    assert row["reward/music_min"] == -1.0
-    assert "music/bound" not in row
-    assert "music/bound_heldout" in row
 
 
 @pytest.mark.thorough

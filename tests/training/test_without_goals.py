@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from music_tf import load_policy, recipes
-from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import Stopped, UsageError
-from music_tf.reading.command import parse_train
-from music_tf.recipes.distance import DistanceConfig
 from music_tf.training.build import build_trainer
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
@@ -37,9 +34,8 @@ CONFIG = replace(
 )
 """Epochs of 15 steps in one environment, whose episodes have 8."""
 
-PLACES = DistanceConfig(
-    columns=(0, 1), normalize_inputs=True, hidden_sizes=(), train=False, reach=1.0
-)
+RING_OF_WHOLE = {"collect": CollectConfig(), "replay": ReplayConfig(draw="steps")}
+ABSORBED = {"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}
 
 
 def run(path, resume=False, **changes):
@@ -115,7 +111,8 @@ def test_updates_begin_after_random_steps_or_others_whichever_are_more(random_st
 def test_updates_of_whole_cycles_begin_after_as_many_steps(tmp_path):
     collect = CollectConfig(update_after=17)
     rows = run(tmp_path / "run", collect=collect, epochs=1)  # cycles of an episode of 8 steps
-    assert column(rows, "time/updates") == [4]
+    assert (column(rows, "time/env_steps"), column(rows, "time/updates")) == ([3 * 8], [4])
+    assert "time/episodes_cut" not in rows[-1]  # nothing could be cut
 
 
 def test_evaluation_can_go_by_episodes(tmp_path):
@@ -157,30 +154,6 @@ def test_a_run_says_at_its_start_what_its_epochs_cut(tmp_path, capfd):
     assert "an episode up to" not in capfd.readouterr().out
 
 
-SMALL = """
---epochs 2 --agent.hidden-sizes 8 --skill.hidden-sizes 8 --collect.updates-per-step 0.02
---replay.batch-size 16 --replay.capacity 20000 --evaluation.episodes 5 --threads 1
---evaluation.every-episodes 30
-"""
-
-
-@cases(("preset", "finished", "lengths"), ("paper", 20, [None, 250]), ("qdax", 50, [100, 100]))
-def test_published_presets_finish_episodes_of_robots(tmp_path, preset, finished, lengths):
-    words = ["sac_smerl", "--preset", preset, "--env-id", "HalfCheetah-v5", *SMALL.split()]
-    run_session(parse_train([*words, "--run-dir", str(tmp_path / "run")]))
-    rows = rows_of(tmp_path / "run")
-    assert column(rows, "time/episodes") == [finished, 2 * finished]
-    assert column(rows, "time/episodes_cut") == [0, 0]
-    assert column(rows, "eval/length") == lengths  # every 30 episodes
-    assert all(np.isfinite(column(rows, "skill/log_likelihood_running")))
-
-
-def test_whole_episodes_and_a_ring_of_steps_go_together(tmp_path):
-    rows = run(tmp_path / "run", collect=CollectConfig(), epochs=1)
-    assert (column(rows, "time/env_steps"), column(rows, "time/updates")) == ([3 * 8], [3 * 4])
-    assert "time/episodes_cut" not in rows[-1]  # nothing could be cut
-
-
 def test_a_policy_without_goals_acts_on_observations_alone(straight):
     policy = load_policy(straight[0], env_id=COUNTING)
     assert policy.act(np.zeros(2)).shape == (1,)
@@ -193,23 +166,8 @@ def test_a_policy_without_goals_acts_on_observations_alone(straight):
     ({"replay": ReplayConfig(relabel_k=4.0)}, "^--env-id: hindsight needs goals, and .* has none"),
     ({"replay": ReplayConfig(draw="episodes")}, "collect.steps: replay.draw episodes needs whole"),
     ({"env_id": "music_tf/PointReach-v0", "replay": ReplayConfig(relabel_k=4.0)}, "collect.steps"),
-    ({"env_id": "music_tf/PointPush-v0", "lost_object": "absorb"}, "needs whole episodes"),
-    (
-        {
-            "rewards": {"distance": PLACES},
-            "condition": ConditionConfig(kind="ball", size=2),
-        },
-        "collect.steps: distance.reach needs whole episodes",
-    ),
-    (
-        {
-            "env_id": "music_tf/PointPush-v0",
-            "lost_object": "absorb",
-            "collect": CollectConfig(),
-            "replay": ReplayConfig(draw="steps"),
-        },
-        "replay that draws steps forgets which object was lost",
-    ),
+    (ABSORBED, "needs whole episodes"),
+    (ABSORBED | RING_OF_WHOLE, r"forgets which object was lost\nuse .*-object continue$"),
 )
 def test_what_needs_goals_or_whole_episodes_is_refused(changes, told):
     with pytest.raises(UsageError, match=told):
