@@ -175,9 +175,8 @@ def play(
         pending = sorted(faults)
         if not pending:
             return padded(played)
-    index = pending[0]
     raise EnvironmentFault(
-        f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[index]}"
+        f"{MAX_ATTEMPTS} tries at one episode failed, the last with\n{faults[pending[0]]}"
     )
 
 

@@ -170,7 +170,6 @@ class Changes:
 
 
 def _quantities_of(stage: Stage) -> Iterator[str]:
-    """Yields the quantities of the simulator that a stage changes."""
     yield from stage.factors
     if stage.place:
         yield "place"

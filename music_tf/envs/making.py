@@ -65,14 +65,13 @@ def make_environment(
     simulator.catch_warnings()
     simulator.take_warnings()
     try:
-        chosen = environment
         if settings is not None and settings.skills:
-            chosen = SkillChoice(environment, settings)
-        _require_vectors(env_id, chosen)
+            environment = SkillChoice(environment, settings)
+        _require_vectors(env_id, environment)
     except MusicError:
         environment.close()
         raise
-    return chosen
+    return environment
 
 
 def dropped(environment: gymnasium.Env[Any, Any]) -> list[str]:

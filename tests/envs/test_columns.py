@@ -7,9 +7,9 @@ import pytest
 
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.columns import Certainty, look
-from music_tf.envs.kinds import Kind, differences, velocities
+from music_tf.envs.kinds import Kind, differences
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.envs.twins import Branch, Player, unwrapped
+from music_tf.envs.twins import Player, unwrapped
 from music_tf.errors import UsageError
 from tests.kit.arm import ARM, ARM_WITH_GOALS, DISC, TIP
 from tests.kit.cases import cases
@@ -175,17 +175,6 @@ def test_twins_are_the_same_until_they_part_and_untouched_columns_after_it():
     first, opposite = parted[:2]
     np.testing.assert_array_equal(first.actions[:10], -opposite.actions[:10])
     envs.close()
-
-
-def branch(*series):
-    rows = np.array(series, float).T
-    return Branch(0, 0, rows, rows[:, :0], np.zeros((len(rows) - 1, 1)))
-
-
-def test_a_velocity_goes_along_with_the_change_of_a_place():
-    place = np.array([0.0, 1.0, 3.0, 2.0, 2.0, 5.0, 4.0, 4.0, 6.0])
-    speed = np.diff(place, prepend=0.0)  # 0 1 2 -1 0 3 -1 0 2
-    assert velocities([branch(place, speed)]) == {1: "velocities"}
 
 
 @cases(

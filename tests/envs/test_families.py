@@ -66,17 +66,10 @@ def test_a_cheetah_is_paid_for_a_speed_or_a_direction_less_its_effort():
         for velocity, action, reward, _ in steps_of(made("HalfCheetahDirection"), [sign], planar):
             expected = sign * velocity[0] - 0.05 * np.square(action).sum()
             assert reward == pytest.approx(expected, abs=1e-6)
-
-
-def test_an_agent_that_learns_one_direction_alone_says_which():
-    paid = []
-    for sign in (1, -1):
-        environment = made("HalfCheetahDirection", sign=sign)
-        environment.reset(seed=1)
-        _, reward, *_, info = environment.step(np.full(6, 0.5, np.float32))
-        assert info["reward_task"] == sign * info["x_velocity"]
-        paid.append(reward)
-    assert paid[0] + paid[1] == pytest.approx(2 * -0.05 * 6 * 0.25)
+    alone = made("HalfCheetahDirection", sign=-1)  # which learns one direction
+    alone.reset(seed=1)
+    *_, info = alone.step(np.full(6, 0.5, np.float32))
+    assert info["reward_task"] == -info["x_velocity"]
 
 
 @cases(

@@ -1,9 +1,8 @@
-"""The wrappers of docs/environments.md train: around stand-ins, and around the packages if here."""
+"""The wrappers of docs/environments.md fit: around stand-ins, and around the packages if here."""
 
 import contextlib
 import importlib
 import importlib.util
-import math
 import re
 import shutil
 import sys
@@ -14,13 +13,10 @@ import numpy as np
 import pytest
 
 from music_tf.config import world as worlds
-from music_tf.distributed import Communicator
+from music_tf.config.world import DESCRIPTOR
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
-from music_tf.reading.command import parse_train
-from music_tf.runs.agreement import tried
 from music_tf.tools.check_env import check_environment
-from music_tf.training.build import build_trainer
 from tests.kit.packages import MODULES, stand_in
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -28,10 +24,6 @@ PAGE = (DOCS / "environments.md").read_text(encoding="utf-8")
 IDS = {"metaworld_push": "MetaWorldPush-v0", "ogbench_cube": "OGBenchCube-v0"}
 DM_ROBOTS = "DmCheetah-v0", "DmSwimmer-v0"
 HAND, OBJECT = [0, 1, 2], [4, 5, 6]
-SMALL = """
---workers 1 --rollouts 2 --cycles 2 --updates 2 --replay.batch-size 16 --evaluation.episodes 2
---agent.hidden-sizes 16 16
-"""
 
 
 @pytest.fixture(params=["stand-in", "package"])
@@ -97,32 +89,11 @@ def test_it_is_without_fault_and_describes_its_columns(env_id):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("recipe", ["ddpg_music", "ddpg_her"])
-def test_a_recipe_trains_on_it(recipe, env_id):
-    extra = [] if recipe == "ddpg_her" else ["--music.trajectories", "2"]
-    words = [recipe, "--env-id", env_id, *SMALL.split(), *extra]
-    comm = Communicator()
-    trainer = build_trainer(tried(parse_train(words).config, comm), comm)
-    metrics = trainer.run_epoch(lambda _: False)
-    assert math.isfinite(metrics["train/critic_loss"])
-    learned = "music/bound" if recipe == "ddpg_music" else "eval/success_rate"
-    assert math.isfinite(metrics[learned])
-    assert "eval/object_comotion_m" in metrics
-
-
-@pytest.mark.thorough
 def test_robots_of_dm_control_are_told_apart_by_where_they_are(dm_robots):
     cheetah, swimmer = dm_robots
     assert [(one.name, one.detail) for one in check_environment(cheetah) if not one.ok] == []
-    words = ["sac_disk", "--env-id", swimmer, "--env.max-episode-steps", "20", "--skills", "2"]
-    sizes = "--epochs 2 --incremental.epochs 1 --cycles 2 --collect.random-steps 0"
-    small = [*sizes.split(), "--replay.batch-size", "16", "--agent.hidden-sizes", "16", "16"]
-    comm = Communicator()
-    trainer = build_trainer(tried(parse_train([*words, *small]).config, comm), comm)
-    rows = [trainer.run_epoch(lambda _: False) for _ in range(2)]
-    assert math.isfinite(rows[1]["skill/hausdorff_mean"])
-    assert trainer.terms[0].shared()["disk/past"].shape[2] == 2
     for robot, far in ((cheetah, [0.0, 0.7]), (swimmer, [0.0, 0.0])):
+        assert LockstepEnvs(robot, 1).spec.extras == {DESCRIPTOR: 2}
         unwrapped = make_environment(robot).unwrapped
         unwrapped.reset(seed=0)
         where = sys.modules["dm_robots"].place(unwrapped)
