@@ -31,12 +31,8 @@ from music_tf.process.launcher import (
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
 
-_FAREWELL_SECONDS = 60.0
 _LOOK_SECONDS = 2e-4
 """Sleep between two polls of a request, so that a waiting rank does not occupy its core."""
-_OTHERS_LEAVE_SECONDS = 1.0
-"""Wait of the root before it ends with a fault: mpirun would report ranks that are still alive, and
-on a busy machine they need this long to leave."""
 
 
 class Communicator:
@@ -65,7 +61,6 @@ class Communicator:
                 )
         self.rank, self.size = self._place()
         self.hosts = self._hosts()
-        """Host of each rank."""
         wanted_ranks = None if alone else asked_world_size()
         if wanted_ranks not in {None, self.size}:
             raise EnvironmentFault(
@@ -104,7 +99,7 @@ class Communicator:
             return None
         return str(self._mpi.Get_library_version().splitlines()[0])
 
-    def exit_codes(self, code: int, seconds: float = _FAREWELL_SECONDS) -> list[int] | None:
+    def exit_codes(self, code: int, seconds: float = 60.0) -> list[int] | None:
         """Returns the exit codes of all ranks; None if a rank misses the timeout."""
         if self._comm is None:
             return [code]
@@ -240,8 +235,8 @@ class Communicator:
             if root_alone_tells:
                 if not self.is_root:
                     os._exit(EXIT_DONE)
-                if code != EXIT_DONE:
-                    time.sleep(_OTHERS_LEAVE_SECONDS)
+                if code != EXIT_DONE:  # mpirun would report ranks that have not left yet
+                    time.sleep(1.0)
             if self.is_root:
                 prove_end(code)
         os._exit(code)

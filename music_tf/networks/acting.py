@@ -28,7 +28,6 @@ EXPLORER = "explorer/"
 LEAST_DEVIATION = 1e-3
 """Added to the softplus of a deviation."""
 _MOMENTS = ("observation", "goal")
-"""Inputs with moments."""
 
 
 class Moments(NamedTuple):
@@ -132,7 +131,6 @@ class SkillSnapshots(NamedTuple):
     """Acts like one snapshot, but each skill has its own actor."""
 
     each: tuple[Snapshot, ...]
-    """By skill."""
 
     @property
     def inputs(self) -> NetworkInputs:
@@ -173,9 +171,11 @@ def learned_skill(like: Snapshot, arrays: Mapping[str, Array], skill: int) -> Sn
 
 
 class SnapshotPolicy:
-    """A snapshot as a policy for `rollout.play`."""
+    """Acts on `rows` at a time: last bits are then equal on any number of ranks; None: on all."""
 
-    def __init__(self, snapshot: Snapshot | SkillSnapshots, sample: bool, rows: int | None) -> None:
+    def __init__(
+        self, snapshot: Snapshot | SkillSnapshots, sample: bool = False, rows: int | None = None
+    ) -> None:
         self.snapshot, self._sample, self._rows = snapshot, sample, rows
 
     def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
@@ -186,13 +186,6 @@ class SnapshotPolicy:
             drawn = noise[part] if self._sample else None
             actions.append(self.snapshot.act(observation[part], goal[part], skill[part], drawn))
         return np.concatenate(actions)
-
-
-def policy_of(
-    snapshot: Snapshot | SkillSnapshots, sample: bool = False, rows: int | None = None
-) -> SnapshotPolicy:
-    """A policy that acts on `rows` at a time: last bits are then equal on any number of ranks."""
-    return SnapshotPolicy(snapshot, sample, rows)
 
 
 class Actor(NamedTuple):
@@ -288,7 +281,6 @@ GAUSSIANS = {
     "gaussian_plain_softplus": Gaussian(features=False, deviation="softplus"),
     "gaussian_plain_clip": Gaussian(features=False, deviation="clip"),
 }
-"""Squashed Gaussian actors by name."""
 
 
 def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | None) -> Array:

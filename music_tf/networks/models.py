@@ -12,9 +12,6 @@ import numpy as np
 from music_tf.config.agents import GRU, LSTM
 from music_tf.networks.acting import CLIPPED_RANGE, GAUSSIANS, LEAST_DEVIATION, LOG_DEVIATION_RANGE
 
-_LECUN = {"scale": 1.0, "mode": "fan_in", "distribution": "uniform"}  # within sqrt(3 / fan-in)
-_HE = {"scale": 2.0, "mode": "fan_in", "distribution": "untruncated_normal"}
-
 
 def _dense(
     units: int,
@@ -25,13 +22,15 @@ def _dense(
 ) -> keras.Layer:
     kernel = keras.initializers.GlorotUniform(seed=(number := int(seed.integers(2**31))))
     if initializer == "lecun_uniform":
-        kernel = keras.initializers.VarianceScaling(**_LECUN, seed=number)
+        # within sqrt(3 / fan-in)
+        kernel = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform", seed=number)
     elif initializer == "orthogonal":
         kernel = keras.initializers.Orthogonal(seed=number)
     elif initializer == "identity":
         kernel = keras.initializers.Identity()
     elif initializer == "he_normal" and activation == "relu":
-        kernel = keras.initializers.VarianceScaling(**_HE, seed=number)
+        normal = "untruncated_normal"
+        kernel = keras.initializers.VarianceScaling(2.0, "fan_in", normal, seed=number)
     return keras.layers.Dense(units, activation=activation, name=name, kernel_initializer=kernel)
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ParamSpec, TypeAlias, TypeVar, cast
+from typing import ClassVar, ParamSpec, TypeAlias, TypeVar, cast
 
 import keras
 import numpy as np
@@ -25,7 +25,6 @@ Weights: TypeAlias = Mapping[str, list[tf.Tensor]]
 SEED = "seed_generator_state"
 """Name of Keras's variable for the seed of a dropout, which is no weight."""
 _SHOWN = 4
-"""Number of weights that a message names."""
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -115,24 +114,17 @@ class Scalar:
 
     name: str
     value: float
-    """Initial value."""
     learning_rate: float
+    shapes: ClassVar[list[tuple[int, ...]]] = [()]
+    size: ClassVar[int] = 1
 
     @property
     def weight_names(self) -> list[str]:
         return [self.name]
 
     @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return [()]
-
-    @property
     def initial(self) -> Array:
         return np.array([self.value], np.float32)
-
-    @property
-    def size(self) -> int:
-        return 1
 
 
 class Layout:

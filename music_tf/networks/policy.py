@@ -64,7 +64,6 @@ class Policy:
     zero_goals: bool
     """Whether it was trained without goals, in an environment that may have them."""
     condition: str
-    """Kind of its conditions."""
     skills: int
     """Number of skills, or of components of a continuous condition."""
     acting_skills: Sequence[int]

@@ -83,7 +83,7 @@ def embedding_of(
         raise ValueError(f"{prefix}/{layer}/kernel: expected a matrix, found {first.shape}")
     weights = weights_of(arrays, prefix, "point", [len(first), *settings.hidden_sizes, size])
     if settings.constraint == "spectral":
-        weights = [_of_spectral_norm_one(each) for each in weights]
+        weights = [each / np.linalg.norm(each, 2) if each.ndim > 1 else each for each in weights]
     columns = columns_of(inputs)
     if beyond := [column for column in columns if column >= observation]:
         raise ValueError(
@@ -101,12 +101,6 @@ def embedding_of(
     if speed.shape or not 0.0 < speed < np.inf:
         raise ValueError(f"{SPEED}: expected a number above 0, found {speed}")
     return Embedding(weights, scale, columns, condition, STEPS * float(speed))
-
-
-def _of_spectral_norm_one(weight: Array) -> Array:
-    if weight.ndim == 1:
-        return weight
-    return weight / np.linalg.norm(weight, 2)
 
 
 def refuse_own(prefix: str, inputs: Any) -> None:

@@ -15,7 +15,6 @@ from music_tf.errors import EnvironmentFault
 
 PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
 """Command that installs a package into the running Python environment."""
-_SET_PARENT_DEATH_SIGNAL = 1
 
 
 def check_extra(option: str, package: str, extra: str, otherwise: str = "") -> None:
@@ -30,7 +29,7 @@ def check_extra(option: str, package: str, extra: str, otherwise: str = "") -> N
 def die_with_parent(number: int) -> None:
     """Asks Linux to send this process a signal once its parent has died; elsewhere does nothing."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0)
+        ctypes.CDLL(None).prctl(1, number, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def death_follower() -> Callable[[], None]:

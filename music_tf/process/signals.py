@@ -20,7 +20,6 @@ from music_tf.errors import Hanging
 _SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _received: list[int] = []
 _handlers: dict[int, Callable[[int, FrameType | None], None]] = {}
-"""The handlers that this module has set."""
 _at_once = threading.Event()
 """Whether the first signal ends the process, because nothing is left to save."""
 _replaced: set[int] = set()

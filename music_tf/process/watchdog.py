@@ -2,15 +2,16 @@
 
 import contextlib
 import ctypes
-import dataclasses
 import faulthandler
 import math
 import os
+import struct
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TextIO
 
 from music_tf.errors import EXIT_HANGING
@@ -18,21 +19,11 @@ from music_tf.process.signals import Interruption, is_guest
 
 LONGER = 4.0
 """Factor on the timeout while compiling and saving."""
-_TIME_FOR_OTHERS_S = 1.0
-_LOOKS = 10.0
 _STOPPED_S = 2.0
 _WEEK = 604800.0
-_IN_A_THREAD = 2
-"""SIGEV_THREAD of a timer."""
-
-
-@dataclasses.dataclass
-class _Heart:
-    last: float
-    factor: float = 1.0
-
-
-_heart = _Heart(time.monotonic())
+_IN_A_THREAD = 2  # SIGEV_THREAD
+_heart = SimpleNamespace(last=time.monotonic(), factor=1.0)
+"""Time of the last heartbeat, and the present factor on the timeout."""
 
 
 def heartbeat() -> None:
@@ -72,7 +63,7 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         faulthandler.dump_traceback(file, all_threads=True)
 
     def watch() -> None:
-        interval = min(1.0, seconds / _LOOKS)
+        interval = min(1.0, seconds / 10.0)
         looked = time.monotonic()
         while not over.wait(interval):
             now = time.monotonic()
@@ -92,7 +83,7 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
                     raise_in(watched, ctypes.py_object(Interruption))
                     heartbeat()  # once more if it is lost: Python drops what destructors raise
                     continue
-                time.sleep(_TIME_FOR_OTHERS_S)
+                time.sleep(1.0)  # the watchdogs of other ranks report as well
                 os._exit(EXIT_HANGING)
 
     heartbeat()
@@ -105,22 +96,6 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         thread.join()
         if watched is not None:
             raise_in(watched, None)  # cancels an exception that is not raised yet
-
-
-class _Event(ctypes.Structure):
-    """Action of a POSIX timer: it calls a function in a new thread."""
-
-    _fields_ = (
-        ("argument", ctypes.c_void_p),
-        ("signal", ctypes.c_int),
-        ("kind", ctypes.c_int),
-        ("function", ctypes.c_void_p),
-        ("rest", ctypes.c_byte * 40),
-    )
-
-
-class _Times(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_long) for name in ("every_s", "every_ns", "in_s", "in_ns"))
 
 
 @contextlib.contextmanager
@@ -136,11 +111,13 @@ def backstop(seconds: float) -> Iterator[None]:
         return
     end = ctypes.cast(library._exit, ctypes.c_void_p).value
     timer = ctypes.c_void_p()
-    event = _Event(argument=EXIT_HANGING, kind=_IN_A_THREAD, function=end)
-    library.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer))
+    # sigevent: argument, signal, kind, function, rest; the timer calls it in a new thread
+    event = struct.pack("@PiiP40x", EXIT_HANGING, 0, _IN_A_THREAD, end)
+    library.timer_create(time.CLOCK_MONOTONIC, event, ctypes.byref(timer))
     whole = int(seconds)
-    due = _Times(in_s=whole + 1, in_ns=int(1e9 * (seconds - whole)))
-    library.timer_settime(timer, 0, ctypes.byref(due), None)
+    # itimerspec: seconds and nanoseconds of the period, which is none, and until it is due
+    due = struct.pack("@4l", 0, 0, whole + 1, int(1e9 * (seconds - whole)))
+    library.timer_settime(timer, 0, due, None)
     faulthandler.dump_traceback_later(seconds, file=sys.stderr)
     try:
         yield

@@ -29,13 +29,8 @@ def choose_goals(
     return relabelled, length if config.strategy == "final" else time + 1 + offset
 
 
-def dense_ranks(values: Array) -> IntArray:
-    """Returns dense ranks [N] of values [N], from 0; equal values share a rank."""
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:
     """Chances [N] by dense ranks from 0: none for the lowest priority, unless all are equal."""
-    ranks = dense_ranks(priorities)
+    ranks = np.unique(priorities, return_inverse=True)[1]
     total = int(ranks.sum())
     return ranks / total if total else np.full(len(ranks), 1.0 / len(ranks))

@@ -50,7 +50,6 @@ class StepRing:
         self.of_parts = tuple(name for name in names if name not in positions)
         """Names of the arrays that have a row for each part."""
         self._returns = np.empty([_FEWEST_PARTS], np.float32)
-        """Return of each episode so far."""
         self._episodes = 0
         self._latest: dict[int, int] = {}
         """Open episodes of the last `add` by seed, which the next parts may continue."""

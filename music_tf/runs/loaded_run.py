@@ -22,7 +22,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.gate import Arrays
-from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.process.tensorflow_start import claim_gpu, load_tensorflow, prepare_tensorflow
 from music_tf.reading.stored import StoredRun, check_same_env, read_run
 from music_tf.rollout import Policy
@@ -68,7 +68,7 @@ class LoadedRun:
     @property
     def policy(self) -> Policy:
         """The policy of the checkpoint: the mean action of the actor, not of its target."""
-        return policy_of(self.saved.snapshot)
+        return SnapshotPolicy(self.saved.snapshot)
 
     @property
     def agent(self) -> Snapshot:

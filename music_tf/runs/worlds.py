@@ -9,7 +9,7 @@ import numpy as np
 
 from music_tf.config.settings import Config
 from music_tf.measures.skills import separation
-from music_tf.networks.acting import policy_of
+from music_tf.networks.acting import SnapshotPolicy
 from music_tf.rollout import Policy
 from music_tf.storage.worlds import ENDS, WorldsTable
 from music_tf.training.evaluation import Evaluation
@@ -70,7 +70,7 @@ class Worlds:
         else:
             learned = zip(sequence.progress.worlds, sequence.learned, strict=True)
             acting = [
-                Acting(skill, stage, policy_of(snapshot))
+                Acting(skill, stage, SnapshotPolicy(snapshot))
                 for skill, (stage, snapshot) in enumerate(learned)
             ]
             if sequence.skill == len(acting):  # which is still learned

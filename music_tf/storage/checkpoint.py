@@ -55,7 +55,6 @@ Found = TypeVar("Found")
 FORMAT = 2
 MANIFEST, STATE, META = "manifest.json", "state.npz", "meta.json"
 CHECKPOINTS = "checkpoints"
-"""Folder of a run."""
 LARGEST_MANIFEST = 2**24
 _REPLAY = "replay/*/*.npz"
 _FAILURES = 3
@@ -96,7 +95,6 @@ class Manifest(NamedTuple):
     shards: Mapping[str, tuple[Entry, ...]]
     """Replay by worker, in order of saving."""
     sha256: str
-    """SHA-256 of the manifest itself."""
 
     @property
     def replay(self) -> list[str]:

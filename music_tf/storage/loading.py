@@ -41,10 +41,9 @@ from music_tf.storage.run_paths import find_agent
 from music_tf.storage.skill_ends import ends_of
 from music_tf.types import Array
 
+# prefixes of the arrays of networks
 DISCRIMINATOR = ("parameters/discriminator/", "scales/discriminator")
-"""Prefixes of the arrays of the discriminator of skills."""
 EMBEDDING = (f"parameters/{PHI}/", f"scales/{PHI}")
-"""Prefixes of the arrays of the embedding."""
 _NORMALIZERS = ("normalizer/observation", "normalizer/goal")
 _MOST_COMPONENTS = 2**20
 """Largest size of an observation, goal or action."""

@@ -112,14 +112,11 @@ def _holder(path: Path) -> dict[str, Any] | None:
 
 
 def _is_dead(pid: Any) -> bool:
-    if type(pid) is not int or pid < 1:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        pass
+    if type(pid) is int and pid > 0:
+        try:
+            os.kill(pid, 0)
+        except (OSError, OverflowError) as error:
+            return isinstance(error, ProcessLookupError)
     return False
 
 

@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-_QUIET_SECONDS = 600.0
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -24,7 +23,7 @@ class RateLimitedWarning:
     def __call__(self, what: str, error: OSError, path: Path) -> None:
         """Warns that `what` was not written to a file, unless a warning is recent."""
         if time.monotonic() >= self._quiet_until:
-            self._quiet_until = time.monotonic() + _QUIET_SECONDS
+            self._quiet_until = time.monotonic() + 600.0
             _LOGGER.warning("%s not written, training continues: %s (%s)", what, error, path)
 
 

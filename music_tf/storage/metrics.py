@@ -29,10 +29,8 @@ PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
 SKILLS_TAG = "skill/in_training"
 """The image of returns by skill, and of the running log q over episodes and steps."""
-LARGEST_TABLE = 50_000_000
-"""Maximum size of a table of metrics in bytes."""
+LARGEST_TABLE = 50_000_000  # bytes
 MOST_ROWS = 1_000_000
-"""Maximum number of its rows."""
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
 _NO_COLUMN = re.compile(r'[,"\r\n]')
@@ -258,11 +256,8 @@ class MetricsWriter:
         events = f"events.out.tfevents.{stamp}.{next(_EVENT_FILES):06d}"
         self._events = _AppendFile(directory / events, 0, self._warn)
         self._put_event(file_version="brain.Event:2")
-        from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
-
         # TensorBoard drops the events of an interrupted run from this step on
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        self._put_event(session_log=start, step=steps + 1)
+        self._put_event(session_log={"status": "START"}, step=steps + 1)
         self._pictures = directory / "videos"
         for picture in self._pictures.glob("*.png"):
             name = _PICTURE.fullmatch(picture.name)
@@ -281,14 +276,13 @@ class MetricsWriter:
             raise ValueError("a row needs time/epoch and time/env_steps")
         self._add_columns([name for name in self._metrics if name in row])
         self._csv.append(_csv_line(_cell(n, row) for n in ("time/epoch", *self._header[1:])))
-        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
-
-        summary = summary_pb2.Summary()
-        for name in self._metrics:
-            value = row.get(name)
-            if value is not None and not math.isnan(value):
-                summary.value.add(tag=name, simple_value=float(value))
-        self._put_event(summary=summary, step=int(steps))
+        cells = ((name, row.get(name)) for name in self._metrics)
+        values = [
+            {"tag": name, "simple_value": float(value)}
+            for name, value in cells
+            if value is not None and not math.isnan(value)
+        ]
+        self._put_event(summary={"value": values}, step=int(steps))
 
     def _add_columns(self, names: Sequence[str]) -> None:
         """Adds missing columns to the CSV; if the disk fails, the next row tries again."""
@@ -315,16 +309,12 @@ class MetricsWriter:
         """Shows an image, [height, width, 3], in TensorBoard; with `file` also in `videos/FILE`."""
         # `step` counts environment steps.
         from PIL import Image  # noqa: PLC0415 - heavy
-        from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415 - heavy
 
         encoded = io.BytesIO()
         Image.fromarray(image).save(encoded, "PNG")
-        height, width = image.shape[:2]
-        pixels = summary_pb2.Summary.Image(
-            height=height, width=width, colorspace=3, encoded_image_string=encoded.getvalue()
-        )
-        value = summary_pb2.Summary.Value(tag=name, image=pixels)
-        self._put_event(summary=summary_pb2.Summary(value=[value]), step=step)
+        size = dict(zip(("height", "width", "colorspace"), image.shape, strict=True))
+        picture = {**size, "encoded_image_string": encoded.getvalue()}
+        self._put_event(summary={"value": [{"tag": name, "image": picture}]}, step=step)
         if file:
             path = self._pictures / file
             try:
@@ -333,7 +323,7 @@ class MetricsWriter:
             except OSError as error:
                 self._warn("picture", error, path)
 
-    def _put_event(self, **fields: Any) -> None:
+    def _put_event(self, **fields: Any) -> None:  # messages within may be dictionaries
         # TensorBoard's own writer never recovers from a full disk
         from tensorboard.compat.proto import event_pb2  # noqa: PLC0415 - heavy
         from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from music_tf.networks.acting import SkillSnapshots, Snapshot, skill_arrays
 from music_tf.networks.belief import Belief, Encoder
-from music_tf.networks.policy import Episode, Observation, Policy, believe, numbers
+from music_tf.networks.policy import Episode, Policy, believe, numbers
 from music_tf.networks.reward_networks import Discriminator
 from music_tf.reading.stored import StoredRun
 from music_tf.types import Array, Declared, bounds_of
@@ -104,7 +104,8 @@ class SavedPolicy(Policy):
 class AdaptivePolicy(SavedPolicy):
     """A policy that infers its task from episodes; `load_policy` makes one.
 
-    Each object has its own context; the copy that `exploration` returns has an empty one.
+    Each object has its own context; the copy that `exploration` returns has an empty one. `act`
+    begins an episode if `begin_episode` has not, and takes no goal, skill or place.
     """
 
     snapshot: Snapshot
@@ -169,25 +170,11 @@ class AdaptivePolicy(SavedPolicy):
         self._latent = self._belief.draw(noise)
         return self._latent.copy()
 
-    def act(
-        self,
-        observation: Observation,
-        goal: npt.ArrayLike | None = None,
-        skill: npt.ArrayLike | None = None,
-        reach: npt.ArrayLike | None = None,
-        *,
-        unit: bool = False,
-    ) -> np.ndarray:
-        """Acts as `Policy.act` under the latent of this episode; the first call begins one.
-
-        A goal, skill or place is refused, as the run has none.
-        """
+    def _condition(self, skill: Any, state: Array) -> Array:
+        """Returns the latent of this episode, [L]; the first call begins one."""
         if skill is not None:
             raise ValueError("skill: begin_episode() draws the latent; leave skill= out")
-        latent = self.begin_episode() if self._latent is None else self._latent
-        if reach is not None:
-            raise ValueError("reach: a run that adapts to tasks cannot go to places")
-        return super().act(observation, goal, latent, unit=unit)
+        return self.begin_episode() if self._latent is None else self._latent
 
     def adapt(self, episodes: Sequence[Episode]) -> "AdaptivePolicy":
         """Infers the task from these and all earlier episodes; returns itself.

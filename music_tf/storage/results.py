@@ -141,8 +141,6 @@ def read_metrics(directory: Path, epoch: int) -> dict[str, float]:
 
 def scores(folder: Path, metrics: Sequence[str]) -> list[tuple[int, float]]:
     """Returns epoch and value of each evaluation of a run so far."""
-    if not (folder / CSV_NAME).exists():
-        return []
     try:
         columns = read_result(folder / CSV_NAME).columns
     except UsageError:  # no row yet

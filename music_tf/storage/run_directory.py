@@ -38,17 +38,14 @@ if TYPE_CHECKING:
 SUMMARY_NAME = "summary.json"
 EVALUATION_NAME = "evaluation.json"
 _FOLDERS = ("checkpoints", "videos", "logs")
-_MOST_TRIES = 1000
 _ROOM_FOR_TASKS = LARGEST_CONFIG - 1_000_000
-_KEPT_RESUMES = 20
 _LOGGER = logging.getLogger(__name__)
 
 
 def new_directory(command: "TrainCommand") -> Path:
-    """Creates and returns a new directory ROOT/ENV/RECIPE/seedN-TIME."""
     parent = _parent(command)
     name = f"seed{command.config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for attempt in range(1, _MOST_TRIES):
+    for attempt in range(1, 1000):
         directory = parent / (name if attempt == 1 else f"{name}-{attempt}")
         try:
             directory.mkdir(parents=True)
@@ -154,20 +151,16 @@ class RunDirectory:
 
     def keep_tasks(self, tasks: Mapping[str, Any]) -> None:
         if self._is_root:
-            self._write_record({**read_record(self.path), "tasks": tasks})
+            write_json(
+                self.path / CONFIG_NAME, {**read_record(self.path), "tasks": tasks}, self.path
+            )
 
     def keep_record(self) -> None:
         """Writes what a resumed run now is, on the root; a refused resume changes nothing."""
         if self._resumed is not None:
             tasks = read_record(self.path).get("tasks")
             drawn = {} if tasks is None else {"tasks": tasks}
-            self._write_record({**self._resumed, **drawn})
-
-    def _write_record(self, record: Mapping[str, Any]) -> None:
-        try:
-            replace_file(self.path / CONFIG_NAME, _encode(record))
-        except OSError as error:
-            raise EnvironmentFault(f"{self.path}: cannot be written: {error}") from error
+            write_json(self.path / CONFIG_NAME, {**self._resumed, **drawn}, self.path)
 
     def write_evidence(self, arrays: Mapping[str, Any]) -> None:
         """Writes the arrays of a numerical fault beside this rank's log, if there are any."""
@@ -300,7 +293,7 @@ def _resumed(path: Path, record: dict[str, Any]) -> dict[str, Any]:
         )
     resumes = stored.get("resumes") or []
     now = {name: value for name, value in record.items() if name not in {"config", "recipe"}}
-    return {**stored, "config": record["config"], "resumes": [*resumes, now][-_KEPT_RESUMES:]}
+    return {**stored, "config": record["config"], "resumes": [*resumes, now][-20:]}
 
 
 def ended_at_once(path: Path, again: str) -> MusicError:

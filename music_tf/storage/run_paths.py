@@ -40,9 +40,9 @@ def find_agent(text: str) -> Path:
     try:
         return find_run(text)
     except UsageError as error:
-        if _means_an_agent(text):
-            return AGENTS / text
         names = agents()
+        if text in names and not os.path.lexists(text):
+            return AGENTS / text
         shadowed = f"\nthe path {text} wins over the agent of that name" if text in names else ""
         raise UsageError(
             f"{error}\nagents that come with the package: {', '.join(names)}"
@@ -57,10 +57,8 @@ def find_source(text: str) -> Path:
     if os.path.isfile(Path(text) / MANIFEST):
         return Path(text)
     try:
-        return weights_of(find_run(text))
+        return weights_of(find_agent(text))
     except UsageError as error:
-        if _means_an_agent(text):
-            return AGENTS / text
         raise UsageError(
             f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
             f"with a {MANIFEST}, or one of {', '.join(agents())}, got {text[:200]!r}"
@@ -101,10 +99,6 @@ def place_of(name: str, runs: Sequence[Path]) -> Path:
     folder = only if os.path.isdir(only) else only.parent  # False where a name is too long
     inside = os.path.isfile(folder / CONFIG_NAME)
     return (folder if inside else runs_root().absolute()) / name
-
-
-def _means_an_agent(text: str) -> bool:
-    return text in agents() and not os.path.lexists(text)
 
 
 def behind_link(directory: Path) -> Path:

@@ -12,7 +12,6 @@ from music_tf.networks.embedding import Ends
 from music_tf.storage.run_paths import file_about
 
 SKILLS_NAME = "skills.json"
-"""The file of `music-tf skills` in a run directory."""
 _LARGEST = 10_000_000
 _FINITE = 1e30
 """Bound of a coordinate, which single precision holds."""
@@ -47,13 +46,10 @@ def _points(rows: list[Any], skills: tuple[int, ...]) -> np.ndarray | None:
     """Returns the ends in rows, [K, n]; None unless all skills have ends of the same size."""
     whole = [row for row in rows if isinstance(row, dict) and type(row.get("skill")) is int]
     ends = {row["skill"]: row.get("end") for row in whole}
-    chosen = [ends.get(skill) for skill in skills]
-    first = chosen[0]
-    if not isinstance(first, list) or not first:
+    chosen: list[Any] = [ends.get(skill) for skill in skills]
+    if not all(isinstance(end, list) for end in chosen):
         return None
-    for end in chosen:
-        if not isinstance(end, list) or len(end) != len(first):
-            return None
-        if not all(type(part) in (int, float) and abs(part) < _FINITE for part in end):
-            return None
-    return np.array(chosen, np.float32)
+    parts = [part for end in chosen for part in end]
+    fits = all(type(part) in (int, float) and abs(part) < _FINITE for part in parts)
+    alike = parts and len({len(end) for end in chosen}) == 1
+    return np.array(chosen, np.float32) if fits and alike else None

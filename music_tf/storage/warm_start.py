@@ -53,11 +53,8 @@ _READ_CONDITIONS = tuple(prefix for part in AGENT_PARTS for prefix in _PREFIXES[
 """Prefixes of the arrays of networks that read a condition."""
 _HIDDEN = re.compile(r"parameters/actor/hidden_\d+/bias", re.ASCII)
 _STATISTICS, _GOAL_STATISTICS = "normalizer/observation", "normalizer/goal"
-_OTHER_NETWORKS = "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
 _ACTION, _MEAN = "parameters/actor/action/", "parameters/actor/mean/"
 """Prefixes of the last layer of a deterministic actor, and of its place in a Gaussian one."""
-_FIRST_LOG_DEVIATION = -2.0
-"""Of a Gaussian actor that was deterministic before."""
 ROBOT = "robot"
 """Folder beside exported weights with the two files that a robot needs."""
 _EXPORTED = {MANIFEST, STATE, META, CONFIG_NAME, ROBOT}
@@ -65,7 +62,6 @@ _MEASURED = re.compile(r"(evaluation|skills)(_.*)?\.json", re.DOTALL)
 """Names of what `evaluate` and `skills` write beside exported weights, about them alone."""
 _SHOWN = 5
 _LONGEST = 300
-_MOST_PARTS = 12
 _FIRST = "hidden_0/"
 _PLAIN = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _FACTS = ("goals", "condition", "env_id", ENVIRONMENT, "inputs", "counters", BEFORE, "incremental")
@@ -95,7 +91,6 @@ class LoadedWarmStart(NamedTuple):
     parts: tuple[str, ...]
     stored: StoredWeights
     record: dict[str, Any]
-    """For `config.json`, as `record_of` returns it."""
     otherwise: str = ""
     """Ends the refusal of a source that does not fit."""
 
@@ -240,7 +235,7 @@ def _as_gaussian(stored: StoredWeights, target: WarmStartTarget, parts: Sequence
     for name, array in target.arrays.items():
         if name.startswith((features, deviation)):
             fitted[name] = np.zeros_like(array)
-    fitted[f"{deviation}bias"] += kind.output_of(_FIRST_LOG_DEVIATION)
+    fitted[f"{deviation}bias"] += kind.output_of(-2.0)  # the first log-deviation
     if kind.features:
         np.fill_diagonal(fitted[f"{features}kernel"], 1.0)
     return fitted
@@ -306,18 +301,17 @@ def _misfit(
         f"expected {misfit.expected or 'no such weight'}, "
         f"found {misfit.stored or 'no such weight'} in {folder}"
     )
-    widths, before = map(_widths, needed_loaded)
+    widths, before = (
+        [array.size for name, array in each.items() if _HIDDEN.fullmatch(name)]
+        for each in needed_loaded
+    )
     if misfit.name.startswith("scales/"):
         text += "\nboth runs need the same normalize_inputs of this reward"
     elif misfit.expected is None or misfit.stored is None:
-        text += _OTHER_NETWORKS
+        text += "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
     elif widths != before:
         text += f"\nfor example: --agent.hidden-sizes {' '.join(map(str, before))}"
     return UsageError(text)
-
-
-def _widths(part: Arrays) -> list[int]:
-    return [array.size for name, array in part.items() if _HIDDEN.fullmatch(name)]
 
 
 def _absent(part: str, where: str, names: Iterable[str]) -> UsageError:
@@ -395,7 +389,7 @@ def start_line(record: Mapping[str, Any]) -> str:
 
 def parts_taken(record: Mapping[str, Any] | None) -> list[str]:
     parts = (record or {}).get("parts")
-    few = parts[:_MOST_PARTS] if isinstance(parts, list) else []
+    few = parts[:12] if isinstance(parts, list) else []
     return [part if isinstance(part, str) and _PLAIN.fullmatch(part) else "?" for part in few]
 
 

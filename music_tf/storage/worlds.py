@@ -11,7 +11,6 @@ from music_tf.files import read_at_most, replace_file
 from music_tf.types import all_finite
 
 WORLDS_NAME = "worlds.csv"
-"""The table in a run directory."""
 COLUMNS = {
     "epoch": "epochs of training by then",
     "env_steps": "environment steps over all ranks by then",

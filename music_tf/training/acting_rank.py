@@ -11,7 +11,13 @@ import numpy as np
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.errors import EXIT_DONE, FROM_USERS, LearnerEnded, MusicError, NumbersFault
-from music_tf.networks.acting import Moments, NetworkInputs, Snapshot, empty_snapshot, policy_of
+from music_tf.networks.acting import (
+    Moments,
+    NetworkInputs,
+    Snapshot,
+    SnapshotPolicy,
+    empty_snapshot,
+)
 from music_tf.process.signals import stop_requested
 from music_tf.process.watchdog import longer_timeout
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
@@ -117,7 +123,7 @@ class ActingRank:
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
         if order.kind == EVALUATE:
             mine = self._team.evaluated(self._team.comm.rank, order.episodes)
-            policy, together = policy_of(snapshot), self._team.together
+            policy, together = SnapshotPolicy(snapshot), self._team.together
             evaluation = self._evaluation._replace(world=order.world)
             played = evaluation.play_some(policy, mine, together)
             counts = [len(mine), *[0] * (len(self._workers) - 1)]

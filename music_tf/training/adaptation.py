@@ -9,7 +9,7 @@ import numpy.typing as npt
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
@@ -209,7 +209,7 @@ class MetaEvaluation(NamedTuple):
                 acting, explore = zero_policy, Perturbation.adding(actions)
                 latents = np.zeros([len(rows), inference.latent], np.float32)
             else:
-                acting, explore = policy_of(snapshot, rows=1), None
+                acting, explore = SnapshotPolicy(snapshot, rows=1), None
                 infers = episode >= self.explored
                 believed = beliefs if infers else [encoder.prior] * len(rows)
                 latents = np.stack(

@@ -16,7 +16,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.errors import Stopped
 from music_tf.measures.behaviour import support_lost_at
-from music_tf.networks.acting import EXPLORER, Snapshot, policy_of
+from music_tf.networks.acting import EXPLORER, Snapshot, SnapshotPolicy
 from music_tf.process.signals import stop_requested
 from music_tf.randomness import stream
 from music_tf.rollout import (
@@ -136,7 +136,7 @@ class Collector:
         if config.explorer is not None and not order.at_random:
             tried = self._candidates(config.explorer, snapshot, streams("rollout/candidates"))
             explore = explore._replace(candidates=tried)
-        policy = policy_of(snapshot, config.exploration.sample, rows=size)
+        policy = SnapshotPolicy(snapshot, config.exploration.sample, rows=size)
         self.sampler.prior = None
         if snapshot.prior is not None:
             chances = snapshot.prior.astype(np.float64)

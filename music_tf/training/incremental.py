@@ -15,8 +15,8 @@ from music_tf.networks.acting import (
     SKILLS,
     SkillSnapshots,
     Snapshot,
+    SnapshotPolicy,
     learned_skill,
-    policy_of,
     skill_arrays,
 )
 from music_tf.rollout import Policy
@@ -127,7 +127,7 @@ class SkillSequence(Part):
         if self._config.incremental.past == "append":
             self._term.remember(self.skill, self._collected(snapshot, run.as_trained))
         tracks = [
-            run.evaluation.track(self.play(run.evaluation, policy_of(each), number))
+            run.evaluation.track(self.play(run.evaluation, SnapshotPolicy(each), number))
             for number, each in enumerate(self.learned)
         ]
         return separation(tracks).metrics()
@@ -146,7 +146,9 @@ class SkillSequence(Part):
     def final_policy(self, run: "Trainer") -> tuple[Evaluation, Policy]:
         """Returns all finished skills as one policy, which take turns; before, the current one."""
         config = self._config.of_first_skills(max(1, len(self.learned)))
-        policy = policy_of(SkillSnapshots(tuple(self.learned))) if self.learned else run.policy()
+        policy = (
+            SnapshotPolicy(SkillSnapshots(tuple(self.learned))) if self.learned else run.policy()
+        )
         return run.evaluation._replace(config=config), policy
 
     def shared(self) -> dict[str, np.ndarray]:
@@ -201,7 +203,7 @@ class SkillSequence(Part):
         self._played_in[skill] = evaluation.world
 
     def _collected(self, snapshot: Snapshot, evaluation: Evaluation) -> Episodes:
-        return evaluation.play(policy_of(snapshot), self._config.incremental.collected)
+        return evaluation.play(SnapshotPolicy(snapshot), self._config.incremental.collected)
 
     def _initial_weights(self, actor_size: int) -> Array:
         weights, begin = self._initial(self.skill), self._config.incremental.begin

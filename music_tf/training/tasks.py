@@ -13,7 +13,7 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import TEST_TASKS, LockstepEnvs
 from music_tf.errors import UsageError
-from music_tf.networks.acting import Snapshot, policy_of
+from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.networks.belief import Belief, Encoder, Steps, context_rows
 from music_tf.randomness import reset_seeds, stream
 from music_tf.replay.tasks import tasks_of
@@ -208,7 +208,7 @@ class TaskCollector(Collector):
         beliefs: list[Belief] = []
         tasks = visit.tasks
         contexts: list[list[Array]] = [[] for _ in tasks]
-        policy = policy_of(snapshot, config.exploration.sample, rows=size)
+        policy = SnapshotPolicy(snapshot, config.exploration.sample, rows=size)
         shape = (spec.max_episode_steps, size, spec.action_dim)
         times = shape[:1] if config.tasks.resample_belief == "step" else ()
         since = config.tasks.resample_posterior

@@ -20,7 +20,7 @@ from music_tf.errors import EnvironmentFault
 from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, restore_fields
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.measures.behaviour import visited_cells
-from music_tf.networks.acting import SKILLS, Snapshot, policy_of
+from music_tf.networks.acting import SKILLS, Snapshot, SnapshotPolicy
 from music_tf.normalizer import InputMoments
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.watch import RewardMismatches
@@ -304,7 +304,7 @@ class Trainer:
 
     def policy(self) -> Policy:
         """Returns a copy of the current policy, deterministic."""
-        return policy_of(self.snapshot())
+        return SnapshotPolicy(self.snapshot())
 
     def final_policy(self) -> tuple[Evaluation, Policy]:
         """Returns all that the run has learned as one policy, and the evaluation of it."""

@@ -12,10 +12,10 @@ from music_tf.networks.acting import (
     NetworkInputs,
     SkillSnapshots,
     Snapshot,
+    SnapshotPolicy,
     actor_shapes,
     arrays_of,
     learned_skill,
-    policy_of,
     skill_arrays,
 )
 from music_tf.networks.models import deterministic_actor, gaussian_actor
@@ -75,8 +75,8 @@ def test_a_learner_brings_an_action_distribution_of_its_own(monkeypatch):
     }
     snapshot = Snapshot("choices", weights, INPUTS)
     assert snapshot.action_dim == 3
-    np.testing.assert_array_equal(policy_of(snapshot)(*ROWS), np.eye(3)[[0, 0, 1]])
-    drawn = policy_of(snapshot, sample=True, rows=2)(*ROWS[:3], np.float32([[0, 0, 9]] * 3))
+    np.testing.assert_array_equal(SnapshotPolicy(snapshot)(*ROWS), np.eye(3)[[0, 0, 1]])
+    drawn = SnapshotPolicy(snapshot, sample=True, rows=2)(*ROWS[:3], np.float32([[0, 0, 9]] * 3))
     np.testing.assert_array_equal(drawn, np.eye(3)[[2, 2, 2]])
 
 
@@ -95,7 +95,7 @@ def test_each_skill_acts_with_weights_and_moments_of_its_own():
     observation, goal = random.standard_normal([5, 2]), np.zeros([5, 1], np.float32)
     numbers = np.array([2, 0, 2, 1, 0])
     skill = np.eye(3, dtype=np.float32)[numbers]
-    found = policy_of(all_of_them)(observation, goal, skill, np.zeros([5, 2], np.float32))
+    found = SnapshotPolicy(all_of_them)(observation, goal, skill, np.zeros([5, 2], np.float32))
     for row, number in enumerate(numbers):
         alone = each[number].act(observation[[row]], goal[[row]], skill[[row]], None)
         np.testing.assert_allclose(found[row], alone[0], rtol=1e-5)

@@ -31,9 +31,10 @@ def test_directions_are_those_of_the_term_that_learned_them(constraint):
     term, weights, arrays, settings = saved(constraint)
     found = embedding_of(arrays, {"components": [3, 4]}, settings, "sphere", 2, 6)
     before, after = np.random.default_rng(0).normal(size=(2, 9, 2)).astype(np.float32)
-    np.testing.assert_allclose(
-        found.way(before, after), term._step(weights, before, after), rtol=1e-4, atol=1e-4
-    )
+    way = found.way(before, after)
+    np.testing.assert_allclose(way, term._step(weights, before, after), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found.leading(before, after), found.towards(way))
+    np.testing.assert_allclose(found.distance(before, after), np.linalg.norm(way, axis=-1))
     assert found.columns == (3, 4)
 
 

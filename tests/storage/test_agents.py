@@ -10,7 +10,6 @@ import pytest
 
 import music_tf
 from music_tf.cli import run_verb
-from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
@@ -18,7 +17,6 @@ from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.loaded_run import load_run
 from music_tf.runs.zero_shot import guide_to_goals, reached_states, reaching
 from music_tf.storage.results import read_result
-from music_tf.storage.run_directory import open_run
 from music_tf.storage.run_paths import AGENTS, agents, find_agent
 from tests.kit.saved_run import save_run
 from tests.kit.sources import ROOT
@@ -184,15 +182,3 @@ def test_what_is_found_out_about_one_goes_under_the_root(in_a_folder, capsys):
     written = json.loads((in_a_folder / "runs/push_evaluation.json").read_text())
     assert (written["recipe"], written["episodes"]) == ("ddpg_music", 2)
     assert sorted(AGENTS.rglob("*")) == before
-
-
-def test_weights_that_a_user_exports_act_as_their_run_does(tmp_path, monkeypatch, capsys):
-    save_run(tmp_path / "run", "ddpg_music")
-    monkeypatch.chdir(tmp_path)
-    words = ["--episodes", "1", "--export", "mine", "--parts", "actor,normalizer"]
-    assert run_verb(["evaluate", "run", *words]) == 0
-    capsys.readouterr()
-    policy, of_run = music_tf.load_policy("mine"), music_tf.load_policy("run")
-    assert (policy.act([0.1] * 8) == of_run.act([0.1] * 8)).all()
-    with pytest.raises(UsageError, match=r"found a folder of weights\n.* --init-from"):
-        open_run(tmp_path / "mine", {}, resume=True, comm=Communicator(alone=True))

@@ -8,7 +8,7 @@ import music_tf
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.errors import UsageError
-from music_tf.networks.acting import policy_of
+from music_tf.networks.acting import SnapshotPolicy
 from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import discard
 from music_tf.storage.loading import load_policy
@@ -41,9 +41,9 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     given = observation, goal, np.eye(3, dtype=np.float32)[skill], noise
     expected = trainer.policy()(*given)
     policy = music_tf.load_policy(tmp_path)
-    np.testing.assert_array_equal(policy_of(policy.snapshot)(*given), expected)
-    drawing = policy_of(trainer.snapshot(), sample=True, rows=2)
-    found = policy_of(policy.snapshot, sample=True, rows=2)(*given)
+    np.testing.assert_array_equal(SnapshotPolicy(policy.snapshot)(*given), expected)
+    drawing = SnapshotPolicy(trainer.snapshot(), sample=True, rows=2)
+    found = SnapshotPolicy(policy.snapshot, sample=True, rows=2)(*given)
     np.testing.assert_array_equal(found, drawing(*given))
     np.testing.assert_array_equal(policy.act(observation, goal, skill), expected)
     assert expected.std(axis=0).min() > 0.01
@@ -108,12 +108,8 @@ def test_a_place_to_reach_chooses_the_condition_and_the_policy_sees_zero_goals(t
     observation = np.random.default_rng(1).uniform(-1, 1, (5, 8)).astype(np.float32)
     place = np.float32([0.5, -0.5])
     here, there = observation[:, 3:5], np.broadcast_to(place, (5, 2))
-    z = leads.towards(leads.way(here, there))
-    np.testing.assert_array_equal(leads.leading(here, there), z)
-    way = np.linalg.norm(leads(there) - leads(here), axis=-1)
-    np.testing.assert_allclose(leads.distance(here, there), way, rtol=1e-5)
     zeros = np.zeros([5, 3], np.float32)
-    expected = trainer.policy()(observation, zeros, z, np.zeros([5, 3], np.float32))
+    expected = trainer.policy()(observation, zeros, leads.leading(here, there), zeros)
     np.testing.assert_array_equal(policy.act(observation, reach=place), expected)
     given = {"observation": observation, "desired_goal": np.tile(GOAL, (5, 1))}
     np.testing.assert_array_equal(policy.act(given, reach=place), expected)

@@ -57,7 +57,7 @@ def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
     ("text", "expected"),
     ("", "no epoch"),
     ("a,b\n1,2\n", "no epoch"),
-    (METRICS + "3,3000,\n4,4000,\n", "more than 4 rows"),
+    (METRICS + "3,3000,\n" * 4, "more than 6 rows"),
     (METRICS.replace("1000", "many"), "expected numbers"),
     (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected JSON"),
     *(
@@ -66,7 +66,7 @@ def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
     ),
 )
 def test_another_file_is_refused(path, monkeypatch, text, expected):
-    monkeypatch.setattr(results, "MOST_ROWS", 4)
+    monkeypatch.setattr(results, "MOST_ROWS", 6)
     with pytest.raises(UsageError, match="cannot read"):
         read_result(path)
     path.write_text(text)

@@ -226,11 +226,15 @@ def test_what_a_killed_start_or_run_leaves_does_not_block_the_next(tmp_path, dea
     assert contents(tmp_path).keys() == {*before, tmp_path / "mine.tmp-1"}
 
 
-def test_a_resume_needs_a_run(tmp_path):
+def test_a_resume_needs_a_run_that_is_no_folder_of_weights(tmp_path):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(UsageError, match="expected a run to resume"):
             open_and_close(path, resume=True)
     assert not list(tmp_path.iterdir())
+    for name in ("config.json", "manifest.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UsageError, match=r"found a folder of weights\n.* --init-from"):
+        open_and_close(tmp_path, resume=True)
 
 
 def test_a_resume_may_change_epochs_and_what_is_newer_and_nothing_else(tmp_path):

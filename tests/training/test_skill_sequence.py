@@ -12,7 +12,7 @@ from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.gate import MisfitError, check_fit, expected_of
-from music_tf.networks.acting import arrays_of, policy_of
+from music_tf.networks.acting import SnapshotPolicy, arrays_of
 from music_tf.recipes import resolve
 from music_tf.recipes.disk import DiskConfig
 from music_tf.runs.comparison import compare
@@ -48,11 +48,11 @@ def test_a_finished_skill_stays_bit_for_bit_while_later_ones_learn():
     for epochs in (2, 4, 6):
         trained(trainer, epochs)
         kept.append(copied(learned(trainer)[-1]))
-        paths.append(trainer.evaluation.play(policy_of(learned(trainer)[-1]), 2))
+        paths.append(trainer.evaluation.play(SnapshotPolicy(learned(trainer)[-1]), 2))
     assert len(learned(trainer)) == 3
     for snapshot, before, path in zip(learned(trainer), kept, paths, strict=True):
         np.testing.assert_equal(copied(snapshot), before)
-        again = trainer.evaluation.play(policy_of(snapshot), 2)
+        again = trainer.evaluation.play(SnapshotPolicy(snapshot), 2)
         np.testing.assert_array_equal(again.observation, path.observation)
     for one, other in itertools.combinations(kept, 2):
         assert not np.array_equal(one["observation"], other["observation"])  # moments went on
@@ -124,7 +124,7 @@ def test_earlier_skills_are_played_anew_before_each_skill_and_the_newest_is_amon
     assert not np.array_equal(term.shared()["disk/past"][0], reference)
     trained(trainer, 5)
     assert term.shared()["disk/past_counts"].tolist() == [20, 20, 0]
-    played = trainer.evaluation.play(policy_of(learned(trainer)[1]), 2)
+    played = trainer.evaluation.play(SnapshotPolicy(learned(trainer)[1]), 2)
     places = played.observation[:, 1:].reshape(-1, 2)
     np.testing.assert_array_equal(term.shared()["disk/past"][1, :20], places)
 
@@ -148,7 +148,7 @@ def test_what_is_appended_once_describes_the_world_of_that_time(past):
     assert (open_world.world, closed.world) == (1, 0)
     for skill, snapshot in enumerate(learned(trainer)):
         world = open_world if past == "refresh" else closed
-        places = world.play(policy_of(snapshot), 2).observation[:, 1:].reshape(-1, 2)
+        places = world.play(SnapshotPolicy(snapshot), 2).observation[:, 1:].reshape(-1, 2)
         np.testing.assert_array_equal(trainer.terms[0].shared()["disk/past"][skill, :20], places)
 
 
@@ -278,7 +278,7 @@ def test_a_skill_that_is_learned_after_a_wall_has_opened_goes_behind_it():
     last = trained(trainer)[-1]
     assert trainer.part(SkillSequence).progress.worlds == [0, 0, 1, 1]
     played = [
-        trainer.part(SkillSequence).play(trainer.evaluation, policy_of(snapshot), skill)
+        trainer.part(SkillSequence).play(trainer.evaluation, SnapshotPolicy(snapshot), skill)
         for skill, snapshot in enumerate(learned(trainer))
     ]
     assert max(one.observation[:, -1, 0].max() for one in played[2:]) >= 7.0

@@ -222,7 +222,7 @@ def push_out(observation, goal, skill, noise):
 
 
 def test_a_lost_object_ends_an_episode_in_replay_but_not_in_behaviour(monkeypatch):
-    monkeypatch.setattr(collect, "policy_of", lambda *_, **named: push_out)
+    monkeypatch.setattr(collect, "SnapshotPolicy", lambda *_, **named: push_out)
     quiet = ExplorationConfig(noise=0.0, random_probability=0.0)
     found = {}
     for mode in ("continue", "absorb"):

@@ -280,7 +280,7 @@ def test_evaluation_tasks_among_those_of_training_are_allowed_and_said():
 
 def test_another_latent_acts_at_each_step_where_that_is_asked_for(monkeypatch):
     latents = []
-    acting = tasks_module.policy_of
+    acting = tasks_module.SnapshotPolicy
 
     def watched(snapshot, sample, rows):
         policy = acting(snapshot, sample, rows)
@@ -291,7 +291,7 @@ def test_another_latent_acts_at_each_step_where_that_is_asked_for(monkeypatch):
 
         return act
 
-    monkeypatch.setattr(tasks_module, "policy_of", watched)
+    monkeypatch.setattr(tasks_module, "SnapshotPolicy", watched)
     for asked, different in (("episode", 1), ("step", 5)):
         latents.clear()
         config = small(tasks__resample_belief=asked)
