@@ -184,8 +184,7 @@ class Run:
         out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
         words += [f"--skill={skill}", f"--stage={stage}", "--allow-import"]
-        place = [] if reach is None else [str(number) for number in reach]
-        words += ["--reach", *place] if place else []
+        words += ["--reach", *map(str, reach)] if len(reach) else []
         config = read_run(self.path, self.env_id).config  # checks that imports are allowed
         if is_local(config.env_id):  # another process does not know it
             importlib.import_module("music_tf.cli").run_verb(words)  # as the subprocess below does
@@ -244,7 +243,6 @@ def _prepare(shows_gpus: bool = False) -> None:
 
 
 def _trained(words: list[str], callbacks: object) -> Run:
-    """Trains with the arguments of `music-tf train`."""
     observers = checked(callbacks)
     if launched_world_size() > 1:
         raise UsageError(

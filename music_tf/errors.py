@@ -120,7 +120,6 @@ class Finding:
     """Result of one check, of the installation or of an environment."""
 
     detail: str
-    """What was found."""
     cure: str = ""
     """What to do; empty without a fault."""
     cause: str = ""
@@ -128,7 +127,6 @@ class Finding:
     warning: bool = False
     """Whether training works anyway, with a warning."""
     name: str = ""
-    """Name of the check where its result is shown."""
 
     @property
     def ok(self) -> bool:
@@ -139,8 +137,8 @@ class Finding:
         return "FAIL" if not self.ok else "warn" if self.cure else "ok"
 
     def __str__(self) -> str:
-        """Returns a line, and one each for cause and cure of a fault."""
-        lines = [f"{self.state:<4}  {self.name:<14} {self.detail}"]
+        detail = self.detail.replace("\n", f"\n{'':22}")
+        lines = [f"{self.state:<4}  {self.name:<14}  {detail}"]
         lines += [f"      cause: {self.cause}"] if self.cause else []
         lines += [f"      cure:  {self.cure}"] if self.cure else []
         return "\n".join(lines)

@@ -27,7 +27,6 @@ from music_tf.types import Declared
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Kind: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
-"""Type and shape of an array."""
 Expected: TypeAlias = Mapping[str, Kind]
 ExpectedFrom: TypeAlias = Callable[[Expected], Expected]
 """Maps the arrays of a file to the expected ones, if some sizes are known from the file alone."""
@@ -87,7 +86,6 @@ class ExpectedAtMost:
     """An `ExpectedFrom` of a run that knows how large its arrays can be."""
 
     most: Expected
-    """The largest arrays."""
     of: ExpectedFrom
 
     def __call__(self, stored: Expected) -> Expected:

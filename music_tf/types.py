@@ -254,7 +254,6 @@ class Declared:
     high: list[float] = dataclasses.field(default_factory=list)
     """Highest action, [A]."""
     type: str = "float32"
-    """Type of actions."""
     steps: int = 0
     """Maximum number of steps of an episode."""
 

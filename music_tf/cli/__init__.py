@@ -32,7 +32,6 @@ _ELSEWHERE = {
     "doctor": "music_tf.tools.doctor",
 }
 """Modules of verbs that do not need `music_tf.cli.verbs`."""
-_ALIASES = {"--help": "help", "-h": "help", "help": "help", "--version": "version"}
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -50,10 +49,11 @@ def run_verb(arguments: list[str]) -> int:
         install_signal_handlers()
     if verb != "train" and launched_rank() > 0:
         return EXIT_DONE
-    if verb in _ALIASES:
-        version = sys.modules["music_tf"].__version__
-        help_asked = _ALIASES[verb] == "help"
-        sys.stdout.write(help_text() if help_asked else f"music-tf {version}\n")
+    if verb in ("help", "--help", "-h"):
+        sys.stdout.write(help_text())
+        return EXIT_DONE
+    if verb == "--version":
+        sys.stdout.write(f"music-tf {sys.modules['music_tf'].__version__}\n")
         return EXIT_DONE
     if verb not in VERBS:
         raise UsageError(
@@ -74,20 +74,17 @@ def run_verb(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    listed = [f"  {verb:10} {says}" for verb, says in VERBS.items()]
-    return "\n".join(
-        [
-            "usage: music-tf VERB [options]",
-            "",
-            "verbs:",
-            *listed,
-            "",
-            "music-tf VERB --help explains a verb; music-tf --version shows the version",
-            "",
-            "first steps:",
-            "  music-tf doctor",
-            "  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 5",
-            "  music-tf evaluate latest",
-            "",
-        ]
-    )
+    verbs = "\n".join(f"  {verb:10} {says}" for verb, says in VERBS.items())
+    return f"""\
+usage: music-tf VERB [options]
+
+verbs:
+{verbs}
+
+music-tf VERB --help explains a verb; music-tf --version shows the version
+
+first steps:
+  music-tf doctor
+  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 5
+  music-tf evaluate latest
+"""

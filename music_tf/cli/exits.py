@@ -45,7 +45,6 @@ _STANDARD_ERROR = 2
 
 
 def report(fault: MusicError, speaker: str = "music-tf") -> None:
-    """Writes a fault's text to standard error, in at most ten lines."""
     lines = [
         line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 4]} ..."
         for line in str(fault).splitlines()[:MOST_LINES]
@@ -141,7 +140,11 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
     except KeyboardInterrupt as raised:
         if is_ctrl_c(raised):
             comm.abort(EXIT_STOPPED)
-        fault = _of_users(raised)
+        last = traceback.extract_tb(raised.__traceback__)[-1]
+        fault = EnvironmentFault(
+            f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt without a signal\n"
+            "raise another exception in an environment or module of yours, such as RuntimeError"
+        )
     except BaseException as raised:  # other ranks may be waiting for this one
         fault = raised
     if fault is None:
@@ -157,14 +160,6 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
     if comm.rank == first:
         _tell(comm, fault, met_by_all=all(codes))
     comm.finish(codes[first])
-
-
-def _of_users(raised: KeyboardInterrupt) -> EnvironmentFault:
-    last = traceback.extract_tb(raised.__traceback__)[-1]
-    return EnvironmentFault(
-        f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt without a signal\n"
-        "raise another exception in an environment or module of yours, such as RuntimeError"
-    )
 
 
 def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -> None:

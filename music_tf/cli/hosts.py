@@ -2,14 +2,15 @@
 
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process.children import run_command
 
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
-_MOST_SLOTS = 4096
+_NAME, _SLOTS = "[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "[1-9][0-9]{0,3}"
+_WORD = re.compile(f"({_NAME})(?::({_SLOTS}))?")
+_LINE = re.compile(rf"({_NAME})(?:\s+slots=({_SLOTS}))?(?:\s+max_slots={_SLOTS})?")
 _MOST_LINES = 4096
 _PROBE_SECONDS = 60.0
 _FORWARDED = ("PYTHONPATH", "OMP_NUM_THREADS", "KERAS_BACKEND", "TF_", "MUSIC_TF_", "XLA_")
@@ -27,63 +28,42 @@ _LOST = re.compile(r"^ *Remote host: +(\S+)$", re.MULTILINE)
 
 def hosts_of(text: str) -> dict[str, int]:
     """Returns the number of ranks of each host, from `a:8,b:8`."""
-    listed = []
-    for word in text.split(","):
-        name, colon, slots = word.strip().partition(":")
-        number = _slots(slots) if colon else 1
-        if not _HOST.fullmatch(name) or not number:
-            raise UsageError(
-                f"--hosts: expected hosts and how many ranks each takes, got {word[:80]!r}\n"
-                "for example: music-tf launch --hosts node1:8,node2:8 train ..."
-            )
-        listed.append((name, number, word))
-    return _each_once("--hosts", listed, ":")
+    example = "music-tf launch --hosts node1:8,node2:8 train ..."
+    return _listed("--hosts", text.split(","), _WORD, example)
 
 
 def hosts_in(path: Path) -> dict[str, int]:
     """Returns the same from a host file of Open MPI: a host per line, as in `node1 slots=8`."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            lines = file.readlines(2**20)[:_MOST_LINES]
+            lines = [line.partition("#")[0] for line in file.readlines(2**20)[:_MOST_LINES]]
     except OSError as error:
         raise UsageError(f"--hostfile: {path} cannot be read: {error.strerror}") from error
-    listed = []
-    for line in lines:
-        name, *settings = line.partition("#")[0].split() or [""]
-        if not name:
-            continue
-        values = dict(setting.partition("=")[::2] for setting in settings)
-        understood = len(values) == len(settings) and set(values) <= {"slots", "max_slots"}
-        number = _slots(values.get("slots", "1"))
-        if not (understood and _HOST.fullmatch(name) and all(map(_slots, values.values()))):
-            raise UsageError(
-                "--hostfile: expected a host a line, and how many ranks it takes, got "
-                f"{line.strip()[:80]!r}\nfor example: node1 slots=8"
-            )
-        listed.append((name, number, line.strip()))
-    if not listed:
+    hosts = _listed("--hostfile", filter(str.strip, lines), _LINE, "node1 slots=8")
+    if not hosts:
         raise UsageError(f"--hostfile: {path} lists no host\nfor example: node1 slots=8")
-    return _each_once("--hostfile", listed, " slots=")
-
-
-def _each_once(option: str, listed: Sequence[tuple[str, int, str]], between: str) -> dict[str, int]:
-    """Returns the number of ranks of each host; refuses a host that is listed twice."""
-    hosts: dict[str, int] = {}
-    for name, number, text in listed:
-        if name in hosts:
-            raise UsageError(
-                f"{option}: {name} is listed twice, got {text[:80]!r}\n"
-                f"list it once, with all its ranks: {name}{between}{hosts[name] + number}"
-            )
-        hosts[name] = number
     return hosts
 
 
-def _slots(text: str) -> int:
-    """Returns a number of ranks that a host may have, or 0 for any other text."""
-    few = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_SLOTS))
-    number = int(text) if few else 0
-    return number if number <= _MOST_SLOTS else 0
+def _listed(
+    option: str, texts: Iterable[str], pattern: re.Pattern[str], example: str
+) -> dict[str, int]:
+    hosts: dict[str, int] = {}
+    for text in map(str.strip, texts):
+        match = pattern.fullmatch(text)
+        if match is None:
+            raise UsageError(
+                f"{option}: expected a host and how many ranks it takes, got {text[:80]!r}\n"
+                f"for example: {example}"
+            )
+        name, slots = match[1], int(match[2] or 1)
+        if name in hosts:
+            raise UsageError(
+                f"{option}: {name} is listed twice, got {text[:80]!r}\n"
+                f"list it once, with all its ranks, {hosts[name] + slots}"
+            )
+        hosts[name] = slots
+    return hosts
 
 
 def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list[str]:
@@ -102,36 +82,33 @@ def check_hosts(
     mpirun: str, hosts: Mapping[str, int], python: Sequence[str], environment: Mapping[str, str]
 ) -> None:
     """Starts a process on each host, which reports its name and version, before training."""
-    each = {name: 1 for name in hosts}
-    command = [mpirun, *host_words(each, environment), "-n", str(len(hosts)), *python, "-c", _PROBE]
+    words = host_words(dict.fromkeys(hosts, 1), environment)
+    command = [mpirun, *words, "-n", str(len(hosts)), *python, "-c", _PROBE]
     probe = run_command(command, seconds=_PROBE_SECONDS, environment=environment)
     answers = {int(rank): (name, version) for rank, name, version in _SAID.findall(probe.output)}
     if not probe.ok or len(answers) != len(hosts):
         answer = f"{probe.output}\n{probe.errors}"
         named = [name for name in _LOST.findall(answer) if name in hosts]
         silent = [name for rank, name in enumerate(hosts) if rank not in answers]
-        first, *others = dict.fromkeys(named or silent or hosts)
-        likewise = f", likewise {', '.join(others)}" if others else ""
+        first = (named or silent or list(hosts))[0]
         raise EnvironmentFault(
             f"--hosts: no rank could be started on each of {', '.join(hosts)}: {probe.reason}\n"
-            f"each must be reached without a password and have the same Python: "
-            f"ssh {first} {python[0]} -c 'import music_tf'{likewise}"
+            "each must be reached without a password and have the same Python: "
+            f"ssh {first} {python[0]} -c 'import music_tf'"
         )
     _refuse_unlike(hosts, [answers[rank] for rank in range(len(hosts))])
 
 
 def _refuse_unlike(hosts: Mapping[str, int], answers: Sequence[tuple[str, str]]) -> None:
-    """Refuses hosts by the name and version that each has reported, in the order of the list."""
     names = [name for name, _ in answers]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         alike = [host for host, name in zip(hosts, names, strict=True) if name == double]
-        room = sum(hosts[host] for host in alike)
         raise EnvironmentFault(
             f"--hosts: {', '.join(alike)} have the same host name, {double}, by which ranks decide "
             "whether they share memory\n"
-            f"one host under two names? list it once, e.g. {alike[0]}:{room}\n"
-            "else give each host its own name: hostnamectl hostname NAME"
+            f"list the host once, as {alike[0]}:{sum(hosts[host] for host in alike)}, or give each "
+            "host its own name: hostnamectl hostname NAME"
         )
     here = socket.gethostname()
     if names[0] != here:

@@ -60,7 +60,6 @@ examples:
 CURE = f"install it in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
 
 _SHORT = re.compile("^-np?(?==|$)")
-"""Short for `--ranks`."""
 _START_SECONDS = 1.0
 _REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
@@ -69,7 +68,6 @@ _GRACE_SECONDS = 1.0
 _KILLED = (128 + signal.SIGKILL, signal.SIGKILL)
 """Exit codes of mpirun, of Open MPI and of MPICH, after a rank was killed."""
 _END_SECONDS = 20.0
-"""Time limit of mpirun after the end of the first rank."""
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 """Starts a rank that ignores SIGUSR1 until it installs its handler."""
 

@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import tyro
 
@@ -35,10 +35,6 @@ from music_tf.reading.stored import (
     stored_env_id,
 )
 from music_tf.storage.run_paths import film_path, find_agent, find_run, place_of
-
-if TYPE_CHECKING:  # numpy
-    from music_tf.storage.policy import SavedPolicy
-    from music_tf.tools.film import Aim
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
 
@@ -206,9 +202,10 @@ class Evaluate(PlayingVerb):
         from music_tf.tools.export import exporter  # noqa: PLC0415 - the same
 
         if onnx is not None:
+            from music_tf.storage.loading import load_policy  # noqa: PLC0415 - the same
             from music_tf.tools.portable import write_onnx  # noqa: PLC0415 - the same
 
-            write_onnx(self._policy(run), onnx)
+            write_onnx(load_policy(run, stored_env_id(run)), onnx)
             sys.stdout.write(f"written: {onnx}\n")
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
@@ -229,14 +226,15 @@ class Evaluate(PlayingVerb):
     def _export_weights(self, run: Path, folder: Path, parts: str) -> None:
         from music_tf.networks.embedding import PHI, Embedding  # noqa: PLC0415 - numpy
         from music_tf.storage.checkpoint import weights_of  # noqa: PLC0415 - the same
+        from music_tf.storage.loading import load_policy  # noqa: PLC0415 - the same
         from music_tf.storage.warm_start import ROBOT, export_weights  # noqa: PLC0415 - the same
         from music_tf.tools.portable import write_robot  # noqa: PLC0415 - the same
 
-        stored = read_run(run, stored_env_id(run))
-        config = stored.config
-        learns = [type(config.agent), *map(type, config.rewards.values())]
+        env_id = stored_env_id(run)
+        stored = read_run(run, env_id)
+        learns = [type(stored.config.agent), *map(type, stored.config.rewards.values())]
         chosen = parse_parts(parts, parts_of(learns))
-        policy = self._policy(run) if {"actor", "normalizer"} <= set(chosen) else None
+        policy = load_policy(run, env_id) if {"actor", "normalizer"} <= set(chosen) else None
         if policy is not None and isinstance(policy.embedding, Embedding):
             chosen = tuple(dict.fromkeys((*chosen, PHI)))  # for `reach`
         export_weights(weights_of(run), folder, chosen, stored)
@@ -244,11 +242,6 @@ class Evaluate(PlayingVerb):
         if policy is not None:
             write_robot(policy, folder / ROBOT)
             sys.stdout.write(f"written: {folder / ROBOT}, which needs numpy alone\n")
-
-    def _policy(self, run: Path) -> "SavedPolicy":
-        from music_tf.storage.loading import load_policy  # noqa: PLC0415 - numpy
-
-        return load_policy(run, stored_env_id(run))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -306,19 +299,16 @@ class Play(PlayingVerb):
             first = (self.episode or 1) - 1
             episodes = range(first, first + 1)
         prepare_tensorflow()
-        from music_tf.tools.film import play  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.tools.film import Aim, play  # noqa: PLC0415 - numpy, MuJoCo
 
+        shown: Sequence[int] | Aim = []  # all skills
+        if aims:
+            shown = Aim(self.reach or (), self.path)
+        elif self.skill != "all":
+            shown = [int(number) for number in self.skill.split(",")]
         where = {"stage": self.stage, "env_overrides": self.env_overrides}
-        play(run, out, episodes, self._skills(), self.frames or 6, env_id, **where)
+        play(run, out, episodes, shown, self.frames or 6, env_id, **where)
         return EXIT_DONE
-
-    def _skills(self) -> "Sequence[int] | Aim":
-        """Returns the skills to film, none for all, or a goal instead."""
-        if self.reach or self.zero_shot or self.path:
-            from music_tf.tools.film import Aim  # noqa: PLC0415 - numpy, MuJoCo
-
-            return Aim(self.reach or (), self.path)
-        return [] if self.skill == "all" else [int(number) for number in self.skill.split(",")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

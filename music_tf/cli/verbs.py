@@ -73,12 +73,7 @@ class CheckEnv(Verb):
         from music_tf.tools.check_env import check_environment  # noqa: PLC0415 - numpy, MuJoCo
 
         findings = list(check_environment(env_id, self.env))
-        width = max((len(finding.name) for finding in findings), default=0)
-        for finding in findings:
-            detail = finding.detail.replace("\n", f"\n{'':{width + 8}}")
-            sys.stdout.write(f"{finding.state:<4}  {finding.name:{width}}  {detail}\n")
-            if finding.cure:
-                sys.stdout.write(f"{'':{width + 6}}  cure: {finding.cure}\n")
+        sys.stdout.writelines(f"{finding}\n" for finding in findings)
         return EXIT_DONE if all(finding.ok for finding in findings) else EXIT_ENVIRONMENT
 
 

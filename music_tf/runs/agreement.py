@@ -122,17 +122,15 @@ def warn_of_processors(comm: Communicator) -> None:
 
 
 def describe_differences(flags: Sequence[Collection[str]]) -> str:
-    """Describes how the CPU flags of ranks differ from the first; those without are left out."""
+    """Describes the CPU flags that not all ranks have; ranks without any are left out."""
     groups: dict[frozenset[str], list[int]] = {}
     for rank, of_rank in enumerate(flags):
         if of_rank:
             groups.setdefault(frozenset(of_rank), []).append(rank)
-    if not groups:
+    if len(groups) < 2:  # noqa: PLR2004
         return ""
-    (expected, ranks), *others = groups.items()
-    texts = []
-    for of_rank, its_ranks in others:
-        pairs = ((" lack ", expected - of_rank), (" have ", of_rank - expected))
-        differing = "".join(f"{verb}{', '.join(sorted(some))}" for verb, some in pairs if some)
-        texts.append(f"ranks {its_ranks}{differing} unlike ranks {ranks}")
-    return "; ".join(texts)
+    common = frozenset.intersection(*groups)
+    return "; ".join(
+        f"ranks {ranks} have {', '.join(sorted(group - common)) or 'none of these'}"
+        for group, ranks in groups.items()
+    )

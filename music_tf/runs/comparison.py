@@ -26,16 +26,14 @@ from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
 from music_tf.storage.metrics import CONTROL
 from music_tf.training.evaluation import Added, Evaluation, noise, random_actions, zero_policy
-from music_tf.types import Array, Episodes, IntArray, Metrics, SplitSpec
+from music_tf.types import Array, Episodes, IntArray, Metrics
 
 EPISODES = 100
-"""Episodes of each policy in the final table of a run."""
 COVERED = 200
 """Episodes over which coverage is counted; counts grow with their number."""
 NOISE = 0.05
 """Standard deviation of the noise on actions in [-1, 1], under which end positions are compared."""
 REPEATS = 8
-"""How often an episode is repeated under noise."""
 STARTS = 25
 """Episodes that are repeated under noise, and that every skill plays."""
 SEPARATED = 10
@@ -55,10 +53,8 @@ _COLUMNS = {
     "eval/object_on_support_rate": "on support",
     "eval/object_lift_rate": "lifted",
 }
-"""Metrics of the table of skills with the names of their columns, in their order."""
 _AXES = 3
 _LENGTHS = ("distance", "comotion", "dx", "dy", "dz")
-"""Columns of that table in the unit of the environment."""
 
 
 class Trace(NamedTuple):
@@ -69,7 +65,6 @@ class Trace(NamedTuple):
     lowest: float
     """Lower bound of the reward, infinite without one."""
     highest: float
-    """Upper bound of the reward."""
 
 
 def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
@@ -137,16 +132,16 @@ def skill_rows(
 ) -> dict[str, Row]:
     """Returns the rows of the table of skills; distances between skills only without an object."""
     every = [random, *(skill["metrics"] for skill in measured)]
-    shown = dict(_COLUMNS)
+
+    def in_unit(title: str) -> str:
+        return f"{title} {unit}".rstrip() if title in _LENGTHS else title
+
+    shown = {name: in_unit(title) for name, title in _COLUMNS.items()}
     if not any(metrics.get("eval/return") for metrics in every):
         del shown["eval/return"]
 
     def named(metrics: Metrics) -> dict[str, float | str | None]:
-        cells = {title: metrics[name] for name, title in shown.items() if name in metrics}
-        return {in_unit(title): value for title, value in cells.items()}
-
-    def in_unit(title: str) -> str:
-        return f"{title} {unit}".rstrip() if title in _LENGTHS else title
+        return {title: metrics[name] for name, title in shown.items() if name in metrics}
 
     rows: dict[str, Row] = {}
     for skill in measured:
@@ -204,12 +199,6 @@ def linearly_explained(conditions: Array, ends: Array) -> float:
     return 1.0 - float(np.square(residuals).sum()) / total if total > _STILL else 0.0
 
 
-def median_steps(steps: IntArray, length: IntArray) -> float | None:
-    """Returns the median number of steps to contact; None if the median episode has no contact."""
-    median = float(np.median(np.where(steps <= length, steps, np.inf)))
-    return median if np.isfinite(median) else None
-
-
 def _beside_baselines(
     evaluation: Evaluation, policy: Policy, episodes: int, shoves: Sequence[str]
 ) -> Iterator[tuple[str, Episodes]]:
@@ -231,30 +220,28 @@ def _beside_baselines(
         yield name, evaluation.play(zero_policy, episodes, planned=plan)
 
 
-def _information(played: Episodes, split: SplitSpec | None) -> Metrics:
-    information = information_of_moves(played, split, stream(_SEED, "judging/information"))
-    if information is None:
-        return {}
-    return {
-        "control/information": information.nats,
-        "control/information_null": float(information.null.mean()),
-        "control/information_null_std": float(information.null.std()),
-        "control/information_p": information.chance,
-    }
-
-
 def _measures(
     evaluation: Evaluation, policy: Policy, episodes: int, added: Callable[[int], Added | None]
 ) -> Metrics:
     spec, info = evaluation.envs.spec, evaluation.envs.info
     played = evaluation.play(policy, episodes, added=added(0))
-    measures = _information(played, spec.split)
+    measures: Metrics = {}
+    information = information_of_moves(played, spec.split, stream(_SEED, "judging/information"))
+    if information is not None:
+        measures |= {
+            "control/information": information.nats,
+            "control/information_null": float(information.null.mean()),
+            "control/information_null_std": float(information.null.std()),
+            "control/information_p": information.chance,
+        }
     if info.support is not None:
         cells = visited_cells(played.observation, played.length, info)
         measures["control/coverage"] = len(cells) / support_cells(info.support)
     if info.object is None:
         if info.descriptor not in ((), ALL):
-            measures["control/descriptor_cells"] = _descriptor_cells(evaluation, played)
+            counted = evaluation.counted(played)
+            visited = evaluation.seen(counted)[counted.state_mask]  # cells of side 1
+            measures["control/descriptor_cells"] = len(np.unique(np.floor(visited), axis=0))
             measures |= _skill_variance(evaluation, policy, played, added)
         return measures
     turned = rotation(played.observation, played.length, info)
@@ -263,8 +250,8 @@ def _measures(
     if info.gripper is not None:
         steps = first_contact(played.observation, played.length, info)
         measures["control/contact_rate"] = float(np.mean(steps <= played.length))
-        median = median_steps(steps, played.length)
-        if median is not None:
+        median = float(np.median(np.where(steps <= played.length, steps, np.inf)))
+        if np.isfinite(median):  # unknown if the median episode has no contact
             measures["control/steps_to_contact"] = median
     repeated = (
         evaluation.play(policy, min(STARTS, episodes), added=noise(spec, NOISE, repeat, added(0)))
@@ -301,11 +288,3 @@ def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
     if info.object is not None:
         return np.stack([end_position(played.observation, played.length, info) for played in many])
     return np.stack([evaluation.track(played).ends for played in many])
-
-
-def _descriptor_cells(evaluation: Evaluation, played: Episodes) -> float:
-    """Number of cells of side 1 that the descriptor visits."""
-    counted = evaluation.counted(played)
-    seen = evaluation.seen(counted)
-    visited = seen[counted.state_mask]
-    return float(len(np.unique(np.floor(visited), axis=0)))

@@ -36,7 +36,6 @@ def first_lines(
 
 
 def describe_ranks(ranks: Ranks, config: Config) -> str:
-    """Describes which ranks learn, which ones act, and on how many cores."""
     actors = ranks.actors
     here = 0 if actors is None else actors.here
     threads = threads_per_rank(config.threads, ranks.learning.size, here)

@@ -56,7 +56,6 @@ class ExtraMeasures(NamedTuple):
     zero_shot: bool = False
     """Success on goals that training never had: `zero_shot`."""
     overwrite: bool = False
-    """Replace a file that holds more episodes, too."""
 
 
 NO_EXTRAS = ExtraMeasures()
@@ -98,16 +97,15 @@ def evaluate_run(
 
 def measure(loaded: LoadedRun, episodes: int, extras: ExtraMeasures = NO_EXTRAS) -> dict[str, Any]:
     """Returns the content of `evaluation.json`, the same for each call."""
-    result: dict[str, Any] = {}
-    for part in (_zero_shot, _origin, _policies, _skills, _control):  # the first may refuse a run
-        result |= part(loaded, episodes, extras)
+    result = _zero_shot(loaded) if extras.zero_shot else {}  # first, since it may refuse a run
+    result |= _origin(loaded, episodes) | _policies(loaded, episodes, extras.full)
+    result |= _skills(loaded, episodes)
+    if extras.full and loaded.adaptation is None:
+        result |= _control(loaded, episodes)
     return result
 
 
-def _zero_shot(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
-    del episodes  # a fixed number of goals
-    if not extras.zero_shot:
-        return {}
+def _zero_shot(loaded: LoadedRun) -> dict[str, Any]:
     saved, has_goals = loaded.saved, loaded.envs.spec.goal_dim > 0
     if saved.embedding is None and isinstance(saved.ends, str) and saved.zero_goals and has_goals:
         skills = show_skills(loaded, loaded.file(SKILLS_NAME), _EPISODES_OF_SKILLS)
@@ -117,8 +115,7 @@ def _zero_shot(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[
     return {"zero_shot": reached, "zero_shot_episodes": GOALS}
 
 
-def _origin(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
-    del extras
+def _origin(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     config = loaded.config
     protocol: dict[str, Any] = {"policy": "deterministic, main networks", "goals": config.goals}
     if loaded.adaptation is not None:
@@ -146,7 +143,7 @@ def _origin(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str
     }
 
 
-def _policies(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
+def _policies(loaded: LoadedRun, episodes: int, full: bool) -> dict[str, Any]:
     """Compares with simple policies; of a run that adapts, `full` probes the belief as well."""
     adapted: dict[str, Any] = {}
     if loaded.adaptation is None:
@@ -154,14 +151,13 @@ def _policies(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[s
         policies = compare(evaluation, loaded.policy, episodes)
     else:
         adapted["adaptation"], policies = measure_adaptation(
-            loaded.adaptation, loaded.agent, episodes, extras.full
+            loaded.adaptation, loaded.agent, episodes, full
         )
     return {"success": _success(policies["ours"], episodes), "policies": policies, **adapted}
 
 
-def _skills(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
+def _skills(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     """Measures each skill, also in the stage of a changing world in which it was learned."""
-    del extras
     here, worlds = loaded.evaluation, loaded.saved.worlds
     places = {"skills": here, "skills_where_learned": here._replace(world=worlds)}
     moved = loaded.stage == NOW and any(world != here.world for world in worlds)
@@ -185,9 +181,7 @@ def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
     return {"successes": count, "rate": count / episodes, "interval_95": interval}
 
 
-def _control(loaded: LoadedRun, episodes: int, extras: ExtraMeasures) -> dict[str, Any]:
-    if not extras.full or loaded.adaptation is not None:
-        return {}
+def _control(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
     cells = metrics.get("rollout/object_coverage")
     return {

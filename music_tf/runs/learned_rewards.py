@@ -71,7 +71,6 @@ class LearnedRewards:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes traces of the episodes of a job file and returns an exit code."""
     run, job, out, env_id = arguments
     try:
         with np.load(job, allow_pickle=False) as file:

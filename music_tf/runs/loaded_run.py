@@ -51,19 +51,15 @@ class LoadedRun:
     here: Path
     """The working directory then; files are written there, though the environment may leave it."""
     stored: StoredRun
-    """What `config.json` says; the configuration is the run's own."""
     saved: SavedPolicy
-    """The policy, and how far training has come."""
     learned: Arrays
     """Weights and scales of the networks that belong to rewards, by name; empty without any."""
     evaluation: Evaluation
-    """Plays its episodes, in a few environments."""
     env_overrides: str = ""
     """Arguments of the environment that differ from those of training, as JSON; empty: none."""
     stage: str = NOW
     """Stage of a changing world in which it acts: `NOW`, `LEARNED`, or a number."""
     adaptation: MetaEvaluation | None = None
-    """Measures how it adapts to its tasks, if it has several."""
 
     @property
     def policy(self) -> Policy:
@@ -122,7 +118,6 @@ class LoadedRun:
         return file_about(self.path, f"{stem}_{words}{dot}{ending}" if words else name, self.here)
 
     def heldout(self, played: Episodes) -> Metrics:
-        """Returns hold-out metrics of the networks of rewards; none without networks."""
         return self.networks.heldout(played, self.saved.epoch) if self.learned else {}
 
     @functools.cached_property
@@ -166,8 +161,7 @@ def load_run(
     count = environments or min(_MOST_ENVIRONMENTS, config.workers * config.rollouts)
     envs = LockstepEnvs(config.env_id, count, config.evaluated_env, world=config.world)
     compared = SPACES if env_overrides or config.evaluation.length else ALL
-    text = refusal(saved.declared, envs.declared, str(run), compared)
-    if text := text or _other_sizes(run, saved, envs):
+    if text := refusal(saved.declared, envs.declared, str(run), compared):
         envs.close()
         raise UsageError(text)
     evaluation = Evaluation(envs, config, Communicator(alone=True), world=world)
@@ -177,18 +171,6 @@ def load_run(
     return LoadedRun(
         run, here, stored, saved, learned, evaluation, env_overrides, stage, adaptation
     )
-
-
-def _other_sizes(run: Path, saved: SavedPolicy, envs: LockstepEnvs) -> str:
-    """Refuses an old checkpoint, which does not say what the environment declared, by its sizes."""
-    for part in ("observation", "goal", "action"):
-        expected, came = (getattr(sizes, f"{part}_dim") for sizes in (envs.spec, saved))
-        if expected != came:
-            return (
-                f"{run}: the checkpoint does not fit config.json\n{part}: {saved.env_id} has "
-                f"{expected} components, the checkpoint knows {came}"
-            )
-    return ""
 
 
 def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = None) -> LoadedRun:

@@ -1,4 +1,4 @@
-"""A run directory that is opened for work: what ranks that learn and ranks that act do first."""
+"""A run directory that is opened for work, by ranks that learn and by ranks that act."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
 from music_tf.runs.start_decisions import StartDecisions
 from music_tf.storage.logs import log_path
 from music_tf.storage.run_directory import RunDirectory, open_run
+from music_tf.training.acting_rank import ActingRank
 
 
 class OpenedRun(NamedTuple):
@@ -19,7 +20,6 @@ class OpenedRun(NamedTuple):
     command: TrainCommand
     """With registered and measured facts of the environment."""
     record: dict[str, Any]
-    """For its `config.json`."""
     directory: RunDirectory
     gpu: str | None
     stack: contextlib.ExitStack
@@ -36,8 +36,16 @@ def opened_run(
     with watchdog(command.config.hang_after, speaker, log), contextlib.ExitStack() as stack:
         if command.learners:
             comm.patient_barrier()  # learners load TensorFlow meanwhile
-        gpu = fail_together(decisions.claim, comm)
+        gpu = fail_together(decisions.claim or (lambda: None), comm)
         command, record = agreed(command, start.record if start else None, comm)
         with contextlib.closing(open_run(path, record, command.resume, comm)) as directory:
             warn_of_processors(comm)
             yield OpenedRun(command, record, directory, gpu, stack)
+
+
+def act(command: TrainCommand, comm: Communicator, decisions: StartDecisions) -> None:
+    """Collects episodes for the learner, which runs `runs.session.learn` meanwhile."""
+    with opened_run(command, comm, decisions) as run:
+        rank = ActingRank(run.command.config, comm, run.command.learners)
+        with contextlib.closing(rank):
+            rank.serve(run.directory.write_evidence)

@@ -20,7 +20,6 @@ from music_tf.process.launcher import launched_world_size
 from music_tf.types import Metrics
 
 Row: TypeAlias = Mapping[str, float | str | None]
-"""Cells of a table by column."""
 _PLAIN_WIDTH = 120
 """Width of tables without a terminal, and of lines if neither a terminal nor COLUMNS has one."""
 _BAR_WIDTH, _GAP = 16, "  "
@@ -54,9 +53,7 @@ class Progress:
         """Shows a bar where a terminal or ipywidgets can move the cursor, else lines."""
         file = file or sys.stdout
         self.key_metrics: Sequence[KeyMetric] = ()
-        """Metrics that `epoch` shows, those that say whether the run learns."""
         self.heading = ""
-        """Text before the numbers of an epoch."""
         self._latest: list[str] = []  # texts of `key_metrics`; with a heading, the last ones known
         self._shown = shown
         screen = cast(TextIO, _Screen(file))

@@ -65,10 +65,8 @@ COMPACT_EVERY = 20
 _SETTLED = 3
 """Cycles after which all graphs are compiled and the pace is steady."""
 _PAUSE_SECONDS = 1.0
-"""Pause before a failed save is retried."""
 _LOGGER = logging.getLogger(__name__)
 Draw: TypeAlias = Callable[[Path, Episodes, EnvironmentInfo], Sequence[EvaluationPicture]]
-"""Draws an evaluation of the run in a directory."""
 
 
 def learn(
@@ -92,18 +90,15 @@ def learn(
                 listeners = Listeners(callbacks if comm.is_root else ())
                 session = Session(command, ranks, directory, draw, listeners)
                 session.begin(decisions.warm_start)
-            except (UsageError, EnvironmentFault, Stopped) as fault:
-                same = "no setting has changed yet; to resume:"
-                cure = f"{same}\n{_resuming(command, directory.path, comm.size)}"
-                if not command.resume:
+            except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt) as ended:
+                cure = "nothing is saved yet: start it again"
+                if command.resume:
+                    line = _resuming(command, directory.path, comm.size)
+                    cure = f"no setting has changed yet; to resume:\n{line}"
+                else:
                     directory.discard()
-                    cure = "nothing is saved yet: start it again"
-                if isinstance(fault, Stopped):
-                    raise Stopped(f"{fault}, {cure}") from fault
-                raise
-            except KeyboardInterrupt:  # from the environment, or a second Ctrl-C
-                if not command.resume:
-                    directory.discard()
+                if isinstance(ended, Stopped):
+                    raise Stopped(f"{ended}, {cure}") from ended
                 raise
             if comm.is_root:
                 link_latest(directory.path, root)
@@ -490,10 +485,9 @@ class Session:
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
         progress.banner(["comparing with simple policies on the same episodes ..."])
-        compared = trainer.compare()
-        if compared is None:
-            compared = Comparison(compare(*trainer.final_policy()), EPISODES, "episodes")
-        policies, count, what = compared
+        policies, count, what = trainer.compare() or Comparison(
+            compare(*trainer.final_policy()), EPISODES, "episodes"
+        )
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(

@@ -123,16 +123,11 @@ def play_each_skill(
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
     if len(acting) < 2:  # noqa: PLR2004
-        kind, pinned = loaded.config.condition.kind, loaded.config.pinned_skill
+        has = f"has {size} as {loaded.config.condition.kind}, pinned_skill "
+        has += f"{loaded.config.pinned_skill}\nfor example: music-tf train sac_diayn --skills 5"
         if loaded.adaptation is not None:
-            raise UsageError(
-                f"RUN: expected a run with several skills, {loaded.path} adapts to tasks\n"
-                f"how well: music-tf evaluate {loaded.path}"
-            )
-        raise UsageError(
-            f"RUN: expected a run with several skills, {loaded.path} has {size} as {kind}, "
-            f"pinned_skill {pinned}\nfor example: music-tf train sac_diayn --skills 5"
-        )
+            has = f"adapts to tasks\nhow well: music-tf evaluate {loaded.path}"
+        raise UsageError(f"RUN: expected a run with several skills, {loaded.path} {has}")
     for skill in only:
         if skill not in acting:
             raise UsageError(

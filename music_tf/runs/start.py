@@ -63,7 +63,7 @@ def start(
             if comm.is_root and command.run_dir is None:
                 folders.insert(0, path)
         if decisions.acts:
-            from music_tf.runs.actors import act  # noqa: PLC0415 - numpy, MuJoCo
+            from music_tf.runs.opened_run import act  # noqa: PLC0415 - numpy, MuJoCo
 
             act(command, comm, decisions)
         else:
@@ -105,7 +105,6 @@ def _decide_start(
 
 
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
-    """Limits the threads and claims the GPU of a learning rank; may be called again."""
     learners = command.learners or comm.size
     actors = comm.actors_here(command.learners)
     limit_threads(threads_per_rank(command.config.threads, learners, actors))

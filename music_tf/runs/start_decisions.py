@@ -8,10 +8,6 @@ if TYPE_CHECKING:
     from music_tf.storage.warm_start import LoadedWarmStart
 
 
-def _nothing() -> None:
-    return None
-
-
 class StartDecisions(NamedTuple):
     """What `runs.start` decides before a rank learns or acts."""
 
@@ -19,6 +15,5 @@ class StartDecisions(NamedTuple):
     warm_start: "LoadedWarmStart | None" = None
     """Warm start from an earlier run, the same on every rank."""
     acts: bool = False
-    """Whether this rank acts while others learn."""
-    claim: Callable[[], str | None] = _nothing
-    """Limits the threads of this process and claims a GPU; returns the GPU's name, if any."""
+    claim: Callable[[], str | None] | None = None
+    """Limits the threads of a learning rank and claims a GPU; returns the GPU's name, if any."""

@@ -64,7 +64,7 @@ class Tracker:
         self._steps = int(row["time/env_steps"])
         with self._tolerant():
             values = {name: value for name, value in row.items() if math.isfinite(value)}
-            self._started().row(values, self._steps)
+            self._started().row(values)
             self._hand_over_files()
 
     def finish(self, code: int) -> None:
@@ -107,7 +107,6 @@ class Tracker:
 
     @contextlib.contextmanager
     def _tolerant(self) -> Iterator[None]:
-        """Turns faults of a tracker into one warning."""
         try:
             yield
         except Exception as error:  # whatever a package or its server raises
@@ -149,8 +148,7 @@ class _Wandb:
         self._run.define_metric("*", step_metric="time/env_steps")
         return str(self._run.id)
 
-    def row(self, values: Mapping[str, float], steps: int) -> None:
-        del steps  # among the values
+    def row(self, values: Mapping[str, float]) -> None:
         self._run.log(dict(values))
 
     def file(self, path: Path, steps: int) -> None:
@@ -180,8 +178,8 @@ class _Mlflow:
             self._mlflow.log_params({name: texts[name] for name in some})
         return str(run.info.run_id)
 
-    def row(self, values: Mapping[str, float], steps: int) -> None:
-        self._mlflow.log_metrics(dict(values), step=steps)
+    def row(self, values: Mapping[str, float]) -> None:
+        self._mlflow.log_metrics(dict(values), step=int(values["time/env_steps"]))
 
     def file(self, path: Path, steps: int) -> None:
         del steps  # in the names of pictures

@@ -30,7 +30,7 @@ from music_tf.storage.warm_start import (
     printable,
 )
 from music_tf.training.evaluation import Evaluation
-from music_tf.types import ACTIONS, Array, refusal
+from music_tf.types import Array, refusal
 
 if TYPE_CHECKING:  # TensorFlow
     from music_tf.training.trainer import Trainer
@@ -93,25 +93,19 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
     settings += _OF_OUTPUTS if samples and "actor" in parts else ()  # others have no deviation
-    before, here = {}, {}
+    missing = []
     for name in settings:
         group, _, key = name.partition(".")
-        now = getattr(config, group)
-        here[name] = getattr(now, key, None)
-        earlier = stored.get(group)
-        usual = getattr(type(now)(), key, None)
-        before[name] = earlier.get(key, usual) if isinstance(earlier, dict) else usual
-    other = [name for name in settings if before[name] != here[name]]
-    if other:
-        shown = {name: printable(show_value(before[name])) for name in other}
-        lines = [
-            f"{show_option(name)}: the source has {value}, this run {show_value(here[name])}"
-            for name, value in shown.items()
-        ]
-        add = " ".join(f"{show_option(name)} {value}" for name, value in shown.items())
+        now, earlier = getattr(config, group), stored.get(group)
+        before = getattr(type(now)(), key, None)
+        if isinstance(earlier, dict):
+            before = earlier.get(key, before)
+        if before != getattr(now, key, None):
+            missing.append(f"{show_option(name)} {printable(show_value(before))}")
+    if missing:
         raise UsageError(
             f"--init-from: {source}: its networks would act differently here\n"
-            + "\n".join((*lines, f"add: {add}"))
+            f"add: {' '.join(missing)}"
         )
 
 
@@ -151,27 +145,20 @@ def with_skills_of(config: Config, start: WarmStart, source: Path) -> Config:
 def best_skill(config: Config, policy: SavedPolicy, start: WarmStart) -> tuple[int, list[float]]:
     """Returns the skill of a source with the best return at the task, and all mean returns."""
     source, episodes = start.path[:120], start.best_of or 1
-    has = f"{source} is {policy.recipe} with {policy.skills} as {policy.condition}"
-    if policy.condition != "one_hot" or policy.skills == 1:
+    skilled = policy.condition == "one_hot" and policy.skills > 1
+    if not skilled or policy.skills != config.condition_size:
+        cure = f"first: music-tf train sac_diayn --env-id {config.env_id}"
+        if skilled:
+            cure = f"for example: --skills {policy.skills}, or --pinned-skill 0 to try none"
         raise UsageError(
-            f"--best-of: expected a run with skills to try, {has}\n"
-            f"first: music-tf train sac_diayn --env-id {config.env_id}"
-        )
-    if policy.skills != config.condition_size:
-        raise UsageError(
-            f"--best-of: expected a run with {config.condition_size} skills, {has}\n"
-            f"for example: --skills {policy.skills}, or --pinned-skill 0 to try none"
+            f"--best-of: expected a run with {config.condition_size} skills, {source} is "
+            f"{policy.recipe} with {policy.skills} as {policy.condition}\n{cure}"
         )
     count = min(episodes, _TRIED_TOGETHER)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
     try:
-        columns, actions = envs.spec.observation_dim, envs.spec.action_dim
-        if (policy.observation_dim, policy.action_dim) != (columns, actions):
-            raise UsageError(
-                f"--best-of: {source} acts on {policy.observation_dim} columns with "
-                f"{policy.action_dim} numbers, {config.env_id} has {columns} and {actions}"
-            )
-        if text := refusal(policy.declared, envs.declared, f"--best-of {source}", ACTIONS):
+        compared = ("observation", "action")
+        if text := refusal(policy.declared, envs.declared, f"--best-of {source}", compared):
             raise UsageError(text)
 
         def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:

@@ -23,7 +23,6 @@ from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
 
 _LOGGER = logging.getLogger(__name__)
 GOALS = 200
-"""Number of goals in a measurement."""
 _PRACTICE = 48
 """Number of other goals, on which the stopping distance is chosen."""
 _FEW = 8
@@ -64,11 +63,9 @@ def guide_to_goals(loaded: LoadedRun, option: str = "--zero-shot") -> GoalGuide:
     reason = guide if isinstance(guide, str) else "it has neither"
     if isinstance(guide, Ends):
         columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
+        guide = guide._replace(columns=tuple(columns))
         if extra or len(columns) != guide.seen:
-            guide = None
-            reason = "its skills are distinguished by what no column of the observation holds"
-        else:
-            guide = guide._replace(columns=tuple(columns))
+            guide = reason = "its skills are told apart by what no column of the observation holds"
     if isinstance(guide, Embedding | Ends):
         if loaded.config.goals == "zero" or not has_goals:
             return guide
@@ -312,9 +309,7 @@ def _shares(evaluation: Evaluation, played: Episodes) -> Metrics:
 def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
     """States with the environment's highest reward, which are at the goal, [E, T + 1]."""
     envs = evaluation.envs
-    highest = envs.info.reward_bounds[1]
-    if not np.isfinite(envs.info.reward_bounds).all():
-        raise UsageError(_two_values(envs.spec.env_id))
+    lowest, highest = envs.info.reward_bounds
     count, states = played.achieved_goal.shape[:2]
     goals = np.repeat(played.desired_goal[:, None], states, axis=1)
     extras = {name: values.reshape(count * states, -1) for name, values in played.extras.items()}
@@ -323,19 +318,14 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
         played.achieved_goal.reshape(-1, width), goals.reshape(-1, width), extras
     ).reshape(count, states)
     kept = played.state_mask
-    if not np.isin(paid[kept], np.array(envs.info.reward_bounds, np.float32)).all():
-        raise UsageError(_two_values(envs.spec.env_id))
+    if not np.isin(paid[kept], np.array([lowest, highest], np.float32)).all():
+        raise UsageError(
+            f"--zero-shot: {envs.spec.env_id}: expected a reward of two values, which says when a "
+            "goal is reached\nwhere the program does not know them, train with lowest and highest: "
+            f"music-tf train RECIPE --env-id {envs.spec.env_id} --world.reward -1 0"
+        )
     reached: BoolArray = (paid >= highest) & kept
     return reached
-
-
-def _two_values(env_id: str) -> str:
-    return (
-        f"--zero-shot: {env_id}: expected a reward of two values, which says when a goal "
-        "is reached\n"
-        "where the program does not know them, train with lowest and highest: "
-        f"music-tf train RECIPE --env-id {env_id} --world.reward -1 0"
-    )
 
 
 def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:

@@ -15,7 +15,8 @@ TWO = {"node1": 8, "node2": 4}
 
 def test_hosts_are_listed_with_their_ranks(tmp_path):
     file = tmp_path / "hosts"
-    file.write_text("# ours\nnode1 slots=8 max_slots=9\n\nnode2 slots=4 # slow\n")
+    text = "\ufeffnode1 slots=8 max_slots=9\n# ours\n\nnode2 slots=4 # slow\n"
+    file.write_text(text, encoding="utf-8")
     assert hosts_of("node1:8,node2:4") == hosts_in(file) == TWO
     assert hosts_of("a") == {"a": 1}
     assert launch._split(["--hosts", "node1:8,node2:4", "recipes"]) == (12, TWO, ["recipes"])
@@ -24,17 +25,15 @@ def test_hosts_are_listed_with_their_ranks(tmp_path):
 
 @cases(
     ("words", "told"),
-    (
-        ["--hosts", "a:8,a:2"],
-        r"a is listed twice, got .a:2.\nlist it once, with all its ranks: a:10",
-    ),
-    (["--hosts", "a:0"], "--hosts: expected hosts and how many ranks each takes, got 'a:0'"),
+    (["--hosts", "a:8,a:2"], r"a is listed twice, got .a:2.\nlist it once, .* ranks, 10$"),
+    (["--hosts", "a:0"], "--hosts: expected a host and how many ranks it takes, got 'a:0'"),
     (["--hosts", "a b:1"], "got 'a b:1'"),
     (["--hosts", "a:99999"], "got 'a:99999'"),
     (["--hosts", "-n", "2"], "--hosts: expected a value, got none"),
     (["--hosts", "a:1,b:1", "-n", "3"], "--ranks: expected at most 2, .* got 3"),
     (["--hosts", "a", "--hostfile", "b"], "expected --hosts or --hostfile, got both"),
     (["--hostfile", "/nowhere/hosts"], "--hostfile: /nowhere/hosts cannot be read: No such"),
+    (["--hostfile", "/dev/null"], "--hostfile: /dev/null lists no host"),
     (["--host", "a"], r"unknown option '--host'\ndid you mean --hosts"),
 )
 def test_a_list_that_is_none_is_refused(words, told):
@@ -54,17 +53,7 @@ def test_a_host_file_of_something_else_is_refused_with_the_line_and_an_example(t
     with pytest.raises(UsageError, match="--hostfile: ") as fault:
         hosts_in(file)
     assert f"got '{line.splitlines()[-1]}'\n" in str(fault.value)
-    assert re.search(r": (node1|a) slots=\d$", str(fault.value))
-    assert "--hosts" not in str(fault.value)
-
-
-def test_a_host_file_may_begin_with_a_byte_order_mark_and_must_list_hosts(tmp_path):
-    file = tmp_path / "hosts"
-    file.write_text("\ufeffnode1 slots=8\nnode2 slots=4\n", encoding="utf-8")
-    assert hosts_in(file) == TWO
-    file.write_text("# nobody\n")
-    with pytest.raises(UsageError, match="lists no host"):
-        hosts_in(file)
+    assert re.search(r": node1 slots=8$|list it once, .* ranks, 4$", str(fault.value))
 
 
 def test_mpirun_is_told_of_hosts_keepalives_and_variables():
@@ -82,12 +71,10 @@ def test_mpirun_is_told_of_hosts_keepalives_and_variables():
     (Probe(255, "", "ssh: connect to host node2 port 22: refused"), "no rank .* node1, node2"),
     (Probe(1, "host 0 node1 0.1.0\n"), r"no rank could be started on each.*\n.*: ssh node2 "),
     (Probe(1, "  Local host:    node1\n  Remote host:   node2\n"), ": ssh node2 .*tf'$"),
-    (Probe(1, "host 0 node1 0.1.0\nhost 1 node2 0.1.0\n"), "ssh node1 .*, likewise node2$"),
-    (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*ssh node1 .*, likewise node2$"),
+    (Probe(None, "", "", 60.0), r"no answer within 60 s\n.*ssh node1 "),
     (
         Probe(0, "host 0 node1 0.1.0\nhost 1 node1 0.1.0\n"),
-        r"node1, node2 have the same host name, node1, .*\none host under two names\? list it "
-        r"once, e.g. node1:12\nelse give each host its own name",
+        r"node1, node2 have the same host name, node1, .*\nlist the host once, as node1:12, or ",
     ),
     (Probe(0, "host 0 node1 0.1.0\nhost 1 node2 0.2.0\n"), r"node1 has 0.1.0, node2 has 0.2.0\n"),
     (

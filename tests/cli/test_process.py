@@ -61,13 +61,10 @@ def test_kernels_chosen_for_a_gpu_are_kept_with_the_run_and_chosen_again(monkeyp
             keep_autotuning(tmp_path)
             load = more and f" --xla_gpu_load_autotune_results_from='{kept}'"
             assert os.environ["XLA_FLAGS"] == dump + load
-
-
-def test_what_the_user_says_of_kernels_counts(monkeypatch, tmp_path):
-    own = "--xla_gpu_load_autotune_results_from=/kept/elsewhere"
-    monkeypatch.setenv("XLA_FLAGS", own)
+    typed = "--xla_gpu_load_autotune_results_from=/kept/elsewhere"
+    monkeypatch.setenv("XLA_FLAGS", typed)
     keep_autotuning(tmp_path)
-    assert os.environ["XLA_FLAGS"] == own
+    assert os.environ["XLA_FLAGS"] == typed
 
 
 def test_a_second_run_of_a_process_is_told_that_xla_goes_on_with_the_first(
@@ -101,7 +98,7 @@ def test_flags_are_there_before_tensorflow_where_a_gpu_learns(monkeypatch, tmp_p
 
 
 @pytest.mark.thorough
-def test_the_pinned_tensorflow_knows_the_flags_wherever_the_run_lies(tmp_path):
+def test_the_pinned_tensorflow_knows_the_flags_and_loads_no_matplotlib(tmp_path):
     folder = tmp_path / "a run"
     folder.mkdir()
     (folder / "autotune.textproto").write_text("version: 3\n")
@@ -109,38 +106,40 @@ def test_the_pinned_tensorflow_knows_the_flags_wherever_the_run_lies(tmp_path):
         "from pathlib import Path\nfrom music_tf.process.tensorflow_start import *\n"
         "prepare_tensorflow()\n"
         f"keep_autotuning(Path({str(folder)!r}))\nload_tensorflow()\nimport tensorflow as tf\n"
+        "import sys\nassert 'keras' in sys.modules and 'matplotlib' not in sys.modules\n"
         "print(tf.function(lambda x: x + x, jit_compile=True)(tf.ones([])).numpy())\n"
     )
     assert done.stdout.split() == ["2.0"], done.stderr[-1000:]
 
 
-@pytest.mark.parametrize("broken", [False, True])
-def test_chatter_of_imports_is_shown_if_it_fails_without_disk(tmp_path, monkeypatch, capfd, broken):
-    end = "raise ImportError('no such symbol')" if broken else "config = types.SimpleNamespace()"
-    (tmp_path / "tensorflow.py").write_text(
-        "import os, types\nos.write(2, b'chatter\\n')\n"
-        f"{end}\nconfig.list_physical_devices = list\n"
-    )
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):  # puts a module in the place of TensorFlow
+    def put(text):
+        listing = "config = types.SimpleNamespace(list_physical_devices=list)\n"
+        (tmp_path / "tensorflow.py").write_text(f"import logging, os, sys, types\n{text}{listing}")
+
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
-    failing = pytest.raises(ImportError, match="no such symbol")
-    with monkeypatch.context() as inner, failing if broken else contextlib.nullcontext():
-        inner.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-        load_tensorflow()
-    assert capfd.readouterr().err == ("chatter\n" if broken else "")
+    yield put
     sys.modules.pop("tensorflow", None)
 
 
-def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tensorflow.py").write_text(
-        "import logging, sys, types\n"
+@pytest.mark.parametrize("broken", [False, True])
+def test_chatter_of_imports_is_shown_if_it_fails_without_disk(stand_in, monkeypatch, capfd, broken):
+    stand_in("os.write(2, b'chatter\\n')\n" + broken * "raise ImportError('no such symbol')\n")
+    failing = pytest.raises(ImportError, match="no such symbol")
+    with monkeypatch.context() as inner, failing if broken else contextlib.nullcontext():
+        inner.setattr(tempfile, "tempdir", "/missing")
+        load_tensorflow()
+    assert capfd.readouterr().err == ("chatter\n" if broken else "")
+
+
+def test_what_the_import_logs_to_goes_on_as_standard_error_does(stand_in, monkeypatch, capsys):
+    stand_in(
         "logger = logging.getLogger('of tensorflow')\n"
         "logger.propagate = False\n"
         "logger.addHandler(logging.StreamHandler(sys.stderr))\n"
-        "config = types.SimpleNamespace(list_physical_devices=list)\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
     load_tensorflow()
     logging.getLogger("of tensorflow").warning("told later")
     assert capsys.readouterr().err == "told later\n"
@@ -150,7 +149,6 @@ def test_what_the_import_logs_to_goes_on_as_standard_error_does(tmp_path, monkey
     monkeypatch.setattr(sys, "stderr", sys.stdout)  # as a notebook or a test does
     logging.getLogger("of tensorflow").warning("told elsewhere")
     assert capsys.readouterr().out == "told elsewhere\n"
-    sys.modules.pop("tensorflow", None)
 
 
 @pytest.mark.thorough
@@ -256,17 +254,6 @@ def test_launchers_say_who_is_who(variables, rank, size, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert (launched_rank(), launched_world_size()) == (rank, size)
-
-
-@pytest.mark.thorough
-def test_a_rank_does_not_load_what_keras_would_draw_galleries_with():
-    done = python(
-        "from music_tf.process.tensorflow_start import load_tensorflow, prepare_tensorflow\n"
-        "prepare_tensorflow()\nload_tensorflow()\n"
-        "import sys\nassert 'keras' in sys.modules and 'matplotlib' not in sys.modules\n"
-        "import matplotlib\n"
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_seconds_count_from_the_start_of_the_process_and_for_a_guest_from_its_own():

@@ -11,11 +11,9 @@ from music_tf.cli import main
 from music_tf.config.world import _TRUSTED, trust
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.networks import own_encoder as own_encoder_module
-from music_tf.reading.command import parse_train
 from music_tf.runs.adapting import adaptation_rows, measure_adaptation
 from music_tf.runs.inspection import ExtraMeasures, evaluate_run
 from music_tf.runs.loaded_run import load_run
-from music_tf.storage import run_directory
 from music_tf.storage.loading import load_policy
 from music_tf.storage.policy import AdaptivePolicy
 from music_tf.storage.results import read_metrics
@@ -106,10 +104,9 @@ def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew_and_no_oth
 
 
 @pytest.mark.thorough
-def test_a_run_with_more_tasks_than_its_record_has_room_for_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_directory, "_ROOM_FOR_TASKS", 200)
-    with pytest.raises(UsageError, match=r"tasks\.train, tasks\.test: expected at most . tasks"):
-        trained(tmp_path / "run")
+def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path):
+    with pytest.raises(UsageError, match="expected a family of tasks"):
+        trained(tmp_path / "run", env_id="music_tf/UnitBox-v0")
     assert not (tmp_path / "run").exists()
 
 
@@ -178,21 +175,23 @@ def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long
 
 @cases(
     ("words", "text"),
-    ("--full --tasks test", "expected --tasks both, got test"),
-    ("--tasks all", "got 'all'"),
-    ("--explore 0", "expected a whole number in [1, 10000]"),
+    ("evaluate {run} --full --tasks test", "expected --tasks both, got test"),
+    ("evaluate {run} --tasks all", "got 'all'"),
+    ("evaluate {run} --explore 0", "expected a whole number in [1, 10000]"),
+    ("evaluate {run} --out {new}.npz", "episodes of a visit depend on each other"),
+    ("evaluate {skilled} --explore 2", "expected a run that adapts to tasks, got one of"),
+    ("skills {run}", "adapts to tasks how well: music-tf evaluate {run}"),
+    ("train sac_pearl --agent.encoder rnn", "mlp, gru, lstm or module:function"),
+    ("train sac_pearl --agent.encoder a:b --learners 1", "no TensorFlow, which a:b needs"),
 )
-def test_impossible_visits_are_refused(run, capsys, words, text):
-    assert exit_code(["evaluate", str(run), *words.split()]) == 2
-    assert text in " ".join(capsys.readouterr().err.split())
-
-
-def test_skills_are_for_runs_without_tasks_and_visits_for_runs_with_some(run, capsys, tmp_path):
-    assert exit_code(["skills", str(run)]) == 2
-    assert f"adapts to tasks\nhow well: music-tf evaluate {run}" in capsys.readouterr().err
-    save_run(tmp_path / "skilled")
-    assert exit_code(["evaluate", str(tmp_path / "skilled"), "--explore", "2"]) == 2
-    assert "expected a run that adapts to tasks, got one of" in capsys.readouterr().err
+def test_impossible_visits_are_refused_and_nothing_is_written(run, tmp_path, capsys, words, text):
+    places = {"run": run, "new": tmp_path / "new", "skilled": tmp_path / "skilled"}
+    if "{skilled}" in words:
+        save_run(places["skilled"])
+    before = sorted((*run.rglob("*"), *tmp_path.rglob("*")))
+    assert exit_code(words.format(**places).split()) == 2
+    assert text.format(**places) in " ".join(capsys.readouterr().err.split())
+    assert sorted((*run.rglob("*"), *tmp_path.rglob("*"))) == before
 
 
 @pytest.mark.thorough
@@ -246,12 +245,15 @@ def test_a_saved_policy_explores_adapts_and_forgets(run):
     np.testing.assert_array_equal(agent.begin_episode(1), first)
     assert agent.sizes("encoder") == (5, 6)
     assert (agent.sizes("actor"), set(agent.networks())) == ((5, 2), {"actor", "encoder"})
+    with pytest.raises(ValueError, match="expected actor or encoder, got 'critic'"):
+        agent.sizes("critic")
+    with pytest.raises(ValueError, match="leave skill= out"):  # it infers its condition
+        agent.act([0.0, 0.0], skill=[0.0, 0.0, 0.0])
 
 
 @cases(
     ("given", "text"),
     ([], "episodes: expected at least one, got none"),
-    (iter([]), "episodes: expected at least one, got none"),
     (5, "episodes: expected a list, got 5"),
     ([None], "expected observations, actions and rewards of each, got NoneType"),
     (episodes()[0], "expected observations, actions and rewards of each, got 6 in a ndarray"),
@@ -291,37 +293,6 @@ def test_what_acts_and_infers_is_exported_together_or_says_what_it_lacks(run, tm
                 other.adapt(episodes())
             with pytest.raises(UsageError, match="--parts actor,encoder,normalizer"):
                 load_run(tmp_path / parts)
-
-
-def test_episodes_of_visits_are_not_exported_and_nothing_is_measured_for_it(run, tmp_path):
-    before = {path: path.stat().st_mtime_ns for path in run.rglob("evaluation.json")}
-    assert exit_code(["evaluate", str(run), "--out", str(tmp_path / "episodes.npz")]) == 2
-    assert {path: path.stat().st_mtime_ns for path in run.rglob("evaluation.json")} == before
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_policy_that_infers_its_condition_takes_none(run):
-    with pytest.raises(ValueError, match="leave skill= out"):
-        load_policy(run).act([0.0, 0.0], skill=[0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="expected actor or encoder, got 'critic'"):
-        load_policy(run).sizes("critic")
-
-
-@cases(
-    ("words", "text"),
-    ("--agent.encoder rnn", r"mlp, gru, lstm or module:function"),
-    ("--agent.encoder a:b --learners 1", r"no TensorFlow, which a:b needs"),
-)
-def test_encoders_that_do_not_exist_or_that_actors_lack_are_refused(words, text):
-    with pytest.raises(UsageError, match=text):
-        parse_train(["sac_pearl", *words.split()])
-
-
-@pytest.mark.thorough
-def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path):
-    with pytest.raises(UsageError, match="expected a family of tasks"):
-        trained(tmp_path / "run", env_id="music_tf/UnitBox-v0")
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.thorough

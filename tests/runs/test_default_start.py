@@ -43,13 +43,6 @@ def test_a_run_starts_from_the_packages_agent_and_says_so(tmp_path, monkeypatch,
     assert (after != source).any()
 
 
-def test_a_run_starts_from_random_weights_where_the_user_says_so(tmp_path, capsys):
-    small = {"agent": {"hidden_sizes": (8, 8)}}
-    run = music_tf.train("sac_lsd", run_dir=tmp_path, init_from="none", **SHORT, **small)
-    assert "starts from" not in capsys.readouterr().out
-    assert json.loads((run.path / "config.json").read_text())["init_from"] is None
-
-
 @cases(
     ("options", "text"),
     (
@@ -58,7 +51,7 @@ def test_a_run_starts_from_random_weights_where_the_user_says_so(tmp_path, capsy
     ),
     ({"normalizer": {"clip": 10.0}}, r"differently here\n(?s:.*)\nadd: \S+clip 5; from random"),
     ({"parts": "actor,critic"}, "no critics of ddpg(?s:.*); from random"),
-    ({"best_of": 1}, "--best-of: expected a run with skills"),
+    ({"best_of": 1}, r"--best-of: expected a run with \d+ skills"),
 )
 def test_options_that_an_agent_does_not_fit_are_refused_with_the_way_without_it(
     tmp_path, options, text
@@ -97,5 +90,3 @@ def test_help_names_the_agent_and_only_recipes_of_this_family_have_one(capsys):
     assert text in capsys.readouterr().out
     starts = {name: recipes.resolve(name).start for name in recipes.names()}
     assert {name for name, start in starts.items() if start and start.agent} == {*RECIPES}
-    for preset in ("metra_release", "lsd_release"):
-        assert recipes.resolve(f"sac_{preset[:-8]}", preset, "Ant-v5").start is None

@@ -2,25 +2,17 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from music_tf.config.fields import with_fields
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.inspection import ExtraMeasures, evaluate_run, measure
 from music_tf.runs.loaded_run import load_run
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.cases import cases
-from tests.kit.saved_run import damage, save_checkpoint, save_run, small_config, write_config
-
-
-def acts(policy, skills=1):  # the actions of a policy in five fixed states
-    observation = np.random.default_rng(0).uniform(-1, 1, (5, 8)).astype(np.float32)
-    skill = np.eye(skills, dtype=np.float32)[np.zeros(5, int)]
-    return policy(observation, np.zeros((5, 3), np.float32), skill, np.zeros((5, 3), np.float32))
+from tests.kit.saved_run import damage, save_checkpoint, save_run
 
 
 def evaluation(run, episodes, **options):
@@ -28,22 +20,13 @@ def evaluation(run, episodes, **options):
     return json.loads((run / "evaluation.json").read_text())
 
 
-def test_a_run_acts_as_it_did_when_it_was_saved(tmp_path):
-    trainer = save_run(tmp_path)
-    trainer.inputs.observations.update(np.full((1, 9, 8), 3.0, np.float32), 1)
-    save_checkpoint(tmp_path, trainer, 2)
-    loaded = load_run(tmp_path)
-    np.testing.assert_array_equal(acts(loaded.policy), acts(trainer.policy()))
-    assert (loaded.saved.epoch, loaded.saved.env_steps) == (2, 200)
-    assert loaded.config == trainer.config
-
-
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_fault(tmp_path):
     save_checkpoint(tmp_path, save_run(tmp_path), 2)
     for label, expected in (("epoch_000002", 1), ("epoch_000001", None)):
         damage(tmp_path, label)
         if expected is not None:
-            assert load_run(tmp_path).saved.epoch == expected
+            loaded = load_run(tmp_path)
+            assert (loaded.saved.epoch, loaded.saved.env_steps) == (expected, 100)
     with pytest.raises(EnvironmentFault, match=r"state\.npz"):
         load_run(tmp_path)
 
@@ -52,7 +35,6 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_f
     ("totals", "text"),
     (np.ones(4), r"normalizer/goal: expected float64 \(5,\), found float64 \(4,\)"),
     (np.ones(7, np.float32), r"normalizer/goal: expected float64 \(7,\), found float32"),
-    (np.ones((7, 1)), r"normalizer/goal: expected at most 1048576 numbers, found \(7, 1\)"),
     (np.ones(2**20 + 1), "normalizer/goal: expected at most 1048576 numbers"),
     (None, "normalizer/goal: missing"),
 )
@@ -65,7 +47,7 @@ def test_moments_that_no_run_has_are_named(tmp_path, totals, text):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("counters", [None, {}, {"epoch": 2**62, "env_steps": 1}])
+@pytest.mark.parametrize("counters", [None, {"epoch": 2**62, "env_steps": 1}])
 def test_counters_that_no_run_has_are_named(tmp_path, counters):
     trainer = save_run(tmp_path)
     meta = trainer.meta() | {"counters": counters}
@@ -83,19 +65,6 @@ def test_a_run_of_an_older_version_is_loaded_and_its_new_settings_are_named(tmp_
     path.write_text(json.dumps(record))
     assert load_run(tmp_path).config.hang_after == 300.0
     assert [text for text in caplog.messages if "older version" in text and "hang_after" in text]
-
-
-def test_a_run_that_has_not_saved_yet_says_so(tmp_path):
-    write_config(tmp_path, small_config())
-    (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(UsageError, match="has the run saved yet"):
-        load_run(tmp_path)
-
-
-def test_another_environment_cannot_be_asked_for(tmp_path):
-    save_run(tmp_path)
-    with pytest.raises(UsageError, match=r"trained on music_tf/PointPush-v0, got 'FetchPush-v4'"):
-        load_run(tmp_path, "FetchPush-v4")
 
 
 def test_one_process_is_enough_whatever_a_launcher_says(tmp_path, monkeypatch):
@@ -122,14 +91,6 @@ def test_success_has_its_interval_and_a_random_policy_beside_it_always_the_same(
     assert result["skills"] == []  # one skill needs no table
     evaluation(tmp_path, 6)
     assert (tmp_path / "evaluation.json").read_bytes() == first
-
-
-def test_a_run_without_goals_has_no_success_rate(tmp_path):
-    save_run(tmp_path, "ddpg_music")
-    result = evaluation(tmp_path, 2)
-    assert result["success"] is None
-    assert "eval/success_rate" not in result["policies"]["ours"]
-    assert result["protocol"]["goals"] == "zero"
 
 
 def test_each_skill_is_measured_on_the_same_episodes(tmp_path):
@@ -176,36 +137,6 @@ def test_what_music_pays_and_bounds_stands_beside_random_actions(tmp_path, capsy
     assert "\n  pay        mean reward of a step, 0 to 4\n  bound      lower bound of the" in shown
 
 
-def test_networks_that_do_not_fit_are_named_where_they_are_asked(tmp_path):
-    config = save_run(tmp_path, "sac_diayn", skills=2).config
-    write_config(tmp_path, with_fields(config, {"skill.hidden_sizes": (16,)}), "sac_diayn")
-    with pytest.raises(UsageError, match=r"does not fit config\.json\ndiscriminator/hidden_"):
-        evaluate_run(load_run(tmp_path), 1)
-
-
-def test_another_size_is_named_where_an_older_version_did_not_store_what_was_declared(tmp_path):
-    trainer = save_run(tmp_path)
-    config, meta = trainer.config, trainer.meta()
-    del meta["environment"]
-    trainer.meta = lambda: meta
-    save_checkpoint(tmp_path, trainer, epoch=2)
-    write_config(tmp_path, dataclasses.replace(config, env_id="music_tf/PointReach-v0"))
-    with pytest.raises(UsageError, match=r"config\.json\nobservation: music_tf/PointReach-v0 has"):
-        load_run(tmp_path)
-
-
-def test_the_table_shows_every_skill_and_how_well_it_is_told_apart(tmp_path, capsys):
-    save_run(tmp_path, "sac_diayn", skills=9)
-    result = evaluation(tmp_path, 2)
-    assert [row["skill"] for row in result["skills"]] == list(range(9))
-    for row in result["skills"]:
-        assert 0.0 <= row["metrics"]["skill/accuracy_heldout"] <= 1.0
-        assert len(row["shift_m"]) == 3
-    shown = capsys.readouterr().out
-    named = [*(f"skill {number}" for number in range(9)), "accuracy", "way"]
-    assert [name for name in named if name not in shown] == []
-
-
 def test_files_about_other_arguments_have_names_of_their_own(tmp_path):
     save_run(tmp_path)
     loaded = load_run(tmp_path)
@@ -234,7 +165,6 @@ FULL, OVERWRITING = ExtraMeasures(full=True), ExtraMeasures(overwrite=True)
 @pytest.mark.thorough
 @cases(
     ("episodes", "beyond", "stored", "judged"),
-    (2, ExtraMeasures(), 3, None),
     (2, FULL, 3, 2),  # what the file lacks is added
     (2, OVERWRITING, 2, None),
     (3, ExtraMeasures(), 3, None),
@@ -255,36 +185,18 @@ def test_fewer_episodes_of_a_checkpoint_are_shown_but_not_stored(
         f"not stored: {path} holds more of this checkpoint, 3 episodes\n"
         "to replace it: --overwrite, in Python overwrite=True"
     ]
-    fewer = evaluation(tmp_path, 1, extras=FULL)
+    fewer = evaluation(tmp_path, 1, extras=FULL)  # what was judged outlives its evaluation
     assert fewer["control_episodes"] == (judged or 1)
     assert evaluation(tmp_path, 2, extras=FULL)["control_episodes"] == max(2, judged or 0)
 
 
 def test_an_evaluation_of_another_checkpoint_takes_the_place_of_a_longer_one(tmp_path, caplog):
     trainer = save_run(tmp_path)
-    evaluation(tmp_path, 3)
+    evaluation(tmp_path, 3, extras=FULL)
     save_checkpoint(tmp_path, trainer, 2)
-    assert evaluation(tmp_path, 1)["episodes"] == 1
+    later = evaluation(tmp_path, 1)
+    assert later["episodes"] == 1
+    assert not {"control", "control_episodes", "coverage", "coverage_episodes"} & set(later)
+    (tmp_path / "evaluation.json").write_text("[1")
+    assert evaluation(tmp_path, 1) == later
     assert caplog.records == []
-
-
-def test_the_measured_stop_is_found_after_the_environment_leaves_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    save_run(Path("mine"))
-    loaded = load_run(Path("mine"))
-    saved = {"epoch": loaded.saved.epoch, "env_steps": loaded.saved.env_steps}
-    earlier = {
-        "checkpoint": saved,
-        "env_kwargs": {},
-        "zero_shot": {"ours": {"zero_shot/stop": 0.5}},
-    }
-    Path("mine/evaluation.json").write_text(json.dumps(earlier))
-    monkeypatch.chdir(tmp_path.parent)
-    assert brake_distance(loaded) == 0.5
-
-
-def test_an_evaluation_that_cannot_be_written_is_a_fault(tmp_path):
-    save_run(tmp_path)
-    (tmp_path / "evaluation.json").mkdir()
-    with pytest.raises(EnvironmentFault, match=r"evaluation\.json: cannot be written"):
-        evaluate_run(load_run(tmp_path), 1)

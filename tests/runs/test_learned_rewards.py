@@ -59,25 +59,16 @@ def test_every_learned_reward_has_a_trace_at_full_weight_and_resting_is_paid_the
     np.testing.assert_array_equal(learned(weighted).traces(played)[1].values, traces[1].values)
 
 
-@pytest.mark.parametrize("reward", [TaskConfig(), RandomRewardConfig(gain="auto")])
-def test_a_run_whose_rewards_learn_nothing_has_no_networks_to_ask(reward):
-    config = paying(BASE, reward)
-    assert learned_arrays(trainer_of(config).shared(), config.rewards) == {}
-
-
-@pytest.mark.parametrize("config", [BASE, MUSIC], ids=["task", "music"])
-def test_an_actor_that_was_exported_alone_is_no_reward_s_network(config):
-    exported = {n: a for n, a in trainer_of(config).shared().items() if "/actor/" in n}
-    assert any(name.startswith("parameters/actor/") for name in exported)
-    assert learned_arrays(exported, config.rewards) == {}
-
-
-def test_a_reward_whose_automatic_gain_was_not_exported_cannot_be_computed():
+def test_networks_of_rewards_are_there_with_their_automatic_gains_or_not_at_all():
     config = paying(BASE, MusicConfig(gain="auto", pay="log", clip=(0.0, 4.0)))
     arrays = trainer_of(config).shared()
     assert "parameters/statistics/agent/kernel" in learned_arrays(arrays, config.rewards)
-    del arrays["scales/music"]
-    assert learned_arrays(arrays, config.rewards) == {}
+    for exported in ("/actor/", "/"):  # without the gain, scales/music
+        some = {n: a for n, a in arrays.items() if exported in n and n != "scales/music"}
+        assert learned_arrays(some, config.rewards) == {}
+    for reward in (TaskConfig(), RandomRewardConfig(gain="auto")):  # which learn nothing
+        config = paying(BASE, reward)
+        assert learned_arrays(trainer_of(config).shared(), config.rewards) == {}
 
 
 @cases(

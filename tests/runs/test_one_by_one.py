@@ -12,7 +12,6 @@ from music_tf.config.fields import with_fields
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
-from music_tf.recipes.skills import SkillConfig
 from music_tf.runs.callbacks import CallbackFailed
 from music_tf.storage.worlds import read_worlds
 from tests.kit.cases import cases
@@ -48,16 +47,6 @@ def train(path, *more, until=None):  # a run, perhaps ended after an epoch
     with pytest.raises(CallbackFailed):
         run_session(command, callbacks=[Ends(until)])
     return None
-
-
-@pytest.mark.thorough
-def test_a_stop_within_a_skill_adds_nothing_to_the_table_of_worlds(tmp_path):
-    opens = ("--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]')
-    train(tmp_path / "whole", *opens)
-    train(tmp_path / "run", *opens, until=3)
-    train(tmp_path / "run", "--resume")
-    found, expected = ((tmp_path / run / "worlds.csv").read_bytes() for run in ("run", "whole"))
-    assert found == expected
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +90,10 @@ def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
     with pytest.raises(UsageError, match=r"no skill is learned yet.* with epoch 2, .* of epoch 1"):
         music_tf.load_policy(path)
     train(path, "--resume", until=3)
-    film, picture = path / "videos/a.gif", path / "videos/a.png"
-    assert run_verb(["play", str(path), "--episodes", "1", "--out", str(film)]) == 0
-    assert run_verb(["play", str(path), "--strip", str(picture), "--frames", "2"]) == 0
-    assert film.is_file()
-    assert picture.is_file()
+    play = ["play", str(path), "--episodes", "1", "--out", str(path / "a.gif")]
+    assert run_verb(play) == 0
     with pytest.raises(UsageError, match="--skill: expected 0: this run has one skill; got 1"):
-        run_verb(["play", str(path), "--skill", "1", "--out", str(film)])
+        run_verb([*play, "--skill", "1"])
     policy = music_tf.load_policy(path)
     assert policy.skills == 1
     first = policy.act([1.0, 2.0])
@@ -124,7 +110,7 @@ def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
 @pytest.mark.thorough
 def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path):
     path = tmp_path / "run"
-    train(path, "--incremental.replay", "purge")
+    shutil.copytree(whole, path)
     before = music_tf.load_policy(path)
     acted = [before.act([1.0, 2.0], skill=skill) for skill in range(2)]
     train(path, "--resume", "--skills", "3")
@@ -134,7 +120,6 @@ def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path
         np.testing.assert_array_equal(after.act([1.0, 2.0], skill=skill), acted[skill])
     config = json.loads((path / "config.json").read_text())["config"]
     assert (config["skills"], config["epochs"]) == (3, 6)
-    del whole
 
 
 @pytest.mark.thorough
@@ -164,7 +149,6 @@ def test_a_stage_that_the_world_cannot_do_leaves_a_run_as_it_was_to_go_on_with_a
     (["--skills", "1"], "--skills: the run has 2, got 1"),
     (["--incremental.epochs", "3"], "--incremental.epochs: the run has 2, got 3"),
     (["--epochs", "6"], "expected those of all skills together, 4, got 6"),
-    (["--skills", "3", "--incremental.past", "append"], "the run has refresh, got append"),
     (
         ["--skills", "3", "--env.changes", '[{}, {"at": {"skill": 1}, "set": {"wall": true}}]'],
         "--env.changes: the run has",
@@ -201,19 +185,11 @@ def test_a_later_skill_that_disk_would_not_pay_is_refused_with_weights_that_fit(
     assert rewards("sac_disk --skills 2 --disk.weight 0 0 6 0 8 1")  # epoch 7 pays skill 1
 
 
-@cases(
-    ("changes", "said"),
-    ({"disk.weight": ((0.0, 1.0), (1.0, 1.0), (2.0, 0.0))}, "disk.weight: expected a weight in"),
-    (
-        {"rewards": {**TINY.rewards, "skill": SkillConfig(prior="learned")}},
-        "skill.prior: learned draws among skills",
-    ),
-)
-def test_a_run_that_an_earlier_version_trained_so_is_read_but_not_resumed(changes, said, tmp_path):
-    config = with_fields(TINY, changes)
+def test_a_run_that_an_earlier_version_trained_so_is_read_but_not_resumed(tmp_path):
+    config = with_fields(TINY, {"disk.weight": ((0.0, 1.0), (1.0, 1.0), (2.0, 0.0))})
     write_config(tmp_path, config, "sac_disk")
     assert read_run(tmp_path).config == config
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=r"disk\.weight: expected a weight in"):
         parse_train(["--resume", "--run-dir", str(tmp_path)])
 
 

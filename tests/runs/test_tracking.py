@@ -119,31 +119,32 @@ def test_a_tracker_that_breaks_is_warned_of_once_and_costs_nothing(tmp_path, sta
     assert warned == ["--track wandb fails, training continues: ConnectionError: no route"]
 
 
-@cases(("error", "code"), (Stopped("stopped"), 75), (RuntimeError("bug"), 1), ids=["stop", "bug"])
-def test_the_end_of_a_run_that_did_not_finish_says_so(tmp_path, standing_in, error, code):
-    module, run = standing_in(wandb()), tmp_path / "run"
-    train(run, *TINY)
-
-    def ended():
-        with tracking.tracking("wandb", run) as (tracker,):
-            tracker.on_epoch({"time/env_steps": 5.0, "train/entropy": float("nan")})
+def tracked(run, error=None):  # an epoch of a run, and its end
+    (run / "videos").mkdir(parents=True)
+    stored = {"recipe": "ddpg", "preset": "laptop", "arguments": [], "config": {"env_id": "x"}}
+    (run / "config.json").write_text(json.dumps(stored))
+    with tracking.tracking("wandb", run) as (tracker,):
+        tracker.on_epoch({"time/env_steps": 5.0, "train/entropy": float("nan")})
+        if error is not None:
             raise error
 
+
+@cases(("error", "code"), (Stopped("stopped"), 75), (RuntimeError("bug"), 1), ids=["stop", "bug"])
+def test_the_end_of_a_run_that_did_not_finish_says_so(tmp_path, standing_in, error, code):
+    module = standing_in(wandb())
     with pytest.raises(type(error)):
-        ended()
+        tracked(tmp_path / "run", error)
     assert logged(module) == [{"time/env_steps": 5.0}]
     module.init.return_value.finish.assert_called_once_with(exit_code=code)
 
 
-@pytest.mark.parametrize("content", ["[]", "{", '{"wandb": "../../x"}', '{"wandb": 3}', ""])
+@pytest.mark.parametrize("content", ["[]", "{", '{"wandb": "../../x"}', '{"wandb": 3}'])
 def test_ids_that_are_not_ours_are_not_followed(tmp_path, standing_in, content):
     module, run = standing_in(wandb()), tmp_path / "run"
-    (run / "videos").mkdir(parents=True)
-    stored = {"recipe": "ddpg", "preset": "laptop", "arguments": [], "config": {"env_id": "x"}}
-    (run / "config.json").write_text(json.dumps(stored))
+    run.mkdir()
     (run / "tracking.json").write_text(content)
-    with tracking.tracking("wandb", run) as (tracker,):
-        tracker.on_epoch({"time/env_steps": 5.0})
+    (run / "summary.json").write_text('{"metrics": {}}')
+    tracked(run)
     assert module.init.call_args.kwargs["id"] is None
 
 

@@ -10,12 +10,14 @@ import pytest
 from music_tf import load_run, recipes
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
+from music_tf.config.changes import LEARNED, NOW
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.config.world import World
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import Stopped, UsageError
+from music_tf.errors import Stopped
+from music_tf.runs import loaded_run
 from music_tf.runs.worlds import acting_now, measure_worlds
 from music_tf.storage.worlds import COLUMNS, WorldsTable
 from music_tf.training.evaluation import Evaluation
@@ -125,21 +127,17 @@ def test_a_run_writes_them_when_its_world_changes_and_at_its_end(straight):
     assert any(float(row["moved"]) > 0.0 for row in rows[4:])
 
 
-def test_a_change_at_the_very_end_is_measured_once_as_what_would_come(tmp_path):
+def test_a_change_at_the_very_end_is_measured_once_and_a_run_may_go_on(straight, tmp_path):
     run(tmp_path / "run", epochs=2)
     found = [(r["stage"], r["next_stage"], r["learned_in"]) for r in rows_of(tmp_path / "run")]
     assert found == [("0", "1", "0")] * 4  # two skills in two worlds
+    assert run(tmp_path / "run", resume=True) == straight[1]
 
 
 @pytest.mark.parametrize("looks", [5, 7])
 def test_it_is_the_same_to_the_byte_after_a_stop_around_a_change(looks, straight, tmp_path):
     with stop_asked(looks), pytest.raises(Stopped):
         run(tmp_path / "run")
-    assert run(tmp_path / "run", resume=True) == straight[1]
-
-
-def test_a_finished_run_that_goes_on_has_the_table_of_one_that_never_ended(straight, tmp_path):
-    run(tmp_path / "run", epochs=2)
     assert run(tmp_path / "run", resume=True) == straight[1]
 
 
@@ -193,16 +191,10 @@ def test_a_run_is_looked_at_in_the_stage_that_it_has_come_to_or_in_another(strai
     assert now["each"] == second["each"]
     assert all(row["end"][0] <= 0.0 for row in first["each"])
     assert "in stage 0 of its world" in capsys.readouterr().out
-    assert run_verb(["evaluate", str(run), "--episodes", "2", "--stage", "0"]) == 0
-    assert json.loads((run / "evaluation_stage_0.json").read_text())["stage"] == 0
-    assert run_verb(["play", str(run), "--out", str(run / "a.gif"), "--stage", "0"]) == 0
-
-
-def test_a_run_is_measured_in_a_stage_from_python_too(straight):
-    behind = load_run(straight[0]).evaluate(episodes=2, stage=0)
+    behind = load_run(run).evaluate(episodes=2, stage=0)
     assert (behind["stage"], behind["skills_where_learned"]) == (0, [])
-    with pytest.raises(UsageError, match="--stage: expected now, learned or a stage from 0 to 1"):
-        load_run(straight[0]).evaluate(episodes=2, stage=2)
+    assert (run / "evaluation_stage_0.json").exists()
+    assert run_verb(["play", str(run), "--out", str(run / "a.gif"), "--stage", "0"]) == 0
 
 
 def test_what_is_measured_changes_no_training(straight, tmp_path):
@@ -222,3 +214,76 @@ def test_a_stage_that_a_run_does_not_have_is_refused(straight, stage, capsys):
 def test_every_column_is_explained_where_changing_worlds_are():
     page = (ROOT / "docs/environments.md").read_text()
     assert [name for name in COLUMNS if f"`{name}`" not in page] == []
+
+
+# --- skills that rest once they are learned, in the worlds that they were learned in -------------
+
+OPENS_FOR_A_SKILL = json.dumps([{"set": {"wall": True}}, {"at": {"skill": 1}}])
+ONE_BY_ONE = with_fields(
+    recipes.resolve("sac_disk"),
+    {
+        **{"skills": 2, "epochs": 2, "incremental.epochs": (1,), "incremental.collected": 2},
+        **{"cycles": 2, "updates": 2, "collect.steps": 20, "agent.hidden_sizes": (8,)},
+        **{"replay.batch_size": 16, "replay.capacity": 300, "disk.rows": 32},
+        **{"disk.own_episodes": 3, "evaluation.episodes": 2, "env.changes": OPENS_FOR_A_SKILL},
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):  # a run of two skills, and one that stopped between them
+    folder = tmp_path_factory.mktemp("runs")
+    for name, config in (
+        ("whole", ONE_BY_ONE),
+        ("half", with_fields(ONE_BY_ONE, {"max_minutes": 1e-9})),
+    ):
+        run_session(command_of(config, folder / name, recipe="sac_disk"))
+    return folder
+
+
+def right(observation, goal, skill, noise):
+    del observation, goal, skill
+    return np.ones_like(noise)
+
+
+def test_each_skill_stays_in_the_table_as_it_was_and_says_where_it_was_learned(runs):
+    rows = rows_of(runs / "whole")
+    where = [tuple(row[n] for n in ("epoch", "world", "skill", "learned_in")) for row in rows]
+    assert where == [
+        *(("1", "0", "0", "0"), ("1", "1", "0", "0")),
+        *(("2", world, *skill) for world in "01" for skill in (("0", "0"), ("1", "1"))),
+    ]
+    assert [row["moved"] for row in rows if row["skill"] == "0"] == ["0.0"] * 4
+
+
+def test_skills_are_played_in_worlds_they_learned_in_and_between_two_in_the_next(runs):
+    found = {}
+    for stage in (LEARNED, NOW, "0"):
+        loaded = loaded_run.load_run(runs / "whole", stage=stage)
+        each = [loaded.evaluation.play(right, 2, skill) for skill in range(2)]
+        found[stage] = [float(played.observation[0, -1, 0]) for played in each]
+        assert loaded.evaluation.play(right, 4).observation[:, -1, 0].tolist() == found[stage] * 2
+        loaded.envs.close()
+    assert found == {LEARNED: [0.0, 10.0], NOW: [10.0, 10.0], "0": [0.0, 0.0]}
+    loaded = loaded_run.load_run(runs / "half")
+    assert (loaded.saved.skills, loaded.saved.worlds, loaded.evaluation.world) == (1, (0,), 1)
+    loaded.envs.close()
+
+
+def test_skills_and_films_take_learned_now_and_numbers(runs, capsys):
+    run = runs / "whole"
+    assert run_verb(["skills", str(run), "--episodes", "1", "--stage", "learned"]) == 0
+    assert json.loads((run / "skills_stage_learned.json").read_text())["stage"] == [0, 1]
+    assert "where each skill was learned" in capsys.readouterr().out
+    assert run_verb(["play", str(run), "--episodes", "1", "--out", str(run / "a.gif")]) == 0
+
+
+def test_evaluate_measures_skills_in_the_world_as_it_is_and_where_they_were_learned(runs, capsys):
+    run = runs / "whole"
+    assert run_verb(["evaluate", str(run), "--episodes", "2"]) == 0
+    assert "of each skill where it was learned" in " ".join(capsys.readouterr().out.split())
+    found = json.loads((run / "evaluation.json").read_text())
+    assert found["stage"] == 1
+    assert [len(found[name]) for name in ("skills", "skills_where_learned")] == [2, 2]
+    assert run_verb(["evaluate", str(run), "--episodes", "2", "--stage", "1"]) == 0
+    assert json.loads((run / "evaluation_stage_1.json").read_text())["skills_where_learned"] == []

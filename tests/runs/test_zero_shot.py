@@ -98,26 +98,20 @@ def test_an_embedding_leads_a_follower_to_goals_that_it_is_not_shown(evaluation,
     assert found["random conditions"]["zero_shot/end"] < found["ours"]["zero_shot/end"]
 
 
-def test_it_stops_within_its_distance_and_goes_on_beyond():
-    places = Places(np.array([0, 1]), np.array([True, True]), np.array([0, 1]))
-    policy = ReachingPolicy(Follower(), PLANE, places, stop=3.0)  # a tenth of a unit
-    here = np.float32([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    goals = np.float32([[0.09, 0.0, 0.0], [0.11, 0.0, 0.0]])
-    np.testing.assert_allclose(policy(here, goals, None, None), [[0.0, 0.0], [1.0, 0.0]], atol=1e-6)
-
-
 class Drifter:  # acts along its condition, and beside this always by a quarter of x
     def act(self, observation, goal, condition, noise):
         del observation, goal, noise
         return condition @ TURNED.T / 30.0 + np.float32([0.25, 0.0])
 
 
-def test_to_hold_is_to_act_as_under_opposite_conditions_in_the_mean():
+def test_it_stops_near_or_holds_which_is_the_mean_of_acts_under_opposite_conditions():
     places = Places(np.array([0, 1]), np.array([True, True]), np.array([0, 1]))
     policy = ReachingPolicy(Drifter(), PLANE, places, stop=3.0, hold=True)
     here, goals = np.zeros([2, 3], np.float32), np.float32([[0.09, 0.0, 0.0], [0.0, 0.11, 0.0]])
-    acts = policy(here, goals, None, None)
+    acts = policy(here, goals, None, None)  # a tenth of a unit is near
     np.testing.assert_allclose(acts, [[0.25, 0.0], [0.25, 1.0]], atol=1e-6)
+    acts = dataclasses.replace(policy, hold=False)(here, goals, None, None)
+    np.testing.assert_allclose(acts, [[0.0, 0.0], [0.25, 1.0]], atol=1e-6)
 
 
 SPEEDY = PLANE._replace(
@@ -129,17 +123,13 @@ UNITS = PLANE._replace(condition="ball", near=0.3, scale=np.float32([[5.0, 5.0],
 """v is 0.2 deviations; an x of 1 is one of these, and so is a y of 2."""
 
 
-SAID = [True, True, True]
-"""Which columns of a place goals specify."""
-
-
-def goals_at(path, low, high, leads=UNITS, steps=8, share=0.5):
+def goals_at(path, ends, leads=UNITS, steps=8, share=0.5, specified=(True, True, True)):
     """The goal that moves, where the environment's own goals lie between two corners."""
-    corners = np.float32([low, high])
+    corners = np.float32(ends)
     reset = lambda _, seeds: SimpleNamespace(desired_goal=corners[[seeds[0] % 2]])  # noqa: E731
     envs = SimpleNamespace(reset=reset, spec=SimpleNamespace(max_episode_steps=steps))
     count = len(leads.columns)
-    places = Places(np.arange(count), np.array(SAID[:count]), np.arange(count))
+    places = Places(np.arange(count), np.array(specified[:count]), np.arange(count))
     policy = ReachingPolicy(Follower(), leads, places)
     return moving_goals(SimpleNamespace(envs=envs), policy, str(path), share)
 
@@ -147,38 +137,37 @@ def goals_at(path, low, high, leads=UNITS, steps=8, share=0.5):
 def test_a_goal_walks_from_point_to_point_at_a_share_of_the_speed_in_deviations(tmp_path):
     path = tmp_path / "path.csv"
     path.write_text("0,0\n0.3,0\n0.3,0.8\n")
-    found = goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.4])  # 0.1 of x a step, then 0.2 of y
+    found = goals_at(path, ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.4]))  # 0.1 of x a step, then 0.2 of y
     y = [0.0, 0.0, 0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 0.8]  # and it ends in the last point
     walked = np.stack([[0.0, 0.1, 0.2, *[0.3] * 6], y, [0.2] * 9], axis=-1)
     np.testing.assert_allclose(found, walked, atol=1e-6)
     path.write_text("0,0\n0.15,0\n0,0\n")  # closed: again and again
-    found = goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.0])
+    found = goals_at(path, ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]))
     np.testing.assert_allclose(found[:, 0], [0, 0.1, 0.1, 0, 0.1, 0.1, 0, 0.1, 0.1], atol=1e-6)
 
 
-def test_a_path_whose_points_differ_in_no_goal_is_refused(tmp_path, monkeypatch):
+def test_a_path_whose_points_differ_in_no_goal_is_refused(tmp_path):
     path = tmp_path / "path.csv"
     path.write_text("\ufeff0,0\n0,0.3\n", encoding="utf-8")  # as spreadsheets begin a file
-    monkeypatch.setitem(globals(), "SAID", [True, False])
     with pytest.raises(UsageError, match="expected points that differ for the environment's goals"):
-        goals_at(path, [-1.0, -1.0, 0.0], [1.0, 1.0, 0.4])
+        goals_at(path, ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.4]), specified=(True, False))
 
 
 def test_shapes_lie_amid_the_goals_and_stand_upright_where_these_differ_in_height(caplog):
     air = PLANE._replace(columns=(0, 1, 2), condition="ball", near=1.5 * 0.16 * np.pi / 8)
     ends = ([-0.3, 0.5, 0.2], [0.3, 0.7, 0.6])
-    circle = goals_at("circle", *ends, air, steps=4, share=1.0)[:3]  # an eighth of it a step
+    circle = goals_at("circle", ends, air, steps=4, share=1.0)[:3]  # an eighth of it a step
     half = 0.08 * np.sqrt(0.5)
     quarter = [[0.08, 0.6, 0.4], [half, 0.6, 0.4 + half], [0.0, 0.6, 0.48]]
     np.testing.assert_allclose(circle, quarter, atol=1e-3)
-    flat = goals_at("circle", [-0.3, 0.5, 0.4], [0.3, 0.7, 0.4], air, steps=4, share=1.0)
+    flat = goals_at("circle", ([-0.3, 0.5, 0.4], [0.3, 0.7, 0.4]), air, steps=4, share=1.0)
     np.testing.assert_allclose(flat[2], [0.0, 0.68, 0.4], atol=1e-3)
-    square, eight = (goals_at(path, *ends, air, 999, 0.02) for path in ("square", "eight"))
+    square, eight = (goals_at(path, ends, air, 999, 0.02) for path in ("square", "eight"))
     np.testing.assert_allclose(np.ptp(square, axis=0), [0.16, 0.0, 0.16], atol=1e-3)
     np.testing.assert_allclose(np.abs(square - [0.0, 0.6, 0.4]).max(axis=1), 0.08, atol=1e-3)
     np.testing.assert_allclose(np.ptp(eight, axis=0), [0.16, 0.0, 0.08], atol=1e-3)
     assert not caplog.records
-    goals_at("circle", [-0.3, 0.5, 0.35], [0.3, 0.7, 0.45], air, steps=4, share=1.0)
+    goals_at("circle", ([-0.3, 0.5, 0.35], [0.3, 0.7, 0.45]), air, steps=4, share=1.0)
     told = "--path: 3 of its 5 goals lie outside [-0.3, 0.5, 0.35] to [0.3, 0.7, 0.45]"
     assert told in caplog.text
 
@@ -297,12 +286,6 @@ def test_of_skills_the_one_acts_that_ends_nearest_to_the_goal(evaluation):
     np.testing.assert_array_equal(walker.skills[-1], np.eye(4)[[1, 1]])
 
 
-def test_goals_at_a_place_keep_what_the_place_does_not_say():
-    places = Places(np.array([7, 4]), np.array([False, True]), np.array([0, 1]))
-    goals = places.goal_at(np.float32([9.0, 0.4]), np.float32([[0.1, 0.2, 0.3]]))
-    np.testing.assert_allclose(goals, [[0.1, 0.4, 0.3]])
-
-
 def test_goals_say_columns_that_equal_the_achieved_goal_and_leave_what_else_is_seen():
     observation = np.random.default_rng(0).normal(size=(3, 6, 10)).astype(np.float32)
     seen = {"observation": observation, "achieved_goal": observation[..., [3, 4, 5]]}
@@ -311,6 +294,8 @@ def test_goals_say_columns_that_equal_the_achieved_goal_and_leave_what_else_is_s
     here, there = places.of(np.arange(10.0)[None], np.array([[0.3, 0.4, 0.5]]))
     np.testing.assert_array_equal(here, [[7.0, 4.0]])
     np.testing.assert_array_equal(there, [[7.0, 0.4]])
+    goals = places.goal_at(np.float32([9.0, 0.4]), np.float32([[0.1, 0.2, 0.3]]))
+    np.testing.assert_allclose(goals, [[0.1, 0.4, 0.3]])  # the place says nothing of the others
     with pytest.raises(UsageError, match=r"RUN: expected an embedding that sees what goals are"):
         places_of(PLANE._replace(columns=(7, 8)), played, "RUN")
 
