@@ -219,16 +219,12 @@ class Communicator:
         os._exit(code)
 
     def finish(self, code: int) -> NoReturn:
-        """Ends this process with the exit code that all ranks agreed on.
-
-        Open MPI reports an abort unless all ranks but the root exit with 0, and the root exits a
-        moment later with `code`. MPICH needs the same code from all ranks. If a rank misses the
-        timeout, the job is aborted.
-        """
+        """Ends this process with the exit code that all ranks agreed on; aborts if one is late."""
         _flush()
         if self._comm is not None:
             if self.exit_codes(code) is None:
                 self.abort(EXIT_HANGING)
+            # Open MPI reports an abort unless all others exit with 0; MPICH needs one code from all
             root_alone_tells = "Open MPI" in self._mpi.Get_library_version()
             if not self._mpi.Is_finalized():
                 self._mpi.Finalize()

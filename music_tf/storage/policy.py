@@ -1,8 +1,4 @@
-"""The policy of a run, which needs numpy but no TensorFlow, MPI or simulator.
-
-policy = music_tf.load_policy("latest")  # or "push", which comes with the package
-action = policy.act(observation)
-"""
+"""The policy of a run, which needs numpy but no TensorFlow, MPI or simulator."""
 
 import copy
 import hashlib
@@ -28,14 +24,10 @@ class SavedPolicy(Policy):
         stored: StoredRun,
         snapshot: Snapshot | SkillSnapshots,
         counters: Mapping[str, Any],
-        discriminator: Discriminator | str | None = None,
-        declared: Declared | None = None,
+        discriminator: Discriminator | str | None = None,  # a text: why the saved one does not fit
+        declared: Declared | None = None,  # what the environment declared in training, if known
     ) -> None:
-        """Takes a run's record, its networks, and its counters.
-
-        `discriminator` is None without one, or a text that says why the saved one does not fit.
-        `declared` is what the environment declared in training, None if unknown.
-        """
+        """Takes a run's record, its networks, and its counters."""
         self.stored, config = stored, stored.config
         self.declared = declared
         self.worlds: tuple[int, ...] = ()

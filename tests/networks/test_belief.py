@@ -89,12 +89,3 @@ def test_rows_of_a_context_hold_normalised_observations_and_the_scaled_reward():
     ):
         rows = context_rows(PearlConfig(**inference).inference, inputs, steps)
         np.testing.assert_array_equal(rows, [expected])
-
-
-def test_many_rows_make_a_belief_surer_and_their_order_does_not_count():
-    case = PearlCase()
-    encoder = Encoder(weights_of(case), case.config.inference)
-    rows = case.noise["context"][0, 0].numpy()
-    once, twice = encoder(rows), encoder(np.concatenate([rows[::-1], rows]))
-    np.testing.assert_allclose(twice.variance, 0.5 * once.variance, rtol=1e-5)
-    np.testing.assert_allclose(twice.mean, once.mean, rtol=1e-4, atol=1e-6)

@@ -45,13 +45,3 @@ def test_values_and_gradients_are_those_of_automatic_differentiation(count, inpu
     np.testing.assert_allclose(value, expected_value, rtol=1e-5, atol=1e-5)
     for own, plain in zip(found, expected, strict=True):
         np.testing.assert_allclose(own, plain, rtol=1e-4, atol=1e-4)
-
-
-def test_an_idle_unit_passes_nothing_on():
-    weights = [-tf.ones([2, 3]), tf.zeros([3]), tf.ones([3, 1])]
-
-    value, (_, *found) = gradients(two_layers, tf.ones([4, 2]), *weights)
-
-    np.testing.assert_array_equal(value, np.zeros([4, 1]))
-    for gradient in found:
-        np.testing.assert_array_equal(gradient, np.zeros(gradient.shape))
