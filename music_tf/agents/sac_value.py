@@ -17,14 +17,10 @@ from music_tf.types import Array
 
 
 class SacValue(GaussianActorCritic):
-    r"""SAC of January 2018 (arXiv:1801.01290): critics bootstrap from a target state value.
+    """SAC of January 2018 (arXiv:1801.01290): critics bootstrap from a target state value.
 
-    .. math:: L_V = \frac{1}{B} \sum_b (V(s_b) - y_V)^2, \quad
-        y_V = \min_i Q_i(s, \tilde a) - \alpha \log \pi(\tilde a | s), \quad
-        y_Q = r + \gamma \bar V(s')
-
-    y_V and the actor's loss use the same freshly drawn action of each state. Deviations from the
-    paper: the policy is one reparameterised Gaussian, the temperature may be learned
+    `value_target` and the actor's loss use the same freshly drawn action of a state. Deviations
+    from the paper: the policy is one reparameterised Gaussian, the temperature may be learned
     (arXiv:1812.05905), and losses of values are not halved, unless `critic_loss` is `half_mean`.
     """
 

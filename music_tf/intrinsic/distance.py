@@ -245,10 +245,8 @@ class Distance(GatedTerm):
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
         cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)
         metrics = {"distance/moved": float(moved.mean())}
-        if moved.any() and self._speed is None:
-            metrics["distance/aligned"] = float(cosines[moved].mean())
-        elif moved.any():  # the slower an object is to be, the less does its direction matter
-            speeds = np.linalg.norm(towards[moved], axis=-1)
+        if moved.any():  # the slower an object is to be, the less does its direction matter
+            speeds = None if self._speed is None else np.linalg.norm(towards[moved], axis=-1)
             metrics["distance/aligned"] = float(np.average(cosines[moved], weights=speeds))
         probes = _PROBE * np.eye(first.shape[-1], dtype=np.float32)
         for column, probe in enumerate(probes[:_SHOWN_COLUMNS]):

@@ -12,10 +12,7 @@ from music_tf.types import Transition
 
 
 class JointMotion(ScaledTerm):
-    r"""Rewards steps in which agent state x and surrounding state y both move; nothing is learned.
-
-    .. math:: m = 1\{|\Delta x| > d \text{ and } |\Delta y| > d\}
-    """
+    """Pays 1 where agent state and surrounding state both move far enough; nothing is learned."""
 
     def __init__(self, config: JointMotionConfig, context: TermContext) -> None:
         super().__init__(config, context)

@@ -92,13 +92,7 @@ class Music(ScaledTerm):
         return tf.stop_gradient(self.scaled_by(bound, feed))
 
     def priorities(self, weights: Weights, episodes: Episodes, worker: int, cycle: int) -> Array:
-        r"""Returns the summed pair bounds of fresh episodes as priorities, shape [E].
-
-        .. math:: p = \sum_t \operatorname{clip}(m(o_t, o_{t+1}), 0, m_1)
-
-        m_1 is the smallest bound that gets the highest pay, 0.0002 at the release's gain. As in the
-        release, the episodes of a worker share one random swap for each time step.
-        """
+        # As in the release, the episodes of a worker share one random swap for each time step.
         states = np.swapaxes(episodes.observation, 0, 1)  # [T + 1, E, O]
         steps = len(states) - 1
         generator = stream(self._seed, "music/priority coin", worker, cycle)

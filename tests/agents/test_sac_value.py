@@ -70,14 +70,6 @@ def test_errors_of_one_critic_and_of_the_state_value_may_be_halved():
     np.testing.assert_allclose(metrics["train/value_loss"], expected, rtol=1e-4)
 
 
-def test_where_an_episode_ends_the_state_after_it_does_not_count():
-    case = case_of()
-    moved = case.batch.next_inputs + np.float32([[[0], [9], [0], [0], [0]], [[0]] * 5])
-    before = case.losses().total
-    case.batch = case.batch._replace(next_inputs=moved)  # of the only step without a discount
-    np.testing.assert_array_equal(case.losses().total, before)
-
-
 def test_inputs_of_the_critics_alone_have_a_gradient_in_what_they_see():
     case = case_of()
     seen = tf.Variable(case.batch.inputs + 0.5)

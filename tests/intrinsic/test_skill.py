@@ -251,26 +251,6 @@ def test_a_learned_prior_is_the_softmax_of_mean_log_likelihoods():
     np.testing.assert_allclose(found, uniform - np.log(expected)[chosen], atol=1e-5)
 
 
-def test_skills_are_drawn_uniformly_while_the_discriminator_waits():
-    term = skill(prior="learned", subtract_prior=True, resume_rows=10)
-    term.load({"scales/skill": np.array([[-0.5, -1.0, -2.0], [0.5, 0.5, 0.5]])})
-    expected = learned_prior(np.array([-1.0, -2.0, -4.0]))
-    np.testing.assert_allclose(term.prior(), expected)
-    term.forget()
-    alike = skill(subtract_prior=True)  # rewards subtract the prior that skills are drawn from
-    held = make_episodes(0, 6, skills=SKILLS)
-    found, wanted = (one.heldout(weights_of(one), held) for one in (term, alike))
-    name = "skill/diversity_return"
-    assert found[name] == pytest.approx(wanted[name], rel=1e-5)
-    few = make_episodes(0, 3, lengths=[4, 5, 5], skills=SKILLS)
-    for _ in range(2):  # each skill has at least 10 rows after two cycles of both workers
-        np.testing.assert_array_equal(term.prior(), np.full(3, 1 / 3))
-        np.testing.assert_allclose(term.feed(replay(), 1, 0)["log_prior"], -math.log(3))
-        term.observe({0: few, 1: few}, 0)
-    np.testing.assert_allclose(term.prior(), expected)
-    np.testing.assert_allclose(term.feed(replay(), 1, 0)["log_prior"][0, 0], np.log(expected))
-
-
 def test_the_gate_is_open_from_the_target_less_the_margin_on_and_its_share_is_logged():
     term = skill(target=10.0, margin=2.0)
     returns = tf.constant([[-1.0, 7.5, 8.0, 9.0], [7.0, 7.0, 7.0, 8.0]])
@@ -305,18 +285,27 @@ def test_a_running_average_keeps_99_of_100_parts_after_each_episode():
     assert several == pytest.approx(0.99**2 * -1.99 + (1 - 0.99**2) * 3.0)
 
 
-def test_without_replay_the_discriminator_waits_for_fresh_rows_of_each_skill():
-    term, buffer = skill(resume_rows=10), replay()
+def test_without_replay_the_discriminator_waits_for_fresh_rows_and_skills_are_drawn_uniformly():
+    term, buffer = skill(prior="learned", subtract_prior=True, resume_rows=10), replay()
+    term.load({"scales/skill": np.array([[-0.5, -1.0, -2.0], [0.5, 0.5, 0.5]])})
+    expected = learned_prior(np.array([-1.0, -2.0, -4.0]))
+    np.testing.assert_allclose(term.prior(), expected)
     assert "learns" not in term.feed(buffer, 1, 0)
     term.forget()
+    alike = skill(subtract_prior=True)  # rewards subtract the prior that skills are drawn from
+    held, name = make_episodes(0, 6, skills=SKILLS), "skill/diversity_return"
+    returns = [each.heldout(weights_of(each), held)[name] for each in (term, alike)]
+    assert returns[0] == pytest.approx(returns[1], rel=1e-5)
     few = make_episodes(0, 3, lengths=[4, 5, 5], skills=SKILLS)
-    for rested in (0.0, 0.0, 1.0):
+    for cycle in range(3):  # each skill has at least 10 rows after two cycles of both workers
+        chances = expected if cycle == 2 else np.full(3, 1 / 3)
+        np.testing.assert_allclose(term.prior(), chances)
         feed = first_update(term.feed(buffer, 1, 0))
-        np.testing.assert_array_equal(feed["learns"], [rested] * 2)
+        np.testing.assert_allclose(feed["log_prior"], [np.log(chances)] * 2, rtol=1e-6)
+        np.testing.assert_array_equal(feed["learns"], [float(cycle == 2)] * 2)
         loss, _ = term.loss(weights_of(term), feed)
-        assert (loss.numpy() > 0.0).all() == (rested > 0.0)
-        if rested == 0.0:
-            term.observe({0: few, 1: few}, 0)
+        assert (loss.numpy() > 0.0).all() == (cycle == 2)
+        term.observe({0: few, 1: few}, 0)
     at_once = skill(resume_rows=0)
     at_once.forget()
     assert "learns" not in at_once.feed(buffer, 1, 0)

@@ -14,7 +14,6 @@ from music_tf.losses.distance import (
     squared_controllability_distance,
     velocity_reward,
 )
-from music_tf.training.adam import AdamState, adam_step
 from tests.kit.cases import cases
 
 MEAN, LOG_DEVIATION, CHANGE = (
@@ -147,19 +146,10 @@ def test_the_gradient_of_the_log_price_is_the_mean_slack_whatever_the_price(dual
     assert float(tape.gradient(loss, log_dual)) == pytest.approx(-0.1996667, abs=1e-6)
 
 
-def test_the_price_follows_its_known_trace_and_at_its_floor_feels_violations_alone():
+def test_the_price_at_its_floor_feels_violations_alone():
     log_dual, left = tf.Variable(math.log(0.5)), tf.constant([0.001, -0.3])
     with tf.GradientTape() as tape:
         losses = embedding_loss(tf.zeros([2]), left, log_dual, log_floor=math.log(2.0))
     # the price that counts is 2
     np.testing.assert_allclose(losses, [-0.002, 0.6 - math.log(0.5) * 0.3], rtol=1e-5)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(embedding_loss(tf.zeros([2]), left, log_dual, math.log(2.0)))
-    assert float(tape.gradient(loss, log_dual)) == pytest.approx(-0.3)
-    log_dual = tf.Variable([math.log(3000.0)], dtype=tf.float32)
-    state, trace = AdamState.zeros(np.zeros(1, np.float32)), []
-    for number, gradient in enumerate((-0.037, -0.01, 1e-6, 1e-6), 1):
-        rate = tf.constant([1e-3])
-        adam_step(log_dual, tf.constant([gradient]), state, tf.constant(float(number)), rate)
-        trace.append(float(log_dual[0]))
-    np.testing.assert_allclose(trace, [8.0073676, 8.0082086, 8.0088588, 8.0093913], atol=2e-6)
+    assert float(tape.gradient(losses, log_dual)) == pytest.approx(-0.3)

@@ -93,17 +93,6 @@ def test_observations_of_any_length_leave_a_belief_and_usual_ones_their_bits(sca
         np.testing.assert_array_equal(root, tf.linalg.cholesky(own))
 
 
-def test_a_product_with_observations_is_proportional_to_prior_and_likelihoods():
-    library = _library().distributions
-    mean, root = product_of_observations(DIRECTIONS, VALUES)
-    places = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
-    product = -0.5 * np.square((places - mean) @ np.asarray(root)).sum(axis=-1)
-    prior = library.Normal(0.0, 1.0).log_prob(places).numpy().sum(axis=-1)
-    seen = library.Normal(places @ DIRECTIONS.T, 1.0).log_prob(VALUES).numpy().sum(axis=-1)
-    gap = prior + seen - product
-    np.testing.assert_allclose(gap, np.full(9, gap[0]), atol=1e-4)
-
-
 def test_a_full_divergence_is_that_of_tensorflow_probability_and_0_if_nothing_is_seen():
     library = _library().distributions
     mean, root = product_of_observations(DIRECTIONS, VALUES)

@@ -36,11 +36,14 @@ def test_the_critic_loss_sums_members_or_averages_half_of_them_over_the_batch():
     # worker 0: ((1-0)^2 + (2-4)^2) / 2 + ((1-1)^2 + (2-1)^2) / 2 = 2.5 + 0.5 = 3
     # worker 1: ((3-0)^2 + (0-0)^2) / 2 + ((3-2)^2 + (0-1)^2) / 2 = 4.5 + 1 = 5.5
     q = [[[0.0, 4.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]]
-    found = critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
-    np.testing.assert_allclose(found, [3.0, 5.5])
-    # half of the mean: 3 / (2 * 2), 5.5 / (2 * 2)
-    found = half_mean_critic_loss(tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]]))
-    np.testing.assert_allclose(found, [0.75, 1.375])
+    # without the second step of worker 0: (1-0)^2 / 2 + (1-1)^2 / 2 = 0.5
+    q, y = tf.constant(q), tf.constant([[1.0, 2.0], [3.0, 0.0]])
+    counted = tf.constant([[1.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_allclose(critic_loss(q, y), [3.0, 5.5])
+    np.testing.assert_allclose(critic_loss(q, y, counted), [0.5, 5.5])
+    # half of the mean: 3 / (2 * 2), 0.5 / (2 * 2), 5.5 / (2 * 2)
+    np.testing.assert_allclose(half_mean_critic_loss(q, y), [0.75, 1.375])
+    np.testing.assert_allclose(half_mean_critic_loss(q, y, counted), [0.125, 1.375])
 
 
 def test_the_soft_target_of_sac_and_the_value_of_a_state_count_entropy():
