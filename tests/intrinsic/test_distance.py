@@ -232,6 +232,9 @@ def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
     ends = tf.constant(following(8).observation[:, :2][..., [0, 2]])
     way = turned._step(weights_of(turned), ends[:, 0], ends[:, 1])
     np.testing.assert_allclose(np.linalg.norm(way, axis=-1), 1.0, rtol=1e-5)
+    assert {network.learning_rate for network in turned.networks} == {0.0}
+    assert turned.feed(filled_replay(following(8)), 3, 0) == {}
+    assert turned.loss(weights_of(turned), {}) == (0.0, {})
     as_it_is = {"train": False, "initializer": "orthogonal", "hidden_sizes": ()}
     apart = distance("ball", groups=2, **as_it_is)  # of two objects, which no turn may mix
     np.testing.assert_array_equal(weights_of(apart)["phi"][0], np.eye(2))
@@ -402,15 +405,6 @@ def test_short_velocities_weigh_less_in_how_well_conditions_are_followed():
     term = distance("ball", hidden_sizes=(), speed=1.0)
     found = term.heldout(DOUBLING, episodes)
     assert found["distance/aligned"] == pytest.approx(0.6)  # (1 - 0.25) / 1.25
-
-
-def test_an_embedding_that_does_not_learn_pays_all_the_same():
-    term, episodes = distance(train=False), following(8)
-    assert {network.learning_rate for network in term.networks} == {0.0}
-    assert term.feed(filled_replay(episodes), 3, 0) == {}
-    loss, metrics = term.loss(weights_of(term), {})
-    assert (float(loss), metrics) == (0.0, {})
-    assert np.abs(term.reward(weights_of(term), batch_of(episodes), {})).max() > 0.0
 
 
 @cases(

@@ -151,19 +151,6 @@ def test_the_model_may_take_several_steps_an_update_each_on_rows_of_its_own():
     assert (term.every, term.times) == (1, 3)
 
 
-def test_states_are_seen_in_units_of_random_play():
-    centre, unit = np.arange(4.0, dtype=np.float32), np.float32([1.0, 2.0, 3.0, 4.0])
-    scaled, raw = influence_term(scale=(centre, unit)), influence_term()
-    weights, feed = weights_of(raw, seed=1), first_update(raw.feed(filled_replay(pushed(8)), 1, 0))
-    states = states_of(pushed(8)).observation
-    moved = made_transition(observation=states * unit + centre)
-    np.testing.assert_allclose(
-        scaled.reward(weights, moved, feed),
-        raw.reward(weights, made_transition(observation=states), feed),
-        rtol=1e-3,
-    )
-
-
 def test_it_looks_at_the_object_else_at_the_surroundings_and_compares_no_choices():
     config = InfluenceConfig(hidden_sizes=(4,))
     split = SplitSpec(agent=(0, 1), surrounding=(5, 6))

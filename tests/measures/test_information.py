@@ -82,10 +82,12 @@ def test_ties_and_mixtures_have_the_information_that_is_known(pair, known, toler
     assert mutual_information(*pair) == pytest.approx(known, abs=tolerance)
 
 
-@pytest.mark.parametrize("neighbours", [0, 4])
-def test_too_few_samples_are_refused(neighbours):
-    with pytest.raises(ValueError, match="more than k"):
-        mutual_information(column(0, 1, 2, 3), column(0, 1, 2, 3), neighbours)
+def test_too_few_samples_and_episodes_are_refused():
+    for neighbours in (0, 4):
+        with pytest.raises(ValueError, match="more than k"):
+            mutual_information(column(0, 1, 2, 3), column(0, 1, 2, 3), neighbours)
+    with pytest.raises(ValueError, match="two episodes"):
+        paired_information(*(part[:1] for part in movements(0.0)[:3]), np.random.default_rng(0))
     with pytest.raises(ValueError, match="got 4 and 3"):
         mutual_information(column(0, 1, 2, 3), column(0, 1, 2), 1)
 
@@ -156,11 +158,6 @@ def test_pairings_with_too_few_steps_are_left_out(episodes, pairings):
     x, y, _, generator = movements(1.0, episodes)
     found = paired_information(x, y, np.array([20, 1, 1, 1])[:episodes], generator)
     assert len(found.same) == len(found.null) == pairings
-
-
-def test_one_episode_has_no_partner():
-    with pytest.raises(ValueError, match="two episodes"):
-        paired_information(*(part[:1] for part in movements(0.0)[:3]), np.random.default_rng(0))
 
 
 def test_chance_counts_pairings_that_give_as_much():
