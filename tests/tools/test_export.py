@@ -1,3 +1,4 @@
+import functools
 import importlib
 import json
 import sys
@@ -13,7 +14,7 @@ from music_tf.runs.inspection import evaluate_run
 from music_tf.runs.loaded_run import load_run
 from music_tf.tools import export
 from music_tf.tools.export import exporter
-from tests.kit import counting
+from tests.kit import boxed
 from tests.kit.counting import COUNTING, LIMIT, Counting
 from tests.kit.saved_run import save_run
 
@@ -196,7 +197,8 @@ def test_an_environment_that_none_else_can_make_is_left_out(tmp_path, minari, mo
 
 def test_what_lies_outside_its_space_leaves_nothing(tmp_path, minari, monkeypatch):
     importlib.import_module("minari.namespace").create_namespace("push")
-    monkeypatch.setattr(counting, "LOWEST", 1.0)
+    from_one = functools.partial(gymnasium.spaces.Box, 1.0, np.inf, dtype=np.float64)
+    monkeypatch.setattr(boxed, "unbounded", lambda size: from_one((size,)))
     save_run(tmp_path / "run", env_id=COUNTING)
     with pytest.raises(EnvironmentFault, match=r"0: the observation of step 0 .*: \[\d+\. +0\.\]"):
         evaluate_run(load_run(tmp_path / "run", COUNTING), 2, export=exporter(None, "push/out-v0"))
