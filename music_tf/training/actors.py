@@ -262,7 +262,6 @@ class _Clocks:
     taking: list[float] = dataclasses.field(default_factory=list)
     played: list[float] = dataclasses.field(default_factory=list)
     waited: list[list[float]] = dataclasses.field(default_factory=list)
-    """By cycle and actor."""
     acting: float = 0.0
     """Of the slowest actor in the last cycle."""
     left: float = dataclasses.field(default_factory=time.monotonic)

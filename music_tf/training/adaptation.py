@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
@@ -16,15 +15,13 @@ from music_tf.rollout import Conditions, Perturbation, play
 from music_tf.training.evaluation import SEED, Evaluation, random_actions, zero_policy
 from music_tf.training.parts import Comparison, OnPlayed, Part
 from music_tf.training.tasks import Tasks, TaskSets, context_of, task_sets
-from music_tf.types import Array, Episodes, Metrics
+from music_tf.types import Array, Episodes, IntArray, Metrics
 
 if TYPE_CHECKING:
     from music_tf.training.trainer import Trainer
 
 VISITS = 20
 """Visits to each task in the final evaluation of a run and in `evaluate`."""
-_STARTS = ("seeds", "skills", "tasks")
-"""Fields of `Conditions` that a visit sets."""
 _RIDGE = 1e-3
 _PROBED = 2
 """Episodes of a visit before the probe reads the belief."""
@@ -99,7 +96,7 @@ class MetaEvaluation(NamedTuple):
         return Adaptation(*(values.reshape(*size, *values.shape[1:]) for values in summed))
 
     def play_some(
-        self, snapshot: Snapshot | None, part: str, repeats: int, rows: npt.NDArray[np.int64]
+        self, snapshot: Snapshot | None, part: str, repeats: int, rows: IntArray
     ) -> Adaptation:
         """Plays the visits `rows`, numbered task by task; one axis [rows] replaces [N, R]."""
         envs = len(self.envs)
@@ -114,8 +111,8 @@ class MetaEvaluation(NamedTuple):
     def starts(self, snapshot: Snapshot, tasks: Sequence[int]) -> tuple[Conditions, Array]:
         """Returns conditions of first visits by episode, with deviations of their beliefs."""
         results, episodes = self._visit(snapshot, "test", np.array(tasks), 1)
-        starts = [start for start, _ in episodes]
-        every = [np.stack([getattr(start, name) for start in starts], axis=1) for name in _STARTS]
+        starts = [(start.seeds, start.skills, start.tasks) for start, _ in episodes]
+        every = [np.stack(rows, axis=1) for rows in zip(*starts, strict=True)]
         seeds, skills, places = (rows.reshape(-1, *rows.shape[2:]) for rows in every)
         unsure = np.ones(results.returns.shape, np.float32)
         deviations = np.sqrt(results.variances.mean(axis=-1))
@@ -185,7 +182,7 @@ class MetaEvaluation(NamedTuple):
         return float(1.0 - error / spread) if spread > 0.0 else 0.0
 
     def _visit(
-        self, snapshot: Snapshot | None, part: str, rows: npt.NDArray[np.int64], repeats: int
+        self, snapshot: Snapshot | None, part: str, rows: IntArray, repeats: int
     ) -> tuple[Adaptation, list[tuple[Conditions, Episodes]]]:
         """Plays the visit `rows[i]` in environment i; results have no axis of repeats."""
         inference = self.config.agent.inference
@@ -267,7 +264,7 @@ class TaskFamily(Part):
         return Comparison(policies, VISITS, "visits to each evaluation task")
 
 
-def among_all(count: int, rows: npt.NDArray[np.int64], some: Adaptation) -> Adaptation:
+def among_all(count: int, rows: IntArray, some: Adaptation) -> Adaptation:
     """Returns `count` visits, of which `rows` are the given ones and all others are zeros."""
     every = no_visits(count, some.returns.shape[1], some.means.shape[-1])
     for values, visited in zip(every, some, strict=True):

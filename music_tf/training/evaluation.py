@@ -207,7 +207,6 @@ class PolicyEvaluation(Part):
         return evaluation.metrics_of(played) | self._of_random_actions(evaluation)
 
     def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
-        """Returns metrics of random actions in the same episodes, as a baseline."""
         config, world = evaluation.config, evaluation.world
         pairs = {
             key.random: key.metric

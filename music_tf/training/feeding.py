@@ -16,6 +16,7 @@ from music_tf.training.feeds import (
     RELABELLED,
     Batches,
     Draws,
+    Feed,
     even_parts,
     rows_of_part,
     under_fresh_conditions,
@@ -35,7 +36,7 @@ class Feeding:
     def __init__(self, run: "Trainer") -> None:
         self._run = run
 
-    def parts(self, cycle: int, count: int | None = None) -> Iterator[Batches | Draws]:
+    def parts(self, cycle: int, count: int | None = None) -> Iterator[Feed]:
         """Yields a turn's inputs in `count` parts, since all would take hundreds of megabytes."""
         run, config = self._run, self._run.config
         replay, inputs = run.replay, run.inputs.now

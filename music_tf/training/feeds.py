@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -56,6 +56,9 @@ class Draws(NamedTuple):
                 fields = value._asdict() if isinstance(value, Picks) else {"": value}
                 named |= {f"{term}.{name}{n and '.'}{n}": part for n, part in fields.items()}
         return named | dict(self.noise)
+
+
+Feed: TypeAlias = Batches | Draws
 
 
 class Schedules(NamedTuple):

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from music_tf.config.agents import Inference
 from music_tf.config.names import POINT_ROBOT, with_hidden_goal
@@ -19,9 +18,9 @@ from music_tf.randomness import reset_seeds, stream
 from music_tf.replay.tasks import tasks_of
 from music_tf.rollout import Conditions, Policy, perturbation, play
 from music_tf.training.collect import Collected, Collector, Order
-from music_tf.types import Array, Episodes
+from music_tf.types import Array, Episodes, Floats, IntArray
 
-Tasks = npt.NDArray[np.float64]
+Tasks: TypeAlias = Floats
 
 
 class TaskSets(NamedTuple):
@@ -133,7 +132,7 @@ class _Round(NamedTuple):
 class _Visit(NamedTuple):
     """Visits that all workers make at the same time."""
 
-    tasks: npt.NDArray[np.int64]
+    tasks: IntArray
     number: int
     """Higher than that of each earlier visit to the same task."""
     initial: bool

@@ -31,7 +31,7 @@ from music_tf.training.counters import Counters, EpochLog, over_ranks
 from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeding import DeviceFeeding, Feeding
-from music_tf.training.feeds import Batches, Draws, Schedules
+from music_tf.training.feeds import Feed, Schedules
 from music_tf.training.memory import GIB
 from music_tf.training.parts import Comparison, OnPlayed, Part, RunningMoments
 from music_tf.training.rewards import Rewards
@@ -247,7 +247,7 @@ class Trainer:
         snapshot = next(filter(None, of_parts), None) or self.snapshot()
         self.collector.order(Order(cycle, snapshot, at_random, self.world, initial))
 
-    def _feeds(self, turn: int) -> Iterator[Batches | Draws]:
+    def _feeds(self, turn: int) -> Iterator[Feed]:
         """Yields the parts of a turn's inputs, and measures the time that each takes."""
         parts = self.feeding.parts(self.counters.cycle + turn * _TURN)
         while True:
@@ -257,7 +257,7 @@ class Trainer:
                 return
             yield part
 
-    def feed(self, turn: int = 0) -> Batches | Draws:
+    def feed(self, turn: int = 0) -> Feed:
         """Returns the inputs of one turn of updates in one part."""
         (whole,) = self.feeding.parts(self.counters.cycle + turn * _TURN, count=1)
         return whole

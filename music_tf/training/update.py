@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,7 @@ from music_tf.intrinsic.term_outputs import check_feed, gate_of, loss_of, measur
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
 from music_tf.process.watchdog import heartbeat, longer_timeout
 from music_tf.training.adam import AdamState, adam_step
-from music_tf.training.feeds import Batches, Draws, Schedules, as_tensor
+from music_tf.training.feeds import Batches, Feed, Schedules, as_tensor
 from music_tf.training.parts import Part
 from music_tf.training.phases import LaidPhase, networks_of, phases_of
 from music_tf.types import Array, Metrics
@@ -29,6 +29,8 @@ DESYNC_INTERVAL = 100
 """Updates between bitwise comparisons of the parameters of all ranks, at the end of a cycle."""
 HEARTBEAT_INTERVAL = 10
 """Updates between heartbeats where one rank learns; each calls Python from the compiled loop."""
+Logs: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+"""Metrics [metrics], minima and maxima of rewards [terms]; of all updates with an axis before."""
 
 
 @dataclasses.dataclass
@@ -97,14 +99,14 @@ class Update(Part):
         self._run_updates = compiled(self._all_updates, xla=True)
         self._run_early = compiled(self._early_updates, xla=True)
 
-    def hlo(self, feed: Batches | Draws, schedules: Schedules) -> str:
+    def hlo(self, feed: Feed, schedules: Schedules) -> str:
         """Returns the optimised HLO program of a cycle's updates as text, after `use_xla`."""
         tensors: Any = tf.nest.map_structure(tf.convert_to_tensor, feed)
         program: Any = self._run_updates
         compiler_ir = program.experimental_get_compiler_ir(tensors, schedules)
         return str(compiler_ir(stage="optimized_hlo"))
 
-    def run(self, feed: Batches | Draws, schedules: Schedules) -> Metrics:
+    def run(self, feed: Feed, schedules: Schedules) -> Metrics:
         return self.run_parts([feed], schedules)
 
     @property
@@ -113,7 +115,7 @@ class Update(Part):
         return any(phase.early for phase in self._phases)
 
     def run_parts(
-        self, feeds: Iterable[Batches | Draws], schedules: Schedules, early: bool = False
+        self, feeds: Iterable[Feed], schedules: Schedules, early: bool = False
     ) -> Metrics:
         """Takes all updates of a cycle, part after part; with `early`, the steps of early phases.
 
@@ -166,7 +168,7 @@ class Update(Part):
         steps = [count for count, phase in pairs if phase.early]
         return int((steps[0] if early else self.step).numpy())
 
-    def _take(self, feed: Batches | Draws, schedules: Schedules, early: bool) -> list[Array]:
+    def _take(self, feed: Feed, schedules: Schedules, early: bool) -> list[Array]:
         """Takes the updates of a part; returns rows of metrics, reward minima and maxima."""
         tensors, updates = tf.nest.map_structure(as_tensor, feed), len(feed.transitions[0])
         for name, term in self._fed(feed).items():
@@ -265,20 +267,13 @@ class Update(Part):
                     moment.assign(np.where(others, moment.numpy(), np.float32(0.0)))
                 step.assign(0)
 
-    def _all_updates(
-        self, feed: Batches | Draws, schedules: Schedules
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _all_updates(self, feed: Feed, schedules: Schedules) -> Logs:
         return self._updates(feed, schedules, early=False)
 
-    def _early_updates(
-        self, feed: Batches | Draws, schedules: Schedules
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _early_updates(self, feed: Feed, schedules: Schedules) -> Logs:
         return self._updates(feed, schedules, early=True)
 
-    def _updates(
-        self, feed: Batches | Draws, schedules: Schedules, early: bool
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Takes all updates; returns metrics [U, metrics], reward minima and maxima [U, terms]."""
+    def _updates(self, feed: Feed, schedules: Schedules, early: bool) -> Logs:
         updates = feed.transitions[0].shape[0]
 
         def body(index: tf.Tensor, *logs: tf.TensorArray) -> tuple[tf.Tensor, ...]:
@@ -292,9 +287,7 @@ class Update(Part):
         values, lows, highs = (log.stack() for log in logs)
         return values, lows, highs
 
-    def _update(
-        self, feed: Batches | Draws, index: tf.Tensor, schedules: Schedules, early: bool
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _update(self, feed: Feed, index: tf.Tensor, schedules: Schedules, early: bool) -> Logs:
         """Takes one update, phase after phase; returns its row of each log.
 
         A metric of several phases is logged by the first of them. TensorFlow orders sums by the
@@ -362,7 +355,7 @@ class Update(Part):
             _stacked([tf.reduce_max(reward) for reward in paid.values()]),
         )
 
-    def _row(self, feed: Batches | Draws, index: tf.Tensor, turn: int) -> Any:
+    def _row(self, feed: Feed, index: tf.Tensor, turn: int) -> Any:
         """Returns the feed of one update; a term with several steps has a row for each `turn`."""
 
         def row(at: tf.Tensor, values: Any) -> Any:
@@ -380,7 +373,7 @@ class Update(Part):
         )
         return type(feed)(*fields)
 
-    def _fed(self, feed: Batches | Draws) -> dict[str, RewardTerm]:
+    def _fed(self, feed: Feed) -> dict[str, RewardTerm]:
         return {term.name: term for term in self.terms if term.name in feed.terms}
 
     def _gradient(
