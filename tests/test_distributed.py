@@ -6,7 +6,6 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
-from tests.kit.cases import cases
 
 
 def ranks(rank, size):
@@ -29,22 +28,18 @@ def test_with_one_process_every_collective_is_the_identity():
     assert comm.take_timing() == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(("size", "share"), [(1, 12), (2, 6), (3, 4), (12, 1)])
-def test_workers_are_shared_out_evenly_and_in_order(size, share):
-    parts = [ranks(rank, size).local_workers(12) for rank in range(size)]
-    assert [len(part) for part in parts] == [share] * size
-    assert [worker for part in parts for worker in part] == list(range(12))
-
-
-@cases(
-    ("workers", "size", "says"),
-    (4, 3, r"(?s)multiple of the 3 ranks, got 4.*start 1 or 2 or 4 ranks, or set --workers 3"),
-    (5, 3, r"(?s)got 5.*start 1 or 5 ranks, or set --workers 6"),
-    (1, 4, r"(?s)got 1.*start 1 ranks?, or set --workers 4"),
-)
-def test_workers_that_do_not_divide_are_refused_with_what_would(workers, size, says):
-    with pytest.raises(UsageError, match=says):
-        ranks(0, size).local_workers(workers)
+def test_workers_are_shared_out_evenly_and_in_order():
+    for size, share in ((1, 12), (2, 6), (3, 4), (12, 1)):
+        parts = [ranks(rank, size).local_workers(12) for rank in range(size)]
+        assert [len(part) for part in parts] == [share] * size
+        assert [worker for part in parts for worker in part] == list(range(12))
+    for workers, size, cure in (
+        (4, 3, "start 1 or 2 or 4 ranks, or set --workers 3"),
+        (1, 4, "start 1 ranks?, or set --workers 4"),
+    ):
+        says = rf"(?s)multiple of the {size} ranks, got {workers}.*{cure}"
+        with pytest.raises(UsageError, match=says):
+            ranks(0, size).local_workers(workers)
 
 
 def test_an_mpi_that_sees_fewer_ranks_than_the_launcher_is_refused(monkeypatch):

@@ -13,6 +13,8 @@ from tests.kit.cases import cases
 
 
 def test_counters_and_logs_come_back():
+    counts = {"updates": 4, "step_scale": 0.25}
+    assert restore_fields(UpdateCounts(), counts, "meta") == UpdateCounts(4, 0.25)
     counters = Counters(epoch=3, cycle=10**9 + 6, env_steps=360, updates=12, elapsed_s=1.5)
     assert restore_fields(Counters(), dataclasses.asdict(counters), "counters") == counters
     log = EpochLog(1, [{"train/mean_q": -1.5}, {}], [(1, -2)], 1, 2, 60, 40, 0.5)
@@ -21,49 +23,26 @@ def test_counters_and_logs_come_back():
 
 
 @cases(
-    ("key", "value"),
-    ("epoch", -1),
-    ("epoch", 1.0),
-    ("epoch", True),
-    ("epoch", "3"),
-    ("epoch", 2**70),
-    ("elapsed_s", math.nan),
-    ("elapsed_s", -1.0),
-    ("elapsed_s", math.inf),
-    ("elapsed_s", 10**400),
-    ("more", 1),
+    ("kind", "change"),
+    *((Counters, {"epoch": wrong}) for wrong in (-1, 1.0, True, "3", 2**70)),
+    *((Counters, {"elapsed_s": wrong}) for wrong in (math.nan, -1.0, math.inf, 10**400)),
+    (Counters, {"more": 1}),
+    *((EpochLog, {"totals": wrong}) for wrong in ([{"a": "1"}], [{"a": math.nan}], [[]], {})),
+    *((EpochLog, {"cells": wrong}) for wrong in ([[1]], [[1, 2.0]], ["ab"])),
+    *(
+        (UpdateCounts, {"step_scale": wrong})  # never scaled up or to nothing
+        for wrong in (0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1")
+    ),
 )
-def test_counters_that_no_run_reaches_are_refused_by_name(key, value):
-    data = dataclasses.asdict(Counters()) | {key: value}
-    with pytest.raises(ValueError, match="counters"):
-        restore_fields(Counters(), data, "counters")
+def test_counts_and_logs_that_no_run_writes_are_refused_by_name(kind, change):
+    with pytest.raises(ValueError, match="what it holds"):
+        restore_fields(kind(), dataclasses.asdict(kind()) | change, "what it holds")
+
+
+def test_counters_have_all_their_names():
     for other in (None, [], {"epoch": 1}):
         with pytest.raises(ValueError, match="counters: expected epoch, cycle"):
             restore_fields(Counters(), other, "counters")
-
-
-@pytest.mark.parametrize("scale", [0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1"])
-def test_steps_are_never_scaled_up_or_to_nothing(scale):
-    assert restore_fields(
-        UpdateCounts(), {"updates": 4, "step_scale": 0.25}, "meta"
-    ) == UpdateCounts(4, 0.25)
-    with pytest.raises(ValueError, match="step_scale"):
-        restore_fields(UpdateCounts(), {"updates": 4, "step_scale": scale}, "meta")
-
-
-@cases(
-    "change",
-    {"totals": [{"a": "1"}]},
-    {"totals": [{"a": math.nan}]},
-    {"totals": [[]]},
-    {"totals": {}},
-    {"cells": [[1]]},
-    {"cells": [[1, 2.0]]},
-    {"cells": ["ab"]},
-)
-def test_logs_that_no_run_writes_are_refused(change):
-    with pytest.raises(ValueError, match="log"):
-        restore_fields(EpochLog(), dataclasses.asdict(EpochLog()) | change, "log")
 
 
 def test_a_success_rate_is_a_share_or_unknown():

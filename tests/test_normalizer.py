@@ -48,11 +48,6 @@ def test_updates_add_up_to_the_moments_of_the_data():
     whole.update(values, workers=2)
     np.testing.assert_allclose(parts.state, whole.state, rtol=1e-12)
     np.testing.assert_allclose(parts.moments.mean, whole.moments.mean, rtol=1e-6)
-    values = np.random.default_rng(0).normal(3.0, 2.0, (1, 100_000, 1)).astype(np.float32)
-    many = normalizer()
-    many.update(values, workers=1)
-    np.testing.assert_allclose(many.moments.mean, [3.0], atol=0.02)
-    np.testing.assert_allclose(many.moments.deviation, [2.0], atol=0.02)
 
 
 def test_a_restored_state_goes_on_bit_equal():

@@ -1,6 +1,4 @@
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from music_tf.randomness import reset_seeds, stream
 from tests.kit.cases import cases
@@ -25,15 +23,12 @@ def test_any_difference_gives_other_numbers(change):
 
 def test_neither_swapped_nor_neighbouring_workers_and_counters_share_numbers():
     assert not set(draw(worker=5, counter=2)) & set(draw())
+    largest = {"seed": 2**32 - 1, "worker": 4095, "counter": 10**9}
+    assert not set(draw(**largest)) & set(draw())
     here = stream(1, "noise", 0, 0).integers(2**63, size=100_000)
     for worker, counter in ((0, 1), (1, 0)):
         there = stream(1, "noise", worker, counter).integers(2**63, size=100_000)
         assert not set(here.tolist()) & set(there.tolist())
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 4095), st.integers(0, 10**9))
-def test_every_allowed_seed_worker_and_counter_has_a_stream(seed, worker, counter):
-    assert 0.0 <= stream(seed, "any", worker, counter).random() < 1.0
 
 
 def test_reset_seeds_fit_31_bits():

@@ -67,6 +67,8 @@ def test_what_an_epoch_cuts_off_is_said_with_the_way_out_and_nothing_else_is():
         assert cut_by_epochs(BY_TWENTY, length) == ""
     whole = dataclasses.replace(BY_TWENTY.collect, steps=None)
     assert cut_by_epochs(dataclasses.replace(BY_TWENTY, collect=whole), 1000) == ""
+    assert episode_steps("my_package.tasks:Walk-v3") == 1000  # an unknown one
+    assert episode_steps("my_package.tasks:Pendulum-v7") == 200  # a version of a known one
 
 
 OF_EVERY_LENGTH = {steps: env_id for env_id, steps in EPISODE_STEPS.items()}
@@ -98,8 +100,3 @@ def test_presets_cut_episodes_where_originals_do_unless_the_task_ends_before(nam
     tasks = (CHEETAH, "BipedalWalker-v3", "AntMaze_UMaze-v5", "music_tf/UnitBox-v0")
     found = [recipes.resolve(name, preset, task).env.max_episode_steps for task in tasks]
     assert tuple(found) == lengths
-
-
-def test_an_unknown_environment_counts_as_having_a_thousand_steps():
-    assert episode_steps("my_package.tasks:Walk-v3") == 1000
-    assert episode_steps("my_package.tasks:Pendulum-v7") == 200  # a version of a known one

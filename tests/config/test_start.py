@@ -144,12 +144,8 @@ def test_a_resumed_run_needs_no_source_and_takes_no_other(tmp_path):
         assert (command.start, command.config) == (None, config)
     for other in (["--init-from", "latest"], ["--parts", "actor"]):
         assert "leave out --init-from" in refusal(*words, *other)
-
-
-@pytest.mark.parametrize("more", [(), ("--init-from", "none")])
-def test_a_resumed_run_takes_nothing_by_default(tmp_path, more):
-    run = StoredRun("sac_metra", "laptop", ("sac_metra", *more), recipes.resolve("sac_metra"))
-    (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
-    words = ["--run-dir", str(tmp_path), "--resume"]
-    assert parse_train(words).start is parse_train([*words, *more]).start is None
-    assert "leave out --init-from" in refusal(*words, "--init-from", "push_sac")
+    for more in ((), ("--init-from", "none")):  # nothing is taken by default
+        run = StoredRun("sac_metra", "laptop", ("sac_metra", *more), recipes.resolve("sac_metra"))
+        (tmp_path / "config.json").write_text(json.dumps(run_to_json(run)))
+        assert parse_train(words).start is parse_train([*words, *more]).start is None
+        assert "leave out --init-from" in refusal(*words, "--init-from", "push_sac")

@@ -34,7 +34,6 @@ class Mutant(NamedTuple):
     first: str
 
     def broken(self, text):
-        """Returns the text of the file with the fault in it."""
         if (count := text.count(self.old)) != 1:
             raise ValueError(f"{self.name}: found {count} times in {self.file}:\n{self.old}")
         return text.replace(self.old, self.new)
@@ -61,7 +60,6 @@ MUTANTS = read_mutants(pathlib.Path(__file__).with_name("faults.txt").read_text(
 
 
 def copied(folder):
-    """Copies all files of the working tree that git does not ignore."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, found.split("\0")):
@@ -113,7 +111,6 @@ def killer_of(mutant, folder, first_only):
 
 
 def main():
-    """Tries what the command line asks for, and returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_option, show_value, with_fields
@@ -41,29 +39,6 @@ def test_a_mistyped_option_is_refused_and_nearly_always_the_one_that_was_meant_i
     meant = sum(f"did you mean {n}?" in text for (_, n), text in zip(pairs, texts, strict=True))
     assert len(pairs) > 100
     assert meant >= 0.95 * len(pairs)
-
-
-@pytest.mark.thorough
-@settings(max_examples=100)
-@given(
-    st.sampled_from(sorted(FIELDS)),
-    st.one_of(
-        st.text(max_size=20),
-        st.floats().map(str),
-        st.integers().map(str),
-        st.sampled_from(["nan", "-inf", "1e999", "None", "", "[]", "{}", "0x10", "9" * 5000]),
-    ),
-)
-def test_any_value_is_taken_or_refused_by_name_in_a_few_lines(name, value):
-    try:
-        command = parse_train(["sac", f"{show_option(name)}={value}"])
-    except UsageError as error:
-        text = str(error)
-        assert len(text.splitlines()) <= 10
-        assert name in text or show_option(name) in text
-    else:
-        values = [field.value for field in fields_of(command.config)]
-        assert not any(math.isnan(value) for value in values if isinstance(value, float))
 
 
 def test_every_field_is_an_option_with_either_spelling():
@@ -136,8 +111,6 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("sac_metra --distance.rest-until x", ["keep their initial values.", "an ... Now 0.5."]),
     ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
     ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
-    ("ddpg --world.agent 0 1 --world.surrounding 1 2", ["world.surrounding", "both have [1]"]),
-    ("ddpg --world.agent x", ["--world.agent", "whole numbers", "'x'"]),
     (
         "ddpg --world.support 1 1 0 0 0.4",
         ["LOW_X LOW_Y HIGH_X HIGH_Y", "each LOW below its HIGH, got (1.0, "],
@@ -246,6 +219,7 @@ def test_an_environment_that_needs_an_import_must_be_typed_again(tmp_path):
     config = write(tmp_path, "ddpg", "--env-id", "mine:Task-v0")
     words = ["--run-dir", str(tmp_path), "--resume"]
     assert "--env-id mine:Task-v0" in refusal(*words)
+    assert "module" in refusal(*words, "--env-id", "other:Task-v0")
     assert parse_train([*words, "--env-id", "mine:Task-v0"]).config == config
     assert parse_train([*words, "--allow-import"]).config == config
 
@@ -361,12 +335,6 @@ def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, 
     assert (given, given.config) == (typed, typed.config)
 
 
-def test_the_line_that_resumes_a_run_quotes_its_path():
-    path = Path("my runs/it's one")
-    *_, place, last = shlex.split(resume_line(parse_train(["ddpg"]), path))
-    assert (place, last) == (str(path), "--resume")
-
-
 @cases(
     ("typed", "launch", "line"),
     ("", "", "train ddpg --run-dir run --resume"),
@@ -382,6 +350,8 @@ def test_the_line_that_resumes_a_run_quotes_its_path():
 def test_the_line_that_resumes_a_run_keeps_its_topology(typed, launch, line):
     command = parse_train(["ddpg", *typed.split()])
     assert resume_line(command, Path("run"), launch) == f"music-tf {line}"
+    *_, place, last = shlex.split(resume_line(command, Path("my runs/it's one")))[:5]
+    assert (place, last) == ("my runs/it's one", "--resume")
 
 
 def test_a_flag_in_python_is_true_or_false_and_arguments_are_what_json_can_hold():

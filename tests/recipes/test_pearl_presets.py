@@ -21,6 +21,7 @@ def test_each_family_of_ours_has_settings_that_go_together(preset):
     for env_id in (*ROBOT_FAMILIES, *HIDDEN_GOALS):
         config = recipes.resolve("sac_pearl", preset, env_id)
         assert config.tasks.train % config.workers == 0
+        assert config.agent.context_rows <= config.context_episodes * EPISODE_STEPS[env_id]
         own = recipes.resolve("sac_pearl", preset, f"mine.envs:{env_id}")
         assert (own.agent, own.tasks) == (config.agent, config.tasks)
 
@@ -74,13 +75,6 @@ def test_garage_asks_for_as_many_steps_of_a_visit_in_each_family():
     changed = {"env_id", "tasks.initial", "tasks.prior", "tasks.extra"}
     point, push = (settings("garage", env_id) for env_id in (POINT_ROBOT, PUSH))
     assert {name for name in point if point[name] != push[name]} <= changed
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_context_is_no_longer_than_a_visit(preset):
-    for env_id in (*ROBOT_FAMILIES, *HIDDEN_GOALS):
-        config = recipes.resolve("sac_pearl", preset, env_id)
-        assert config.agent.context_rows <= config.context_episodes * EPISODE_STEPS[env_id]
 
 
 def test_beliefs_of_places_can_say_where_circles_and_spheres_meet():

@@ -279,22 +279,18 @@ def test_added_rewards_and_priorities_come_from_a_frozen_network(name, preset):
     assert schedule_value(slide, 10) == (0.0 if by_priority else 0.5 * paid)
 
 
-@cases(
-    ("name", "preset", "env_id", "parts", "epochs"),
-    *((f"{one}_music_finetune", "paper", SLIDE, POLICY, 13) for one in ("ddpg", "sac")),
-    *((f"{one}_music_finetune", "paper", PUSH, POLICY, None) for one in ("ddpg", "sac")),
-    ("ddpg_music_finetune", "laptop", SLIDE, (*POLICY, "normalizer"), None),
-    ("sac_music_finetune", "laptop", SLIDE, (*POLICY, "normalizer"), None),
-    # nothing is published of those with hindsight
-    ("ddpg_music_finetune_her", "paper", SLIDE, POLICY, None),
-    ("ddpg_music_finetune_her", "laptop", SLIDE, (*POLICY, "normalizer"), None),
-    # sac_her has two critics, sac_music one
-    ("sac_music_finetune_her", "paper", SLIDE, ("actor",), None),
-    ("sac_music_finetune_her", "laptop", SLIDE, ("actor", "normalizer"), None),
-)
-def test_fine_tuning_starts_from_the_published_policy(name, preset, env_id, parts, epochs):
-    source = recipes.resolve(name, preset, env_id).start
-    assert (source.parts, source.epochs) == (parts, epochs)
+@pytest.mark.parametrize("learner", ["ddpg", "sac"])
+def test_fine_tuning_starts_from_the_published_policy(learner):
+    for env_id, epochs in ((SLIDE, 13), (PUSH, None)):
+        source = recipes.resolve(f"{learner}_music_finetune", "paper", env_id).start
+        assert (source.parts, source.epochs) == (POLICY, epochs)
+    # nothing is published of those with hindsight; sac_her has two critics, sac_music one
+    theirs = ("actor",) if learner == "sac" else POLICY
+    for name, parts in (("finetune_her", theirs), ("finetune", POLICY)):
+        laptop = recipes.resolve(f"{learner}_music_{name}", "laptop", SLIDE).start
+        assert (laptop.parts, laptop.epochs) == ((*parts, "normalizer"), None)
+    paper = recipes.resolve(f"{learner}_music_finetune_her", "paper", SLIDE).start
+    assert (paper.parts, paper.epochs) == (theirs, None)
 
 
 @PRESETS
@@ -389,47 +385,32 @@ BY_HAND = {  # the authors' code, the PyTorch DIAYN, QDax
 }
 
 
-@pytest.mark.parametrize("env_id", [UNIT_BOX, "Hopper-v5", PICK])
 @cases(("code", "preset"), *enumerate(["paper", "diayn_torch", "qdax"]))
-def test_skills_have_the_settings_of_each_public_code_on_any_task(code, preset, env_id):
-    found = {f.name: f.value for f in fields_of(recipes.resolve("sac_diayn", preset, env_id))}
+def test_skills_have_the_settings_of_each_public_code_on_any_task(code, preset):
     expected = TOLD_APART | {name: values[code] for name, values in BY_HAND.items()}
-    assert {setting: found[setting] for setting in expected} == expected
-    assert found.get("agent.value_learning_rate", 3e-4) == 3e-4
-    assert found["goals"] == "zero"
-    assert found["replay.draw"] == "steps"
+    expected |= {"goals": "zero", "replay.draw": "steps"}
+    for env_id in (UNIT_BOX, "Hopper-v5", PICK):
+        found = {f.name: f.value for f in fields_of(recipes.resolve("sac_diayn", preset, env_id))}
+        assert {setting: found[setting] for setting in expected} == expected
+        assert found.get("agent.value_learning_rate", 3e-4) == 3e-4
 
 
-@pytest.mark.parametrize("preset", ["laptop", "paper", "qdax"])
-def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset):
-    for name, reward, alone in (
-        ("sac_smerl", "skill", "sac_diayn" if preset == "qdax" else None),
-        ("sac_dads_smerl", "dads", None if preset == "paper" else "sac_dads"),
-    ):
+@cases(
+    # target and margin, scale of the task's reward, weight of the skills', inputs of the dynamics
+    ("preset", "gate", "scale", "weight", "omit"),
+    ("laptop", (2050.0, 205.0), 1.0, 1.0, 0),
+    ("qdax", (800.0, 800.0), 1.0, 2.0, 2),
+    ("paper", (2050.0, 205.0), 5.0, 10.0, "all"),  # 5 times the reward, twice QDax's diversity
+)
+def test_smerl_adds_the_task_and_a_gate_to_rewards_for_skills(preset, gate, scale, weight, omit):
+    for name, reward in (("sac_smerl", "skill"), ("sac_dads_smerl", "dads")):
         config = recipes.resolve(name, preset, "HalfCheetah-v5")
         assert [*config.rewards] == ["task", reward]
-        target = (800.0, 800.0) if preset == "qdax" else (2050.0, 205.0)
-        gated = config.rewards[reward]
-        assert (gated.target, gated.margin) == target
-        if alone:
-            free = dataclasses.replace(gated, target=None, margin=None, weight=((0.0, 1.0),))
-            before = recipes.resolve(alone, preset, "HalfCheetah-v5")
-            agent = config.agent
-            if preset == "laptop":  # of `sac`, since the task's rewards are
-                assert (agent.temperature, agent.learn_temperature) == (1.0, True)
-                agent = before.agent
-            same = {"goals": "zero", "rewards": {reward: free}, "agent": agent}
-            assert before == dataclasses.replace(config, **same)
-    # 5 times the reward, and twice the diversity of QDax
-    if preset == "paper":
-        assert config.rewards["task"].scale == 5.0
-        assert schedule_value(gated.weight, 0) == 10.0
-    # there the skill dynamics see the skill alone
-    assert (gated.omit, gated.batch) == {
-        "laptop": (0, "own"),
-        "paper": ("all", "shared"),
-        "qdax": (2, "shared"),
-    }[preset]
+        task, gated = config.rewards.values()
+        assert ((gated.target, gated.margin), task.scale) == (gate, scale)
+        assert schedule_value(gated.weight, 0) == weight
+        assert config.agent.learn_temperature == (preset != "paper")
+    assert (gated.omit, gated.batch) == (omit, "own" if preset == "laptop" else "shared")
 
 
 @cases(
@@ -508,11 +489,6 @@ def test_our_robots_are_told_apart_by_place_as_those_they_are_made_of():
         )
         assert (ours.world, ours.env) == (theirs.world, theirs.env)
         assert ours.world.descriptor in (("plane",), ("xy",))
-
-
-def test_chance_is_that_of_as_many_skills_as_act():
-    config = with_fields(recipes.resolve("sac_diayn"), {"skills": 1, "condition.size": 5})
-    assert next(iter(config.rewards["skill"].key_metrics(config))).chance == 0.2
 
 
 @pytest.mark.thorough

@@ -2,9 +2,6 @@
 
 import dataclasses
 
-RENAMED_OPTIONS = {}
-"""Options that the working tree calls by another name than the commit it is compared with."""
-
 _REDUCE = "--agent.gradient-reduce"
 _POINT = (
     *("--env-id", "music_tf/PointPush-v0", "--workers", "2", "--rollouts", "2", "--cycles", "2"),
@@ -43,19 +40,14 @@ _OVERFULL = ("--replay.capacity", "150")
 class Configuration:
     """A run of two epochs."""
 
-    words: tuple[str, ...]
-    """RECIPE and options."""
-    source: str | None = None
-    """The configuration whose run it starts from."""
-    by_skills: bool = False
-    """Whether each epoch is another skill, which is learned after the one before."""
+    words: tuple[str, ...]  # RECIPE and options
+    source: str | None = None  # the configuration whose run it starts from
+    by_skills: bool = False  # whether each epoch is a skill, learned after the one before
 
     def train(self, epochs):
-        """Returns the command line up to an epoch, without its directories."""
         return ["train", *self.words, *self.until(epochs)]
 
     def until(self, epochs):
-        """Returns the options of a run that ends with an epoch."""
         return [*(["--skills", str(epochs)] if self.by_skills else []), "--epochs", str(epochs)]
 
 

@@ -34,7 +34,6 @@ def run_job(package, steps, results, ranks=1):
 
 
 def environment(package, temporary):
-    """Returns the environment variables of a process that uses a package."""
     ours = {
         "PYTHONPATH": str(package),
         "MUSIC_TF_RUNS": str(pathlib.Path(temporary, "runs")),

@@ -27,7 +27,6 @@ def _leave(code):
 
 
 def _run(main, command):
-    """Returns the exit code of a command."""
     try:
         main(command)
     except (_Left, SystemExit) as left:
@@ -39,7 +38,6 @@ def _run(main, command):
 
 
 def _captured(main, command, stem):
-    """Returns the exit code of a command after writing what it said to files."""
     kept = [os.dup(descriptor) for descriptor in (1, 2)]
     for descriptor, ending in ((1, "out"), (2, "err")):
         file = os.open(f"{stem}.{ending}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

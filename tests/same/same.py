@@ -26,7 +26,7 @@ OWN = ROOT / ".same"
 sys.path.insert(0, str(ROOT))
 
 from tests.same import canonical  # noqa: E402 - after the path
-from tests.same.configurations import CONFIGURATIONS, RENAMED_OPTIONS  # noqa: E402
+from tests.same.configurations import CONFIGURATIONS  # noqa: E402
 from tests.same.jobs import run_job  # noqa: E402
 
 WAYS = ("straight", "resumed")
@@ -37,18 +37,13 @@ _PACKAGES = ("tensorflow", "keras", "numpy", "mujoco", "gymnasium-robotics", "mp
 class Side(NamedTuple):
     """One of the two packages that are compared."""
 
-    package: pathlib.Path
-    """The folder that holds music_tf."""
+    package: pathlib.Path  # the folder that holds music_tf
     results: pathlib.Path
-    renamed: dict[str, str]
-    """Its own names of options."""
 
     def folder(self, ranks):
-        """Returns where its runs on some ranks lie."""
         return self.results / f"{ranks}_ranks"
 
     def run_dir(self, ranks, name, way):
-        """Returns where one of its runs lies."""
         return self.folder(ranks) / f"{name}-{digest(name)}.{way}"
 
 
@@ -70,7 +65,6 @@ def machine():
 
 
 def git(*words):
-    """Returns what a git command prints."""
     done = subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -85,7 +79,6 @@ def alone(folder):
 
 
 def checked_out(name, kept):
-    """Returns a commit and a worktree of it."""
     commit = git("rev-parse", "--verify", f"{name}^{{commit}}")
     tree = kept / commit[:12] / "tree"
     if not (tree / "music_tf").is_dir():
@@ -95,7 +88,6 @@ def checked_out(name, kept):
 
 
 def with_sources(names):
-    """Returns configurations after those whose runs they start from, each once."""
     wanted = {}
     for name in names:
         source = CONFIGURATIONS[name].source
@@ -104,21 +96,17 @@ def with_sources(names):
 
 
 def commands(side, ranks, name, way):
-    """Returns the command lines of one run of a side."""
     configuration = CONFIGURATIONS[name]
     where = ["--run-dir", str(side.run_dir(ranks, name, way))]
     if configuration.source:
         where += ["--init-from", str(side.run_dir(ranks, configuration.source, "straight"))]
     if way == "straight":
-        found = [[*configuration.train(2), *where]]
-    else:
-        again = ["train", "--resume", *configuration.until(2), *where[:2]]
-        found = [[*configuration.train(1), *where], again]
-    return [[side.renamed.get(word, word) for word in command] for command in found]
+        return [[*configuration.train(2), *where]]
+    again = ["train", "--resume", *configuration.until(2), *where[:2]]
+    return [[*configuration.train(1), *where], again]
 
 
 def codes_of(side, ranks, name, way):
-    """Returns the exit codes of a run, None where it did not come to its end."""
     run = side.run_dir(ranks, name, way)
     path = run.with_name(f"{run.name}.json")
     return json.loads(path.read_text()) if path.exists() else None
@@ -142,7 +130,6 @@ def compute(side, ranks, names):
 
 
 def compute_alone(side, ranks, names):
-    """Does the same for the side whose results are shared."""
     with alone(side.results.parent):
         compute(side, ranks, names)
 
@@ -179,8 +166,8 @@ def compare_runs(against, names, all_ranks, kept):
     """Prints a line for each run and returns whether all are the same."""
     with alone(kept):
         commit, tree = checked_out(against, kept)
-    fixed = Side(tree, kept / commit[:12] / machine(), {})
-    working = Side(ROOT, OWN / "working", dict(RENAMED_OPTIONS))
+    fixed = Side(tree, kept / commit[:12] / machine())
+    working = Side(ROOT, OWN / "working")
     for ranks in all_ranks:
         shutil.rmtree(working.folder(ranks), ignore_errors=True)
     needed = with_sources(names)
@@ -203,7 +190,6 @@ def compare_runs(against, names, all_ranks, kept):
 
 
 def main():
-    """Compares what the command line asks for, one at a time, and returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

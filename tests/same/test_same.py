@@ -115,18 +115,6 @@ def test_one_changed_number_is_found(tmp_path, change, name):
     assert name in differences_after(change, tmp_path)
 
 
-def test_what_a_commit_renames_or_drops_can_be_said(tmp_path, monkeypatch):
-    made = Made()
-    one = canonical.read_run(made.write(tmp_path / "one"))
-    made.state = {f"new_{name}": array for name, array in made.state.items()}
-    made.state["updates"] = np.array(7)
-    path = made.write(tmp_path / "other")
-    assert len(differences(one, canonical.read_run(path))) == 3
-    monkeypatch.setattr(canonical, "RENAMED", [(r"state/new_(.*)", r"state/\1")])
-    monkeypatch.setattr(canonical, "DROPPED", ["state/updates"])
-    assert differences(one, canonical.read_run(path)) == []
-
-
 def test_a_source_is_run_before_what_starts_from_it():
     for name, configuration in CONFIGURATIONS.items():
         order = with_sources([name])
