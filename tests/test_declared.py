@@ -80,12 +80,9 @@ def test_the_first_difference_is_told_in_numbers(change, text):
     told = refusal(HERE, dataclasses.replace(HERE, **change), "run 3")
     assert told.partition("\n")[0] == text
     assert ("run 3: " in told) == bool(text)
-
-
-def test_what_single_precision_cannot_tell_apart_or_nothing_compares_is_no_difference():
     single = Declared(low=[-0.1], high=[float(np.float32(0.7))])
     assert refusal(single, Declared(low=[float(np.float32(-0.1))], high=[0.7]), "") == ""
-    other = dataclasses.replace(HERE, steps=30, observation=9)
+    other = dataclasses.replace(HERE, steps=30, observation=9)  # which nothing compares here
     assert (refusal(HERE, other, "", ACTIONS), refusal(None, other, "")) == ("", "")
 
 

@@ -42,11 +42,16 @@ def test_workers_are_shared_out_evenly_and_in_order():
             ranks(0, size).local_workers(workers)
 
 
-def test_an_mpi_that_sees_fewer_ranks_than_the_launcher_is_refused(monkeypatch):
+def test_an_mpi_that_sees_other_ranks_than_the_launcher_or_launch_is_refused(monkeypatch):
     seen = pytest.importorskip("mpi4py.MPI").COMM_WORLD.Get_size()
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", str(seen + 4))
     with pytest.raises(EnvironmentFault, match=rf"{seen + 4} ranks, but mpi4py sees {seen}"):
         Communicator()
+    monkeypatch.delenv("OMPI_COMM_WORLD_SIZE")
+    monkeypatch.setenv("MUSIC_TF_RANKS", "2")
+    with pytest.raises(EnvironmentFault, match="2 ranks were asked for, but mpirun started 1"):
+        Communicator()
+    assert Communicator(alone=True).size == 1
 
 
 @pytest.mark.parametrize("end", ["finish", "abort"])
@@ -57,13 +62,6 @@ def test_output_that_cannot_be_written_does_not_change_the_exit_code(end):
         f"print('some output')\nCommunicator().{end}(75)"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 75
-
-
-def test_another_number_of_ranks_than_launch_asked_for_is_refused(monkeypatch):
-    monkeypatch.setenv("MUSIC_TF_RANKS", "2")
-    with pytest.raises(EnvironmentFault, match="2 ranks were asked for, but mpirun started 1"):
-        Communicator()
-    assert Communicator(alone=True).size == 1
 
 
 def test_bad_numbers_of_any_rank_are_bad_numbers_of_all(monkeypatch):

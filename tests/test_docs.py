@@ -238,12 +238,17 @@ def test_every_equation_names_a_function():
         assert [row for row in places if re.search(r"`[\w/]+\.py`", row)] == [], page
 
 
-def test_a_page_begins_with_a_title_and_one_paragraph_of_what_it_is_for():
+def test_a_page_is_in_the_navigation_and_begins_with_a_title_and_what_it_is_for():
+    listed = re.findall(r": ([\w/]+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(), re.M)
+    assert {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - set(listed) == set()
     for page in sorted(DOCS.glob("*.md")):
         title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
         assert re.fullmatch("# .+", title), page
         assert first.endswith("."), page
         assert len(first.split()) <= 40, page
+    texts = {page: page.read_text("utf-8") for page in (*PAGES, DOCS / "quickstart.ipynb")}
+    copies = r"pip install '\.\["  # over the editable package
+    assert [page for page, text in texts.items() if re.search(copies, text)] == []
 
 
 def test_every_link_leads_to_a_page_and_a_heading():
@@ -255,16 +260,6 @@ def test_every_link_leads_to_a_page_and_a_heading():
             if not path.exists() or (heading and heading not in _anchors(path)):
                 dead.append((page.name, link))
     assert dead == []
-
-
-def test_no_page_installs_a_copy_over_the_editable_package():
-    texts = {page: page.read_text("utf-8") for page in (*PAGES, DOCS / "quickstart.ipynb")}
-    assert [page for page, text in texts.items() if re.search(r"pip install '\.\[", text)] == []
-
-
-def test_every_page_stands_in_the_navigation_of_the_site():
-    listed = re.findall(r": ([\w/]+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(), re.M)
-    assert {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - set(listed) == set()
 
 
 def _anchors(page):  # the names under which a page's headings are linked

@@ -43,6 +43,9 @@ def allows_pickles(source):
 
 
 def test_no_file_gets_around_the_linter():
+    assert LOADERS & imported_packages("def later():\n    import pickle  # noqa: TID251")
+    assert allows_pickles("np.load(path, allow_pickle=flag)")
+    assert not allows_pickles("np.load(path, allow_pickle=False)")
     paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
     words = (*LOADERS, "allow_pickle")
@@ -55,10 +58,3 @@ def test_no_file_gets_around_the_linter():
     # the battery of hostile files writes object arrays to see that they are refused
     pickling = [name for name, text in sources.items() if allows_pickles(text)]
     assert pickling == ["tests/hostile/test_hostile_files.py"]
-
-
-def test_what_gets_around_the_linter_is_found():
-    assert LOADERS & imported_packages("def later():\n    import pickle  # noqa: TID251")
-    assert allows_pickles("np.load(path, allow_pickle=True)")
-    assert allows_pickles("np.load(path, allow_pickle=flag)")
-    assert not allows_pickles("np.load(path, allow_pickle=False)")

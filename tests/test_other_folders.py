@@ -33,16 +33,12 @@ def elsewhere(points, tmp_path, monkeypatch):
     return other
 
 
-def trained(**options):
-    agent = {"hidden_sizes": (8,), "return_clip": "off"}
-    words = {**OPTIONS, "env_id": WANDERS, "agent": agent, "epochs": 1, **options}
-    return music_tf.train("ddpg_her", **words).path
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"run_dir": "mine"}])
 def test_a_run_lies_in_one_folder_and_without_a_name_is_the_latest(elsewhere, tmp_path, options):
-    path = trained(**options)
+    agent = {"hidden_sizes": (8,), "return_clip": "off"}
+    words = {**OPTIONS, "env_id": WANDERS, "agent": agent, "epochs": 1, **options}
+    path = music_tf.train("ddpg_her", **words).path
     assert os.getcwd() == str(elsewhere)
     assert {"config.json", "metrics.csv", "checkpoints", "summary.json"} <= set(os.listdir(path))
     assert not os.listdir(elsewhere)

@@ -1,7 +1,6 @@
 import numpy as np
 
 from music_tf.randomness import reset_seeds, stream
-from tests.kit.cases import cases
 
 BASE = {"seed": 3, "purpose": "coin", "worker": 2, "counter": 5}
 
@@ -10,15 +9,12 @@ def draw(**changes):
     return stream(**(BASE | changes)).integers(2**63, size=8)
 
 
-def test_the_same_names_give_the_same_numbers_whatever_was_drawn_before():
+def test_the_same_names_alone_give_the_same_numbers_whatever_was_drawn_before():
     first = draw()
     stream(**BASE).normal(size=100)
     np.testing.assert_array_equal(draw(), first)
-
-
-@cases("change", {"seed": 4}, {"purpose": "coin "}, {"worker": 3}, {"counter": 6})
-def test_any_difference_gives_other_numbers(change):
-    assert not set(draw(**change)) & set(draw())
+    for change in ({"seed": 4}, {"purpose": "coin "}, {"worker": 3}, {"counter": 6}):
+        assert not set(draw(**change)) & set(first)
 
 
 def test_neither_swapped_nor_neighbouring_workers_and_counters_share_numbers():

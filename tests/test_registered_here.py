@@ -11,6 +11,7 @@ from gymnasium.envs.classic_control.pendulum import PendulumEnv
 import music_tf
 from music_tf.cli import run_verb
 from music_tf.config.names import check_env_id, is_local
+from music_tf.envs.toys import UnitBox
 from music_tf.envs.viewer import Viewer
 from music_tf.reading.command import parse_train
 from music_tf.runs import session
@@ -27,25 +28,8 @@ gymnasium.register("Spot-v0", Spot, max_episode_steps=20)
 PENDULUM = "gymnasium.envs.classic_control.pendulum:PendulumEnv"
 
 
-class Spot(gymnasium.Env):  # a point of a plane that is paid near the origin
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
-    observation_space = gymnasium.spaces.Box(-2, 2, (2,), np.float32)
-    action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
-
-    def __init__(self, render_mode=None):
-        self.render_mode = render_mode
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-1, 1, 2).astype(np.float32)
-        return self.place.copy(), {}
-
-    def step(self, action):
-        self.place = np.clip(self.place + 0.1 * action, -2, 2).astype(np.float32)
-        return self.place.copy(), -float(np.linalg.norm(self.place)), False, False, {}
-
-    def render(self):
-        return np.full((32, 32, 3), 200, np.uint8)
+class Spot(UnitBox):
+    """A class of the user's."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +46,9 @@ def test_an_id_of_a_cell_trains_is_measured_filmed_checked_and_moves_to_a_module
 ):
     compare = session.compare
     monkeypatch.setattr(session, "compare", lambda *given: compare(*given[:2], 2))
-    gymnasium.register(CELL, lambda render_mode=None: Spot(render_mode), max_episode_steps=20)
+    gymnasium.register(
+        CELL, lambda render_mode=None: Spot(render_mode=render_mode), max_episode_steps=20
+    )
     run = music_tf.train("sac_diayn", env_id=CELL, skills=2, run_dir=tmp_path / "run", **SMALL)
     assert ".play(), in this process" in capsys.readouterr().out.rpartition("play:")[2]
     assert {"ours", "random"} <= set(run.evaluate(episodes=2)["policies"])
@@ -88,7 +74,7 @@ def test_an_id_of_a_cell_trains_is_measured_filmed_checked_and_moves_to_a_module
 
 MAKERS = [
     Spot,
-    lambda: Spot(None),
+    lambda: Spot(render_mode=None),
     functools.partial(Spot),
     f"{__name__}:Spot",
     PendulumEnv,
@@ -117,7 +103,7 @@ def test_ids_that_packages_register_are_no_ids_of_this_process(env_id):
     ("env_id", Spot, 'register("Spot-v0", Spot, max_episode_steps=200), then env_id="Spot-v0"'),
     ("env_id", Spot(), 'register("Spot-v0", Spot, max_'),
     ("env", Spot(), 'register("Spot-v0", Spot, max_'),
-    ("env_id", lambda: Spot(None), 'register("make-v0", make, max_'),
+    ("env_id", lambda: Spot(render_mode=None), 'register("make-v0", make, max_'),
     ids=["class", "instance", "env", "lambda"],
 )
 def test_what_makes_an_environment_is_told_to_be_registered(option, value, line):

@@ -44,7 +44,6 @@ class In:
         return bool(above and (value < self.high or (value == self.high and self.ends[1] == "]")))
 
     def __str__(self) -> str:
-        """Returns what follows the description of a type, as in `a number in [0, 1]`."""
         if self.high == math.inf:
             return f" {'of at least' if self.ends[0] == '[' else 'above'} {self.low:.10g}"
         return f" in {self.ends[0]}{self.low:.10g}, {self.high:.10g}{self.ends[1]}"
@@ -58,7 +57,6 @@ class Where:
     fits: Callable[[Any], bool]
 
     def __str__(self) -> str:
-        """Returns what follows the description of a type, as in `2 numbers, the lower first`."""
         return f", {self.words}"
 
 
@@ -87,10 +85,7 @@ class Settings:
         """Refuses a run in which these settings cannot work, by a UsageError; by default none."""
 
     def check_training(self, run: Any) -> None:
-        """As `check`, for training a run in which they would not work as meant; by default none.
-
-        Runs that were trained so can still be read, shown and exported.
-        """
+        """As `check`, for training alone: runs that were trained so can still be read and shown."""
 
     @classmethod
     def shown(cls, name: str) -> str:

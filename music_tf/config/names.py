@@ -25,20 +25,11 @@ _MANIPULATED = (
     *("BlockRotateZ", "BlockRotateParallel", "BlockRotateXYZ", "Block"),
     *("EggRotate", "Egg", "PenRotate", "Pen"),
 )
-_MAZES = (
-    "UMaze",
-    *(
-        f"{size}{variant}"
-        for size, variant in product(("Open", "Medium", "Large"), ("", "_Diverse_G", "_Diverse_GR"))
-    ),
-)
+_VARIANTS = ("", "_Diverse_G", "_Diverse_GR")
+_MAZES = ("UMaze", *map("".join, product(("Open", "Medium", "Large"), _VARIANTS)))
 
-TOYS = (
-    "music_tf/PointPush-v0",
-    "music_tf/PointPushCrowd-v0",
-    "music_tf/PointPushTerminating-v0",
-    "music_tf/PointReach-v0",
-)
+_POINTS = ("PointPush", "PointPushCrowd", "PointPushTerminating", "PointReach")
+TOYS = tuple(f"music_tf/{name}-v0" for name in _POINTS)
 FETCH_REACH, FETCH_PUSH = "FetchReach-v4", "FetchPush-v4"
 FETCH_SLIDE, FETCH_PICK = "FetchSlide-v4", "FetchPickAndPlace-v4"
 FETCH = tuple(
@@ -97,6 +88,10 @@ ANTS_AMONG_BLOCKS = "music_tf/AntBlocks-v0"
 ON_A_LINE = (*CHEETAHS, "Hopper-v5", "Walker2d-v5", "Swimmer-v5")
 TRACKED_ROBOTS = (*ON_A_LINE, *ANTS, ANTS_AMONG_BLOCKS, "Humanoid-v5")
 """Robots without goals whose place can be read: on a line, or in the plane."""
+_ROBOTS = (
+    *("Hopper", "HalfCheetah", "Walker2d", "Ant", "Swimmer", "Humanoid", "Reacher"),
+    *("HumanoidStandup", "InvertedPendulum", "InvertedDoublePendulum", "Pusher"),
+)
 WITHOUT_OPENGL = (*TOYS, *TOYS_WITHOUT_GOALS)
 WITHOUT_GOALS = (
     *TOYS_WITHOUT_GOALS,
@@ -106,16 +101,7 @@ WITHOUT_GOALS = (
     *HIDDEN_GOALS,
     *("Pendulum-v1", "MountainCarContinuous-v0", "LunarLanderContinuous-v3"),
     *("BipedalWalker-v3", "BipedalWalkerHardcore-v3"),
-    *(
-        f"{robot}-v{version}"
-        for robot, version in product(
-            (
-                *("Hopper", "HalfCheetah", "Walker2d", "Ant", "Swimmer", "Humanoid", "Reacher"),
-                *("HumanoidStandup", "InvertedPendulum", "InvertedDoublePendulum", "Pusher"),
-            ),
-            (5, 4),
-        )
-    ),
+    *(f"{robot}-v{version}" for robot, version in product(_ROBOTS, (5, 4))),
 )
 DISCRETE = (
     *("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "LunarLander-v3"),

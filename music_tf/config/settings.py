@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from music_tf.config.agents import AgentConfig, DdpgConfig
 from music_tf.config.changes import OPTION, SKILL, Stage, stages_of
 from music_tf.config.conditioning import ConditionConfig, IncrementalConfig, TasksConfig
-from music_tf.config.fields import In, Settings, groups_of
+from music_tf.config.fields import In, Settings, Where, groups_of
 from music_tf.config.names import suggestion
 from music_tf.config.terms import TaskConfig, TermConfig
 from music_tf.config.values import Digest, JsonObject
@@ -238,7 +238,7 @@ class EvaluationConfig(Settings):
 class Config(Settings):
     """One training run."""
 
-    env_id: str = "FetchPush-v4"
+    env_id: Annotated[str, Where("not empty", bool)] = "FetchPush-v4"
     """Gymnasium id of an environment, with goals or without; `module:Id` imports yours first."""
     seed: Annotated[int, In(0, 2**32 - 1)] = 0
     """Every random stream derives from this."""
@@ -298,8 +298,6 @@ class Config(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.env_id:
-            raise UsageError(f"env_id: expected a Gymnasium id, got {self.env_id!r}")
         if not self.rewards:
             raise UsageError("rewards: expected at least one term, got none")
         if not isinstance(self.rewards, Mapping):

@@ -76,10 +76,7 @@ class TermConfig(Settings):
 
     @property
     def unit_weight(self) -> float:
-        """Weight at which it pays at most 1 per step, like a sparse task.
-
-        Defined for terms whose upper bound is finite and above 0.
-        """
+        """Weight at which it pays at most 1 per step, if its upper bound is finite and above 0."""
         return 1.0 / self.clip[1]
 
     @property

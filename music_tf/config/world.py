@@ -26,11 +26,7 @@ TIME = "time"
 """Source of an extra: the number of steps of its episode so far."""
 STRIDE = re.compile("stride:([1-9][0-9]{0,5})")
 """Source of an extra: the mean change of the descriptor per step, over the last steps."""
-READ = {
-    "xy": "music_tf.envs.descriptors:xy",
-    "plane": "music_tf.envs.descriptors:plane",
-    "foot_contacts": "music_tf.envs.descriptors:foot_contacts",
-}
+READ = {name: f"music_tf.envs.descriptors:{name}" for name in ("xy", "plane", "foot_contacts")}
 """Descriptors that a function of the package reads from a robot."""
 NAMES = (GOAL, ALL, *READ)
 ALLOW_IMPORT = "MUSIC_TF_ALLOW_IMPORT"

@@ -211,14 +211,6 @@ def train_help(arguments: Sequence[str]) -> None:
     sys.stdout.write(text)
 
 
-def _named_directory(text: str, resume: bool) -> Path:
-    """Returns the directory of `--run-dir`; on resume it may be a name in the root of runs."""
-    if not text or "\0" in text:
-        raise UsageError(f"--run-dir: expected a directory, got {text[:80]!r}")
-    run = named_run(text) if resume or text == LATEST else None
-    return run or Path(text)
-
-
 def parse_train(argv: Sequence[str]) -> TrainCommand:
     here = os.getcwd()  # importing the user's module may change it
     every = _options(TrainCommand(), recipes.terms(_own_recipe(argv)))
@@ -229,8 +221,10 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     values: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
     command = TrainCommand(arguments=tuple(argv), **values)
     if "run_dir" in typed:
-        place = _named_directory(typed["run_dir"][0], command.resume)
-        command = dataclasses.replace(command, run_dir=Path(here, place))
+        if not (text := typed["run_dir"][0]) or "\0" in text:
+            raise UsageError(f"--run-dir: expected a directory, got {text[:80]!r}")
+        place = named_run(text) if command.resume or text == LATEST else None
+        command = dataclasses.replace(command, run_dir=Path(here, place or text))
     env_id = check_env_id(typed["env_id"][0]) if "env_id" in typed else ""
     stored = _stored_run(command, env_id) if command.resume else None
     recipe = _recipe(positional, stored, every)

@@ -24,7 +24,6 @@ from music_tf.config.settings import (
     NormalizerConfig,
     ReplayConfig,
 )
-from music_tf.config.terms import TaskConfig
 from music_tf.config.values import Layers, Rate
 from music_tf.config.world import is_function
 from music_tf.errors import UsageError
@@ -263,11 +262,10 @@ def sac_pearl(
     critics' loss. `oyster` is the authors' code, `paper` the same with the next observation in
     contexts and a KL weight of 1, `garage` garage's defaults with contexts no longer than a visit.
     """
-    rate = 3e-4
     agent = PearlConfig(
-        actor_learning_rate=rate,
-        critic_learning_rate=rate,
-        value_learning_rate=rate,
+        actor_learning_rate=3e-4,
+        critic_learning_rate=3e-4,
+        value_learning_rate=3e-4,
         critics=2,
         temperature=1.0,
         linear_features=False,
@@ -279,7 +277,6 @@ def sac_pearl(
         polyak_every="update",
         update_order="sequential",
     )
-    raw = 1e6
     source = "oyster" if preset == "paper" else preset
     changes = {**_PRESETS[source], **of_family(env_id, _FAMILIES[source], {})}
     if preset == "paper":
@@ -289,12 +286,11 @@ def sac_pearl(
         workers=1,
         rollouts=1,
         agent=agent,
-        rewards={"task": TaskConfig()},
         condition=ConditionConfig(kind="belief"),
         tasks=TasksConfig(train=1, test=1),
         replay=ReplayConfig(batch_size=agent.meta_batch, draw="steps"),
         exploration=ExplorationConfig(random_probability=0.0, noise=0.0, sample=True),
-        normalizer=NormalizerConfig(running=False, clip=raw, input_clip=raw),
+        normalizer=NormalizerConfig(running=False, clip=1e6, input_clip=1e6),
         evaluation=EvaluationConfig(episodes=1),
     )
     return with_fields(config, changes)

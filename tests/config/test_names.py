@@ -7,6 +7,7 @@ import pytest
 import music_tf.envs
 from music_tf import recipes
 from music_tf.cli import VERBS
+from music_tf.config.fields import fields_of, show_option
 from music_tf.config.names import (
     ANT_MAZE,
     DISCRETE,
@@ -28,18 +29,14 @@ from tests.kit.cases import cases
 from tests.kit.typos import typos
 
 
-def test_of_many_names_few_are_shown():
-    assert [few("abcde"[:count]) for count in (0, 1, 3)] == ["", "a", "a, b, c"]
-    assert few("abcde") == "a, b, c and 2 more"
-
-
 @pytest.mark.thorough
 @cases(
     ("valid", "apart"),
     (recipes.names(), 6),
     (VERBS, 3),
+    ([show_option(field.name) for field in fields_of(recipes.resolve("ddpg"))], 50),
     (KNOWN, 401),
-    ids=["recipes", "verbs", "environments"],
+    ids=["recipes", "verbs", "options", "environments"],
 )
 def test_the_nearest_name_is_right_for_nearly_all_typos(valid, apart):
     pairs = [pair for pair in typos(valid)][::apart]
@@ -87,7 +84,9 @@ def test_the_lengths_of_known_episodes_are_those_registered():
     assert set(EPISODE_STEPS) == set(KNOWN)
 
 
-def test_an_id_is_known_in_any_version_and_from_any_module():
+def test_an_id_is_known_in_any_version_and_from_any_module_and_few_of_many_are_shown():
+    assert [few("abcde"[:count]) for count in (0, 1, 3)] == ["", "a", "a, b, c"]
+    assert few("abcde") == "a, b, c and 2 more"
     assert is_one_of("FetchPush-v1", FETCH)
     assert is_one_of("mine.envs:FetchPushDense-v4", FETCH)
     assert is_one_of("PandaPush-v3", PANDA)

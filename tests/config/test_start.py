@@ -4,17 +4,19 @@ import json
 import pytest
 
 from music_tf import recipes
-from music_tf.config.warm_start import WarmStart, other_source, parts_of
+from music_tf.config.warm_start import AGENT_PARTS, WarmStart, other_source, parts_of
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, read_run, run_to_json, stored_start
 from tests.kit.cases import cases, every
 
-PICK = "FetchPickAndPlace-v4"
-WITH_STATISTICS = ("actor", "critic", "targets", "normalizer")
+PUSH, PICK, SLIDE = (f"Fetch{task}-v4" for task in ("Push", "PickAndPlace", "Slide"))
+BOX = "music_tf/UnitBox-v0"
+TUNED, SKILLED = "ddpg_music_finetune --init-from run", "sac_diayn_finetune --init-from run"
+WITH_STATISTICS = (*AGENT_PARTS, "normalizer")
 NEEDY = [name for name in recipes.names() if getattr(recipes.resolve(name).start, "recipe", "")]
 POLICY = ("actor", "normalizer")
-TRANSFER = WarmStart("run", ("statistics",), None, "FetchPickAndPlace-v4")
+TRANSFER = WarmStart("run", ("statistics",), None, PICK)
 
 
 def refusal(*arguments):
@@ -47,31 +49,16 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
 
 @cases(
     ("words", "start"),
-    (
-        "ddpg_music_finetune --preset paper --env-id FetchSlide-v4 --init-from run",
-        WarmStart("run", ("actor", "critic", "targets"), 13, "FetchSlide-v4"),
-    ),
-    (
-        "ddpg_music_finetune --preset paper --init-from run",
-        WarmStart("run", ("actor", "critic", "targets"), None, "FetchPush-v4"),
-    ),
-    (
-        "ddpg_music_finetune --init-from a/run --parts actor,critic",
-        WarmStart("a/run", ("actor", "critic"), None, "FetchPush-v4"),
-    ),
+    (f"{TUNED} --preset paper --env-id {SLIDE}", WarmStart("run", AGENT_PARTS, 13, SLIDE)),
+    (f"{TUNED} --preset paper", WarmStart("run", AGENT_PARTS, None, PUSH)),
+    (f"{TUNED} --parts actor,critic", WarmStart("run", ("actor", "critic"), None, PUSH)),
     (
         "ddpg_her --init-from=a/run --parts=normalizer,actor,actor",
         WarmStart("a/run", ("normalizer", "actor")),
     ),
-    (
-        "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run",
-        WarmStart("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0", None, True),
-    ),
-    (
-        "sac_diayn_finetune --env-id music_tf/UnitBox-v0 --init-from run --skills 20",
-        WarmStart("run", WITH_STATISTICS, None, "music_tf/UnitBox-v0"),
-    ),
-    ("sac_diayn_finetune --init-from run", WarmStart("run", WITH_STATISTICS, None, PICK)),
+    (f"{SKILLED} --env-id {BOX}", WarmStart("run", WITH_STATISTICS, None, BOX, None, True)),
+    (f"{SKILLED} --env-id {BOX} --skills 20", WarmStart("run", WITH_STATISTICS, None, BOX)),
+    (SKILLED, WarmStart("run", WITH_STATISTICS, None, PICK)),
     ("ddpg_her", None),
     ("ddpg_her --init-from none", None),
     ("sac_metra", WarmStart("push_sac", POLICY)),
@@ -81,12 +68,10 @@ def test_a_recipe_without_its_source_says_which_commands_make_one(recipe, preset
     ("sac_metra --parts actor", WarmStart("push_sac", ("actor",))),
     ("sac_metra --init-from a/run", WarmStart("a/run", POLICY)),
     ("sac_metra --init-from none", None),
-    ("sac_metra --init-from None", None),
     ("sac_metra --env-id FetchSlide-v4", None),
     ("sac_metra --env-id music_tf/FetchPushConveyor-v0 --distance.columns 3 4", None),
     ("sac_metra --env-id Ant-v5", None),
     ("sac_metra --env-id Ant-v5 --preset metra_release", None),
-    ("sac_csd --preset csd_release", None),
 )
 def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
     command = parse_train(words.split())
@@ -97,16 +82,12 @@ def test_a_run_starts_from_what_the_recipe_or_the_user_says(words, start):
 @cases(
     ("start", "found", "told"),
     (WarmStart("run", ("actor",), 13), (13, None), None),
-    (WarmStart("run", ("actor",)), (50, "FetchPush-v4"), None),
+    (WarmStart("run", ("actor",)), (50, PUSH), None),
     (WarmStart("run", ("actor",), 13), (50, None), "a source of 13 epochs, got 50"),
     (WarmStart("run", ("actor",), 13), (None, None), "13 epochs, got an unknown number"),
-    (TRANSFER, (50, "FetchPickAndPlace-v4"), None),
+    (TRANSFER, (50, PICK), None),
     (TRANSFER, (50, None), None),
-    (
-        TRANSFER,
-        (50, "FetchPush-v4"),
-        "expected a run on FetchPickAndPlace-v4, got one on FetchPush-v4",
-    ),
+    (TRANSFER, (50, PUSH), f"expected a run on {PICK}, got one on {PUSH}"),
 )
 def test_a_source_that_is_not_what_the_recipe_wants_is_told_of(start, found, told):
     lines = other_source(start, *found)

@@ -1,6 +1,5 @@
 import pytest
 
-from tests.kit.cases import cases
 from tests.mutants import mutants
 from tests.mutants.mutants import MUTANTS, ROOT, Mutant
 
@@ -36,27 +35,6 @@ def test_every_mutant_still_breaks_the_code():
 def test_a_mutant_whose_place_is_not_found_once_is_named(text):
     with pytest.raises(ValueError, match=r"a-sign: found [02] times in module\.py"):
         Mutant("a-sign", "module.py", "a - b", "a + b", "tests").broken(text)
-
-
-@cases(
-    ("first_only", "killer", "met"),
-    (True, None, ["near"]),
-    (False, "far::test", ["near", "tests", "far::test"]),
-)
-def test_a_mutant_meets_near_tests_before_others(first_only, killer, met, tmp_path, monkeypatch):
-    module, seen = tmp_path / "module.py", []
-    module.write_text("a + b")
-
-    def noticed(folder, *words):
-        seen.append((words[-1], module.read_text()))
-        return "far::test" if seen[-1] == ("tests", "a - b") else None
-
-    monkeypatch.setattr(mutants, "noticed", noticed)
-    mutant = Mutant("sum", "module.py", "a + b", "a - b", "near")
-    assert mutants.killer_of(mutant, tmp_path, first_only)[0] == killer
-    assert [name for name, _ in seen] == met
-    assert [text for _, text in seen[:2]] == ["a - b"] * min(2, len(met))
-    assert module.read_text() == "a + b"
 
 
 def test_a_test_that_is_red_anyway_kills_nothing(tmp_path, monkeypatch):

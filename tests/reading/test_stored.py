@@ -52,24 +52,12 @@ class HeightConfig(TermConfig):
     term: ClassVar[str] = "somewhere:Height"
     top: float = 0.1
 """
-INDENTED = OWN.partition("\n\n\n")[2].replace("\n", "\n    ")
 PAYING = """
 
 def own(preset, env_id):
     return replace(ddpg(preset, env_id), rewards={"height": %s})
 """
-WITHIN = f"""
-
-def made():
-    {INDENTED}
-    return HeightConfig()
-{PAYING % "made()"}"""
 CANNOT_BE_READ = {
-    "a class inside a function": (
-        OWN.partition("\n\n\n")[0] + WITHIN,
-        "reward height: expected settings of a class that my_own holds under its name, got "
-        "HeightConfig of my_own\ndefine it at the top of my_own",
-    ),
     "a class of another module": (
         "import lab_settings\n"
         + OWN.partition("@dataclass")[0]

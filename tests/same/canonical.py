@@ -1,6 +1,7 @@
 """What a run has computed, read from its directory alone and freed from how it is stored.
 
-Nothing of the package is imported. A commit that changes the format says so here.
+Nothing of the package is imported. A commit that changes the format or renames a number says so
+here.
 """
 
 import csv
@@ -9,6 +10,13 @@ import re
 
 import numpy as np
 
+RENAMED: list[tuple[str, str]] = []
+"""Pairs: a pattern of old names, and what replaces it as `re.Match.expand` takes it.
+
+Names are `state/...` for shared arrays, `meta/...`, `metrics/...`, `replay/WORKER/...`.
+"""
+DROPPED: list[str] = []
+"""Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
     r"metrics/(time/(fps|updates_per_second|elapsed_s|wall_s)|mpi/.*)|meta/(.*/)?(elapsed_s|wall_s|seconds)"
     r"|meta/before(/.*)?"
@@ -34,7 +42,17 @@ def read_run(directory):
         rows = valid_rows(repeated(saved))
         found |= {f"replay/{worker}/{name}": array for name, array in rows.items()}
     found |= read_metrics(directory / "metrics.csv")
-    return {name: array for name, array in found.items() if not CLOCKS.fullmatch(name)}
+    canonical = {new_name(name): array for name, array in found.items()}
+    ignored = re.compile("|".join([CLOCKS.pattern, *DROPPED]))
+    return {name: array for name, array in canonical.items() if not ignored.fullmatch(name)}
+
+
+def new_name(name):
+    """Returns what the newer side calls something; a name of its own stays as it is."""
+    for pattern, replacement in RENAMED:
+        if (found := re.fullmatch(pattern, name)) is not None:
+            return found.expand(replacement)
+    return name
 
 
 def newest(checkpoints):

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+RENAMED_OPTIONS = {}
+"""Options that the working tree calls by another name than the commit it is compared with."""
+
 _REDUCE = "--agent.gradient-reduce"
 _POINT = (
     *("--env-id", "music_tf/PointPush-v0", "--workers", "2", "--rollouts", "2", "--cycles", "2"),

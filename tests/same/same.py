@@ -26,7 +26,7 @@ OWN = ROOT / ".same"
 sys.path.insert(0, str(ROOT))
 
 from tests.same import canonical  # noqa: E402 - after the path
-from tests.same.configurations import CONFIGURATIONS  # noqa: E402
+from tests.same.configurations import CONFIGURATIONS, RENAMED_OPTIONS  # noqa: E402
 from tests.same.jobs import run_job  # noqa: E402
 
 WAYS = ("straight", "resumed")
@@ -39,6 +39,7 @@ class Side(NamedTuple):
 
     package: pathlib.Path  # the folder that holds music_tf
     results: pathlib.Path
+    renamed: dict[str, str]  # its own names of options
 
     def folder(self, ranks):
         return self.results / f"{ranks}_ranks"
@@ -101,9 +102,11 @@ def commands(side, ranks, name, way):
     if configuration.source:
         where += ["--init-from", str(side.run_dir(ranks, configuration.source, "straight"))]
     if way == "straight":
-        return [[*configuration.train(2), *where]]
-    again = ["train", "--resume", *configuration.until(2), *where[:2]]
-    return [[*configuration.train(1), *where], again]
+        found = [[*configuration.train(2), *where]]
+    else:
+        again = ["train", "--resume", *configuration.until(2), *where[:2]]
+        found = [[*configuration.train(1), *where], again]
+    return [[side.renamed.get(word, word) for word in command] for command in found]
 
 
 def codes_of(side, ranks, name, way):
@@ -166,8 +169,8 @@ def compare_runs(against, names, all_ranks, kept):
     """Prints a line for each run and returns whether all are the same."""
     with alone(kept):
         commit, tree = checked_out(against, kept)
-    fixed = Side(tree, kept / commit[:12] / machine())
-    working = Side(ROOT, OWN / "working")
+    fixed = Side(tree, kept / commit[:12] / machine(), {})
+    working = Side(ROOT, OWN / "working", dict(RENAMED_OPTIONS))
     for ranks in all_ranks:
         shutil.rmtree(working.folder(ranks), ignore_errors=True)
     needed = with_sources(names)
