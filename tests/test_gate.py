@@ -35,7 +35,7 @@ def test_counters_and_logs_come_back():
     ),
 )
 def test_counts_and_logs_that_no_run_writes_are_refused_by_name(kind, change):
-    with pytest.raises(ValueError, match="what it holds|step_scale"):
+    with pytest.raises(ValueError, match=r"what it holds|step_scale"):
         restore_fields(kind(), dataclasses.asdict(kind()) | change, "what it holds")
 
 

@@ -17,7 +17,6 @@ from music_tf.hints import (
     read,
 )
 from tests.kit.cases import cases
-from tests.kit.sources import ROOT
 
 INFINITY = {"inf": math.inf}
 
@@ -78,13 +77,3 @@ def test_a_value_of_another_kind_is_refused(value, hint):
     assert not fits(value, hint)
     with pytest.raises(ValueError, match="expected"):
         read(value, hint)
-
-
-def test_no_other_module_takes_type_hints_apart():
-    takes_apart = ("get_args", "get_origin", "get_type_hints", "__annotations__")
-    readers = {
-        path.name
-        for path in (ROOT / "music_tf").rglob("*.py")
-        if any(word in path.read_text() for word in takes_apart)
-    }
-    assert readers == {"hints.py"}

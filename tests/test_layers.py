@@ -2,8 +2,6 @@
 
 import sys
 
-import pytest
-
 from tests.kit.cases import cases
 from tests.kit.sources import ROOT, imported_modules, imported_packages
 
@@ -68,13 +66,6 @@ def test_imports_point_upstream():
 )
 def test_an_import_from_downstream_is_found(stage, source):
     assert len(wrong_imports(stage, source)) == 1
-
-
-def test_a_module_without_a_stage_is_found(tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
-    (tmp_path / "misc.py").touch()
-    with pytest.raises(LookupError, match="misc"):
-        stage_of("music_tf.misc")
 
 
 @cases(

@@ -21,7 +21,6 @@ NOW, LEARNED = "now", "learned"
 are the same while skills go on learning."""
 _EXAMPLE = '[{}, {"at": {"steps": 100000}, "gravity": 0.8}]'
 _KEYS = ("at", *FACTORS, "gravity", "place", "set")
-_SIGNED = ("gear",)
 _Place: TypeAlias = tuple[float, float, float]
 Named: TypeAlias = Mapping[str, Any]
 
@@ -132,7 +131,7 @@ def _since(at: Any, number: int) -> Mapping[str, int]:
 def _factors(entry: Named, kind: str, number: int) -> Mapping[str, float]:
     factors = _named(entry, kind, number)
     for name, factor in factors.items():
-        if kind in _SIGNED:
+        if kind == "gear":  # which may be negative
             usable, expected = fits(factor, float), "a number"
         elif kind == "mass":
             usable, expected = _is_factor(factor) and factor > 0, "a factor above 0"

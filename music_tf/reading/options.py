@@ -39,8 +39,6 @@ Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """An option without a value, off by default."""
 
 _WIDTH = 110
-_LONGEST_HINT = 240
-"""Characters of the description of an option in an error about its value."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -204,7 +202,7 @@ def read_value(field: Field, words: Sequence[str]) -> Any:
         f"{show_option(field.name)}: expected {describe_type(field.hint)}, "
         f"got {' '.join(words)[:80]!r}"
         + (suggestion(wrong[0], choices) if choices else "")
-        + f"\n{textwrap.shorten(field.documentation, _LONGEST_HINT, placeholder=' ...')}"
+        + f"\n{textwrap.shorten(field.documentation, 240, placeholder=' ...')}"
         + ("" if field.value is None else f" Now {show_value(field.value)}.")
     )
 

@@ -26,7 +26,6 @@ from music_tf.recipes.releases import OTHER_PROGRAMS
 ALL_OPTIONS = "all"
 """The word after `--help` that asks for every option."""
 _WIDTH, _OPTION, _VALUE = 110, 19, 20
-_BY_RECIPE = "by recipe"
 _EXAMPLES = """\
 music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -n N starts
 
@@ -46,7 +45,7 @@ def overview(command: Settings) -> str:
     names = sorted(map(_typed, inner | {*recipes.terms()}))
     head = [_EXAMPLES, "recipes; music-tf recipes says what each of them does:"]
     head += [_wrapped(", ".join(recipes.names())), "options:"]
-    rows = [_row(each, _BY_RECIPE if each.name in differing else "") for each in _outer(command)]
+    rows = [_row(each, "by recipe" if each.name in differing else "") for each in _outer(command)]
     return _page([*head, *rows], [_wrapped(", ".join(names))], "RECIPE")
 
 

@@ -32,8 +32,6 @@ from music_tf.recipes import releases
 from music_tf.recipes.music import sac_music
 from music_tf.recipes.tasks import sac
 
-_WITHOUT_GOALS = "Hopper-v5"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiskConfig(TermConfig):
@@ -165,7 +163,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE
 
 
 def _laptop(env_id: str, small: bool) -> Config:
-    steps = sac("laptop", _WITHOUT_GOALS)
+    steps = sac("laptop", "Hopper-v5")  # a task without goals
     rate, sizes = 1e-3, (64, 64) if small else (128, 128)
     agent = with_fields(
         steps.agent,

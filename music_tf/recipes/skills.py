@@ -176,9 +176,6 @@ class SkillConfig(DiversityConfig):
             )
 
 
-_WITHOUT_GOALS = "Hopper-v5"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DadsConfig(DiversityConfig):
     """Log-ratio of the active skill's density of a change to all skills' (arXiv:1907.01657)."""
@@ -261,7 +258,7 @@ def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX
 def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
     boxed, goals = is_one_of(env_id, (BOX,)), is_one_of(env_id, WITH_GOALS)
     with_value, small = preset in ("paper", "diayn_torch"), preset == "laptop" and boxed
-    steps = sac("paper" if with_value else "laptop", _WITHOUT_GOALS if goals else env_id)
+    steps = sac("paper" if with_value else "laptop", "Hopper-v5" if goals else env_id)
     sizes, rate = ((64, 64), 1e-3) if small else ((256, 256), 3e-4)
     agent = with_fields(
         steps.agent,
