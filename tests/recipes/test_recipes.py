@@ -17,7 +17,7 @@ from music_tf.intrinsic.base import schedule_value
 from music_tf.recipes import releases
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
-from tests.kit import puck
+from tests.kit import plane
 from tests.kit.cases import cases, every
 
 REACH, PUSH, PICK, SLIDE = (f"Fetch{t}-v4" for t in ("Reach", "Push", "PickAndPlace", "Slide"))
@@ -298,7 +298,7 @@ def test_without_goals_a_variant_has_what_a_run_of_music_fits(learner, preset, e
 @pytest.mark.parametrize("learner", ["ddpg", "sac"])
 def test_without_goals_a_run_of_music_is_tuned_and_ranks_episodes(learner, tmp_path):
     world = {"agent": (0, 1), "surrounding": (2, 3)}
-    short = {"env_id": f"{puck.__name__}:Puck-v0", "world": world, "replay": {"batch_size": 8}}
+    short = {"env_id": f"{plane.__name__}:Puck-v0", "world": world, "replay": {"batch_size": 8}}
     short |= {"workers": 1, "cycles": 1, "updates": 1, "epochs": 1, "evaluation": {"episodes": 1}}
     before = music_tf.train(f"{learner}_music", run_dir=tmp_path / "music", **short)
     for variant in ("finetune", "prioritized"):
