@@ -16,7 +16,7 @@ from tests.kit.cases import cases
 
 BODIES = ("music_tf/Walker2dBodies-v0", "music_tf/HopperBodies-v0")
 PAID = tuple(sorted(set(ROBOT_FAMILIES) - set(BODIES)))
-FOUND = ("music_tf/FetchReachHiddenGoal-v0", "music_tf/PointRobot-v0")
+PLACES = ("music_tf/FetchReachHiddenGoal-v0", "music_tf/PointRobot-v0")
 """Families that pay for a place."""
 
 
@@ -149,7 +149,7 @@ def test_tasks_are_drawn_as_the_authors_draw_them():
         assert exponents.std() == pytest.approx(3.0 / np.sqrt(3.0), abs=0.05)
 
 
-@pytest.mark.parametrize("env_id", [*PAID, *FOUND])
+@pytest.mark.parametrize("env_id", [*PAID, *PLACES])
 def test_two_tasks_differ_in_what_they_pay_and_in_nothing_else(env_id):
     envs = LockstepEnvs(env_id, 2)
     tasks = envs.sample_tasks(2, np.random.default_rng(0))
@@ -192,7 +192,7 @@ def test_a_task_has_an_exponent_for_each_number_of_a_body_that_is_not_zero():
     assert tasks_of("HopperBodies", 1).shape == (1, 4 + 4 * 3 + 5 * 3 + 3)
 
 
-@pytest.mark.parametrize("env_id", [*BODIES, *FOUND])
+@pytest.mark.parametrize("env_id", [*BODIES, *PLACES])
 def test_a_task_outlives_resets_and_is_given_to_an_environment_that_is_made_anew(env_id):
     plain, remade = LockstepEnvs(env_id, 1), LockstepEnvs(env_id, 1, EnvConfig(remake=True))
     task = plain.sample_tasks(1, np.random.default_rng(2))
