@@ -119,15 +119,6 @@ def test_every_file_and_folder_is_synced_before_it_is_renamed_into_place(tmp_pat
     assert synced[-1] == str(tmp_path)
 
 
-def test_a_manifest_lists_every_shard_with_size_and_digest(tmp_path):
-    saved(tmp_path, [1, 2])
-    manifest = read_manifest(tmp_path / "epoch_000002")
-    listed = {entry.path for entries in manifest.shards.values() for entry in entries}
-    assert listed == {path for path in relative_files(tmp_path) if path.startswith("replay/")}
-    entry = manifest.shards["worker_0001"][0]
-    assert entry.size == (tmp_path / entry.path).stat().st_size
-
-
 def test_compact_lets_older_shards_go_once_no_kept_checkpoint_needs_them(tmp_path):
     checkpoints = saved(tmp_path, [1, 2], keep=2)
     assert checkpoints.save(3, *state_of(3), compact=True)
@@ -384,15 +375,6 @@ def test_a_list_of_files_that_grows_long_asks_for_a_compact_save(tmp_path, monke
         assert not checkpoints.save(4, *state_of(4), compact=True)
     assert "its list of files takes" in caplog.text
     assert restore(tmp_path).epoch == 3
-
-
-def test_a_pipe_in_place_of_a_file_is_damage_and_not_waited_for(tmp_path, caplog):
-    saved(tmp_path, [1, 2])
-    path = tmp_path / "epoch_000002/meta.json"
-    path.unlink()
-    os.mkfifo(path)
-    assert_holds(restore(tmp_path), 1)
-    assert "not a regular file" in caplog.text
 
 
 # --- crashes and failing disks --------------------------------------------------------------

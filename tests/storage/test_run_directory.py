@@ -67,16 +67,10 @@ def test_a_new_run_gets_its_folders_record_and_log(tmp_path):
 
 
 def test_numbers_that_are_not_finite_are_null_in_results(tmp_path):
-    run = open_run(tmp_path / "run", RECORD, False, Communicator())
     told = {"ours": {"heldout": math.nan, "return": 2.0}, "each": [math.inf, (-math.inf, 1)]}
-    run.write_summary(told)
-    run.close()
     write_json(tmp_path / "evaluation.json", told, tmp_path)
-    for path in (tmp_path / "run/summary.json", tmp_path / "evaluation.json"):
-        assert read_json(path, 1000) == {
-            "ours": {"heldout": None, "return": 2.0},
-            "each": [None, [None, 1]],
-        }
+    written = {"ours": {"heldout": None, "return": 2.0}, "each": [None, [None, 1]]}
+    assert read_json(tmp_path / "evaluation.json", 1000) == written
 
 
 @pytest.mark.parametrize(("resume", "jump"), [(False, 0), (True, 0), (True, 86400), (True, -86400)])

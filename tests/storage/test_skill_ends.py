@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from music_tf.errors import UsageError
-from music_tf.networks.embedding import Ends
 from music_tf.runs import inspection
 from music_tf.runs.inspection import ExtraMeasures, evaluate_run
 from music_tf.runs.loaded_run import load_run
@@ -97,6 +96,7 @@ def test_goals_are_led_to_by_the_columns_that_tell_skills_apart(run):
     leads = guide_to_goals(load_run(run, environments=1))
     assert leads.columns == (3, 4, 5)
     np.testing.assert_array_equal(leads.points, np.float32(PLACES))
+    assert leads.distance(np.float32([1.0, 0.0, 0.0]), np.float32([1.0, 3.0, 4.0])) == 5.0
     note(run, [[0.0], [1.0], [2.0]])
     other = load_run(run, environments=1)
     with pytest.raises(UsageError, match=r"--zero-shot: .* no column of the observation holds"):
@@ -136,13 +136,3 @@ def test_an_evaluation_on_goals_measures_where_skills_end_unless_that_is_known(r
     note(run)
     evaluate_run(load_run(run), 2, extras=ExtraMeasures(zero_shot=True))
     np.testing.assert_array_equal(led[1].points, np.float32(PLACES))
-
-
-def test_the_nearest_end_is_chosen_wherever_one_is_and_distances_are_those_of_places():
-    ends = Ends(np.float32([[0.0, 0.0], [2.0, 0.0]]))
-    there = np.float32([[0.9, 0.0], [1.1, 0.0]])
-    for here in (np.zeros([2, 2]), np.full([2, 2], 7.0)):
-        np.testing.assert_array_equal(ends.leading(here, there), np.eye(2))
-    np.testing.assert_allclose(
-        ends.distance(np.float32([[0.9, 1.0]] * 2), there), [1.0, 1.0198], 1e-3
-    )
