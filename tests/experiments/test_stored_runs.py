@@ -4,7 +4,7 @@ import pytest
 
 from experiments import stored
 from music_tf.errors import UsageError
-from music_tf.storage.results import FINAL, WORLDS, StoredResult, header, read_result
+from music_tf.storage.results import FINAL, StoredResult, header, read_result
 from music_tf.tools.study import Task
 from tests.kit.cases import cases
 
@@ -82,32 +82,6 @@ def test_what_was_measured_at_the_end_of_a_run_comes_before_its_last_epoch(tmp_p
     assert group.measured[0]["control/information"] == 2.0
     assert group.measured[0]["adapt/return_last"] == -9.0
     assert (group.beside("random"), stored.policies_beside([run])) == ([{MOTION: 0.1}], ["random"])
-
-
-def in_world(epoch, world, skill, learned_in, x, moved=0.0):
-    """A row of `worlds.csv`, of a run whose world changes after an epoch."""
-    now = {"epoch": epoch, "stage": epoch - 1, "next_stage": 1, "world": world, "skill": skill}
-    return now | {"learned_in": learned_in, "return": x, "end_0": x, "end_1": 2.0, "moved": moved}
-
-
-CHANGED = [
-    *(in_world(1, 0, 0, 0, -3.0), in_world(1, 1, 0, 0, 9.0)),
-    *(in_world(2, 0, 0, 0, -5.0, 2.0), in_world(2, 1, 0, 0, 8.0, 1.0)),
-    *(in_world(2, 0, 1, 1, 0.0), in_world(2, 1, 1, 1, 7.5)),
-]
-"""A skill of the first stage that trains on, and one of the second."""
-
-
-def test_what_was_learned_after_a_change_is_new_and_what_moved_in_the_old_world_is_lost(tmp_path):
-    def worlds(rows):
-        comments = header("music-tf train sac", "1", {WORLDS: rows})
-        found = measured(tmp_path, comments + SEED.partition("\n")[2])
-        return found.get("worlds/furthest"), found.get("worlds/moved")
-
-    # the first skill ends further off in the new world, but was not learned there; that of the
-    # second has moved by 0, but was not there before the change
-    assert worlds(CHANGED) == (7.5, 2.0)
-    assert worlds(CHANGED[2:]) == (7.5, None)  # of a world that never changed
 
 
 def test_runs_are_by_task_and_condition_in_order_and_strays_are_refused(tmp_path, monkeypatch):

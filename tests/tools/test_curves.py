@@ -10,7 +10,7 @@ from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.storage.results import NoEpochError
 from music_tf.tools import curves
-from music_tf.tools.curves import Curve, RunCurves, by_settings, in_groups, load, without_repeats
+from music_tf.tools.curves import Curve, RunCurves, by_settings, load, without_repeats
 from tests.kit.cases import cases
 from tests.kit.recorded import write_run
 
@@ -141,13 +141,6 @@ def test_a_condition_of_two_studies_has_two_lines(tmp_path):
     runs = [load(write(path)) for path in files]
     assert labels(*runs) == 2 * ["music, of skills"] + 2 * ["music, of far"]
     assert labels(*runs[:2]) == ["music", "music"]
-
-
-def test_each_run_has_a_line_whatever_its_name(tmp_path):
-    paths = [tmp_path / "a" / "seed0.csv", tmp_path / "b" / "seed0.csv", tmp_path / "b" / "x.csv"]
-    runs = [load(write(path)) for path in paths]
-    names = [f"seed0 ({tmp_path / 'a'})", f"seed0 ({tmp_path / 'b'})", "x"]
-    assert in_groups(runs, each=True) == {n: [run] for n, run in zip(names, runs, strict=True)}
 
 
 def test_a_preset_comes_first_and_alone_makes_no_line_then_the_most_telling_settings():

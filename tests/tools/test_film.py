@@ -176,14 +176,6 @@ def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeyp
         play(runs / "continuous", tmp_path / "film.gif", range(1), [1])
 
 
-def test_a_picture_says_run_skill_episode_and_step(runs, written):
-    loaded = load_run(runs / "skilled", None, 1)
-    frames = film.frames_of(loaded, [([Shot(4, 2)], 1)], ".gif", TEN)
-    next(frames), next(frames)
-    assert written[2:] == ["skill 2   episode 5   step 1/30", loaded.title]
-    assert loaded.title.startswith(f"ddpg (laptop) on {TOY}, seed 0, epoch 1")
-
-
 def test_as_many_frames_are_counted_as_the_file_has_and_the_last_one_has_its_colours(tmp_path):
     dark, green = (Image.new("RGB", (16, 8), colour) for colour in ((20, 0, 0), (0, 200, 0)))
     images = [dark, dark, green, green, green]

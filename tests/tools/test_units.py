@@ -115,9 +115,3 @@ def test_what_stores_no_bounds_names_the_way_to_its_actions(tmp_path):
         assert np.abs(door.act(np.zeros(3), unit=True)).max() <= 1.0
     with pytest.raises(UsageError, match="--onnx: the bounds of actions are unknown"):
         write_onnx(policy, Path("a.onnx"))
-
-
-@pytest.mark.parametrize("name", ["ant", "hopper", "pick", "push", "push_sac"])
-def test_agents_of_the_package_have_bounds(name):
-    low, high = music_tf.load_policy(name).bounds
-    assert ({*low.tolist()}, {*high.tolist()}) == ({-1.0}, {1.0})
