@@ -20,7 +20,6 @@ from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
 from music_tf.training.build import build_trainer
-from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import run_session
 from tests.kit.started import ROOT, ended
@@ -249,7 +248,7 @@ def test_a_run_of_ones_own_recipe_is_no_damaged_one(verb, outside, tmp_path, mon
     assert capsys.readouterr().err == ""
 
 
-def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outside):
+def test_a_users_recipe_and_its_options_are_taken_or_refused_by_name(outside):
     config = parse_train(["--seed", "7", outside, "--rewards", "task", "left"]).config
     assert (config.seed, list(config.rewards)) == (7, ["task", "left"])
     for words, part in (
@@ -257,27 +256,17 @@ def test_the_option_of_a_users_reward_is_one_everywhere_on_its_command_line(outs
         ([outside, "--rewards", "task", "--left.distance", "1"], "--rewards task left"),
         ([outside, "--rewards", "lfet"], "did you mean left?"),
         (["my_novelty:ddpg_novelty", "--novelty.kept", "0"], "novelty.kept: expected"),
+        (["my_lfet:ddpg_left"], "cannot be imported: ModuleNotFoundError"),
+        (["my_left:ddpg_lfet"], "did you mean ddpg_left?"),
+        (["my_left:replace"], "expected one of 1 that my_left defines"),
+        ([":ddpg"], "cannot be imported"),
+        (["os:system"], "expected one of 0 that os defines"),
     ):
         with pytest.raises(UsageError) as caught:
             parse_train(words)
         assert part in str(caught.value)
     with pytest.raises(UsageError, match=r"unknown option '--left\.distance'"):
         parse_train(["ddpg", "--left.distance", "1"])
-
-
-@cases(
-    ("recipe", "part"),
-    ("my_lfet:ddpg_left", "cannot be imported: ModuleNotFoundError"),
-    ("my_left:ddpg_lfet", "did you mean ddpg_left?"),
-    ("my_left:replace", "expected one of 1 that my_left defines"),
-    (":ddpg", "cannot be imported"),
-    ("os:system", "expected one of 0 that os defines"),
-)
-@pytest.mark.usefixtures("outside")
-def test_a_recipe_that_is_not_there_is_refused(recipe, part):
-    with pytest.raises(UsageError) as caught:
-        parse_train([recipe])
-    assert part in str(caught.value)
 
 
 @pytest.mark.thorough

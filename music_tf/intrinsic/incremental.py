@@ -108,10 +108,8 @@ class Incremental(RewardTerm):
         """Returns a message if a distance has fewer than k rows at first, else ""."""
         config = self._config
         steps = 1 if config.timesteps == "equal" else self._longest
-        for episodes, kind, value in (
-            (collected, "the past of one skill", 1),
-            (config.own_episodes, "the own past", 0),
-        ):
+        sides = (collected, "the past of one skill", 1), (config.own_episodes, "the own past", 0)
+        for episodes, kind, value in sides:
             if (rows := episodes * steps) < config.k:
                 return (
                     f"disk.k is {config.k}, and {kind} has {rows} rows to compare with at most: "
@@ -156,9 +154,8 @@ class Incremental(RewardTerm):
         drawn: dict[str, list[np.ndarray]] = {name: [] for name in DISTANCES}
         for worker in replay.shards:
             generator = stream(self._seed, "disk/rows", worker, cycle)
-            for name, rows in zip(
-                DISTANCES, (past, self._own.get(worker, self._nothing)), strict=True
-            ):
+            sides = past, self._own.get(worker, self._nothing)
+            for name, rows in zip(DISTANCES, sides, strict=True):
                 drawn[name].append(self._drawn(rows, updates, generator))
         stacked = {name: np.stack(arrays, axis=1) for name, arrays in drawn.items()}
         shape = (updates, len(replay.shards))

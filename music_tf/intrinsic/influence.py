@@ -57,16 +57,15 @@ class Influence(ScaledTerm):
             self._random_actions(stream(self._seed, "influence/actions", worker, cycle), updates)
             for worker in replay.shards
         ]
-        fed: dict[str, Any] = {"actions": np.stack(drawn, axis=1)}
-        fed["picks"] = replay.pick(updates, cycle, "influence/transitions")
-        return fed | self.gain_feed(updates, len(drawn))
+        picks = replay.pick(updates, cycle, "influence/transitions")
+        gain = self.gain_feed(updates, len(drawn))
+        return {"actions": np.stack(drawn, axis=1), "picks": picks, **gain}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         feed = dict(drawn)
         batch = store.transitions(feed.pop("picks"), paid=False)
-        feed |= {"state": batch.observation, "action": batch.action}
-        feed["change"] = self._change(batch)
-        return feed
+        change = self._change(batch)
+        return feed | {"state": batch.observation, "action": batch.action, "change": change}
 
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
         influences = self._influence(weights, batch.observation, feed["actions"])

@@ -143,14 +143,6 @@ def test_each_state_meets_all_actions_of_its_minibatch_and_each_update_others():
     np.testing.assert_allclose(term.reward(weights, batch, some), np.concatenate(alone, 1), 1e-4)
 
 
-def test_the_model_may_take_several_steps_an_update_each_on_rows_of_its_own():
-    term = influence_term(times=3)
-    feed = term.feed(filled_replay(pushed(8)), 6, 0)
-    assert {array.shape[0] for array in feed.values()} == {6}
-    assert (feed["action"][0] != feed["action"][1]).any()
-    assert (term.every, term.times) == (1, 3)
-
-
 def test_it_looks_at_the_object_else_at_the_surroundings_and_compares_no_choices():
     config = InfluenceConfig(hidden_sizes=(4,))
     split = SplitSpec(agent=(0, 1), surrounding=(5, 6))

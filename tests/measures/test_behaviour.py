@@ -50,12 +50,9 @@ def test_a_shift_is_the_way_from_the_first_to_the_last_valid_position_and_its_le
     np.testing.assert_allclose(found, [[0.3, 0.0, -0.4], [0.7, 0.0, 0.0]], atol=1e-6)
     displacement = behaviour_metrics(both, length, INFO)["object_displacement_m"]
     np.testing.assert_allclose(displacement, [0.5, 0.7], rtol=1e-6)
+    for end, moved in ((0.24, 0.0), (0.26, 1.0)):  # beyond five centimetres
+        assert metrics_of(AWAY, path(0.2, end))["object_moved"] == moved
     assert shifts(states, np.array([2]), lookup("FetchReach-v4")) is None
-
-
-@pytest.mark.parametrize(("end", "moved"), [(0.24, 0.0), (0.26, 1.0)])
-def test_an_object_has_moved_beyond_five_centimetres(end, moved):
-    assert metrics_of(AWAY, path(0.2, end))["object_moved"] == moved
 
 
 @cases(
