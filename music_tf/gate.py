@@ -98,7 +98,6 @@ class Entry(NamedTuple):
     path: str
     """Relative to the checkpoint; for replay, to the directory of all checkpoints."""
     size: int
-    """Bytes."""
     sha256: str
 
 

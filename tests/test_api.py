@@ -86,13 +86,6 @@ def test_importing_the_package_loads_nothing_heavy_and_a_refusal_no_numpy():
     assert told[-1] == "did you mean ddpg_music? 2"
 
 
-def test_all_that_is_offered_is_there():
-    for name in music_tf.__all__:
-        assert getattr(music_tf, name) is not None
-    with pytest.raises(AttributeError, match="trian"):
-        _ = music_tf.trian
-
-
 def test_a_run_shows_its_table_a_policy_that_acts_and_a_command_line_that_means_it(whole):
     assert list(whole.metrics["epoch"]) == [1.0, 2.0]
     written = [float(row["train/critic_loss"]) for row in rows_of(whole.path)]
@@ -254,15 +247,13 @@ def test_a_signal_stops_and_saves_and_afterwards_means_what_it_did(tmp_path, num
     assert music_tf.load_run(tmp_path / "run").resume(epochs=1).metrics["epoch"] == [1.0]
 
 
-REFUSED = [
+@cases(
+    ("recipe", "options", "words"),
     ("ddpg_muzic", {}, "ddpg_muzic"),
     ("ddpg", {"epochs": "many"}, "ddpg --epochs many"),
     ("ddpg_music", {"music": {"gian": 5}}, "ddpg_music --music.gian 5"),
     ("ddpg", {"resume": True}, "ddpg --resume"),
-]
-
-
-@pytest.mark.parametrize(("recipe", "options", "words"), REFUSED, ids=[one[2] for one in REFUSED])
+)
 def test_what_the_command_line_refuses_is_refused_in_its_words(recipe, options, words):
     with pytest.raises(music_tf.UsageError) as of_command:
         parse_train(words.split())

@@ -99,9 +99,8 @@ def main(arguments: list[str]) -> int:
     if ranks == 1 and not hosts:
         return run_verb(command)
     marks = {ASKED_VARIABLE: str(ranks), LAUNCH_VARIABLE: options}
+    marks |= {END_VARIABLE: str(proof)} if proof is not None else {}
     environment = {**os.environ, **needed(os.environ), **marks}
-    if proof is not None:
-        environment[END_VARIABLE] = str(proof)
     code = None
     try:
         start = _mpirun(ranks, hosts, environment)

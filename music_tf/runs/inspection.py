@@ -54,7 +54,6 @@ class ExtraMeasures(NamedTuple):
     full: bool = False
     """Control of the object and the coverage of its positions: `control` and `coverage`."""
     zero_shot: bool = False
-    """Success on goals that training never had: `zero_shot`."""
     overwrite: bool = False
 
 

@@ -158,39 +158,26 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
 
 def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatch, capsys):
     calls = stand_in_for_evaluation(monkeypatch)
-    save_run(tmp_path / "run")
-    folder = str(tmp_path / "weights")
-    words = ["evaluate", str(tmp_path / "run"), "--export", folder, "--parts", "actor,normalizer"]
-    assert run_verb(words) == 0
+    save_run(tmp_path / "run", "sac_metra")
+    folder, out = str(tmp_path / "weights"), str(tmp_path / "a.npz")
+    words = ["evaluate", str(tmp_path / "run"), "--export", folder, "--parts"]
+    assert run_verb([*words, "actor,normalizer"]) == 0
     assert f"written: {folder}\n" in capsys.readouterr().out
     assert calls == []  # an export alone measures nothing
-    out = str(tmp_path / "a.npz")
-    for number, other in enumerate((["--full"], ["--out", out], ["--overwrite"]), 1):
-        assert run_verb([*words, *other]) == 0
-        assert len(calls) == number
-    arrays, meta = load_weights(tmp_path / "weights")
-    run = read_run(tmp_path / "run")
+    run, (_, meta) = read_run(tmp_path / "run"), load_weights(tmp_path / "weights")
     facts = [run.recipe, run.config.env_id, run.config.seed]
     assert [meta[key] for key in ("recipe", "env_id", "seed")] == facts
-    assert {name.rsplit("/", 2)[0] for name in arrays} == {"parameters/actor", "normalizer"}
-    with pytest.raises(UsageError, match="did you mean actor"):
-        run_verb([*words[:-1], "acter"])
-
-
-def test_an_embedding_is_exported_with_what_acts_so_that_it_still_leads_to_places(
-    tmp_path, monkeypatch
-):
-    stand_in_for_evaluation(monkeypatch)
-    save_run(tmp_path / "run", "sac_metra")
-    words = ["evaluate", str(tmp_path / "run"), "--export", str(tmp_path / "weights"), "--parts"]
-    assert run_verb([*words, "actor,normalizer"]) == 0
-    policy = load_policy(tmp_path / "run")
+    policy = load_policy(tmp_path / "run")  # whose embedding goes along, for places to reach
     state, place = np.ones(policy.observation_dim), [1.0, -2.0]
-    found = load_policy(tmp_path / "weights").act(state, reach=place)
-    np.testing.assert_array_equal(found, policy.act(state, reach=place))
-    assert run_verb([*words, "actor"]) == 0
+    exported = load_policy(tmp_path / "weights").act(state, reach=place)
+    np.testing.assert_array_equal(exported, policy.act(state, reach=place))
+    for number, other in enumerate((["--full"], ["--out", out], ["--overwrite"]), 1):
+        assert run_verb([*words, "actor", *other]) == 0
+        assert len(calls) == number
     arrays, _ = load_weights(tmp_path / "weights")
     assert {name.rsplit("/", 2)[0] for name in arrays} == {"parameters/actor"}
+    with pytest.raises(UsageError, match="did you mean actor"):
+        run_verb([*words, "acter"])
 
 
 @cases(

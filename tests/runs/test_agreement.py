@@ -31,10 +31,13 @@ def same(answer):
     ),
     ({"--resume": "true"}, ["--resume: rank 0 has false, rank 1 has true"]),
 )
-def test_other_settings_are_named_with_the_rank_and_both_values(changes, lines):
+def test_other_settings_and_software_are_named_with_the_rank_and_both_values(changes, lines):
     with pytest.raises(UsageError) as raised:
         check_alike(RECORD, False, Beside(lambda answer: (answer[0] | changes, answer[1])))
     assert str(raised.value).splitlines() == [*lines, "start all ranks with the same command line"]
+    other = Beside(lambda answer: (answer[0], answer[1] | {"numpy": "other"}))
+    with pytest.raises(EnvironmentFault, match=r"numpy: rank 0 has .*, rank 1 has other"):
+        check_alike(RECORD, False, other)
 
 
 @pytest.mark.parametrize("kind", [UsageError, EnvironmentFault])
@@ -48,13 +51,6 @@ def test_a_fault_of_one_rank_is_raised_on_all_with_its_exit_code(kind):
     with pytest.raises(kind, match="of a shape"):
         fail_together(lambda: None, Beside(lambda well: broken.asked[0]))
     assert fail_together(lambda: 3, Beside(same)) == 3
-
-
-@pytest.mark.parametrize("name", ["numpy", "code of music_tf"])
-def test_other_software_is_named(name):
-    other = Beside(lambda answer: (answer[0], answer[1] | {name: "other"}))
-    with pytest.raises(EnvironmentFault, match=f"{name}: rank 0 has .*, rank 1 has other"):
-        check_alike(RECORD, False, other)
 
 
 def test_a_change_of_any_source_file_is_another_code(tmp_path, monkeypatch):

@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import json
 import sys
@@ -36,10 +37,14 @@ def run(tmp_path_factory):
     return path
 
 
-def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run):
+@pytest.fixture(scope="module")
+def followed(run):
     loaded = load_run(run)
-    followed = list(play_each_skill(loaded, 2))
-    loaded.envs.close()
+    with contextlib.closing(loaded.envs):
+        return list(play_each_skill(loaded, 2))
+
+
+def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run, followed):
     assert [one.skill for one in followed] == [0, 1, 2]
     policy = load_policy(run)
     for one in followed:
@@ -160,10 +165,7 @@ def test_the_diversity_return_of_dads_is_the_sum_of_what_it_pays(tmp_path):
     assert found["each"][1]["diversity_return"] == pytest.approx(followed[1].diversity.mean())
 
 
-def test_the_summary_of_skills(run):
-    loaded = load_run(run)
-    followed = list(play_each_skill(loaded, 2))
-    loaded.envs.close()
+def test_the_summary_of_skills(followed):
     found = summarize_skills(followed)
     assert 1.0 <= found["effective"] <= 3.0
     likelihood = np.mean([one.log_likelihood for one in followed])
