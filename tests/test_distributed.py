@@ -1,11 +1,9 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, NumbersFault, UsageError
+from tests.kit.started import python
 
 
 def ranks(rank, size):
@@ -61,7 +59,7 @@ def test_output_that_cannot_be_written_does_not_change_the_exit_code(end):
         "sys.stdout = sys.stderr = open('/dev/full', 'w')\n"
         f"print('some output')\nCommunicator().{end}(75)"
     )
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 75
+    assert python(program).returncode == 75
 
 
 def test_bad_numbers_of_any_rank_are_bad_numbers_of_all(monkeypatch):
@@ -98,4 +96,4 @@ def test_one_process_does_not_load_mpi():
         "import sys\nfrom music_tf.distributed import Communicator\n"
         "comm = Communicator()\ncomm.any(True)\ncomm.barrier()\nsys.exit('mpi4py' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+    assert python(program).returncode == 0

@@ -17,15 +17,12 @@ from tests.kit.cases import cases
 from tests.kit.jobs import TINY
 from tests.kit.started import ROOT, ended
 
-LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-
 
 def versions_in(lock):
     return dict(re.findall(r"^([a-z0-9.-]+)==(\S+) \\$", lock, re.MULTILINE))
 
 
-LOCKED = versions_in(LOCK)
-GPU_LOCK = (ROOT / "gpu.lock").read_text(encoding="utf-8")
+LOCKED = versions_in((ROOT / "requirements.lock").read_text(encoding="utf-8"))
 AGENT = ("agent.json", "config.json", "manifest.json", "meta.json", "state.npz")
 SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 MAKE_TARGETS = [
@@ -183,7 +180,7 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
     asked = map(Requirement, importlib.metadata.requires("tensorflow") or ())
     cuda = [one for one in asked if one.marker and one.marker.evaluate({"extra": "and-cuda"})]
     cuda = [one for one in cuda if not one.marker.evaluate({"extra": ""})]
-    added = versions_in(GPU_LOCK)
+    added = versions_in((ROOT / "gpu.lock").read_text(encoding="utf-8"))
     assert {canonicalize_name(one.name) for one in cuda} == set(added)
     assert [str(one) for one in cuda if not one.specifier.contains(added[one.name])] == []
     assert not set(added) & set(LOCKED)

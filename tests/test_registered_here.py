@@ -25,7 +25,6 @@ import gymnasium
 from tests.test_registered_here import Spot
 gymnasium.register("Spot-v0", Spot, max_episode_steps=20)
 """
-PENDULUM = "gymnasium.envs.classic_control.pendulum:PendulumEnv"
 
 
 class Spot(UnitBox):
@@ -72,17 +71,12 @@ def test_an_id_of_a_cell_trains_is_measured_filmed_checked_and_moves_to_a_module
     run_session(parse_train(resumed))
 
 
-MAKERS = [
-    Spot,
-    lambda: Spot(render_mode=None),
-    functools.partial(Spot),
-    f"{__name__}:Spot",
-    PendulumEnv,
-    PENDULUM,
-]
-
-
-@cases("maker", *MAKERS, ids=["class", "lambda", "partial", "name", "theirs", "their name"])
+@cases(
+    "maker",
+    *(Spot, lambda: Spot(render_mode=None), functools.partial(Spot), f"{__name__}:Spot"),
+    *(PendulumEnv, "gymnasium.envs.classic_control.pendulum:PendulumEnv"),
+    ids=["class", "lambda", "partial", "name", "theirs", "their name"],
+)
 def test_whatever_makes_it_an_id_of_this_process_is_taken(maker):
     with pytest.raises(music_tf.UsageError, match="unknown environment 'Odder-v0'"):
         check_env_id("Odder-v0")

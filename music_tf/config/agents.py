@@ -18,8 +18,7 @@ from music_tf.config.values import (
 )
 from music_tf.errors import UsageError
 
-MLP, GRU, LSTM = "mlp", "gru", "lstm"
-"""Encoders of the package."""
+MLP, GRU, LSTM = "mlp", "gru", "lstm"  # encoders of the package
 RECURRENT = GRU, LSTM
 LEAST_VARIANCE = 1e-7
 """Lower bound of the variance that an encoder gives a latent for one row of a context."""
@@ -27,8 +26,7 @@ LEAST_PRECISION = 1e-7
 """Lower bound of the precision of a full belief along any direction, as a share of its sum."""
 OUTCOME_VARIANCES = 1e-8, 200.0
 """Bounds of the variance that a transition model predicts."""
-ONE_OF_SOFTPLUS = math.log(math.e - 1.0)
-"""softplus of this is 1."""
+ONE_OF_SOFTPLUS = math.log(math.e - 1.0)  # softplus of this is 1
 
 
 class Inference(NamedTuple):

@@ -61,10 +61,8 @@ class StoredRun(NamedTuple):
     init_from: Mapping[str, Any] | None = None
     """Its warm start: run, checkpoint, epoch, env_id, sha256, parts, and `before`, the steps and
     seconds of earlier runs; older versions wrote less."""
-    missing: tuple[str, ...] = ()
-    """Settings that an older version did not write; they have their general defaults."""
-    tasks: Mapping[str, Any] | None = None
-    """The tasks that it has drawn; None with one task, or before they are drawn."""
+    missing: tuple[str, ...] = ()  # not written by an older version; they have general defaults
+    tasks: Mapping[str, Any] | None = None  # that it has drawn; None with one, or before
 
     @property
     def notice(self) -> str:
