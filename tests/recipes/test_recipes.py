@@ -444,6 +444,7 @@ def test_robots_of_the_authors_of_disk_have_their_numbers(robot, expected):
     assert epoch % (steps or 10) == 0
     agent = config.agent
     assert (agent.polyak, agent.polyak_every, config.replay.batch_size) == (0.995, 2, 1024)
+    assert (agent.hidden_sizes, agent.actor_learning_rate) == ((256, 256), 3e-4)  # not theirs
     coded = (config.incremental.replay, disk.balance, disk.descriptor, disk.own_episodes)
     assert coded == ("purge", "released", "velocity", 1)
 
