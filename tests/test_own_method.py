@@ -213,7 +213,7 @@ class ForesightConfig(DdpgConfig):
     networks: ClassVar[tuple[str, ...]] = ("encoder", "decoder")
     collector: ClassVar[str] = "music_tf.training.tasks:TaskCollector"
     parts: ClassVar[tuple[str, ...]] = (
-        "music_tf.training.adaptation:TaskFamily", "fresh.foresight:Visits",
+        "music_tf.training.parts:TaskFamily", "fresh.foresight:Visits",
     )
     metrics: ClassVar[dict[str, str]] = {
         **DdpgConfig.metrics,

@@ -47,7 +47,7 @@ class PearlConfig(SacValueConfig):
     learner: ClassVar[str] = "music_tf.agents.pearl:Pearl"
     networks: ClassVar[Sequence[str]] = ("encoder",)
     collector: ClassVar[str] = "music_tf.training.tasks:TaskCollector"
-    parts: ClassVar[Sequence[str]] = ("music_tf.training.adaptation:TaskFamily",)
+    parts: ClassVar[Sequence[str]] = ("music_tf.training.parts:TaskFamily",)
     metrics: ClassVar[Mapping[str, str]] = {
         "pearl/kl": "divergence of a posterior from the prior in nats, mean over tasks",
         "pearl/latent_mean": "mean of posterior latents; 0 under the prior",

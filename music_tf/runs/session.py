@@ -50,10 +50,10 @@ from music_tf.storage.results import BEFORE, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, refuse_too_many
 from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
-from music_tf.training.adaptation import Adaptations, TaskFamily
+from music_tf.training.adaptation import Adaptations
 from music_tf.training.build import build_trainer
 from music_tf.training.counters import EpochLog
-from music_tf.training.parts import Comparison
+from music_tf.training.parts import Comparison, TaskFamily
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5

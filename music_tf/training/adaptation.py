@@ -1,7 +1,7 @@
 """Meta-evaluation: the return of an agent in a task against the number of its episodes so far."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,9 @@ from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
-from music_tf.training.evaluation import SEED, Evaluation, random_actions, zero_policy
-from music_tf.training.parts import Comparison, OnPlayed, Part
-from music_tf.training.tasks import Tasks, TaskSets, context_of, task_sets
+from music_tf.training.evaluation import SEED, random_actions, zero_policy
+from music_tf.training.tasks import Tasks, TaskSets, context_of
 from music_tf.types import Array, Episodes, IntArray, Metrics
-
-if TYPE_CHECKING:
-    from music_tf.training.trainer import Trainer
 
 VISITS = 20
 """Visits to each task in the final evaluation of a run and in `evaluate`."""
@@ -227,41 +223,6 @@ class MetaEvaluation(NamedTuple):
             results.means[:, episode] = [belief.mean for belief in beliefs]
             results.variances[:, episode] = [belief.variance for belief in beliefs]
         return results, episodes
-
-
-class TaskFamily(Part):
-    """The tasks of a run that adapts to them, and its evaluations by visits."""
-
-    def __init__(self, config: Config, envs: LockstepEnvs) -> None:
-        sets = task_sets(config, envs)
-        if sets is None:
-            raise ValueError("TaskFamily: expected an agent that infers its task")
-        self.tasks = sets
-        self._random_return: float | None = None
-        """Mean return of random actions in the last episodes of visits, once it is measured."""
-
-    @property
-    def notices(self) -> Sequence[str]:
-        return [self.tasks.notice]
-
-    def adaptation(self, run: "Trainer") -> MetaEvaluation:
-        actors = None if run.actors is None else run.actors.adapt
-        return MetaEvaluation(run.envs, run.config, run.comm, self.tasks, actors=actors)
-
-    def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
-        adaptation, repeats = self.adaptation(run), run.config.evaluation.episodes
-        snapshot = run.snapshot()
-        visits = Adaptations(*(adaptation.play(snapshot, part, repeats) for part in PARTS))
-        on_played(visits)
-        metrics = adaptation.metrics(*visits)
-        if self._random_return is None:
-            at_random = adaptation.play(None, "test", repeats)
-            self._random_return = float(at_random.returns[..., -1].mean())
-        return metrics | {"adapt/random_return": self._random_return}
-
-    def compare(self, run: "Trainer") -> Comparison:
-        policies = self.adaptation(run).compare(run.snapshot(), VISITS)
-        return Comparison(policies, VISITS, "visits to each evaluation task")
 
 
 def among_all(count: int, rows: IntArray, some: Adaptation) -> Adaptation:

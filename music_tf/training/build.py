@@ -26,10 +26,9 @@ from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.watch import RewardWatch
 from music_tf.training.actors import Actors
 from music_tf.training.collect import Collector, make_collector, make_environments
-from music_tf.training.evaluation import PolicyEvaluation
 from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
-from music_tf.training.parts import Lag, Part
+from music_tf.training.parts import Lag, Part, PolicyEvaluation
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
 from music_tf.types import Array, BoolArray, EnvSpec
@@ -93,7 +92,8 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
         ],
     )
     if paying:  # a restored skill has all the arrays that actors expect
-        trainer.parts.append(SkillSequence(config, paying[0], trainer.snapshot(), initial))
+        like = trainer.snapshot()
+        trainer.parts.append(SkillSequence(config, paying[0], like, initial, update))
     if config.lag:
         trainer.parts.append(Lag(trainer.snapshot()))
     trainer.parts.append(PolicyEvaluation())

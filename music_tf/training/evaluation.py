@@ -22,12 +22,10 @@ from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, Policy, blank, play
 from music_tf.training.collect import cut_where_lost
-from music_tf.training.parts import OnPlayed, Part
 from music_tf.types import Array, EnvSpec, Episodes, IntArray, Metrics
 
 if TYPE_CHECKING:  # actors load no TensorFlow
     from music_tf.intrinsic.base import RewardTerm
-    from music_tf.training.trainer import Trainer
 
 SEED = 20210308
 """Seed of evaluation episodes, which are the same for all runs."""
@@ -192,38 +190,6 @@ class Evaluation(NamedTuple):
 
         measured = [heldout_of(term, weights, played) for term in terms]
         return {name: value for metrics in measured for name, value in metrics.items()}
-
-
-class PolicyEvaluation(Part):
-    """Measures the current policy, and random actions in the same episodes."""
-
-    def __init__(self) -> None:
-        self._random: dict[int | tuple[int, ...], tuple[Episodes, Metrics]] = {}
-        """Episodes of random actions and their behaviour metrics, by stage of the world."""
-
-    def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
-        played = evaluation.play(run.policy(), run.config.evaluation.episodes)
-        on_played(played)
-        return evaluation.metrics_of(played) | self._of_random_actions(evaluation)
-
-    def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
-        config, world = evaluation.config, evaluation.world
-        pairs = {
-            key.random: key.metric
-            for term in config.rewards.values()
-            for key in term.key_metrics(config)
-            if key.random
-        }
-        if not pairs:
-            return {}
-        if world not in self._random:
-            played = evaluation.random()
-            self._random[world] = played, evaluation.behaviour(played)
-        played, behaviour = self._random[world]
-        measured = dict(behaviour)
-        if evaluation.answers is not None:
-            measured |= evaluation.answers(played)
-        return {name: measured[metric] for name, metric in pairs.items() if metric in measured}
 
 
 def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTerm]":

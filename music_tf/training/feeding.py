@@ -1,14 +1,17 @@
 """Draws what updates are fed from replay, and looks it up here or on the GPU."""
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from music_tf.conditions import fresh_conditions
+from music_tf.config.settings import Config
+from music_tf.intrinsic.base import RewardTerm
 from music_tf.networks.acting import Moments
+from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
+from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Picks
 from music_tf.training.device import DeviceReplay
 from music_tf.training.feeds import (
@@ -21,10 +24,8 @@ from music_tf.training.feeds import (
     rows_of_part,
     under_fresh_conditions,
 )
+from music_tf.training.rewards import Rewards
 from music_tf.types import Array
-
-if TYPE_CHECKING:
-    from music_tf.training.trainer import Trainer
 
 _ROWS_AT_ONCE = 409_600
 """Steps of a worker that are looked up at a time: those of 100 minibatches of 4,096."""
@@ -33,18 +34,18 @@ _ROWS_AT_ONCE = 409_600
 class Feeding:
     """Feeds updates with transitions that are looked up on the host."""
 
-    def __init__(self, run: "Trainer") -> None:
-        self._run = run
+    def __init__(
+        self, config: Config, replay: ReplayBuffer, inputs: InputMoments, rewards: Rewards
+    ) -> None:
+        self._config, self._replay, self._inputs, self._rewards = config, replay, inputs, rewards
 
-    def parts(self, cycle: int, count: int | None = None) -> Iterator[Feed]:
+    def parts(
+        self, cycle: int, terms: Sequence[RewardTerm], count: int | None = None
+    ) -> Iterator[Feed]:
         """Yields a turn's inputs in `count` parts, since all would take hundreds of megabytes."""
-        run, config = self._run, self._run.config
-        replay, inputs = run.replay, run.inputs.now
-        picks, noise = self._drawn(cycle)
-        fed = {
-            term.name: term.feed(replay, config.updates * term.times, cycle)
-            for term in run.active_terms()
-        }
+        config, replay, inputs = self._config, self._replay, self._inputs.now
+        picks, noise = self._drawn(cycle, terms)
+        fed = {term.name: term.feed(replay, config.updates * term.times, cycle) for term in terms}
         rows = config.updates * config.replay.batch_size
         for part in even_parts(config.updates, count or math.ceil(rows / _ROWS_AT_ONCE)):
             beside = rows_of_part(part, config.updates, noise)
@@ -58,55 +59,65 @@ class Feeding:
                 beside,
             )
 
-    def _drawn(self, cycle: int) -> tuple[Picks, dict[str, Array]]:
+    def _drawn(self, cycle: int, terms: Sequence[RewardTerm]) -> tuple[Picks, dict[str, Array]]:
         """Draws transitions, noise and fresh conditions, the same with a GPU and without."""
-        run, config = self._run, self._run.config
-        replay, learner = run.replay, run.update.learner
+        config, replay, learner = self._config, self._replay, self._rewards.update.learner
         noise = learner.draws(
             [stream(config.seed, "agent/noise", worker, cycle) for worker in replay.shards],
             config.updates,
             config.replay.batch_size,
         )
-        noise |= learner.feed(replay, run.inputs.now, config.updates, cycle)
+        noise |= learner.feed(replay, self._inputs.now, config.updates, cycle)
         picks = replay.pick(config.updates, cycle)
-        return picks, noise | self._fresh_conditions(cycle, picks)
+        return picks, noise | self._fresh_conditions(cycle, picks, terms)
 
-    def _fresh_conditions(self, cycle: int, picks: Picks) -> dict[str, Array]:
+    def _fresh_conditions(
+        self, cycle: int, picks: Picks, terms: Sequence[RewardTerm]
+    ) -> dict[str, Array]:
         """Draws fresh conditions and the steps that get one; empty without such relabelling."""
-        run, config = self._run, self._run.config
+        config, replay, rewards = self._config, self._replay, self._rewards
         if not config.condition.relabel:
             return {}
-        shape, chances = (config.updates, config.replay.batch_size), run.rewards.prior()
+        shape, chances = (config.updates, config.replay.batch_size), rewards.prior()
         fresh, chosen = [], []
-        for worker in run.replay.shards:
+        for worker in replay.shards:
             generator = stream(config.seed, "replay/conditions", worker, cycle)
             chosen.append(generator.random(shape) < config.condition.relabel)
             size = config.condition_size
             fresh.append(fresh_conditions(config.condition, size, generator, shape, chances))
         conditions, relabelled = np.stack(fresh, axis=1), np.stack(chosen, axis=1)
-        for term in run.active_terms():
+        for term in terms:
             if term.fulfilled is not None:
-                conditions = term.fulfilled(run.update.weights(), run.replay, picks)
+                conditions = term.fulfilled(rewards.update.weights(), replay, picks)
         return {FRESH: conditions, RELABELLED: relabelled.astype(np.float32)}
 
 
 class DeviceFeeding(Feeding):
     """Feeds updates with draws, which compiled updates look up in a copy of replay on the GPU."""
 
-    def __init__(self, run: "Trainer", device: DeviceReplay) -> None:
-        super().__init__(run)
+    def __init__(
+        self,
+        config: Config,
+        replay: ReplayBuffer,
+        inputs: InputMoments,
+        rewards: Rewards,
+        device: DeviceReplay,
+    ) -> None:
+        super().__init__(config, replay, inputs, rewards)
         self.device = device
-        run.update.look_up_with(self._looked_up)
+        rewards.update.look_up_with(self._looked_up)
 
-    def parts(self, cycle: int, count: int | None = None) -> Iterator[Draws]:
+    def parts(
+        self, cycle: int, terms: Sequence[RewardTerm], count: int | None = None
+    ) -> Iterator[Draws]:
         """Yields the draws of one turn of updates at once, since they are small."""
-        updates, inputs = self._run.config.updates, self._run.inputs.now
-        picks, noise = self._drawn(cycle)
+        updates, inputs = self._config.updates, self._inputs.now
+        picks, noise = self._drawn(cycle, terms)
         self.device.refresh()
         drawn = {}
-        for term in self._run.active_terms():
+        for term in terms:
             draw = term.feed if term.feeds_itself else term.draws
-            drawn[term.name] = draw(self._run.replay, updates * term.times, cycle)
+            drawn[term.name] = draw(self._replay, updates * term.times, cycle)
         moments = [
             Moments(*(np.broadcast_to(each, (updates, len(each))) for each in moment))
             for moment in (inputs.observation, inputs.goal)
@@ -115,7 +126,7 @@ class DeviceFeeding(Feeding):
 
     def _looked_up(self, now: Draws) -> Batches:
         """Returns the minibatches of one update, within the compiled loop."""
-        device, by_name = self.device, {term.name: term for term in self._run.terms}
+        device, by_name = self.device, {term.name: term for term in self._rewards.terms}
         batch = under_fresh_conditions(device.transitions(now.transitions), now.noise)
         terms = {
             name: drawn if by_name[name].feeds_itself else by_name[name].looked_up(drawn, device)

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,9 @@ from music_tf.networks.acting import (
 )
 from music_tf.rollout import Policy
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
-from music_tf.training.parts import OnPlayed, Part
+from music_tf.training.parts import OnPlayed, Part, Run
+from music_tf.training.update import Update
 from music_tf.types import Array, Episodes, Metrics
-
-if TYPE_CHECKING:
-    from music_tf.training.trainer import Trainer
 
 _COUNTED = f"{SKILLS}moments/observation"
 """An array with a row for each skill."""
@@ -53,11 +51,17 @@ class SkillSequence(Part):
     """
 
     def __init__(
-        self, config: Config, term: Incremental, like: Snapshot, initial: Callable[[int], Array]
+        self,
+        config: Config,
+        term: Incremental,
+        like: Snapshot,
+        initial: Callable[[int], Array],
+        update: Update,
     ) -> None:
         """Starts without any learned skill, with policies of names and shapes `like` a snapshot."""
         # `initial` returns the initial weights of all the learner's networks for a skill, flat.
         self._config, self._term, self._like, self._initial = config, term, like, initial
+        self._update = update
         self._ends = list(itertools.accumulate(config.incremental.of_each(config.skills)))
         self.learned: list[Snapshot] = []
         self.progress = SequenceProgress()
@@ -80,7 +84,7 @@ class SkillSequence(Part):
     def begins_skill(self, epoch: int) -> bool:
         return epoch in (0, *self._ends[:-1])
 
-    def begin_cycle(self, run: "Trainer") -> None:
+    def begin_cycle(self, run: Run) -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1]."""
         epoch = run.counters.epoch
         first, end = [0, *self._ends][self.skill], self._ends[self.skill]
@@ -90,7 +94,7 @@ class SkillSequence(Part):
             steps, updates = run.since_begun
             self._term.progress *= updates / max(1, steps)
 
-    def begin_epoch(self, run: "Trainer") -> None:
+    def begin_epoch(self, run: Run) -> None:
         """Begins a skill with its first epoch; running moments are kept; a collective call."""
         counters, settings = run.counters, self._config.incremental
         skill = settings.skill_at(counters.epoch, self._config.skills)
@@ -110,14 +114,14 @@ class SkillSequence(Part):
         self.progress = SequenceProgress(counters.env_steps, counters.updates, worlds)
         if skill == 0:
             return
-        run.update.begin_anew(self._initial_weights(run.update.learner.networks[0].size))
+        self._update.begin_anew(self._initial_weights(self._update.learner.networks[0].size))
         if settings.replay == "reset":
             run.replay.forget()
         elif settings.replay == "purge":
             run.replay.purge(skill)
         run.tell_replaced()
 
-    def end_epoch(self, run: "Trainer") -> Metrics:
+    def end_epoch(self, run: Run) -> Metrics:
         """Freezes the skill if the epoch is its last, and measures how far skills lie apart."""
         if run.counters.epoch + 1 not in self._ends:
             return {}
@@ -132,7 +136,7 @@ class SkillSequence(Part):
         ]
         return separation(tracks).metrics()
 
-    def evaluate(self, run: "Trainer", evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
+    def evaluate(self, run: Run, evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
         played = self.play(evaluation, run.policy(), self.skill)
         on_played(played)
         return evaluation.metrics_of(played)
@@ -143,7 +147,7 @@ class SkillSequence(Part):
         one_hot = np.eye(self._config.skills, dtype=np.float32)[skill]
         return played._replace(skill=np.broadcast_to(one_hot, played.skill.shape).copy())
 
-    def final_policy(self, run: "Trainer") -> tuple[Evaluation, Policy]:
+    def final_policy(self, run: Run) -> tuple[Evaluation, Policy]:
         """Returns all finished skills as one policy, which take turns; before, the current one."""
         config = self._config.of_first_skills(max(1, len(self.learned)))
         policy = (

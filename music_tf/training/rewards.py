@@ -1,7 +1,7 @@
 """The reward terms of a run: what they need between updates, and their state."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,19 +11,16 @@ from music_tf.intrinsic.base import RewardTerm, schedule_value
 from music_tf.intrinsic.term_outputs import prior_of, priorities_of
 from music_tf.networks.acting import EXPLORER
 from music_tf.training.feeds import Schedules
-from music_tf.training.parts import Part
+from music_tf.training.parts import Part, Run
 from music_tf.training.update import Update
 from music_tf.types import Array, Episodes
-
-if TYPE_CHECKING:
-    from music_tf.training.trainer import Trainer
 
 
 class Rewards(Part):
     """All reward terms in the order in which they are summed, also those without weight."""
 
     def __init__(self, config: Config, update: Update) -> None:
-        self._config, self._update = config, update
+        self._config, self.update = config, update
         self.terms: Sequence[RewardTerm] = update.terms
 
     @property
@@ -31,7 +28,7 @@ class Rewards(Part):
         return [term.notice for term in self.terms]
 
     def schedules(self, epoch: float) -> Schedules:
-        entropy = self._update.learner.entropy_weight
+        entropy = self.update.learner.entropy_weight
         weights = {
             term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
             for term in self.terms
@@ -48,7 +45,7 @@ class Rewards(Part):
         arrays: dict[str, Array] = {}
         for term in self.terms:
             if self._config.rewards[term.name].candidate_actions:
-                weights = self._update.arrays_of(term.networks)
+                weights = self.update.arrays_of(term.networks)
                 weights |= {f"scales/{name}": scale.numpy() for name, scale in term.scales.items()}
                 arrays = {f"{EXPLORER}{name}": array for name, array in weights.items()}
         return arrays
@@ -57,14 +54,14 @@ class Rewards(Part):
         """Returns the priorities of fresh episodes by worker, if replay draws by them."""
         for term in self.terms:
             if term.name == self._config.replay.priority:
-                weights = self._update.weights()
+                weights = self.update.weights()
                 return {
                     worker: priorities_of(term, weights, episodes, worker, cycle)
                     for worker, episodes in fresh.items()
                 }
         return None
 
-    def take_in(self, run: "Trainer", fresh: Mapping[int, Episodes], cycle: int) -> None:
+    def take_in(self, run: Run, fresh: Mapping[int, Episodes], cycle: int) -> None:
         for term in self.terms:
             term.observe(fresh, cycle)
 

@@ -79,7 +79,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.rewards = Rewards(self.config, self.update)
-        self.feeding = Feeding(self)
+        self.feeding = Feeding(self.config, self.replay, self.inputs, self.rewards)
         self.parts = [self.update, self.rewards, RunningMoments(self.inputs), *self.parts]
 
     def part(self, kind: type[Kind]) -> Kind | None:
@@ -249,7 +249,8 @@ class Trainer:
 
     def _feeds(self, turn: int) -> Iterator[Feed]:
         """Yields the parts of a turn's inputs, and measures the time that each takes."""
-        parts = self.feeding.parts(self.counters.cycle + turn * _TURN)
+        cycle = self.counters.cycle + turn * _TURN
+        parts = self.feeding.parts(cycle, self.active_terms())
         while True:
             with self._timed("time/feed_s"):
                 part = next(parts, None)
@@ -259,7 +260,8 @@ class Trainer:
 
     def feed(self, turn: int = 0) -> Feed:
         """Returns the inputs of one turn of updates in one part."""
-        (whole,) = self.feeding.parts(self.counters.cycle + turn * _TURN, count=1)
+        cycle = self.counters.cycle + turn * _TURN
+        (whole,) = self.feeding.parts(cycle, self.active_terms(), count=1)
         return whole
 
     def copy_replay(self) -> str:
@@ -268,7 +270,8 @@ class Trainer:
         if reason := why_not_on_device(self.replay, near):
             return f"replay stays on the host: {reason}"
         device = DeviceReplay(self.replay, near, self.inputs.now)
-        self.feeding = DeviceFeeding(self, device)
+        feeds = self.config, self.replay, self.inputs, self.rewards
+        self.feeding = DeviceFeeding(*feeds, device)
         return f"replay has a copy on the device, {device.bytes / GIB:.2f} GiB"
 
     def schedules(self) -> Schedules:

@@ -7,9 +7,10 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.training.adaptation import MetaEvaluation, TaskFamily
+from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.build import build_trainer
 from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
+from music_tf.training.parts import TaskFamily
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
 from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, go_on, trainer_of

@@ -6,8 +6,8 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.distributed import Communicator
 from music_tf.recipes.pearl import sac_pearl_music
-from music_tf.training.adaptation import TaskFamily
 from music_tf.training.build import build_trainer
+from music_tf.training.parts import TaskFamily
 from tests.kit.pearl import CHANGES
 from tests.kit.small import go_on
 

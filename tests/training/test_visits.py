@@ -8,9 +8,9 @@ from music_tf.envs.point_robot import PointRobot
 from music_tf.errors import UsageError
 from music_tf.networks.belief import Encoder
 from music_tf.training import tasks as tasks_module
-from music_tf.training.adaptation import TaskFamily
 from music_tf.training.build import build_trainer
 from music_tf.training.collect import Order
+from music_tf.training.parts import TaskFamily
 from music_tf.training.tasks import TaskCollector, TaskSets, context_of, recorded_tasks, task_sets
 from tests.kit.cases import cases
 from tests.kit.pearl import small
