@@ -17,6 +17,8 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.types import ACTIONS, Declared, refusal, to_bounds
 
 _SEEN = ("observation", "desired_goal")
+_LOADING = "music_tf.storage.loading"
+"""Module that loads a run; named here, as this folder may not import it."""
 
 
 class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -117,7 +119,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def skills_of(run: str) -> Any:
     """Returns the policy of a run with several skills."""
-    loading = importlib.import_module("music_tf.storage.loading")  # by name, from a floor above
+    loading = importlib.import_module(_LOADING)
     try:
         policy = loading.load_policy(run)
     except UsageError as error:
