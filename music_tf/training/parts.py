@@ -113,7 +113,7 @@ class Part:
         """Returns all that was learned as one policy, and its evaluation, if it is special."""
 
     def compare(self, run: Run) -> Comparison | None:
-        """Compares the agent with simple policies after the last epoch, instead of the package."""
+        """Compares the agent with simple policies at the end, in place of `runs.comparison`."""
 
     def replaced(self, run: Run) -> None:
         """Called when the weights were replaced: by a warm start, or for another skill."""

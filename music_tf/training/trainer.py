@@ -158,6 +158,7 @@ class Trainer:
         first = config.collect.learns_after
         rate, early = config.collect.updates_per_step, steps < first
         if rate is not None and config.updates:
+            # counted from the totals, so that what is rounded down is made up for later
             turns = (math.floor(rate * (steps - first)) - updates) // config.updates
             if early:
                 turns = math.floor(rate * steps) // config.updates
