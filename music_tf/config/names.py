@@ -112,6 +112,11 @@ CONVEYOR, TWO_BLOCKS = "music_tf/FetchPushConveyor-v0", "music_tf/FetchPushTwo-v
 ROBOTICS = (*FETCH, CONVEYOR, TWO_BLOCKS, *HAND, *POINT_MAZE, *ANT_MAZE)
 WITH_GOALS = (*TOYS, *ROBOTICS, *PANDA)
 KNOWN = (*WITH_GOALS, *WITHOUT_GOALS)
+_OTHERS_OF_ROBOTICS = tuple(
+    f"gymnasium_robotics:AdroitHand{task}{reward}-v1"
+    for task, reward in product(("Door", "Hammer", "Pen", "Relocate"), ("", "Sparse"))
+)
+"""Proposed for an id alone, which would be taken for one whose columns are known."""
 
 Value = TypeVar("Value")
 _OF_MOST_ROBOTS = 1000
@@ -236,8 +241,9 @@ def check_env_id(env_id: Any) -> str:
             f"--env-id: expected observations that are a vector; those of {env_id} are images, "
             "which cannot be learned from\nnearest: BipedalWalker-v3"
         )
-    short = {without_module(env).rpartition("/")[2]: env for env in KNOWN}  # as remembered
-    likely = nearest(env_id, (*short, *KNOWN))
+    listed = (*KNOWN, *_OTHERS_OF_ROBOTICS)
+    short = {without_module(env).rpartition("/")[2]: env for env in listed}  # as remembered
+    likely = nearest(env_id, (*short, *listed))
     meant = _registered_beside(env_id) or short.get(likely or "", likely)
     hint = f"\ndid you mean {meant}?" if meant else ""
     raise UsageError(

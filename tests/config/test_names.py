@@ -130,6 +130,7 @@ def test_a_task_whose_actions_are_choices_is_refused_as_one(typed, near):
     ("PointPush-v0", "music_tf/PointPush-v0"),
     ("HandReach-v0", "HandReach-v3"),
     ("PandaPush-v3", "panda_gym:PandaPush-v3"),
+    ("AdroitHandPen-v1", "gymnasium_robotics:AdroitHandPen-v1"),
 )
 def test_a_refusal_names_what_was_meant(typed, meant):
     with pytest.raises(UsageError, match=f"did you mean {meant}\\?"):
