@@ -13,8 +13,10 @@ def td_target(
     Bounds as in hindsight experience replay (Andrychowicz et al., 2017, arXiv:1707.01495).
 
     Args:
-        reward: r, the sum of all terms, shape [W, B].
-        discount: gamma, zero where the episode terminated, shape [W, B].
+        reward: r, the sum of all terms, with a learner's bonus and what a lost object would pay
+            later, shape [W, B].
+        discount: gamma, zero where no next state follows: after a termination, a loss of the
+            object, or a relabelled goal that ends the episode, shape [W, B].
         next_q: Target critics at a', shape [C, W, B].
         bounds: (lo, hi), infinite where returns are not bounded.
 

@@ -12,6 +12,7 @@ from music_tf.config.agents import Inference
 from music_tf.config.world import load_function
 from music_tf.errors import FROM_USERS, UsageError, error_line
 from music_tf.networks.parameters import SEED, Network
+from music_tf.randomness import seeded_layers
 from music_tf.types import Array
 
 _OPTION = "agent.encoder"
@@ -39,7 +40,8 @@ def own_encoder(
     """Calls `function(row_dim, outputs, sizes, seed)` of the user, and checks its model."""
     make = load_function(inference.encoder, _OPTION)
     try:
-        model = make(row_dim, inference.outputs, inference.sizes, seed)
+        with seeded_layers(np.random.default_rng(seed)):
+            model = make(row_dim, inference.outputs, inference.sizes, seed)
         came = _misfit(model, row_dim, inference.outputs)
     except FROM_USERS as error:
         raise UsageError(f"{_OPTION}: {inference.encoder} fails: {error_line(error)}") from error

@@ -20,7 +20,7 @@ from music_tf.intrinsic.incremental import Incremental
 from music_tf.networks.copies import check_actor, inputs_with_own
 from music_tf.networks.parameters import Layout, in_float32
 from music_tf.normalizer import InputMoments
-from music_tf.randomness import stream
+from music_tf.randomness import seeded_layers, stream
 from music_tf.replay.buffer import ReplayBuffer, empty_store, keeps_steps
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.watch import RewardWatch
@@ -160,7 +160,8 @@ def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
     kind = class_in_module(settings.term, RewardTerm, option)
     if inspect.isabstract(kind):
         raise UsageError(f"{option}: expected a method reward(weights, batch, feed), got none")
-    term: RewardTerm = kind(settings, context)
+    with seeded_layers(stream(context.seed, option)):
+        term: RewardTerm = kind(settings, context)
     if not hasattr(term, "mixing"):
         raise UsageError(
             f"{option}: expected super().__init__(config, context) in its __init__, got none"
@@ -175,6 +176,12 @@ def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
                 f"{option}: expected arrays from shared(), got {name}: {array!r:.80}\n"
                 "nearest: np.array of it"
             )
+    built = [network.name for network in term.networks]
+    if {*built} != {*settings.built}:
+        raise UsageError(
+            f"{option}: expected `networks` of its settings to name {built}, by which a warm start "
+            f"finds them, got {[*settings.built]}"
+        )
     term.inputs = inputs_with_own(term.inputs, term.networks)
     return term
 
@@ -208,7 +215,8 @@ def build_learner(
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
     kind: Callable[..., Learner] = named_in_module(config.agent.learner, "learner of agent")
-    learner = kind(config.agent, input_dim, spec.action_dim, bounds, seed)
+    with seeded_layers(stream(config.seed, "learner of agent", 0, skill)):
+        learner = kind(config.agent, input_dim, spec.action_dim, bounds, seed)
     check_actor(config.agent, learner.networks[0], input_dim, spec.action_dim)
     return learner
 

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import random
 
 import keras
 import numpy as np
@@ -237,6 +238,13 @@ class Outside(Pays):
     columns = (7, 8)
 
 
+class Unseeded(Pays):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3)])
+        self.networks = [Network("plain", model, 1e-3)]
+
+
 class Listed(Pays):
     def shared(self):
         return {"count": [1, 2]}
@@ -249,12 +257,24 @@ class Listed(Pays):
     ("NoReward", r"expected a method reward\(weights, batch, feed\), got none"),
     ("NoSuper", r"expected super\(\).__init__\(config, context\) in its __init__"),
     ("Outside", "expected columns of the observation, 0 to 7, got 8"),
+    ("Unseeded", r"expected `networks` of its settings to name \['plain'\], .*, got \[\]"),
     ("Listed", r"expected arrays from shared\(\), got count: \[1, 2\]"),
 )
 def test_a_class_that_is_no_whole_term_is_refused(kind, told, envs):
     settings = type("Own", (TaskConfig,), {"term": f"{__name__}:{kind}"})
     with pytest.raises(UsageError, match=f"term of task: {told}"):
         build_terms(paying(BASE, settings()), envs)
+
+
+def test_layers_without_a_seed_follow_that_of_the_run(envs):
+    names = {"term": f"{__name__}:Unseeded", "networks": ("plain",)}
+    config, state = paying(BASE, type("Own", (TaskConfig,), names)()), random.getstate()
+    runs = [dataclasses.replace(config, seed=seed) for seed in (0, 0, 1)]
+    layouts = [Layout(build_terms(run, envs)[0].networks) for run in runs]
+    first, again, other = (layout.initial() for layout in layouts)
+    np.testing.assert_array_equal(first, again)
+    assert not np.isin(first[:6], other[:6]).any()
+    assert random.getstate() == state
 
 
 def test_the_input_scale_is_the_spread_under_random_actions(envs):
