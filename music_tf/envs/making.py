@@ -58,7 +58,8 @@ def make_environment(
                 ) from error
             raise EnvironmentFault(
                 f"{env_id}: the environment cannot be created ({text})\n"
-                "music-tf doctor names versions of packages that do not fit"
+                "music-tf doctor names versions of packages that do not fit; arguments that it "
+                "needs: --env.kwargs '{\"NAME\": VALUE}'"
             ) from error
     keep_signal_handlers()
     keep_notices()

@@ -93,7 +93,7 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
     settings += _OF_OUTPUTS if samples and "actor" in parts else ()  # others have no deviation
-    missing = []
+    missing, present = [], []
     for name in settings:
         group, _, key = name.partition(".")
         now, earlier = getattr(config, group), stored.get(group)
@@ -102,10 +102,11 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
             before = earlier.get(key, before)
         if before != getattr(now, key, None):
             missing.append(f"{show_option(name)} {printable(show_value(before))}")
+            present.append(f"{show_option(name)} {show_value(getattr(now, key, None))}")
     if missing:
         raise UsageError(
-            f"--init-from: {source}: its networks would act differently here\n"
-            f"add: {' '.join(missing)}"
+            f"--init-from: {source}: its networks would act differently here, under "
+            f"{' '.join(present)}\nadd: {' '.join(missing)}"
         )
 
 

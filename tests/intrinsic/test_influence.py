@@ -126,9 +126,9 @@ def test_the_loss_is_minus_the_log_density_of_the_scaled_change():
 
 
 def test_each_state_meets_all_actions_of_its_minibatch_and_each_update_others():
-    term, replay = influence_term(), filled_replay(pushed(8))
+    term, replay = influence_term(times=3), filled_replay(pushed(8))
     feed = term.feed(replay, 3, 0)
-    assert feed["actions"].shape == (3, 1, 8, SPEC.action_dim)
+    assert (term.times, feed["actions"].shape) == (3, (3, 1, 8, SPEC.action_dim))
     assert len(np.unique(feed["actions"])) == feed["actions"].size
     assert np.abs(feed["actions"]).max() <= 1.0
     again, later = (term.feed(replay, 3, cycle)["actions"] for cycle in (0, 1))

@@ -88,7 +88,8 @@ def test_it_learns_from_states_of_its_own_choice_beside_their_skills(state):
 
 def test_all_its_steps_may_learn_from_the_minibatch_of_the_agent():
     for times in (1, 2):
-        term, buffer = skill(batch="shared", state="next", times=times), replay()
+        term, buffer = skill(batch="shared", state="next", every=3, times=times), replay()
+        assert (term.every, term.times) == (3, times)
         feed, agents = term.feed(buffer, 3 * times, 5), sample_transitions(buffer, 3, 5)
         seen = agents.next_observation[..., [0, 2]].repeat(times, axis=0)
         np.testing.assert_array_equal(feed["state"], seen)

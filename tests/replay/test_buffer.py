@@ -94,6 +94,8 @@ def test_the_oldest_give_way_in_a_ring():
     straddling.add(make_episodes(0, 3), rng())
     assert straddling.add(make_episodes(3, 3), rng()).tolist() == [3, 0, 1]
     assert numbers_in(straddling) == [4, 5, 2, 3]
+    straddling.restore([])  # as a run does that goes back to its start
+    assert straddling.add(make_episodes(6, 6), rng()).tolist() == [0, 1, 2, 3, 0, 1]
 
 
 def test_what_is_stored_or_saved_does_not_follow_its_source():

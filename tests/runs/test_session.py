@@ -347,6 +347,20 @@ def test_bad_numbers_cost_an_epoch_and_halve_steps_once(tmp_path, bad_numbers, c
     assert_same_end(parts, path)
 
 
+@pytest.mark.thorough
+def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_path, monkeypatch):
+    checked = []
+
+    def check_equal(trainer):
+        checked.append(trainer.counters.epoch)
+        if len(checked) == 2:
+            raise NumbersFault("ranks differ")
+
+    monkeypatch.setattr(Trainer, "check_equal", check_equal)
+    train(tmp_path / "run")
+    assert checked == [1, 2, 2, 3]
+
+
 def test_going_back_has_patience_and_shows_epochs_left(tmp_path, bad_numbers, monkeypatch, capsys):
     restore, allowances = Checkpoints.restore, []
 

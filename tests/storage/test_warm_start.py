@@ -466,7 +466,7 @@ def test_settings_of_a_source_are_compared_that_this_version_cannot_read_whole(t
     record = json.loads((tmp_path / "config.json").read_text())
     record["config"]["agent"] = {"of_another_version": 3}  # and without what is there today
     (tmp_path / "config.json").write_text(json.dumps(record))
-    with pytest.raises(UsageError, match=r"differently here\nadd: \S+clip 10$"):
+    with pytest.raises(UsageError, match=r"here, under \S+clip 5\nadd: \S+clip 10$"):
         try_warm_start(ours, tmp_path / "checkpoints", ("actor",))
     assert try_warm_start(before, tmp_path / "checkpoints", ("actor",)).arrays
     (tmp_path / "config.json").write_text("{")

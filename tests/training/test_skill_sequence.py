@@ -129,6 +129,17 @@ def test_earlier_skills_are_played_anew_before_each_skill_and_the_newest_is_amon
     np.testing.assert_array_equal(term.shared()["disk/past"][1, :20], places)
 
 
+def test_in_another_world_and_back_again_a_skill_is_played_anew():
+    wall = ', "set": {"wall": true}}'
+    changes = '[{}, {"at": {"skill": 1}' + wall + ', {"at": {"skill": 2}, "set": {"wall": false}}]'
+    trainer = trainer_of(**{"env.changes": changes})
+    seen = []
+    for epochs in (3, 5):
+        trained(trainer, epochs)
+        seen.append(dict(trainer.part(SkillSequence)._played_in))
+    assert seen == [{0: 1}, {0: 2, 1: 2}]
+
+
 def test_without_a_reference_the_first_skill_differs_from_nothing():
     trainer = trainer_of(**{"incremental.first": "nothing"})
     (row,) = trained(trainer, 1)
