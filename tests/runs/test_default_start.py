@@ -49,7 +49,7 @@ def test_a_run_starts_from_the_packages_agent_and_says_so(tmp_path, monkeypatch,
         {"agent": {"hidden_sizes": (8, 8)}},
         r"does not fit\n(?s:.*)\nfor example: --agent.hidden-sizes 256 256 256; from random",
     ),
-    ({"normalizer": {"clip": 10.0}}, r"differently here\n(?s:.*)\nadd: \S+clip 5; from random"),
+    ({"normalizer": {"clip": 10.0}}, r"differently here, under .*\nadd: \S+clip 5; from random"),
     ({"parts": "actor,critic"}, "no critics of ddpg(?s:.*); from random"),
     ({"best_of": 1}, r"--best-of: expected a run with \d+ skills"),
 )
