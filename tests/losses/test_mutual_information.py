@@ -43,11 +43,13 @@ def test_padding_counts_in_neither_average():
         assert found == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.thorough
 @given(arrays(np.float32, 7, elements=SCORES))
 def test_scores_that_are_only_permuted_bound_nothing_above_zero(scores):
     assert bound(scores, scores[::-1]) <= 1e-6
 
 
+@pytest.mark.thorough
 @given(arrays(np.float32, (2, 5), elements=SCORES))
 def test_the_bound_lies_between_minus_two_and_two(scores):
     assert -2.0 - 1e-6 <= bound(scores[0], scores[1]) <= 2.0 + 1e-6
