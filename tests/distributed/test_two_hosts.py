@@ -83,6 +83,6 @@ def test_hosts_out_of_reach_or_of_one_name_or_folder_are_refused(hosts, tmp_path
     ended = run(words(path, 2, *EPISODES), path, how=hosts)
     assert ended.code == ENVIRONMENT, ended.err
     assert "--hosts: node1, node2 have the same host name, twin" in ended.err
-    assert "list it once, e.g. node1:3" in ended.err
+    assert "list the host once, as node1:3" in ended.err
     assert len(ended.err.splitlines()) <= 10
     assert not path.exists()

@@ -278,7 +278,6 @@ def test_an_environment_that_does_not_repeat_itself_is_not_filmed(runs, monkeypa
 
 def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
     envs = Faulty(2, {1: 1})
-    envs.render, envs.set_world = envs.envs.render, envs.envs.set_world
     loaded = load_run(runs / "plain", environments=2)
     loaded = dataclasses.replace(loaded, evaluation=loaded.evaluation._replace(envs=envs))
     assert len(list(film.film(loaded, [Shot(0, 0), Shot(1, 0)], every_step))) == 31
