@@ -30,7 +30,7 @@ from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
 from music_tf.recipes import releases
 from music_tf.recipes.music import sac_music
-from music_tf.recipes.tasks import sac
+from music_tf.recipes.tasks import sac, with_one_rate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -165,16 +165,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE
 def _laptop(env_id: str, small: bool) -> Config:
     steps = sac("laptop", "Hopper-v5")  # a task without goals
     rate, sizes = 1e-3, (64, 64) if small else (128, 128)
-    agent = with_fields(
-        steps.agent,
-        {
-            "hidden_sizes": sizes,
-            "actor_learning_rate": rate,
-            "critic_learning_rate": rate,
-            "temperature_learning_rate": rate,
-            "temperature": 0.1,
-        },
-    )
+    agent = with_one_rate(steps.agent, rate, sizes, temperature=0.1)
     tracked = is_one_of(env_id, TRACKED_ROBOTS)
     reward, world = DiskConfig(), World()
     if not small:

@@ -31,7 +31,7 @@ from music_tf.config.warm_start import AGENT_PARTS, Source
 from music_tf.errors import UsageError
 from music_tf.recipes import Preset, releases
 from music_tf.recipes.music import sac_music_skills
-from music_tf.recipes.tasks import sac
+from music_tf.recipes.tasks import sac, with_one_rate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -260,17 +260,7 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
     with_value, small = preset in ("paper", "diayn_torch"), preset == "laptop" and boxed
     steps = sac("paper" if with_value else "laptop", "Hopper-v5" if goals else env_id)
     sizes, rate = ((64, 64), 1e-3) if small else ((256, 256), 3e-4)
-    agent = with_fields(
-        steps.agent,
-        {
-            "hidden_sizes": sizes,
-            "actor_learning_rate": rate,
-            "critic_learning_rate": rate,
-            "temperature_learning_rate": rate,
-            "temperature": 0.1,
-            "learn_temperature": False,
-        },
-    )
+    agent = with_one_rate(steps.agent, rate, sizes, temperature=0.1, learn_temperature=False)
     if with_value:
         shared = {
             field.name: getattr(agent, field.name) for field in dataclasses.fields(GaussianConfig)

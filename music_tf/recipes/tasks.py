@@ -71,12 +71,10 @@ def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """
     if not is_one_of(env_id, WITH_GOALS):
         rate = 1e-3 if preset == "laptop" and is_one_of(env_id, _SHORT_TASKS) else 3e-4
-        agent = dataclasses.replace(
+        agent = with_one_rate(
             SOFT,
-            hidden_sizes=(256, 256),
-            actor_learning_rate=rate,
-            critic_learning_rate=rate,
-            temperature_learning_rate=rate,
+            rate,
+            (256, 256),
             temperature=1.0,
             linear_features=False,
             discount=0.99,
@@ -111,6 +109,14 @@ SOFT = SacConfig(
     next_action="main",
 )
 SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
+
+
+def with_one_rate(
+    agent: AgentConfig, rate: float, sizes: tuple[int, ...], **others: object
+) -> AgentConfig:
+    """Returns an agent with these hidden layers, and one step size for all that it learns."""
+    rates = {f"{name}_learning_rate": rate for name in ("actor", "critic", "temperature")}
+    return with_fields(agent, {"hidden_sizes": sizes, **rates, **others})
 
 
 def _without_goals(

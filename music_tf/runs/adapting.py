@@ -25,6 +25,9 @@ def measure_adaptation(
         by_task = adapted.returns.mean(axis=1)  # [N, E]
         at_random = random[part].returns.mean(axis=1)
         succeeds = (adapted.success >= 0.0).all()
+        errors = np.zeros(by_task.shape[1:])
+        if len(tasks) > 1:
+            errors = by_task.std(axis=0, ddof=1) / np.sqrt(len(tasks))
         success = adapted.success.mean(axis=1) if succeeds else np.zeros([len(tasks), 0])
         rows = [
             {
@@ -38,7 +41,7 @@ def measure_adaptation(
         result[part] = {
             "tasks": rows,
             "returns": by_task.mean(axis=0).tolist(),
-            "standard_errors": _standard_error(by_task).tolist(),
+            "standard_errors": errors.tolist(),
             "success": success.mean(axis=0).tolist(),
             "random": at_random.mean(axis=0).tolist(),
         }
@@ -102,10 +105,3 @@ def _leak(adaptation: MetaEvaluation, snapshot: Snapshot, test: Adaptation) -> f
     of_first = np.argsort(rows)[:repeats]
     pairs = zip(mixed, test, strict=True)
     return float(max(np.abs(among[of_first] - alone[0]).max() for among, alone in pairs))
-
-
-def _standard_error(values: np.ndarray) -> np.ndarray:
-    count = len(values)
-    if count < 2:  # noqa: PLR2004
-        return np.zeros(values.shape[1:])
-    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(count))

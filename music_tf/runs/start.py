@@ -96,12 +96,11 @@ def _decide_start(
     acts = 0 < command.learners <= comm.rank
     workers, learners = command.config.workers, command.learners
     check_topology(workers, comm.size, learners, command.device, command.resume)
-    path, warm_start, implied = _prepared(command, comm)
+    path, warm_start, implied = comm.from_root(functools.partial(_prepared, command))
     config = dataclasses.replace(command.config, **implied)
     command = dataclasses.replace(command, config=config)
-    if acts:
-        return command, StartDecisions(path, warm_start, acts)
-    return command, StartDecisions(path, warm_start, claim=functools.partial(_claim, command, comm))
+    claim = None if acts else functools.partial(_claim, command, comm)
+    return command, StartDecisions(path, warm_start, acts, claim)
 
 
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
@@ -138,24 +137,20 @@ def _learn(
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
 
 
-def _prepared(command: TrainCommand, comm: "Communicator") -> _Prepared:
-    """Returns run directory, warm start, and settings that its source implies; the root decides."""
+def _prepared(command: TrainCommand) -> _Prepared:
+    """Returns run directory, warm start, and settings that its source implies."""
+    config, warm_start = command.config, None
+    if command.track is not None:
+        check_extra(f"--track {command.track}", command.track, command.track)
+    if command.start is not None:
+        from music_tf.runs.warm_start import read_start  # noqa: PLC0415 - numpy, MuJoCo
 
-    def prepared() -> _Prepared:
-        config, warm_start = command.config, None
-        if command.track is not None:
-            check_extra(f"--track {command.track}", command.track, command.track)
-        if command.start is not None:
-            from music_tf.runs.warm_start import read_start  # noqa: PLC0415 - numpy, MuJoCo
-
-            config, warm_start = read_start(config, command.start)
-        env = config.env
-        if env.skills and not command.resume:
-            env = _with_choices(env)
-        follows = {"skills": config.skills, "pinned_skill": config.pinned_skill, "env": env}
-        return prepare_directory(command), warm_start, follows
-
-    return comm.from_root(prepared)
+        config, warm_start = read_start(config, command.start)
+    env = config.env
+    if env.skills and not command.resume:
+        env = _with_choices(env)
+    follows = {"skills": config.skills, "pinned_skill": config.pinned_skill, "env": env}
+    return prepare_directory(command), warm_start, follows
 
 
 def _with_choices(env: EnvConfig) -> EnvConfig:

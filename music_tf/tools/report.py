@@ -94,10 +94,6 @@ class Recorded(NamedTuple):
     """What was not learned, and faults of unreadable files, for the reader of the page."""
 
     @property
-    def has_film(self) -> bool:
-        return any(film.suffix != ".png" for film in self.films)
-
-    @property
     def measured(self) -> Measured:
         """The newer of the evaluation and the measurement at the end of training."""
         both = [measured for measured in (self.evaluated, self.trained) if measured.policies]
@@ -356,7 +352,8 @@ def missing(runs: Sequence[Recorded]) -> list[tuple[str, str]]:
     lacks = [run.lacks() for run in runs]
     names = dict.fromkeys(itertools.chain.from_iterable(lacks))
     evaluate = ["evaluate", "--full"] if _CONTROL in names else ["evaluate"]
-    unfilmed = [run for run in runs if run.has_checkpoint and not run.has_film]
+    saved = [run for run in runs if run.has_checkpoint]
+    unfilmed = [run for run in saved if {film.suffix for film in run.films} <= {".png"}]
     lacking = [run for run, parts in zip(runs, lacks, strict=True) if parts]
     wanted = (("films", ["play"], unfilmed), (" and ".join(names), evaluate, lacking))
     commands = []

@@ -214,7 +214,11 @@ class MetaEvaluation(NamedTuple):
             results.returns[:, episode] = played.reward.sum(axis=1)
             results.lengths[:, episode] = played.length
             results.success[:, episode] = played.success if self.envs.says_success else -1.0
-            results.context_returns[:, episode] = _context_returns(played, inference.reward)
+            paid: Array = played.reward
+            if inference.reward:  # which contexts hold in place of it
+                of_steps = played.extras[inference.reward][:, 1:, 0]
+                paid = np.where(played.step_mask, of_steps, 0.0)
+            results.context_returns[:, episode] = paid.sum(axis=1)
             if snapshot is None or encoder is None:
                 continue
             for row, context in enumerate(contexts):
@@ -238,11 +242,3 @@ def no_visits(visits: int, episodes: int, latent: int) -> Adaptation:
     each = (visits, episodes)
     numbers = [np.zeros(each, np.float32) for _ in range(4)]
     return Adaptation(*numbers, *(np.zeros((*each, latent), np.float32) for _ in range(2)))
-
-
-def _context_returns(played: Episodes, reward: str) -> Array:
-    """Returns the sum over each episode [E] of the reward that contexts hold."""
-    paid: Array = played.reward
-    if reward:
-        paid = np.where(played.step_mask, played.extras[reward][:, 1:, 0], 0.0)
-    return np.asarray(paid.sum(axis=1), np.float32)

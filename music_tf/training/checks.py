@@ -96,7 +96,9 @@ def try_environment(config: Config) -> TrialResult:
     if not checks:
         return TrialResult()
     findings: list[Finding] = []
-    bounds, fault, asks = None, None, "pays" in concerns and _needs_bounds(config)
+    bounds, fault, asks = None, None, "pays" in concerns and config.agent.return_clip == "auto"
+    if asks:
+        asks = not (config.world.reward or all(map(math.isfinite, config.rewards["task"].clip)))
     settings = config.env, config.world, config.normalizer, config.goals == "environment"
     with _streams_kept():
         try:
@@ -116,11 +118,6 @@ def try_environment(config: Config) -> TrialResult:
     if fault is not None and "foreign" in concerns and (asks or config.env.stages):
         raise fault
     return TrialResult(tuple(texts), bounds)
-
-
-def _needs_bounds(config: Config) -> bool:
-    has_bounds = config.world.reward or all(map(math.isfinite, config.rewards["task"].clip))
-    return config.agent.return_clip == "auto" and not has_bounds
 
 
 @contextlib.contextmanager

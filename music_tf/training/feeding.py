@@ -105,7 +105,7 @@ class DeviceFeeding(Feeding):
     ) -> None:
         super().__init__(config, replay, inputs, rewards)
         self.device = device
-        rewards.update.look_up_with(self._looked_up)
+        rewards.update.look_up = self._looked_up
 
     def parts(
         self, cycle: int, terms: Sequence[RewardTerm], count: int | None = None

@@ -108,7 +108,11 @@ class SkillSequence(Part):
             self._term.remember(0, episodes)
         if settings.past == "refresh":
             for number, snapshot in enumerate(self.learned):
-                self._refresh(snapshot, number, evaluation)
+                if self._played_in.get(number) == evaluation.world:
+                    self._term.remember_again(number)
+                    continue
+                self._term.remember(number, self._collected(snapshot, evaluation))
+                self._played_in[number] = evaluation.world
         self._term.begin_skill(skill)
         worlds = self.progress.worlds
         self.progress = SequenceProgress(counters.env_steps, counters.updates, worlds)
@@ -197,14 +201,6 @@ class SkillSequence(Part):
             }
 
         return ExpectedAtMost(shared, state_of), rows_with_fewer_skills(rows)
-
-    def _refresh(self, snapshot: Snapshot, skill: int, evaluation: Evaluation) -> None:
-        """Gives the reward term the states that an earlier skill reaches in the current world."""
-        if self._played_in.get(skill) == evaluation.world:
-            self._term.remember_again(skill)
-            return
-        self._term.remember(skill, self._collected(snapshot, evaluation))
-        self._played_in[skill] = evaluation.world
 
     def _collected(self, snapshot: Snapshot, evaluation: Evaluation) -> Episodes:
         return evaluation.play(SnapshotPolicy(snapshot), self._config.incremental.collected)

@@ -84,11 +84,8 @@ class Update(Part):
         self._run_early = compiled(self._early_updates)
         self._move_targets = compiled(self._polyak)
         self._xla = False
-        self._look_up: Callable[[Any], Batches] = lambda row: row
-
-    def look_up_with(self, function: Callable[[Any], Batches]) -> None:
-        """Sets the function that turns a row of `Draws` into `Batches` in the compiled loop."""
-        self._look_up = function
+        self.look_up: Callable[[Any], Batches] = lambda row: row
+        """Turns a row of `Draws` into `Batches` in the compiled loop."""
 
     def use_xla(self) -> None:
         """Compiles all updates of a cycle into one XLA program without callbacks, for a GPU."""
@@ -304,7 +301,7 @@ class Update(Part):
         def take(number: int) -> tuple[tf.Tensor, tf.Tensor]:
             phase = self._phases[number]
             for turn in range(phase.times):
-                now = self._look_up(self._row(feed, index, turn))
+                now = self.look_up(self._row(feed, index, turn))
                 now = now._replace(noise={**now.noise, **carried})
                 gradient, metrics, rewards, left = self._gradient(phase, now, schedules)
                 gradient = self._summed_over_ranks(gradient, index)

@@ -97,7 +97,7 @@ def assert_same_bits(found, expected):
 
 
 def assert_same_feed(host, device, xla=None):
-    assert_same_bits(looked_up(device.update._look_up, device.feed(), xla), host.feed())
+    assert_same_bits(looked_up(device.update.look_up, device.feed(), xla), host.feed())
 
 
 @cases(
