@@ -48,11 +48,7 @@ class EnvSpec:
     split: SplitSpec | None = None
     """None if the environment has no surroundings to control."""
     extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """Sizes of named columns beside the observation: entries of the environment's `info`, the
-    achieved goal, or values that functions of the user return.
-
-    The extra `music_tf/discount`, of size 1, multiplies the discount of its step.
-    """
+    """Sizes of named columns beside the observation (`world.extras`)."""
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:
@@ -156,8 +152,7 @@ class Transition(NamedTuple):
 
 def finite(values: npt.ArrayLike) -> BoolArray:
     """Returns which values are finite in single precision, where 1e39 is infinite."""
-    usable: BoolArray = np.abs(values) <= _LARGEST
-    return usable
+    return np.abs(values) <= _LARGEST
 
 
 def instead_of_numbers(values: np.ndarray, shape: Sequence[int]) -> str:

@@ -389,26 +389,20 @@ class Plot(RunsVerb):
         paths, files = self.folders(
             lambda text: Path(text) if text.endswith(".csv") else find_run(text)
         )
-        from music_tf.tools.curves import (  # noqa: PLC0415 - numpy
-            FORMATS,
-            REPEATED,
-            by_settings,
-            draw_curves,
-            left_out,
-            load_begun,
-            without_repeats,
-        )
+        from music_tf.tools import curves  # noqa: PLC0415 - numpy
 
-        out = _file("--out", self.out or place_of("curves.png", paths), FORMATS)
-        begun, early, unread = load_begun(paths)
-        runs, repeats = (begun, []) if self.each else without_repeats(by_settings(begun))
+        out = _file("--out", self.out or place_of("curves.png", paths), curves.FORMATS)
+        runs, early, unread = curves.load_begun(paths)
+        repeats: list[str] = []
+        if not self.each:
+            runs, repeats = curves.without_repeats(curves.by_settings(runs))
         _refuse_runs(name for name in self.metric if not any(name in run.columns for run in runs))
-        metrics = draw_curves(runs, self.metric, self.axis, out, self.each)
+        metrics = curves.draw_curves(runs, self.metric, self.axis, out, self.each)
         _say_left_out("no run directory and no CSV file", files)
         _say_left_out("no epoch yet", early)
         _say_unread("plot", unread)
-        _say_left_out(REPEATED, repeats)
-        for lack, labels in left_out(runs, metrics, self.axis).items():
+        _say_left_out(curves.REPEATED, repeats)
+        for lack, labels in curves.left_out(runs, metrics, self.axis).items():
             _say_left_out(lack, labels)
         sys.stdout.write(f"{out}\n")
         return EXIT_DONE

@@ -28,11 +28,7 @@ _JOINTS = (0, 1)
 
 
 class Changes:
-    """The stages of one environment, each relative to the defaults and not to the stage before.
-
-    A stage gives the same numbers in a fresh environment and in one that has been changed. The
-    defaults are the values when this object is made.
-    """
+    """The stages of one environment, each relative to the values when this object is made."""
 
     def __init__(self, environment: gymnasium.Env[Any, Any], stages: Sequence[Stage]) -> None:
         """Stores the defaults of all that the stages change, and checks that it exists."""

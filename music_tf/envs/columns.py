@@ -148,10 +148,7 @@ def played_at_random(envs: LockstepEnvs) -> list[Rows]:
 
 
 def share_moved(episodes: Sequence[Rows], columns: Columns) -> float:
-    """Returns in which share of the steps of episodes any of some columns moves.
-
-    Of a thing that has to be pushed it is small: 0.1 on FetchPush.
-    """
+    """Returns in which share of the steps any of some columns moves: 0.1 of FetchPush's block."""
     chosen = list(columns)
     most = MOVED * ANSWER * deviations(np.concatenate(episodes))[chosen]
     changes = np.concatenate([np.abs(np.diff(rows[:, chosen], axis=0)) for rows in episodes])

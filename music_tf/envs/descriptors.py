@@ -16,8 +16,7 @@ def xy(environment: Any) -> Floats:
     model = getattr(environment, "model", None)
     if model is None or not model.njnt or model.jnt_type[0] != _FREE:
         raise UsageError("expected a robot that moves freely, such as Ant-v5; or give columns")
-    place: Floats = np.array(environment.data.qpos[:2])
-    return place
+    return np.array(environment.data.qpos[:2])
 
 
 def plane(environment: Any) -> Floats:

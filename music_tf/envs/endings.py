@@ -48,14 +48,11 @@ def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
 
 
 def as_ended(result: Result) -> Result:
-    """Returns what a step returned, at an end without what belongs to the next episode.
-
-    Vectorised simulators begin that in the same step, and keep the last observation and its `info`
-    among the entries of the new one. Gym's entry of a limit of time says that the task goes on.
-    """
+    """Returns what a step returned, at an end without what belongs to the next episode."""
     observation, reward, terminated, truncated, info = result
     if not (terminated or truncated) or not isinstance(info, Mapping):
         return result
+    # vectorised simulators begin that in the same step, and keep the last state in the new `info`
     last = info.get("final_info")
     info = {**info, **(last if isinstance(last, Mapping) else {})}
     for name in ("final_obs", "final_observation"):

@@ -240,9 +240,8 @@ def read_of_info(
 ) -> tuple[list[str], bool]:
     """Returns the entries that `compute_reward` and `compute_terminated` read, and if more may be.
 
-    More may be read if one of the methods fails or iterates over all entries. They are called for a
-    reached and for a missed goal, and with all flags as they are, set, and unset, since an entry
-    may be read only if a flag is true.
+    More may be read if a method fails or iterates over all entries. Flags are tried as they are,
+    set, and unset, since an entry may be read only if a flag is true.
     """
     names: dict[str, None] = {}
     goal, more = _zero_goal(environment), False

@@ -106,10 +106,7 @@ class ForwardOrBack(Family):
 
 
 class Direction(Family):
-    """Walk in a direction of the plane. Task: its unit vector, [2].
-
-    With `forward_backward` the tasks are along x alone, alternating forward and back.
-    """
+    """Walk in a direction of the plane, or forward and back alone. Task: its unit vector, [2]."""
 
     def __init__(
         self, robot: Robot, alive: float, weight: float, forward_backward: bool = False
@@ -196,10 +193,7 @@ def half_cheetah_velocity(*, fastest: float = 3.0, **options: Any) -> Family:
 
 
 def half_cheetah_direction(*, sign: float = 1.0, **options: Any) -> Family:
-    """Makes a cheetah that runs forward or back: +-v - 0.05 |a|^2.
-
-    `sign` is the task of an agent that learns one task alone.
-    """
+    """Makes a cheetah that runs forward or back (`sign`, unless it adapts): +-v - 0.05 |a|^2."""
     return ForwardOrBack(HalfCheetahEnv(**{"ctrl_cost_weight": _CHEETAH_EFFORT, **options}), sign)
 
 

@@ -201,8 +201,7 @@ def euler(matrix: Floats) -> Floats:
     m00, m01, m02, m10, m11, m12, _, _, m22 = matrix.tolist()
     cosine = math.sqrt(m22 * m22 + m12 * m12)
     if cosine > _UPRIGHT:
-        angles: Floats = -np.arctan2([m12, -m02, m01], [m22, cosine, m00])
-        return angles
+        return -np.arctan2([m12, -m02, m01], [m22, cosine, m00])
     angles = -np.arctan2([0.0, -m02, -m10], [1.0, cosine, m11])
     angles[0] = 0.0
     return angles

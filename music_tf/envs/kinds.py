@@ -105,8 +105,7 @@ def deviations(states: Rows) -> Rows:
     """Returns standard deviations of states [N, O], at least a hundredth of their median, [O]."""
     deviation: Rows = states.std(axis=0)
     live = deviation[deviation > 1e-9]  # noqa: PLR2004
-    raised: Rows = np.maximum(deviation, 0.01 * np.median(live) if len(live) else 1.0)
-    return raised
+    return np.maximum(deviation, 0.01 * np.median(live) if len(live) else 1.0)
 
 
 def rounding(states: Rows) -> Rows:
@@ -116,11 +115,7 @@ def rounding(states: Rows) -> Rows:
 
 
 def kinds_of(branches: Sequence[Branch], scale: Rows, tolerance: Rows, rough: Rows) -> list[Kind]:
-    """Returns the kinds of columns, from differences between twins and motion without actions.
-
-    For each column [O], `scale` is its standard deviation, `tolerance` the largest difference
-    without a cause, and `rough` the change of a step in standard deviations.
-    """
+    """Returns the kinds of columns, from differences between twins and motion without actions."""
     parted = [np.abs(branch.difference_from_twin()) for branch in branches]
     parted = [gaps for gaps in parted if len(gaps)]
     first = [gaps[:_SOON].max(axis=0) > tolerance for gaps in parted]
@@ -231,11 +226,8 @@ def rotations(states: Rows, kinds: Sequence[Kind]) -> dict[int, str]:
 
 
 def differences(states: Rows, kinds: Sequence[Kind], scale: Rows) -> dict[tuple[int, int], int]:
-    """Returns columns that are a thing's place minus one of the robot's, or the opposite, by both.
-
-    Such a difference answers the action as the robot's place does, and the thing's place is their
-    sum. Which of the two is the place remains open: each is found as the other's difference.
-    """
+    """Returns columns that are a place of a thing minus one of the robot, or the opposite."""
+    # Which of the two is the place remains open: each is found as the other's difference.
     robots = [c for c, kind in enumerate(kinds) if kind == Kind.ROBOT]
     others = (Kind.ROBOT, Kind.CONSTANT, Kind.NOISE)
     things = [c for c, kind in enumerate(kinds) if kind not in others]

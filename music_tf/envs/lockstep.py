@@ -88,19 +88,15 @@ class StepResults(NamedTuple):
 
 
 class LockstepEnvs:
-    """A batch of environments without automatic resets; the caller resets them.
-
-    Once the first is made, `accept` is called with its sizes and the least bytes of one; it may
-    refuse to make the others. `world` has priority over the known or registered meaning of columns.
-    """
+    """A batch of environments without automatic resets; the caller resets them."""
 
     def __init__(
         self,
         env_id: str,
         count: int,
         settings: EnvConfig | None = None,
-        accept: Callable[[EnvSpec, int], None] | None = None,
-        world: World | None = None,
+        accept: Callable[[EnvSpec, int], None] | None = None,  # given sizes and bytes of the first
+        world: World | None = None,  # before the known or registered meaning of columns
     ) -> None:
         self._settings = settings or EnvConfig()
         self._env_id, self._stages = env_id, self._settings.stages
@@ -419,9 +415,7 @@ class LockstepEnvs:
         fresh = self._members[0] = self._make_member()
         return fresh
 
-    def _reset_one(
-        self, index: int, seed: int, goal: Floats | None, task: Floats | None = None
-    ) -> None:
+    def _reset_one(self, index: int, seed: int, goal: Floats | None, task: Floats | None) -> None:
         text = ""
         kind: type[MusicError] = EnvironmentFault
         for _ in range(_RESET_ATTEMPTS):

@@ -68,11 +68,8 @@ class PlainMember:
         extras: Mapping[str, Reader | InfoEntry | None] = MappingProxyType({}),
         beginning: simulator.Beginning | None = None,
     ) -> None:
-        """Takes the environment, whether its own success ends an episode, and readers of extras.
-
-        If unset, its success ends an episode unless the shown goal is another one, because the
-        environment's goal cannot be set. `beginning` is unset for an environment as it was made.
-        """
+        # Without `success_ends`, its success ends an episode unless the shown goal is another one,
+        # since the environment's cannot be set. Without `beginning` it is as it was made.
         self._readers = extras
         self._success_ends = success_ends
         self._shown: Floats | None = None

@@ -235,11 +235,8 @@ def layers_of(environment: Any) -> Iterator[Any]:
 
 
 def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
-    """Returns the facts about an id that hold for the environment that was made.
-
-    None hold for an environment that is not derived from a known class. The bounds of rewards hold
-    only if no class or wrapper of others may change rewards, and if its arguments agree.
-    """
+    """Returns the facts about an id that hold for the environment that was made."""
+    # Bounds of rewards hold only if no class or wrapper of others may change these.
     unwrapped = environment.unwrapped
     written = [kind.__module__.startswith(_PACKAGES) for kind in type(unwrapped).__mro__]
     if not any(written):

@@ -38,8 +38,7 @@ class Difference(NamedTuple):
 def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Difference | None:
     """Plays an episode of random actions, another, and the first again; returns where this differs.
 
-    A second environment, with which the first should share nothing, plays beside the last episode.
-    After `seconds` the first episode is cut, and the others at the same length.
+    A second environment, with which it should share nothing, plays beside the last episode.
     """
     start = time.monotonic()
     first: list[Array] = []
@@ -100,14 +99,11 @@ def repeats_itself(envs: LockstepEnvs, rewards: bool = True) -> bool:
 def states(
     envs: LockstepEnvs, seed: int, steps: int, beside: bool = False, task: Floats | None = None
 ) -> Iterator[Array]:
-    """Plays random actions; yields observation, goals, end and reward of each state, [O + 2G + 2].
-
-    With `beside` the second environment plays another episode at the same time.
-    """
+    """Plays random actions; yields observation, goals, end and reward, [O + 2G + 2] a state."""
     random = np.random.default_rng(seed)
     first = envs.reset([0], [seed], tasks=None if task is None else task[None])
     yield np.concatenate([*(part[0] for part in first[:3]), np.zeros(2, "f")])
-    if beside:
+    if beside:  # the second environment plays another episode at the same time
         envs.reset([1], [seed + 1])
     for _ in range(min(steps, envs.spec.max_episode_steps)):
         action = random.uniform(-1.0, 1.0, (1, envs.spec.action_dim)).astype(np.float32)

@@ -248,10 +248,7 @@ class Incremental(RewardTerm):
         return Rows(after[steps], times)
 
     def _drawn(self, rows: Rows, updates: int, generator: np.random.Generator) -> np.ndarray:
-        """Returns N rows for each update, [U, N, D], or for each time step, [U, T, N, D].
-
-        Missing rows are `FAR`; of too many some are drawn, with replacement if steps are pooled.
-        """
+        """Returns N rows, [U, N, D], or N a time step, [U, T, N, D]; missing ones are `FAR`."""
         count, size = self._config.rows, rows.places.shape[1]
         if self._config.timesteps == "equal":
             table = np.full([self._longest, count, size], FAR, np.float32)

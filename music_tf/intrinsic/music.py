@@ -179,10 +179,7 @@ class Music(ScaledTerm):
     def _permutations(
         self, worker: int, cycle: int, lengths: IntArray, states: int, some_end_early: bool
     ) -> npt.NDArray[np.int32]:
-        """Draws uniform permutations of the valid states of each trajectory, [U, M, N].
-
-        If all trajectories have full length and share a permutation, the shape is [U, 1, N].
-        """
+        """Draws uniform permutations of valid states, [U, M, N]; [U, 1, N] if all share one."""
         generator = stream(self._seed, "music/permutation", worker, cycle)
         updates, count = lengths.shape
         distinct = count if self._config.trajectory_negatives == "independent" else 1

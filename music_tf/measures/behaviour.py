@@ -1,12 +1,9 @@
 """Behaviour metrics: the motion of the object in episodes, measured without any task.
 
-All functions take observations [E, T + 1, O] and ignore states after an episode's length. The
-registry knows the columns of gripper and object, and the support of the object, such as a table.
-Without an object there are no metrics.
-
-A position has 3, 2 or 1 coordinates. Lengths below are in metres if positions are, else in the
-environment's own unit. Whether a gripper is near is checked only in environments with a support,
-whose positions are in metres.
+All functions take observations [E, T + 1, O] and ignore states after an episode's length. A
+position has 3, 2 or 1 coordinates. Lengths below are in metres if positions are, else in the
+environment's own unit. Whether a gripper is near is checked only where a support is known, whose
+positions are in metres.
 """
 
 import math

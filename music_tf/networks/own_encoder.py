@@ -75,23 +75,18 @@ def own_outputs(weights: Mapping[str, Array], inference: Inference, context: Arr
     """Returns the outputs [M, outputs] of the user's model for a context [N, C]."""
     # It is the only part of acting that needs TensorFlow.
     network = _remembered(inference, context.shape[-1])
-    _check_weights(weights, network, inference.encoder)
-    factors = network([weights[name] for name in network.weight_names], context[None])
-    outputs: Array = np.asarray(factors)[0]
-    return outputs
-
-
-def _check_weights(weights: Mapping[str, Array], network: OwnEncoder, function: str) -> None:
-    """Refuses weights of another model, such as after an edit of the function."""
     made = dict(zip(network.weight_names, network.shapes, strict=True))
     stored = {name: array.shape for name, array in weights.items()}
     for name in dict.fromkeys((*made, *stored)):
-        if made.get(name) != stored.get(name):
+        if made.get(name) != stored.get(name):  # as after an edit of the function
             raise UsageError(
-                f"{_OPTION}: {function} makes another model than the one that was trained: {name}: "
-                f"expected {made.get(name)}, found {stored.get(name)} in the checkpoint\n"
-                "load the run with the function as it was in training"
+                f"{_OPTION}: {inference.encoder} makes another model than the one that was "
+                f"trained: {name}: expected {made.get(name)}, found {stored.get(name)} in the "
+                "checkpoint\nload the run with the function as it was in training"
             )
+    factors = network([weights[name] for name in network.weight_names], context[None])
+    outputs: Array = np.asarray(factors)[0]
+    return outputs
 
 
 _remembered = functools.lru_cache(maxsize=8)(own_encoder)

@@ -40,12 +40,9 @@ def prepare_tensorflow(shows_gpus: bool = False) -> None:
 
 
 def keep_autotuning(directory: Path) -> None:
-    """Makes XLA store its choice of GPU kernels in the run directory, and reuse it on resume.
-
-    XLA chooses by measured time, and kernels round differently, so a resume with a new choice would
-    not be bit-equal. XLA reads the variable at its first compilation in a process, so only the
-    first run of a process has such a file. The user's own `XLA_FLAGS` have priority.
-    """
+    """Makes XLA store its choice of GPU kernels in the run directory, and reuse it on resume."""
+    # XLA chooses by measured time, and kernels round differently: a new choice is not bit-equal. It
+    # reads the variable once a process, and the user's own `XLA_FLAGS` have priority.
     flags, file = os.environ.get("XLA_FLAGS", ""), directory.absolute() / AUTOTUNED_NAME
     if f"{os.sep}{AUTOTUNED_NAME}'" in flags and str(file) not in flags:
         _LOGGER.warning("%s: a second run in this process; on a GPU its resume may differ", file)

@@ -249,7 +249,6 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     config = _changed(default, changes, terms)
     words = {word.rpartition("=")[2] for each in typed.values() for word in each}
     trust(words.intersection(config.functions))  # since the user typed them
-    _refuse_idle(config, changes)
     config.check_training(config)
     command = dataclasses.replace(command, recipe=recipe, preset=preset, config=config)
     if not stored:
@@ -336,7 +335,12 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
                 f"add it with --rewards {' '.join([*paid, term])}"
             )
     rewards = {term: config.rewards.get(term) or terms[term]() for term in paid}
-    return with_fields(config, {**_epochs_of(config, changes), **changes, "rewards": rewards})
+    changed = with_fields(config, {**_epochs_of(config, changes), **changes, "rewards": rewards})
+    for name in changes:
+        for start, (has, needed) in _NEEDED.items():
+            if name.startswith(start) and not has(changed):
+                raise UsageError(f"{show_option(name)}: needs {needed}")
+    return changed
 
 
 def _with_all_skills_evaluated(config: Config, typed: Iterable[str]) -> Config:
@@ -363,13 +367,6 @@ _NEEDED: Mapping[str, tuple[Callable[[Config], Any], str]] = {
     ),
 }
 """By the start of names: what a run needs for these settings to have an effect."""
-
-
-def _refuse_idle(config: Config, typed: Iterable[str]) -> None:
-    for name in typed:
-        for start, (has, needed) in _NEEDED.items():
-            if name.startswith(start) and not has(config):
-                raise UsageError(f"{show_option(name)}: needs {needed}")
 
 
 def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:

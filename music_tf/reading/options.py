@@ -105,11 +105,8 @@ def described(fields: Iterable[Field]) -> Iterator[str]:
 def split(
     arguments: Sequence[str], options: Mapping[str, Field], likely: Iterable[str] = ()
 ) -> tuple[tuple[str, ...], Typed]:
-    """Returns positional words, and the words of each option, of which the last one counts.
-
-    `--name V`, `--name=V`, and `-` or `_` in names are equivalent; so are `0,1,2` and `0 1 2` where
-    several numbers may follow. `likely` options are proposed first for an unknown one.
-    """
+    """Returns positional words, and the words of each option, of which the last one counts."""
+    # `0,1,2` is `0 1 2` where several numbers may follow. `likely` ones are proposed first.
     positional: list[str] = []
     typed: Typed = {}
     rest = list(arguments)

@@ -7,14 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import tyro
 
 from music_tf import recipes
-from music_tf.config.fields import (
-    Field,
-    Settings,
-    fields_of,
-    groups_of,
-    show_option,
-    show_value,
-)
+from music_tf.config.fields import Field, Settings, fields_of, groups_of, show_option, show_value
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig

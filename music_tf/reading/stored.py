@@ -138,13 +138,11 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
 
 
 def stored_start(directory: Path) -> Mapping[str, Any] | None:
-    start: Mapping[str, Any] | None = read_record(directory).get("init_from")
-    return start
+    return read_record(directory).get("init_from")
 
 
 def stored_tasks(directory: Path) -> Mapping[str, Any] | None:
-    tasks: Mapping[str, Any] | None = read_record(directory).get("tasks")
-    return tasks
+    return read_record(directory).get("tasks")
 
 
 def stored_env_id(directory: Path) -> str | None:

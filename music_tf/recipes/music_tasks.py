@@ -9,13 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from music_tf.config.fields import with_fields
-from music_tf.config.names import (
-    FETCH_PICK,
-    FETCH_PUSH,
-    FETCH_REACH,
-    FETCH_SLIDE,
-    episode_steps,
-)
+from music_tf.config.names import FETCH_PICK, FETCH_PUSH, FETCH_REACH, FETCH_SLIDE, episode_steps
 from music_tf.config.settings import Config
 from music_tf.config.terms import TaskConfig
 from music_tf.config.warm_start import AGENT_PARTS, Source

@@ -10,14 +10,7 @@ from music_tf.errors import UsageError
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import choose_goals, draw_probabilities, relabel_probability
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import (
-    Drawn,
-    GoalEnd,
-    GoalReward,
-    Picks,
-    packed,
-    transition,
-)
+from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, transition
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import EXTRAS, Array, EnvSpec, Episodes, IntArray, Transition, aligned
@@ -242,10 +235,7 @@ class Shard:
 
 
 class ReplayBuffer:
-    """The stores of this rank's workers; minibatches are [U, W, B, ...].
-
-    `pick` draws indices, and `transitions` looks them up, which a GPU can do instead.
-    """
+    """The stores of this rank's workers; minibatches are [U, W, B, ...]."""
 
     def __init__(
         self,

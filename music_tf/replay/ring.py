@@ -13,10 +13,7 @@ _FEWEST_PARTS = 1024
 
 
 class StepRing:
-    """The latest steps of one worker, drawn uniformly; the oldest are overwritten.
-
-    A cell is the packed row of a state, so a part of L steps of an episode takes L + 1 cells.
-    """
+    """The latest steps of one worker; a cell is the packed row of a state, L + 1 for L steps."""
 
     def __init__(
         self,

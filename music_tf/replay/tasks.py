@@ -17,10 +17,7 @@ def tasks_of(config: Config, worker: int) -> range:
 
 
 class TaskStore:
-    """The replay of one worker's tasks; has the methods of `StepRing`.
-
-    A slot is part * tasks + task, with tasks counted within the worker.
-    """
+    """The replay of one worker's tasks, as a `StepRing`; a slot is part * tasks + task."""
 
     def __init__(
         self, spec: EnvSpec, config: Config, worker: int, columns: Sequence[int] = ()

@@ -100,7 +100,12 @@ def measure(loaded: LoadedRun, episodes: int, extras: ExtraMeasures = NO_EXTRAS)
     result |= _origin(loaded, episodes) | _policies(loaded, episodes, extras.full)
     result |= _skills(loaded, episodes)
     if extras.full and loaded.adaptation is None:
-        result |= _control(loaded, episodes)
+        metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
+        cells = metrics.get("rollout/object_coverage")
+        control = judge(loaded.evaluation, loaded.policy, episodes, cells)
+        result |= {"control": control, "control_episodes": episodes}
+        coverage = cover(loaded.evaluation, loaded.policy)
+        result |= {"coverage": coverage, "coverage_episodes": COVERED}
     return result
 
 
@@ -178,17 +183,6 @@ def _success(metrics: Metrics, episodes: int) -> dict[str, Any] | None:
     count = round(metrics["eval/success_rate"] * episodes)
     interval = list(wilson_interval(count, episodes))
     return {"successes": count, "rate": count / episodes, "interval_95": interval}
-
-
-def _control(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
-    metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
-    cells = metrics.get("rollout/object_coverage")
-    return {
-        "control": judge(loaded.evaluation, loaded.policy, episodes, cells),
-        "control_episodes": episodes,
-        "coverage": cover(loaded.evaluation, loaded.policy),
-        "coverage_episodes": COVERED,
-    }
 
 
 def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: Progress) -> None:

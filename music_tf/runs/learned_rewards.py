@@ -1,8 +1,6 @@
 """The learned rewards of a run, without learner, replay or optimiser; importing loads TensorFlow.
 
-A process that must not load TensorFlow starts the module as a program:
-`python -m music_tf.runs.learned_rewards RUN JOB.npz FOUND.npz ENV_ID` reads weights and episodes,
-and writes each reward along the episodes.
+`python -m music_tf.runs.learned_rewards RUN JOB.npz OUT.npz ENV_ID` writes them along episodes.
 """
 
 import sys

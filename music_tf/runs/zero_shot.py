@@ -324,8 +324,7 @@ def reached_states(evaluation: Evaluation, played: Episodes) -> BoolArray:
             "goal is reached\nwhere the program does not know them, train with lowest and highest: "
             f"music-tf train RECIPE --env-id {envs.spec.env_id} --world.reward -1 0"
         )
-    reached: BoolArray = (paid >= highest) & kept
-    return reached
+    return (paid >= highest) & kept
 
 
 def _under_fixed_conditions(snapshot: Snapshot | SkillSnapshots) -> Policy:

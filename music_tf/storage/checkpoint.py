@@ -219,15 +219,11 @@ class Checkpoints:
         self,
         epoch: int,  # epochs done, from 0
         arrays: Mapping[str, npt.NDArray[Any]],  # of all ranks, by name; the root's are written
-        shards: Mapping[str, Mapping[str, npt.NDArray[Any]]],
+        shards: Mapping[str, Mapping[str, npt.NDArray[Any]]],  # rows since the last complete save
         meta: Mapping[str, Any],  # JSON values; the root's are written
         compact: bool = False,  # `shards` hold all rows, so older files are removed
     ) -> bool:
-        """Saves a checkpoint, then removes those no longer kept; tells ranks if it is complete.
-
-        If not, the rows must be passed again. `shards` are replay rows since the last complete
-        save, by worker of this rank (`worker_0003`) and name.
-        """
+        """Saves a checkpoint, then removes those no longer kept; tells ranks if it is complete."""
         root = self._comm.is_root
         label, problem = self._comm.broadcast_object(
             _tried(lambda: self._begin(epoch)) if root else None

@@ -26,13 +26,10 @@ def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
 
 
 def of_one_skill(
-    stored: StoredWeights, source: Path, skill: int | None, before_condition: tuple[int, int]
+    stored: StoredWeights, source: Path, skill: int | None, sizes: tuple[int, int]
 ) -> StoredWeights:
-    """Returns one frozen skill as if a run had learned it alone, without critics; None is refused.
-
-    Its actor never read a condition, so kernels get zeros in those rows. The moments have the count
-    of all observations of the source. `before_condition`: sizes of observation and condition.
-    """
+    """Returns one frozen skill as if a run had learned it alone, without critics."""
+    # Its actor never read a condition, so kernels get zeros in those rows.
     learned = len(worlds_of(stored.meta) or ())
     every = {name: array for name, array in stored.arrays.items() if name.startswith(SKILLS)}
     if not learned:
@@ -49,7 +46,7 @@ def of_one_skill(
             if name.startswith(_ACTOR):
                 arrays[name.replace(SKILLS, "parameters/")] = array[skill]
         if _FIRST in arrays:
-            arrays[_FIRST] = with_zeros(arrays[_FIRST], *before_condition)
+            arrays[_FIRST] = with_zeros(arrays[_FIRST], *sizes)  # of observation and condition
         for totals in [name for name in arrays if every and name.startswith(_TOTALS)]:
             moments = every[totals.replace(_TOTALS, f"{SKILLS}moments/")]
             arrays[totals] = _totals(moments[skill], arrays[totals])

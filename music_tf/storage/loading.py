@@ -191,20 +191,17 @@ def _learned_in(run: Path, config: Config, weights: StoredWeights) -> tuple[int,
 
 
 def _encoder_of(config: Config, saved: StoredWeights, observation_dim: int) -> dict[str, Array]:
-    inference = config.agent.inference
-    if inference is None or not _has_encoder(saved.arrays):
+    inference, stored = config.agent.inference, _encoder_in(saved.arrays)
+    if inference is None or not stored:
         return {}
-    prefix = "parameters/"
-    names = list(encoder_shapes(inference, observation_dim, 0))
-    if not names:
-        stored = (name.removeprefix(prefix) for name in saved.arrays)
-        names = [name for name in stored if name.startswith(ENCODER)]
-    return {name: saved.arrays[prefix + name] for name in names}
+    names = list(encoder_shapes(inference, observation_dim, 0)) or stored
+    return {name: saved.arrays[f"parameters/{name}"] for name in names}
 
 
-def _has_encoder(names: Iterable[str]) -> bool:
-    """Whether arrays hold an encoder; a folder of exported weights may lack it."""
-    return any(name.startswith(f"parameters/{ENCODER}") for name in names)
+def _encoder_in(arrays: Iterable[str]) -> list[str]:
+    """Returns the names of an encoder's weights; a folder of exported weights may lack it."""
+    names = (name.removeprefix("parameters/") for name in arrays)
+    return [name for name in names if name.startswith(ENCODER)]
 
 
 def _actor_shapes(
@@ -215,10 +212,7 @@ def _actor_shapes(
 
 
 def _expected(config: Config, stored: Expected) -> Expected:
-    """Returns the arrays that a checkpoint must hold; sizes of the environment are its own.
-
-    Shapes of reward networks are known to TensorFlow alone, so only their total size is bounded.
-    """
+    """Returns the arrays that a checkpoint must hold; sizes of the environment are its own."""
     *_, last = _actor_shapes(config, 0, 0, 0)
     sizes = {}
     for name in (*_NORMALIZERS, f"parameters/{last}"):
@@ -247,8 +241,9 @@ def _expected(config: Config, stored: Expected) -> Expected:
     if inference is not None and not is_function(inference.encoder):
         checked.append(f"parameters/{ENCODER}")
         inferring = encoder_shapes(inference, observation // 2, actions)
-        shapes = inferring if _has_encoder(stored) else {}
+        shapes = inferring if _encoder_in(stored) else {}
         expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in shapes.items()}
+    # shapes of reward networks are known to TensorFlow alone
     others = {n: e for n, e in stored.items() if not n.startswith(tuple(checked))}
     size = sum(math.prod(shape) * dtype.itemsize for dtype, shape in others.values())
     if size > _LARGEST_NETWORKS:

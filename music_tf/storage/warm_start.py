@@ -111,14 +111,8 @@ def _is_of_one_skill(config: Config, stored: StoredWeights, parts: Sequence[str]
 
 
 def initial_arrays(start: LoadedWarmStart, target: WarmStartTarget) -> Arrays:
-    """Returns all weights, targets and statistics of a new run, taken over or its own.
-
-    Targets that are not among the parts are copies of the networks that they follow. Goal
-    statistics of a source with zero goals are not taken over, since they would clip any real goal.
-    If each skill of the source has an actor, one skill is taken over (`storage.frozen_skills`),
-    unless the new run learns skills one after the other too: then its first skill starts from the
-    newest networks. A run with conditions may start from one without skills.
-    """
+    """Returns all weights, targets and statistics of a new run, taken over or its own."""
+    # A run whose skills are learned in turn starts its first one from the newest networks.
     source, parts, stored = start.source, start.parts, start.stored
     initial, config, where = _without_skills(target.arrays), target.config, str(stored.folder)
     if {*AGENT_PARTS} & {*parts}:
@@ -134,7 +128,7 @@ def initial_arrays(start: LoadedWarmStart, target: WarmStartTarget) -> Arrays:
             {name: array for name, array in _part(part, every).items() if name != SPEED}
             for every in (initial, earlier)  # a run sets its own speed, or reads it off its start
         )
-        if stored.meta.get("goals") != "environment":
+        if stored.meta.get("goals") != "environment":  # zero goals would clip any real one
             needed.pop(_GOAL_STATISTICS, None)
             loaded.pop(_GOAL_STATISTICS, None)
         if not needed:
@@ -244,12 +238,9 @@ def _as_gaussian(stored: StoredWeights, target: WarmStartTarget, parts: Sequence
 def _with_conditions(
     loaded: Arrays, needed: Arrays, target: WarmStartTarget, kind: object
 ) -> Arrays:
-    """Returns networks of a source without skills with inputs for the conditions of a new run.
-
-    First layers get a row of zeros for each component of the condition. The one-hot vector of a
-    single skill is constant, so its row is added to the bias. The outputs stay the same for any
-    condition.
-    """
+    """Returns networks of a source without skills with inputs for the conditions of a new run."""
+    # Outputs stay the same for any condition, to which first layers have rows of zeros. The one-hot
+    # vector of a single skill is constant, so its row is added to the bias.
     fitted, observation, condition = dict(loaded), target.observed, target.config.seen_condition
     wanted_kind = target.config.condition.kind
     grows = condition > 1 or (wanted_kind != "one_hot" and kind == "one_hot")

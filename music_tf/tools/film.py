@@ -370,11 +370,7 @@ def film(
     choose: Callable[[Steps], Steps],  # returns the steps to show, from the lengths of the episodes
     aim: Aim | None = None,
 ) -> Iterator[list[View]]:
-    """Plays episodes side by side and yields some states; what is over keeps its last picture.
-
-    They are first played without rendering, since an environment may break, and since curves show
-    the rewards of the whole episode; then repeated with the same seeds and actions.
-    """
+    """Plays episodes side by side and yields some states; what is over keeps its last picture."""
     config, envs = loaded.config, loaded.envs
     steps, labels = envs.spec.max_episode_steps, [_label(loaded, shot) for shot in shots]
     visible = not aim.path if aim else config.goals != "zero" or not envs.spec.goal_dim  # a goal
@@ -384,6 +380,7 @@ def film(
         conditions, policy = _aimed(loaded, shots, aim)
         notes = [aim.note] * len(shots)
     loaded.evaluation.set_world(conditions.skills)
+    # first without rendering, since an environment may break, and curves show the whole episode
     played = rollout.play(envs, policy, conditions, None)
     # with an aim, conditions change from step to step and are not stored, but rewards need them
     paid = rewards_along(loaded, played) if aim is None else []

@@ -102,12 +102,7 @@ def actors(saved: SavedPolicy) -> tuple[Snapshot, ...]:
 
 
 def write_onnx(saved: SavedPolicy, path: Path) -> None:
-    """Writes the policy with the normalisation of its inputs as ONNX.
-
-    Inputs are `observation` [B, O]; `goal` [B, G] if the environment has goals, zeros for an agent
-    trained without them; and `condition` [B, K] if the actor reads one that may differ: a one-hot
-    skill, or a latent. The output is `action` [B, A] as the environment takes it, in float32.
-    """
+    """Writes the policy with the normalisation of its inputs, as docs/after_training.md says."""
     if saved.bounds is None:
         raise UsageError(
             "--onnx: the bounds of actions are unknown, since earlier versions did not store them\n"

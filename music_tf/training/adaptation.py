@@ -70,10 +70,9 @@ class MetaEvaluation(NamedTuple):
         return self.config.tasks.evaluation_episodes
 
     def play(self, snapshot: Snapshot | None, part: str, repeats: int) -> Adaptation:
-        """Visits the tasks of `train` or `test`; every visit starts from the prior.
+        """Visits the tasks of `train` or `test`, each time from the prior on; None acts at random.
 
-        The first episodes explore under latents of the prior, each later one acts under a latent of
-        the belief from all steps so far. Actions are deterministic, random without a snapshot.
+        After the episodes that explore, each acts under a latent of the belief from all so far.
         """
         tasks: Tasks = getattr(self.tasks, part)
         count = len(tasks) * repeats

@@ -44,11 +44,7 @@ class SequenceProgress:
 
 
 class SkillSequence(Part):
-    """The skills of a run, learned one after the other; each is frozen after its last epoch.
-
-    A checkpoint between two skills holds the finished one. The next skill begins with the next
-    epoch, and depends on the configuration, the checkpoint and the number of the epoch alone.
-    """
+    """The skills of a run, learned one after the other; each is frozen after its last epoch."""
 
     def __init__(
         self,

@@ -25,14 +25,11 @@ class Share(NamedTuple):
 
 
 def refuse_too_large(
-    config: Config, comm: Communicator, share: Share, spec: EnvSpec, each: int
+    config: Config, comm: Communicator, share: Share, spec: EnvSpec, least: int
 ) -> None:
-    """Compares the memory that a run needs at least with that of its hosts; all ranks refuse.
-
-    A lower bound, so that no run is refused that would work: without networks, minibatches, and the
-    replay of a run with a time limit. `each` is the least that one environment takes, in bytes.
-    """
-    environments = share.environments * each
+    """Compares the memory that a run needs at least with that of its hosts; all ranks refuse."""
+    # Networks, minibatches and the replay of a run with a time limit do not count.
+    environments = share.environments * least
     replay = 0
     if math.isinf(config.max_minutes):
         steps = config.collect.steps or spec.max_episode_steps

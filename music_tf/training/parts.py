@@ -215,10 +215,7 @@ class PolicyEvaluation(Part):
     def evaluate(self, run: Run, evaluation: Evaluation, on_played: OnPlayed) -> Metrics:
         played = evaluation.play(run.policy(), run.config.evaluation.episodes)
         on_played(played)
-        return evaluation.metrics_of(played) | self._of_random_actions(evaluation)
-
-    def _of_random_actions(self, evaluation: Evaluation) -> Metrics:
-        config, world = evaluation.config, evaluation.world
+        metrics, config, world = evaluation.metrics_of(played), evaluation.config, evaluation.world
         pairs = {
             key.random: key.metric
             for term in config.rewards.values()
@@ -226,7 +223,7 @@ class PolicyEvaluation(Part):
             if key.random
         }
         if not pairs:
-            return {}
+            return metrics
         if world not in self._random:
             played = evaluation.random()
             self._random[world] = played, evaluation.behaviour(played)
@@ -234,7 +231,7 @@ class PolicyEvaluation(Part):
         measured = dict(behaviour)
         if evaluation.answers is not None:
             measured |= evaluation.answers(played)
-        return {name: measured[metric] for name, metric in pairs.items() if metric in measured}
+        return metrics | {name: measured[m] for name, m in pairs.items() if m in measured}
 
 
 class TaskFamily(Part):

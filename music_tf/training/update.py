@@ -114,10 +114,9 @@ class Update(Part):
     def run_parts(
         self, feeds: Iterable[Feed], schedules: Schedules, early: bool = False
     ) -> Metrics:
-        """Takes all updates of a cycle, part after part; with `early`, the steps of early phases.
+        """Takes all updates of a cycle, or the steps of early phases; returns means over updates.
 
-        Returns means over updates, divided by the number of all workers so that the sum over ranks
-        is the mean over workers, and `_min` and `_max` of this rank.
+        The sum of these over ranks is the mean over workers; `_min` and `_max` are of this rank.
         """
         before, parts = self._updates_so_far(early), []
         fed: frozenset[str] = frozenset()
