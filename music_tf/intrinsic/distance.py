@@ -241,7 +241,8 @@ class Distance(GatedTerm):
         way = self._step(weights, first[None], last[None]).numpy()[0]
         towards = direction(tf.constant(episodes.skill), self._one_hot).numpy()
         if self._config.reach < math.inf:
-            towards = self._config.reach * towards - self._from_mean(weights, first[None])[0]
+            place = self._from_mean(weights, first[None]).numpy()[0]
+            towards = self._config.reach * towards - place
         lengths = np.linalg.norm(way, axis=-1) * np.linalg.norm(towards, axis=-1)
         cosines = (way * towards).sum(axis=-1) / np.maximum(lengths, _NO_LENGTH)
         metrics = {"distance/moved": float(moved.mean())}

@@ -407,6 +407,16 @@ def test_short_velocities_weigh_less_in_how_well_conditions_are_followed():
     assert found["distance/aligned"] == pytest.approx(0.6)  # (1 - 0.25) / 1.25
 
 
+def test_under_a_place_an_evaluation_compares_with_the_way_to_it_from_the_start():
+    episodes = at_speeds(1.0, 1.0)._replace(skill=np.float32([[1.0, 0.0], [0.0, 1.0]]))
+    episodes.observation[..., 0] += 1.0
+    scale = (np.zeros(2, np.float32), np.ones(2, np.float32))
+    term = distance("ball", hidden_sizes=(), reach=6.0, train=False, scale=scale)
+    # From (2, 0) the places are (4, 0) and (-2, 6) away, and both go along (1, 0).
+    aligned = term.heldout(DOUBLING, episodes)["distance/aligned"]
+    assert aligned == pytest.approx((1.0 - 2.0 / 40.0**0.5) / 2.0, abs=1e-5)
+
+
 @cases(
     ("config", "text"),
     ({"seen": (0, 25)}, r"distance.columns: expected columns .* 0 to 24, got 25\nnearest: 24"),
