@@ -16,8 +16,6 @@ from tests.kit.counting import COUNTING
 from tests.kit.drawn import sample_transitions
 from tests.kit.small import BASE, LEARNED_PRIOR, go_on, paying, trainer_of
 
-STEPS = CollectConfig(steps=10)
-
 
 def drawn(config, count, seed=0):  # conditions of many episodes of one worker
     return ConditionSampler(config, 3).begin_episodes(np.random.default_rng(seed), np.arange(count))
@@ -114,7 +112,7 @@ def test_stratified_skills_have_even_shares_of_a_cycle_over_all_workers(skills, 
 
 
 def test_stratified_steps_deal_each_worker_whole_decks_until_the_epoch_ends():
-    config = shared("stratified", collect=STEPS)
+    config = shared("stratified", collect=CollectConfig(steps=10))
     sampler, generator = ConditionSampler(config, 3), np.random.default_rng(0)
 
     def dealt(count, env):

@@ -13,14 +13,17 @@ import pytest
 
 import music_tf
 from experiments import notebook
+from experiments.tables import filled
 from music_tf import recipes
 from music_tf.cli import run_verb
 from music_tf.config.fields import fields_of
 from music_tf.config.settings import Config
-from music_tf.errors import EnvironmentFault, ModuleNotAllowed
+from music_tf.config.terms import ENTROPY, reward_metrics
+from music_tf.errors import EnvironmentFault, ModuleNotAllowed, UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import stored_tasks
 from music_tf.runs import session
+from music_tf.storage.metrics import JUDGED, METRICS
 from music_tf.storage.run_directory import link_latest
 from tests.kit.pearl import CHANGES as SMALL_PEARL
 from tests.kit.saved_run import save_run
@@ -228,6 +231,22 @@ def test_every_setting_that_a_page_shows_as_an_option_is_there(settings):
         wrong = {name for name in shown if name.partition(".")[0] in groups} - settings
         missing += [(page.name, name) for name in sorted(wrong)]
     assert missing == []
+
+
+METRICS_PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_the_code_declares_with_one_line_for_each_metric():
+    # If this fails: make results
+    assert filled(METRICS_PAGE, DOCS / "metrics.md") == METRICS_PAGE
+    alike = {name for term in (*recipes.terms(), ENTROPY) for name in reward_metrics(term)}
+    judged = [name for part in JUDGED.values() for name in part]
+    own = [name for name in METRICS if name not in alike]
+    blocks = re.findall(r"<!-- columns: .*? -->\n(.*?)<!-- /columns -->", METRICS_PAGE, re.S)
+    shown = re.findall(r"^- `(.*?)`: ", "".join(blocks), re.MULTILINE)
+    assert sorted(shown) == sorted([*own, *judged, *reward_metrics("NAME")])
+    with pytest.raises(UsageError, match="no list 'controls'\ndid you mean control"):
+        filled("<!-- columns: controls -->\n<!-- /columns -->", DOCS / "metrics.md")
 
 
 def test_every_equation_names_a_function():

@@ -18,8 +18,6 @@ from music_tf.hints import (
 )
 from tests.kit.cases import cases
 
-INFINITY = {"inf": math.inf}
-
 
 def test_a_hint_tells_its_kinds_words_and_notes_and_those_of_parameters_too():
     hint = Annotated[Literal["auto"] | float | None, "a note"]
@@ -51,7 +49,7 @@ def test_a_hint_tells_its_kinds_words_and_notes_and_those_of_parameters_too():
     ids=repr,
 )
 def test_a_value_is_read_as_its_hint_has_it(value, hint, expected):
-    found = read(value, hint, INFINITY)
+    found = read(value, hint, {"inf": math.inf})
     assert found == expected
     assert repr(found) == repr(expected)  # 3 == 3.0
 

@@ -1,10 +1,10 @@
 """Nothing that we load can run code: the linter refuses it, and no file gets around the linter."""
 
 import ast
-import subprocess
 import sys
 
 from tests.kit.sources import ROOT, imported_packages
+from tests.kit.started import ended
 
 FOLDERS = ("music_tf", "experiments", "tests")
 LOADERS = {"pickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "jsonpickle"}
@@ -12,10 +12,7 @@ LOADERS = {"pickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "job
 
 def findings(source):
     ruff = [sys.executable, "-m", "ruff", "check", "--stdin-filename", "music_tf/new.py", "-"]
-    done = subprocess.run(
-        ruff, input=source, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    return done.stdout
+    return ended(*ruff, input=source).stdout
 
 
 def test_the_linter_refuses_every_loader_that_can_run_code():

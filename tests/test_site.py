@@ -2,18 +2,16 @@
 
 import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from music_tf import recipes
+from tests.kit.started import ROOT, ended
 
 pytestmark = pytest.mark.thorough
 
 pytest.importorskip("mkdocs", reason="docs.lock is not installed")
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +19,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     program = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(
-        program, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=250, check=False
-    )
+    done = ended(*program, env=variables, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

@@ -105,12 +105,6 @@ def test_a_process_that_was_stopped_and_goes_on_is_not_hanging():
     assert done.returncode == 0, done.stderr
 
 
-STAND_IN = """
-import ctypes, time
-{wait}
-"""
-
-
 @cases(
     ("wait", "after", "says"),
     ("ctypes.PyDLL(None).sleep(60)", 1.0, "Timeout (0:00:02"),
@@ -121,7 +115,7 @@ def test_an_mpi_that_does_not_come_up_ends_the_rank_with_its_stack(tmp_path, wai
     """The import of MPI, where it starts, stands still."""
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py/__init__.py").touch()
-    (tmp_path / "mpi4py/MPI.py").write_text(STAND_IN.format(wait=wait))
+    (tmp_path / "mpi4py/MPI.py").write_text(f"import ctypes, time\n{wait}\n")
     done, _ = run(f"""
         import os
         sys.path.insert(0, {str(tmp_path)!r})

@@ -20,20 +20,15 @@ def xy(environment: Any) -> Floats:
 
 
 def plane(environment: Any) -> Floats:
-    """Returns the position in metres of a robot in the plane to which it is held.
-
-    For a robot that runs along a line, such as HalfCheetah, it is x and z. For a swimmer it is x
-    and y of the centre of mass, since its front swings from side to side. For a robot that moves
-    freely it is `xy`.
-    """
+    """Returns the position in metres of a robot in the plane to which it is held."""
     model = getattr(environment, "model", None)
     if model is not None and model.njnt > 1 and (model.jnt_type[:2] == _SLIDE).all():
         along = np.abs(model.jnt_axis[:2]).argmax(axis=-1).tolist()
-        if along == [0, 1]:
+        if along == [0, 1]:  # a swimmer, whose front swings from side to side
             masses = model.body_mass
             place: Floats = masses @ environment.data.xipos[:, :2] / masses.sum()
             return place
-        if along == [0, 2]:
+        if along == [0, 2]:  # x and z of a robot that runs along a line
             return np.array(environment.data.qpos[:2])
     elif model is not None and model.njnt and model.jnt_type[0] == _FREE:
         return xy(environment)

@@ -238,11 +238,7 @@ def _size(reader: Reader, environment: gymnasium.Env[Any, Any], what: str, env_i
 def read_of_info(
     environment: gymnasium.Env[Any, Any], entries: Mapping[str, Any]
 ) -> tuple[list[str], bool]:
-    """Returns the entries that `compute_reward` and `compute_terminated` read, and if more may be.
-
-    More may be read if a method fails or iterates over all entries. Flags are tried as they are,
-    set, and unset, since an entry may be read only if a flag is true.
-    """
+    """Returns the entries that rewards and ends of goals read, and whether more may be read."""
     names: dict[str, None] = {}
     goal, more = _zero_goal(environment), False
     unwrapped: Any = environment.unwrapped
@@ -250,7 +246,7 @@ def read_of_info(
     if methods and ends_at_goals(environment):
         methods.append(unwrapped.compute_terminated)
     flags = [name for name, value in entries.items() if isinstance(value, (bool, np.bool_))]
-    variants = [
+    variants = [  # flags as they are, set, and unset: an entry may be read only if one is true
         entries,
         *({**entries, **dict.fromkeys(flags, on)} for on in (True, False) if flags),
     ]
@@ -304,7 +300,6 @@ def _infos_of_an_episode(
 
 
 def _can_be_kept(value: Any) -> bool:
-    """Whether a value is a finite number, or several of one axis."""
     with contextlib.suppress(UsageError):
         return bool(_shape("", value) is not None)
     return False

@@ -151,11 +151,7 @@ class Place(Family):
 
 
 class OtherBody(Family):
-    """Walk forward in a modified body.
-
-    Task: an exponent u in [-3, 3] for each parameter of the body that is not 0 by default, [D].
-    Masses, moments of inertia and frictions are the defaults times 1.5^u, damping times 1.3^u.
-    """
+    """Walk forward in another body; tasks are exponents [D] of its parameters that are not 0."""
 
     _BASES: ClassVar[dict[str, float]] = {
         **dict.fromkeys(("body_mass", "body_inertia", "geom_friction"), 1.5),

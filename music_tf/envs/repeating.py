@@ -36,10 +36,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Difference | None:
-    """Plays an episode of random actions, another, and the first again; returns where this differs.
-
-    A second environment, with which it should share nothing, plays beside the last episode.
-    """
+    """Plays an episode of random actions, another, and the first again; says where this differs."""
     start = time.monotonic()
     first: list[Array] = []
     for state in states(envs, 1, STEPS):
@@ -48,6 +45,7 @@ def first_difference(envs: LockstepEnvs, seconds: float = math.inf) -> Differenc
             break
     last = len(first) - 1
     list(states(envs, 2, last))
+    # beside the last episode plays a second environment, which should share nothing with the first
     again = list(states(envs, 1, last, beside=len(envs) > 1))
     pairs = list(itertools.zip_longest(first, again, fillvalue=np.empty(0)))
     for step, pair in enumerate(pairs):

@@ -19,11 +19,9 @@ _ARRIVED = 0.03
 
 
 class StraightShove:
-    """Lowers the gripper behind the object and drives straight through its first position.
+    """Lowers the gripper behind the object and drives straight through its first position."""
 
-    One object serves a batch of episodes. The plan depends on their first observations alone, not
-    on later positions of the object. It suits arms that a full action moves by a few centimetres.
-    """
+    # One object serves a batch of episodes, of arms that a full action moves by a few centimetres.
 
     def __init__(
         self,

@@ -9,8 +9,6 @@ from music_tf.runs.progress import Progress, Row
 from music_tf.training.adaptation import PARTS, Adaptation, MetaEvaluation
 from music_tf.types import Metrics
 
-_DIGITS = 3
-
 
 def measure_adaptation(
     adaptation: MetaEvaluation, snapshot: Snapshot, visits: int, full: bool = False
@@ -84,7 +82,7 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
         return {**episodes, "random": random}
 
     rows = {
-        " ".join(f"{number:.{_DIGITS}g}" for number in task["task"]): row(
+        " ".join(f"{number:.3g}" for number in task["task"]): row(
             task["returns"], task["random"][-1]
         )
         for task in report["tasks"]

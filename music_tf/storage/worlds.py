@@ -34,7 +34,6 @@ COLUMNS = {
 ENDS = ("end_0", "end_1", "end_2")
 Cells = Mapping[str, float | None]
 _LARGEST = 64 * 2**20
-_WHERE = ("skill", "world")
 
 
 class WorldsTable:
@@ -62,10 +61,9 @@ class WorldsTable:
         self._write()
 
     def _moved(self, row: Mapping[str, str]) -> float | None:
-        same = [
-            earlier for earlier in self._rows if all(earlier[name] == row[name] for name in _WHERE)
-        ]
-        first = same[0] if same else row
+        place = row["skill"], row["world"]
+        same = (each for each in self._rows if (each["skill"], each["world"]) == place)
+        first = next(same, row)
         ends = [
             (float(row[name]), float(first[name])) for name in ENDS if row[name] and first[name]
         ]

@@ -23,7 +23,6 @@ PICTURE = "adaptation.png"
 PARTS = {"test": COLOURS[0], "train": COLOURS[1]}
 """Kinds of tasks with the colours of their curves."""
 _MOST_TASKS, _MOST_EPISODES = 5, 7
-_GOAL = "#2ca02c"
 
 
 class Curves(NamedTuple):
@@ -106,7 +105,7 @@ def paths_of_visits(
         for at, inside in ((0, "white"), (-1, COLOURS[0])):
             ends = {"markersize": 5, "markerfacecolor": inside, "markeredgecolor": "#333333"}
             panel.plot(x[at], y[at], "o", **ends)
-        panel.plot(*goals[task], "x", color=_GOAL, markersize=8, markeredgewidth=2.5)
+        panel.plot(*goals[task], "x", color=COLOURS[2], markersize=8, markeredgewidth=2.5)
         title = f"{f'after {count}' if count else 'prior'}: {returns[task, episode]:.1f}"
         panel.set_title(title, fontsize="small")
         panel.set(xticks=[], yticks=[], aspect="equal")

@@ -19,8 +19,6 @@ from music_tf.tools.proposals import CheckedEnv, columns_text, next_lines, world
 from music_tf.training.checks import CHECKS, Check
 from music_tf.training.environment_trial import EnvironmentTrial
 
-_NEEDED_BY_LATER = "episode", "stages"
-
 
 def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Finding]:
     """Creates an environment, plays a few short episodes, and checks what training needs."""
@@ -41,7 +39,7 @@ def check_environment(env_id: str, settings: EnvConfig | None = None) -> list[Fi
             finding = _result(check, trial)
             if finding.detail:  # it concerns this environment
                 findings.append(finding)
-            if check.name in _NEEDED_BY_LATER and not finding.ok:
+            if check.name in ("episode", "stages") and not finding.ok:  # later ones need them
                 return findings
         try:
             played = look(trial.envs)

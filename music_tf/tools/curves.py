@@ -54,7 +54,6 @@ _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
 _WIDTH, _HEIGHT = 6.2, 4.0
 """Inches of a picture for each panel, without the legend below."""
-_TITLE_CHARACTERS = 68
 
 
 class RunCurves(NamedTuple):
@@ -282,7 +281,7 @@ def draw_curves(
     lines: dict[str, Any] = {}
     for panel, metric in zip(panels, chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
-        title = textwrap.fill(f"{metric}: {METRICS.get(metric, '')}", _TITLE_CHARACTERS)
+        title = textwrap.fill(f"{metric}: {METRICS.get(metric, '')}", 68)
         panel.set_title(title, fontsize="medium")
     shown = [lines[label] for label in groups if label in lines]
     labels = [textwrap.fill(line.get_label(), 60) for line in shown]

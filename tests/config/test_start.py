@@ -5,10 +5,10 @@ import pytest
 
 from music_tf import recipes
 from music_tf.config.warm_start import AGENT_PARTS, WarmStart, other_source, parts_of
-from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, read_run, run_to_json, stored_start
 from tests.kit.cases import cases, every
+from tests.reading.test_command import refusal
 
 PUSH, PICK, SLIDE = (f"Fetch{task}-v4" for task in ("Push", "PickAndPlace", "Slide"))
 BOX = "music_tf/UnitBox-v0"
@@ -17,13 +17,6 @@ WITH_STATISTICS = (*AGENT_PARTS, "normalizer")
 NEEDY = [name for name in recipes.names() if getattr(recipes.resolve(name).start, "recipe", "")]
 POLICY = ("actor", "normalizer")
 TRANSFER = WarmStart("run", ("statistics",), None, PICK)
-
-
-def refusal(*arguments):
-    with pytest.raises(UsageError) as caught:
-        parse_train(arguments)
-    assert len(str(caught.value).splitlines()) <= 10
-    return str(caught.value)
 
 
 @pytest.mark.thorough

@@ -21,19 +21,15 @@ from tests.kit.cases import cases
 )
 def test_whole_numbers_reach_both_bounds_and_stay_between_them(low, high, dtype):
     space = Box(low, high, (1,), dtype)
-    bounds = bounds_of(declared_by(space))  # as they are stored
+    spec = EnvSpec(env_id="", observation_dim=1, goal_dim=0, action_dim=1, max_episode_steps=1)
+    meta = {"environment": vars(Declared.of(spec, space.low, space.high))}
+    bounds = bounds_of(vars(declared_in(json.loads(json.dumps(meta)))))  # as they are stored
     ends = to_bounds(np.array([[-1.0], [1.0]], np.float32), bounds)
     assert (ends.tolist(), ends.dtype) == ([[low], [high]], dtype)
     assert to_unit(np.float32(ends), bounds).tolist() == [[-1.0], [1.0]]
     middle = to_bounds(np.array([[0.5]], np.float32), bounds)
     assert middle.dtype == dtype
     np.testing.assert_allclose(middle, low + 0.75 * (high - low), rtol=1e-6, atol=0.5)
-
-
-def declared_by(space):
-    spec = EnvSpec(env_id="", observation_dim=1, goal_dim=0, action_dim=1, max_episode_steps=1)
-    meta = {"environment": vars(Declared.of(spec, space.low, space.high))}
-    return vars(declared_in(json.loads(json.dumps(meta))))
 
 
 def test_a_component_with_equal_bounds_counts_as_zero():

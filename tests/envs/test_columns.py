@@ -18,8 +18,6 @@ from tests.kit.hanging import HANGING
 from tests.kit.layouts import LAYOUT, OTHERS, columns, random_groups
 from tests.kit.odd import ODD
 
-DRAWN = 15
-BESIDE = [*OTHERS[:4], "disc", "speed", "disc_speed", "action", "point"]
 FETCH = ((0, 1, 2), (3, 4, 5))
 
 
@@ -53,7 +51,7 @@ def test_of_an_arm_the_tip_and_the_disc_are_proposed_with_reasons(env_id):
 @cases(
     ("groups", "habits"),
     (["disc", "clock", "speed", "disc_speed", "action", "point"], {}),
-    (BESIDE, {}),
+    ([*OTHERS[:4], "disc", "speed", "disc_speed", "action", "point"], {}),
     (["point", "disc"], {"apart": 0.9}),
     (["point", "disc", "noise"], {}),
     (["point", "disc", "fresh_noise"], {}),
@@ -73,7 +71,7 @@ def test_an_object_is_found_on_a_line():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", range(DRAWN))
+@pytest.mark.parametrize("number", range(15))
 def test_in_layouts_drawn_at_random_no_split_is_wrong(number):
     groups = random_groups(np.random.default_rng([20, number]))
     robot, thing = split_of(found_in(LAYOUT, groups=groups))
@@ -105,18 +103,18 @@ def test_where_nothing_shows_an_object_none_is_proposed(groups, habits, verdict)
     assert split_of(found) == ()
 
 
-def test_what_is_observed_again_or_a_step_later_is_no_place_of_its_own():
-    groups = ["point_before", "disc_before", "disc", "point", "point_again"]
+@cases(
+    ("groups", "relations"),
+    (
+        ["point_before", "disc_before", "disc", "point", "point_again"],
+        {0: "6 a step before", 8: "6 again", 9: "7 again"},
+    ),
+    (["point_long_before", "point_before", "point", "disc"], {}),  # a stack of frames
+)
+def test_what_is_observed_again_or_a_step_later_is_no_place_of_its_own(groups, relations):
     found = found_in(LAYOUT, groups=groups)
     assert split_of(found) == (columns(groups, "point"), columns(groups, "disc"))
-    said = {columns(groups, "point_before")[0]: "6 a step before", 8: "6 again", 9: "7 again"}
-    assert said.items() <= found.relations.items()
-
-
-def test_of_a_stack_of_frames_no_old_place_of_the_robot_is_an_object():
-    groups = ["point_long_before", "point_before", "point", "disc"]
-    found = found_in(LAYOUT, groups=groups)
-    assert split_of(found) == (columns(groups, "point"), columns(groups, "disc"))
+    assert relations.items() <= found.relations.items()
     assert found.others == []
 
 

@@ -331,9 +331,7 @@ def test_unbounded_actions_and_endless_episodes_are_refused(odd, bound, monkeypa
     with pytest.raises(UsageError, match="finite bounds"):
         LockstepEnvs(ODD, 1)
     odd.low, odd.high = -1.0, 1.0
-    gymnasium.register(id="Endless-v0", entry_point=odd)
-    try:
-        with pytest.raises(UsageError, match="register it with max_episode_steps"):
-            LockstepEnvs("Endless-v0", 1)
-    finally:
-        del gymnasium.registry["Endless-v0"]
+    spec = gymnasium.envs.registration.EnvSpec("Endless-v0", odd)
+    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    with pytest.raises(UsageError, match="register it with max_episode_steps"):
+        LockstepEnvs("Endless-v0", 1)

@@ -12,7 +12,6 @@ from music_tf.envs.registry import lookup
 
 CROWD, CONVEYOR = "music_tf/PointPushCrowd-v0", "music_tf/FetchPushConveyor-v0"
 WORLDS = pytest.mark.parametrize("env_id", [CROWD, CONVEYOR])
-COLUMNS = {CROWD: 12, CONVEYOR: 29}
 SECOND = {CROWD: [8, 9], CONVEYOR: [26]}
 """Columns of what moves by itself."""
 
@@ -30,7 +29,7 @@ def resting(environment, steps=20):
 def test_the_second_object_moves_while_nothing_is_done_and_the_first_does_not(env_id):
     environment = make_environment(env_id)
     seen = played(environment, 3, resting(environment))
-    assert seen.shape == (21, COLUMNS[env_id])
+    assert seen.shape == (21, {CROWD: 12, CONVEYOR: 29}[env_id])
     moved = np.linalg.norm(np.diff(seen[:, SECOND[env_id]], axis=0), axis=1)
     assert (moved.max() > 0.02, moved.max() < 0.25) == (True, True)
     assert (moved > 1e-3).mean() > 0.8  # it turns round now and then

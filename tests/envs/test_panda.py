@@ -19,9 +19,7 @@ pytest.importorskip("panda_gym", reason="the extra 'panda' is not installed")
 
 OBJECT = {"Push": (6, 7, 8), "Slide": (6, 7, 8), "PickAndPlace": (7, 8, 9)}
 GRIPPER = (0, 1, 2)
-TYPED = """
---world.agent 0 1 2 --world.surrounding 6 7 8 --world.object 6 7 8 --world.gripper 0 1 2
-"""
+TYPED = "--world.agent 0 1 2 --world.surrounding 6 7 8 --world.object 6 7 8 --world.gripper 0 1 2"
 
 
 def env_id(task):

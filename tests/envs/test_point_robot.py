@@ -9,8 +9,6 @@ from music_tf.envs.point_robot import PointRobot
 from music_tf.errors import EnvironmentFault, UsageError
 from tests.kit.cases import cases
 
-POINT = "music_tf/PointRobot-v0"
-
 
 def played(robot, seed=3, steps=4):  # states, rewards and infos under one held action
     states, paid, infos = [robot.reset(seed=seed)[0]], [], []
@@ -67,7 +65,7 @@ def rewards(envs, indices, tasks, seed=5):
 
 
 def test_each_environment_of_a_batch_is_the_task_that_its_reset_asks_for():
-    envs = LockstepEnvs(POINT, 2)
+    envs = LockstepEnvs("music_tf/PointRobot-v0", 2)
     tasks = envs.sample_tasks(2, np.random.default_rng(0))
     both = rewards(envs, [0, 1], tasks)
     assert both[0] != both[1]
@@ -101,12 +99,10 @@ class OddTasks(PointRobot):  # a family whose tasks are whatever a test wants
 )
 def test_tasks_that_are_no_vectors_of_finite_numbers_are_refused(monkeypatch, tasks, text):
     monkeypatch.setattr(OddTasks, "tasks", tasks)
-    gymnasium.register("odd/Tasks-v0", OddTasks, max_episode_steps=3)
-    try:
-        envs = LockstepEnvs("odd/Tasks-v0", 1)
-        with pytest.raises(UsageError, match=text):
-            envs.sample_tasks(2, np.random.default_rng(0))
-        with pytest.raises(EnvironmentFault, match="KeyError: 'too far'"):
-            envs.reset([0], [0], tasks=np.array([[9.0, 0.0]]))
-    finally:
-        del gymnasium.registry["odd/Tasks-v0"]
+    spec = gymnasium.envs.registration.EnvSpec("Odd-v0", OddTasks, max_episode_steps=3)
+    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    envs = LockstepEnvs("Odd-v0", 1)
+    with pytest.raises(UsageError, match=text):
+        envs.sample_tasks(2, np.random.default_rng(0))
+    with pytest.raises(EnvironmentFault, match="KeyError: 'too far'"):
+        envs.reset([0], [0], tasks=np.array([[9.0, 0.0]]))

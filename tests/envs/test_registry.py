@@ -106,12 +106,10 @@ class TenTimes(PointPush):  # pays ten times as much
     (Point, False),
     ids=["wrapped", "derived", "somebody else's"],
 )
-def test_what_an_id_says_holds_as_far_as_the_environment_is_that_one(make, split):
+def test_what_an_id_says_holds_as_far_as_the_environment_is_that_one(make, split, monkeypatch):
     env_id = "music_tf/PointPush-v77"
-    gymnasium.register(env_id, make, max_episode_steps=5)
-    try:
-        info = info_of(env_id)
-    finally:
-        del gymnasium.registry[env_id]
+    spec = gymnasium.envs.registration.EnvSpec(env_id, make, max_episode_steps=5)
+    monkeypatch.setitem(gymnasium.registry, env_id, spec)
+    info = info_of(env_id)
     assert (lookup(env_id).reward_bounds, info.reward_bounds) == ((-1.0, 0.0), (-np.inf, np.inf))
     assert (info.split is not None) == split

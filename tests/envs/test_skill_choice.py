@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+import music_tf
 from music_tf.cli import run_verb
 from music_tf.cli.exits import guarded
 from music_tf.config.settings import EnvConfig
@@ -210,8 +211,6 @@ def test_a_controller_without_skills_is_told_what_to_train_first(capsys):
 
 @pytest.mark.thorough
 def test_a_controller_trains_and_is_evaluated_as_it_acts(run, tmp_path):
-    import music_tf
-
     done = music_tf.train(
         "skills_controller",
         env_id=POINT,

@@ -13,7 +13,6 @@ import sys
 import time
 
 EPOCH_SECONDS = 0.1
-UNLUCKY = "13"
 RESULTS = pathlib.Path("experiments/results")
 TRAINER = (sys.executable, __file__)
 WORLDS = (
@@ -47,7 +46,7 @@ def train(words):
     with (directory / "words.json").open("a") as file:
         file.write(json.dumps([*words, time.time(), os.environ["OMP_NUM_THREADS"]]) + "\n")
     sys.stdout.write("a line that is printed\n")
-    if words[words.index("--seed") + 1] == UNLUCKY:
+    if words[words.index("--seed") + 1] == "13":
         sys.stdout.write("numbers went bad\n")
         return 4
     done = len(metrics.read_text().splitlines()) - 1

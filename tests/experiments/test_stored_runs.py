@@ -12,9 +12,8 @@ SUPPORT, MOTION, LIFT = (
     *("eval/object_on_support_rate", "eval/object_comotion_m"),
     "eval/object_lift_rate",
 )
-TITLES = f"epoch,time/env_steps,time/elapsed_s,{SUPPORT},{MOTION},eval/success_rate"
 SEED = f"""# music-tf launch -n 2 train ddpg_music --seed 2
-{TITLES}
+epoch,time/env_steps,time/elapsed_s,{SUPPORT},{MOTION},eval/success_rate
 1,1000,60,0.9,0.1,
 2,2000,120,0.9,0.3,
 3,3000,180,,0.4,0.5

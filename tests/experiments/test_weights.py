@@ -1,27 +1,22 @@
 """The weights that come with the package fit the recipes that start from them."""
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import music_tf
 from music_tf import recipes
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.storage.loading import load_policy
-from music_tf.storage.run_paths import find_source
+from music_tf.storage.run_paths import AGENTS, find_source
 from music_tf.storage.warm_start import start_line
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_checkpoint, write_config
 from tests.kit.small import trainer_of
 from tests.kit.warm import try_warm_start
 
-WEIGHTS = Path(music_tf.__file__).parent / "weights"
 TASKS = {"push": "FetchPush-v4", "pick": "FetchPickAndPlace-v4"}
-PICK = "FetchPickAndPlace-v4"
-FEW = ("--workers", "1", "--rollouts", "1", "--replay.capacity", "100")
 WHOLE = ["actor", "critic", "targets", "normalizer"]
 STARTED = [name for name in recipes.names() if getattr(recipes.resolve(name).start, "recipe", "")]
 OF_STATISTICS = [name for name in STARTED if "_prioritized" in name or "_reward" in name]
@@ -75,14 +70,15 @@ def test_agents_with_skills_say_which_options_make_them_act_as_before(
 @pytest.mark.parametrize("folder", TASKS)
 def test_what_they_took_is_counted(folder):
     record = inherited("ddpg_music_finetune", TASKS[folder], folder).record
-    assert start_line(record).startswith(f"starts from {WEIGHTS / folder}, epoch 20: actor, ")
+    assert start_line(record).startswith(f"starts from {AGENTS / folder}, epoch 20: actor, ")
     assert record["before"]["time/env_steps"] == 160_000
     assert record["before"]["time/elapsed_s"] > 300.0
 
 
 def started_from_pick(folder, words):
     """Returns the policy of a saved run whose actor was that of `pick`, before it has learned."""
-    command = parse_train([*words.split(), "--env-id", PICK, *FEW])
+    few = ["--workers", "1", "--rollouts", "1", "--replay.capacity", "100"]
+    command = parse_train([*words.split(), "--env-id", TASKS["pick"], *few])
     trainer = trainer_of(command.config)
     parts = ("actor", "normalizer")
     trainer.start_from(try_warm_start(command.config, find_source("pick"), parts).arrays)

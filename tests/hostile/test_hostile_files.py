@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from music_tf.cli import run_verb
 from music_tf.cli import train as train_verb
 from music_tf.cli.exits import guarded
 from music_tf.distributed import Communicator
@@ -372,8 +373,6 @@ def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
 
 
 def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatch, capsys):
-    from music_tf.cli import run_verb
-
     run = tmp_path / "run"
     save_run(run)
     record = json.loads((run / "config.json").read_bytes())

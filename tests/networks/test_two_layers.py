@@ -8,10 +8,6 @@ from music_tf.networks.two_layers import two_layers
 from tests.kit.batches import gradients
 
 
-def plainly(rows, kernel, bias, output_kernel):
-    return tf.matmul(tf.nn.relu(tf.matmul(rows, kernel) + bias), output_kernel)
-
-
 def test_one_row_by_hand():
     rows = tf.constant([[2.0, 1.0]])
     kernel = tf.constant([[1.0, -1.0], [0.5, 0.0]])
@@ -37,6 +33,9 @@ def test_values_and_gradients_are_those_of_automatic_differentiation(count, inpu
         tf.constant(generator.standard_normal(shape), tf.float32)
         for shape in [(count, inputs), (count, 1), *shapes]
     )
+
+    def plainly(rows, kernel, bias, output_kernel):
+        return tf.matmul(tf.nn.relu(tf.matmul(rows, kernel) + bias), output_kernel)
 
     value, (on_rows, *found) = gradients(two_layers, rows, *weights, upstream=upstream)
     expected_value, (_, *expected) = gradients(plainly, rows, *weights, upstream=upstream)

@@ -130,6 +130,12 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("ddpg_music --music.mean 0", ["music.mean: expected a number in (0, 1000000]"]),
     ("ddpg --agent.polyak-every updat", ["cycle, update, got 'updat'\ndid you mean update?"]),
     ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
+    ("sac --best-of 2", ["--best-of: needs --init-from RUN"]),
+    (
+        "sac_finetune_skill --init-from a --best-of 2 --pinned-skill 1 --skills 3",
+        ["pinned_skill is 1; leave"],
+    ),
+    ("__main__:own", ["another process can import, got __main__"]),
 )
 def test_a_refusal_says_what_was_expected_and_what_came(line, parts, capfd):
     text = refusal(*line.split())

@@ -7,7 +7,6 @@ import music_tf
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
-from music_tf.reading.command import parse_train
 from music_tf.reading.stored import read_run
 from music_tf.runs.loaded_run import load_run
 from music_tf.storage.loading import load_policy
@@ -70,16 +69,6 @@ def test_there_are_as_many_skills_as_before_unless_some_are_typed(tmp_path, reci
     with pytest.raises(UsageError, match=r"expected a number in \[0, 2\], got 7"):
         music_tf.train(recipe, run_dir=tmp_path / "none", init_from=first, pinned_skill=7, **short)
     assert not (tmp_path / "none").exists()
-
-
-@cases(
-    ("words", "text"),
-    ("sac --best-of 2", "--best-of: needs --init-from RUN"),
-    ("sac_finetune_skill --init-from a --best-of 2 --pinned-skill 1", "pinned_skill is 1; leave"),
-)
-def test_the_best_is_sought_among_those_of_a_run_and_where_none_is_pinned(words, text):
-    with pytest.raises(UsageError, match=text):
-        parse_train([*words.split(), "--env-id", ENV_ID, "--skills", "3"])
 
 
 @cases(("before", "skills"), ({"skills": 3}, 3), ({"skills": 1}, 5), (CONTINUOUS, 5), ({}, 5))

@@ -146,13 +146,8 @@ def test_episodes_are_divided_among_skills(skills, each, monkeypatch):
     assert played == [each] * skills
 
 
-@pytest.fixture
-def wide_disc(monkeypatch):
+def test_control_of_ours_stands_beside_that_of_the_random_policy(monkeypatch):
     monkeypatch.setattr(behaviour, "NEAR", 0.2)  # the disc is wider than the blocks of Fetch
-
-
-@pytest.mark.usefixtures("wide_disc")
-def test_control_of_ours_stands_beside_that_of_the_random_policy():
     found = judge(evaluation(), carry, 12, 320.0)
     ours, random = found["ours"], found["random"]
     other = ("skill", "rotation", "descriptor")  # with skills, of hands, without an object

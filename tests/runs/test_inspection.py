@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -10,9 +9,11 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.inspection import ExtraMeasures, evaluate_run, measure
 from music_tf.runs.loaded_run import load_run
+from music_tf.storage.loading import load_policy
 from music_tf.training.evaluation import wilson_interval
 from tests.kit.cases import cases
 from tests.kit.saved_run import damage, save_checkpoint, save_run
+from tests.tools.test_film import alone
 
 
 def evaluation(run, episodes, **options):
@@ -32,29 +33,26 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_f
 
 
 @cases(
-    ("totals", "text"),
-    (np.ones(4), r"normalizer/goal: expected float64 \(5,\), found float64 \(4,\)"),
-    (np.ones(7, np.float32), r"normalizer/goal: expected float64 \(7,\), found float32"),
-    (np.ones(2**20 + 1), "normalizer/goal: expected at most 1048576 numbers"),
-    (None, "normalizer/goal: missing"),
+    ("name", "value", "text"),
+    ("normalizer/goal", np.ones(4), r"expected float64 \(5,\), found float64 \(4,\)"),
+    ("normalizer/goal", np.ones(7, np.float32), r"expected float64 \(7,\), found float32"),
+    ("normalizer/goal", np.ones(2**20 + 1), "expected at most 1048576 numbers"),
+    ("normalizer/goal", None, "missing"),
+    ("counters", None, "expected"),
+    ("counters", {"epoch": 2**62, "env_steps": 1}, "expected"),
+    ("environment", {"low": [0.0]}, ".* as many bounds low as"),
 )
-def test_moments_that_no_run_has_are_named(tmp_path, totals, text):
+def test_what_no_run_saves_is_named(tmp_path, name, value, text):
     trainer = save_run(tmp_path)
-    arrays = trainer.shared() | {"normalizer/goal": totals}
+    arrays, meta = trainer.shared(), trainer.meta()
+    changed = arrays if name in arrays else meta
+    changed[name] = meta[name] | value if name == "environment" else value
     trainer.shared = lambda: {name: array for name, array in arrays.items() if array is not None}
-    save_checkpoint(tmp_path, trainer, epoch=2)
-    with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        load_run(tmp_path)
-
-
-@pytest.mark.parametrize("counters", [None, {"epoch": 2**62, "env_steps": 1}])
-def test_counters_that_no_run_has_are_named(tmp_path, counters):
-    trainer = save_run(tmp_path)
-    meta = trainer.meta() | {"counters": counters}
     trainer.meta = lambda: meta
     save_checkpoint(tmp_path, trainer, epoch=2)
-    with pytest.raises(UsageError, match=r"does not fit config\.json\ncounters: expected"):
-        load_run(tmp_path)
+    for load in (load_run, load_policy):
+        with pytest.raises(UsageError, match=rf"does not fit config\.json\n{name}: {text}"):
+            load(tmp_path)
 
 
 def test_a_run_of_an_older_version_is_loaded_and_its_new_settings_are_named(tmp_path, caplog):
@@ -108,22 +106,11 @@ def test_each_skill_is_measured_on_the_same_episodes(tmp_path):
     assert expected[0] != expected[1] != expected[2] != expected[0]
 
 
-LOADED = """
-import sys
-from pathlib import Path
-from music_tf.cli import run_verb
-run_verb(sys.argv[1:])
-print("tensorflow" in sys.modules)
-"""
-
-
 @pytest.mark.thorough
 @cases(("recipe", "loads"), ("ddpg_her", False), ("ddpg_music", True), ("sac_diayn", True))
 def test_tensorflow_is_loaded_only_where_networks_are_asked(tmp_path, recipe, loads):
     save_run(tmp_path, recipe, skills=2 if recipe == "sac_diayn" else 1)
-    command = [sys.executable, "-c", LOADED, "evaluate", str(tmp_path), "--episodes", "1", "--full"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout.splitlines()[-1:] == [str(loads)], done.stderr
+    alone("evaluate", tmp_path, "--episodes", "1", "--full", loads=loads)
 
 
 def test_what_music_pays_and_bounds_stands_beside_random_actions(tmp_path, capsys):

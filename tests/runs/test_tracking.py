@@ -18,7 +18,6 @@ from tests.kit.small import OPTIONS
 pytestmark = pytest.mark.thorough
 
 TINY = ("ddpg_her", "--epochs", "2", *as_typed(OPTIONS))
-LARGEST_BATCH = 100
 
 
 def wandb():
@@ -92,7 +91,7 @@ def test_mlflow_gets_the_same_within_its_limits(tmp_path, standing_in):
     module.set_experiment.assert_called_once_with("music_tf")
     module.end_run.assert_called_once_with("FINISHED")
     batches = [call.args[0] for call in module.log_params.call_args_list]
-    assert max(map(len, batches)) <= LARGEST_BATCH
+    assert max(map(len, batches)) <= 100
     parameters = {name: value for batch in batches for name, value in batch.items()}
     assert max(map(len, parameters.values())) <= 500
     assert parameters["replay.relabel_k"] == "4.0"

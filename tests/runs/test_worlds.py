@@ -24,6 +24,7 @@ from music_tf.training.evaluation import Evaluation
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session, stop_asked
 from tests.kit.sources import ROOT
+from tests.runs.test_comparison import opposite
 
 pytestmark = pytest.mark.thorough
 
@@ -65,12 +66,6 @@ def run(path, resume=False, **changes):
 def straight(tmp_path_factory):
     path = tmp_path_factory.mktemp("straight") / "run"
     return path, run(path)
-
-
-def opposite(observation, goal, skill, noise):
-    """The first skill goes up and to the right, the second the other way."""
-    del observation, goal
-    return np.where(skill[:, :1] == 1.0, 1.0, -1.0) * np.ones_like(noise)
 
 
 def measured(config, policy, worlds):

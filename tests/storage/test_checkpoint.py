@@ -21,7 +21,6 @@ from tests.kit.forged import archived, reseal, saved_array
 from tests.kit.saved_run import load_weights
 
 WORKERS = ["worker_0000", "worker_0001"]
-CALLS = ["fsync", "rename", "mkdir", "unlink", "rmdir"]
 
 
 @pytest.fixture(autouse=True)
@@ -435,7 +434,7 @@ def count_calls(monkeypatch, at, action):
 
         return call
 
-    for name in CALLS:
+    for name in ("fsync", "rename", "mkdir", "unlink", "rmdir"):
         monkeypatch.setattr(os, name, counted(getattr(os, name)))
     original = builtins.open
     creating = counted(original)

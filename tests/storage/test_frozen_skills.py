@@ -28,7 +28,6 @@ from tests.kit.warm import followed, try_skills, try_warm_start
 pytestmark = pytest.mark.thorough
 
 SEEN = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
-NO_GOALS = np.zeros([5, 0], np.float32)
 ACTING = ("actor", "normalizer")
 
 
@@ -76,7 +75,7 @@ def test_a_run_pinned_to_a_skill_begins_with_that_skills_actor(source, skill):
     with started(skill, source / "checkpoints") as (trainer, warm_start):
         for condition in np.eye(3, dtype=np.float32):
             rows = np.broadcast_to(condition, (5, 3))
-            acted = trainer.snapshot().act(SEEN, NO_GOALS, rows, None)
+            acted = trainer.snapshot().act(SEEN, np.zeros([5, 0], np.float32), rows, None)
             np.testing.assert_allclose(acted, expected, rtol=1e-5, atol=1e-6)
         moments = trainer.inputs.now.observation
         counted = newest_weights(source / "checkpoints").arrays["normalizer/observation"]
@@ -122,19 +121,15 @@ def test_finished_skills_are_tried_at_a_task_each_by_its_own_actor(source, monke
 
     monkeypatch.setattr(Square, "step", paid)
     best, returns = try_skills(held_to(None), source, 1)
-    expected = [_walked(load_policy(source), skill) for skill in range(3)]
+    policy, point, expected = load_policy(source), gymnasium.make("music_tf/Square-v0"), []
+    for skill in range(3):  # the sum of x on its way
+        (seen, _), total = point.reset(), 0.0
+        for _ in range(10):
+            seen, *_ = point.step(policy.act(seen, skill=skill))
+            total += seen[0]
+        expected.append(total)
     np.testing.assert_allclose(returns, expected, rtol=1e-4)
     assert best == int(np.argmax(expected))
-
-
-def _walked(policy, skill):  # the sum of x on the way of a skill
-    point = gymnasium.make("music_tf/Square-v0")
-    seen, _ = point.reset()
-    total = 0.0
-    for _ in range(10):
-        seen, *_ = point.step(policy.act(seen, skill=skill))
-        total += seen[0]
-    return total
 
 
 def test_exported_skills_act_and_start_runs_as_the_run_itself_does(source, tmp_path):

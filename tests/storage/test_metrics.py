@@ -34,6 +34,10 @@ def points(directory, name):
     return [(event.step, event.value) for event in events(directory).Scalars(name)]
 
 
+def refuse(*arguments, **options):
+    raise OSError(28, "No space left on device")
+
+
 def test_names_follow_the_form_group_slash_quantity_and_every_reward_has_its_own():
     assert all(re.fullmatch(r"[a-z]+/[a-z0-9_]+", name) for name in METRICS)
     assert all(METRICS.values())
@@ -83,9 +87,6 @@ def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_m
 def test_a_disk_that_refuses_wider_rows_keeps_the_table_for_a_retry(tmp_path, monkeypatch, caplog):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
-
-    def refuse(path, data):
-        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(metrics, "replace_file", refuse)
@@ -194,9 +195,6 @@ def test_what_a_disk_took_of_a_failed_row_is_cut_off_before_it_is_whole(tmp_path
 def test_a_failing_disk_costs_one_warning_and_no_row(tmp_path, monkeypatch, caplog):
     writer = MetricsWriter(tmp_path, resume_after=None)
     writer.write(row(1))
-
-    def refuse(path, *arguments, **options):
-        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +14,18 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun
 from music_tf.recipes.distance import DistanceConfig
-from music_tf.storage.checkpoint import save_weights
+from music_tf.storage.checkpoint import StoredWeights, save_weights
 from music_tf.storage.results import COUNTED
 from music_tf.storage.warm_start import (
     WarmStartTarget,
+    digest_of,
     export_weights,
     initial_arrays,
     load_warm_start,
+    parts_taken,
+    record_of,
     start_line,
+    taken_before,
 )
 from tests.kit.cases import cases
 from tests.kit.drawn import sample_transitions
@@ -376,8 +381,7 @@ def test_a_single_number_that_varies_is_no_skill_that_moves_into_the_bias(tmp_pa
     assert try_warm_start(conditioned, tmp_path / "older", ("actor",)).arrays
 
 
-FAR = DistanceConfig(hidden_sizes=(8,), columns=(3, 4))
-METRA = paying(BASE, FAR, skills=2)
+METRA = paying(BASE, DistanceConfig(hidden_sizes=(8,), columns=(3, 4)), skills=2)
 DENSE = with_fields(METRA, {"distance.distance": "density", "distance.modelled": (0, 1)})
 
 
@@ -536,3 +540,71 @@ def test_a_deterministic_actor_becomes_a_gaussian_one_of_the_same_mode(
     exact = np.abs(sampled) < 0.9  # where arctanh magnifies no rounding
     drawn = np.arctanh(sampled[exact]) - np.arctanh(mode[exact])
     np.testing.assert_allclose(drawn, np.exp(-2.0), rtol=1e-3)
+
+
+# --- the record of a start ------------------------------------------------------------------
+
+
+OLD = {"run": "/a/run/checkpoints", "checkpoint": "epoch_000003", "sha256": "1", "parts": ["actor"]}
+"""What a version wrote that counted nothing."""
+
+
+def record(meta):
+    stored = StoredWeights(Path("/a/run/checkpoints/epoch_000007"), "12ab", (), {}, meta)
+    return record_of(Path("/a/run/checkpoints"), stored, ("actor", "critic"))
+
+
+def test_a_record_counts_the_source_and_what_that_one_started_from():
+    counters = {"epoch": 7, "cycle": 70, "env_steps": 700, "elapsed_s": 70.5}
+    meta = {"counters": counters, "env_id": "FetchPush-v4"}
+    found = record({**meta, "before": {"time/env_steps": 300.0}})
+    assert json.loads(json.dumps(found)) == {
+        "run": "/a/run/checkpoints",
+        "checkpoint": "epoch_000007",
+        "epoch": 7,
+        "env_id": "FetchPush-v4",
+        "sha256": "12ab",
+        "parts": ["actor", "critic"],
+        "before": {"time/env_steps": 1000.0, "time/elapsed_s": 70.5},
+    }
+    assert taken_before(found, Path()) == found["before"]
+    assert start_line(found) == "starts from /a/run, epoch 7: actor, critic"
+    assert parts_taken(found) == ["actor", "critic"]
+
+
+@cases(
+    "meta",
+    {},
+    {"counters": 3},
+    *({"counters": {"epoch": epoch}} for epoch in (None, True, -1, 2**70, float("nan"), [7])),
+)
+def test_weights_without_counters_count_as_zero_steps(meta):
+    assert record(meta)["before"] == {}
+    assert record(meta)["epoch"] is None
+    assert start_line(record(meta)).startswith("starts from /a/run, checkpoint epoch_000007: ")
+
+
+@cases(
+    "meta",
+    {"counters": {"env_steps": "many"}},
+    {"counters": {"env_steps": float("nan")}},
+    {"counters": {"elapsed_s": 10**400}},
+    {"counters": {"env_steps": 1}, "before": [1]},
+    {"counters": {"env_steps": 1}, "before": {"time/env_steps": None}},
+)
+def test_counters_that_are_no_numbers_are_refused(meta):
+    with pytest.raises(UsageError, match="epoch_000007: expected numbers of steps and seconds"):
+        record(meta)
+
+
+def test_an_older_record_is_shown_counts_nothing_and_no_control_character_is_printed():
+    assert start_line(OLD) == "starts from /a/run, checkpoint epoch_000003: actor"
+    assert taken_before(OLD, Path()) == taken_before(None, Path()) == {}
+    assert (parts_taken(OLD), digest_of(OLD)) == (["actor"], "1")
+    assert (parts_taken(None), digest_of(None)) == ([], "")
+    parts = [{}, "a\nb", "actor", *(1000 * ["$"])]
+    line = start_line({"run": "\x1b[2J" + 1000 * "x", "epoch": True, "parts": parts})
+    assert line.isprintable()
+    assert line.endswith("xxx, checkpoint ?: ?, ?, actor" + 9 * ", ?")
+    assert len(line) < 400
+    assert digest_of({"sha256": [1]}) == ""

@@ -8,7 +8,7 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.distributed import Communicator
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import EnvironmentFault
 from music_tf.reading.command import parse_train
 from music_tf.tools.check_env import check_environment
 from music_tf.training.build import build_trainer
@@ -264,8 +264,3 @@ def test_every_command_that_is_proposed_is_accepted(points, env_id, kwargs, reci
 def test_what_training_refuses_is_said_in_place_of_a_command(points):
     detail = told_of("tests.kit.points:Shows-v0")["next"].detail
     assert "ddpg_her is refused, tests.kit.points:Shows-v0: columns 0, 1 of the obs" in detail
-
-
-def test_an_unknown_id_is_a_usage_error():
-    with pytest.raises(UsageError, match="did you mean"):
-        check_environment("FetchPushh-v4")

@@ -10,7 +10,6 @@ from music_tf.tools import doctor
 from tests.kit.cases import cases
 
 FINE = Probe(0, "fine\n", "", 1.0)
-OPEN_MPI_MEETING = Probe(0, "rank of 2 Open MPI v5.0.11\nrank of 2 Open MPI v5.0.11\n", "", 1.2)
 VERSIONS = {"mujoco": "3.10.0", "gymnasium-robotics": "1.4.2", "tensorboard": "2.21.0"}
 REQUIRED = ["tyro<2,>=1", "mujoco<3.12,>=3.3", "scipy>=1; extra == 'dev'"]
 
@@ -120,7 +119,7 @@ def test_a_machine_needs_memory_and_disk(monkeypatch, memory, disk, cause, cure)
     ("simulator", FINE, "mujoco 3.10.0, gymnasium-robotics 1.4.2, FetchPush-v4 steps"),
     ("tensorboard", FINE, "2.21.0"),
     ("rendering", FINE, "MUJOCO_GL=egl"),
-    ("mpi", OPEN_MPI_MEETING, "met in 1.2 s through Open MPI v5"),
+    ("mpi", Probe(0, 2 * "rank of 2 Open MPI v5.0.11\n", "", 1.2), "met in 1.2 s through Open"),
 )
 def test_what_works_takes_one_line_with_its_facts(machine, check, probe, facts):
     machine(probe)
@@ -220,13 +219,8 @@ def test_the_doctor_loads_no_library_that_may_be_broken():
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.distributed
-def test_two_real_ranks_meet_on_this_installation():
-    finding = doctor.check("mpi")
-    assert finding.ok, str(finding)
-
-
-def test_the_simulator_steps_on_this_installation(monkeypatch):
+@cases("check", "simulator", pytest.param("mpi", marks=pytest.mark.distributed))
+def test_the_simulator_steps_and_two_real_ranks_meet_on_this_installation(monkeypatch, check):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
-    finding = doctor.check("simulator")
+    finding = doctor.check(check)
     assert finding.ok, str(finding)

@@ -34,11 +34,11 @@ from music_tf.tools.film import (
     strip_of,
     tile,
 )
-from music_tf.tools.film_pace import pace_of
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of
 from tests.kit.saved_run import in_a_ball, save_checkpoint, save_run, write_config
 from tests.kit.small import go_on
+from tests.kit.started import python
 from tests.test_rollout import Faulty
 
 pytestmark = pytest.mark.thorough
@@ -54,18 +54,15 @@ run_verb(sys.argv[1:])
 print("tensorflow" in sys.modules)
 """
 
-TEN = pace_of(10.0)
-
 
 def every_step(lengths):
     return np.arange(lengths.max() + 1)
 
 
-def alone(*words):
-    """Draws in a process of its own, which says at the end whether it has loaded TensorFlow."""
-    command = [sys.executable, "-c", ALONE, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
-    assert done.stdout.splitlines()[-1:] == ["False"], done.stderr
+def alone(*words, loads=False):
+    """Runs a verb in a process of its own, which says at the end whether it loaded TensorFlow."""
+    done = python(ALONE, *words, timeout=200)
+    assert done.stdout.splitlines()[-1:] == [str(loads)], done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -454,14 +451,10 @@ def test_rewards_that_do_not_fit_or_cannot_be_asked_are_a_fault(tmp_path, monkey
         film.rewards_along(loaded, played)
 
 
-def view(*traces, step=0):
-    return View(np.full((10, 20, 3), (0, 255, 0), np.uint8), step, traces=traces)
-
-
 def test_the_reward_of_the_last_step_is_written_above_its_curve(written):
     trace = Trace("joint_motion", np.float32([0.25, 0.75]), 0.0, 1.0)
     for step in (0, 1, 2, 4):  # over after 2, and so the last one stays
-        tile(view(trace, step=step), 40, STEPS)
+        tile(View(np.zeros((10, 20, 3), np.uint8), step, traces=[trace]), 40, STEPS)
     numbers = ["", " 0.25", " 0.75", " 0.75"]
     assert written[::2] == [f"joint motion reward{number}" for number in numbers]
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -13,6 +12,7 @@ from music_tf.cli import run_verb
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.errors import UsageError
 from music_tf.networks.acting import SkillSnapshots
+from music_tf.networks.policy import Policy
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.tools.portable import write_onnx, write_robot
 from music_tf.types import bounds_of, to_bounds
@@ -130,13 +130,7 @@ def test_a_file_of_python_acts_with_numpy_alone_to_the_same_bits(runs, tmp_path,
     assert len(np.unique(expected, axis=0)) == 7
     np.testing.assert_array_equal(acted_alone(robot, given, tmp_path), expected)
     alone = {name: values[3] for name, values in given.items()}
-    np.testing.assert_array_equal(own(robot).act(**alone), policy.act(**alone))
-
-
-def own(folder):  # the exported policy in this process
-    from music_tf.networks.policy import Policy
-
-    return Policy(folder / "policy.npz")
+    np.testing.assert_array_equal(Policy(robot / "policy.npz").act(**alone), policy.act(**alone))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +146,7 @@ def adapting(tmp_path_factory):
 def test_beliefs_are_those_of_the_policy_and_come_in_by_argument(adapting, tmp_path):
     policy = music_tf.load_policy(adapting)
     write_robot(policy, tmp_path)
-    robot, draw = own(tmp_path), np.random.default_rng(0)
+    robot, draw = Policy(tmp_path / "policy.npz"), np.random.default_rng(0)
     episodes = [
         (
             draw.standard_normal([5, policy.observation_dim]),
@@ -179,7 +173,7 @@ def test_beliefs_follow_from_actions_in_the_units_of_act(adapting, tmp_path):
     wide = dataclasses.replace(policy.declared, low=[0.0] * 2, high=[12.0, 4.0])
     policy.declared, policy.bounds = wide, bounds_of(vars(wide))
     write_robot(policy, tmp_path)
-    robot, draw = own(tmp_path), np.random.default_rng(0)
+    robot, draw = Policy(tmp_path / "policy.npz"), np.random.default_rng(0)
     states, actions = draw.standard_normal([5, 2]), np.float32(draw.uniform(-1.0, 1.0, [4, 2]))
     rewards = draw.standard_normal(4)
     taken = [(states, to_bounds(actions, policy.bounds), rewards)]
@@ -205,7 +199,7 @@ def test_beliefs_follow_from_actions_in_the_units_of_act(adapting, tmp_path):
 def test_what_a_policy_cannot_act_on_is_refused(runs, tmp_path, run, given, text):
     policy = music_tf.load_policy(runs / run)
     write_robot(policy, tmp_path)
-    for door in (policy, own(tmp_path)):
+    for door in (policy, Policy(tmp_path / "policy.npz")):
         with pytest.raises(ValueError, match=text):
             door.act(np.zeros(policy.observation_dim), **given)
 
@@ -219,11 +213,9 @@ def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, ca
         run_verb(["evaluate", str(runs / "zero"), "--onnx", "a.txt"])
     policy = music_tf.load_policy("mine")  # the folder is one of weights as before
     given = arguments(policy)
-    np.testing.assert_array_equal(own(tmp_path / "mine/robot").act(**given), policy.act(**given))
-    done = subprocess.run(
-        [sys.executable, "mine/robot/policy.py"], capture_output=True, text=True, check=True
-    )
-    printed = json.loads(done.stdout)
+    robot = Policy(tmp_path / "mine/robot/policy.npz")
+    np.testing.assert_array_equal(robot.act(**given), policy.act(**given))
+    printed = json.loads(ended(sys.executable, "mine/robot/policy.py", cwd=tmp_path).stdout)
     assert printed["observation_dim"] == policy.observation_dim
     assert (printed["environment"]["low"], printed["environment"]["high"]) == ([-1] * 3, [1] * 3)
 

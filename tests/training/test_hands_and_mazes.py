@@ -7,8 +7,6 @@ from tests.kit.cases import cases
 from tests.kit.drawn import sample_transitions
 from tests.kit.small import HER, go_on, trainer_of
 
-SHORT = EnvConfig(max_episode_steps=12)
-
 
 @cases(
     ("env_id", "rewards"),
@@ -17,7 +15,7 @@ SHORT = EnvConfig(max_episode_steps=12)
     ("AntMaze_UMaze-v5", {0.0, 1.0}),
 )
 def test_hindsight_meets_some_of_the_goals(env_id, rewards):
-    trainer = trainer_of(HER, env_id=env_id, env=SHORT, workers=1)
+    trainer = trainer_of(HER, env_id=env_id, env=EnvConfig(max_episode_steps=12), workers=1)
     metrics = trainer.run_epoch(go_on)
     assert all(map(np.isfinite, metrics.values()))
     assert set(np.unique(sample_transitions(trainer.replay, 10, 0).reward).tolist()) == rewards

@@ -316,11 +316,8 @@ def test_a_finished_run_learns_more_skills_behind_those_that_it_has():
     cut = Cut(whole)
     more = with_fields(config, {"skills": 5, "epochs": 10})
     again = cut.resumed(6, more)
-    rows = trained(again)
-    assert ([row["disk/skill"] for row in rows], len(learned(again))) == (
-        [3, 3, 4, 4],
-        5,
-    )
+    skills = [row["disk/skill"] for row in trained(again)]
+    assert (skills, len(learned(again))) == ([3, 3, 4, 4], 5)
     for one, other in zip(learned(again), learned(whole), strict=False):
         np.testing.assert_equal(copied(one), copied(other))
     straight = build_trainer(more, Communicator(alone=True))
