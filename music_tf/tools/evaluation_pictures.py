@@ -14,9 +14,10 @@ SHARE = 0.03
 
 
 class Drawing:
-    """Draws paths of the object or of skills, and returns by skill within `SHARE` of the time."""
+    """Draws paths of the object or of skills, and returns by skill within a `share` of the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = SHARE) -> None:
+        self._share = share
         self._due = 0.0
 
     def __call__(
@@ -29,6 +30,6 @@ class Drawing:
         start = time.monotonic()
         skills = skills_in_training(run, episodes) if start >= self._due else None
         if skills is not None:
-            self._due = start + (time.monotonic() - start) / SHARE
+            self._due = start + (time.monotonic() - start) / self._share
             pictures.append(EvaluationPicture(SKILLS_TAG, "skills_in_training.png", skills))
         return pictures

@@ -79,7 +79,6 @@ def test_a_cheetah_is_paid_for_a_speed_or_a_direction_less_its_effort():
         ("HalfCheetah", f'{{"broken_joint": {joint}}}', "broken_joint: .* from 0 to 5, or null")
         for joint in (6, -1, '"hip"')
     ),
-    ("FetchPushTwo", '{"moves": "third"}', "moves: expected first, second, both, got 'third'"),
 )
 def test_a_robot_refuses_what_makes_no_task(name, kwargs, text):
     with pytest.raises(UsageError, match=f"^env.kwargs: {text}"):

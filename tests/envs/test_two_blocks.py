@@ -81,5 +81,7 @@ def test_the_second_block_rests_unless_it_is_pushed():
         assert (2 <= (ways[:, 1] > 0.015).sum() <= 10, ways.max() < 0.027) == (pushed, True)
 
 
-def test_its_columns_are_known():
+def test_its_columns_are_known_and_a_wrong_argument_is_not():
     assert lookup(TWO_BLOCKS).split.surrounding == (3, 4, 5, 25, 26, 27)
+    with pytest.raises(Exception, match="moves: expected first, second, both, got 'third'"):
+        made(moves="third")

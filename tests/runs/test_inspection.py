@@ -40,7 +40,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_without_one_is_a_f
     ("normalizer/goal", None, "missing"),
     ("counters", None, "expected"),
     ("counters", {"epoch": 2**62, "env_steps": 1}, "expected"),
-    ("environment", {"low": [0.0]}, ".* as many bounds low as"),
+    ("environment", {"low": [0.0]}, "expected as many bounds low as"),
 )
 def test_what_no_run_saves_is_named(tmp_path, name, value, text):
     trainer = save_run(tmp_path)
@@ -50,8 +50,9 @@ def test_what_no_run_saves_is_named(tmp_path, name, value, text):
     trainer.shared = lambda: {name: array for name, array in arrays.items() if array is not None}
     trainer.meta = lambda: meta
     save_checkpoint(tmp_path, trainer, epoch=2)
+    told = f"{name}: {text}".removeprefix("environment: ")
     for load in (load_run, load_policy):
-        with pytest.raises(UsageError, match=rf"does not fit config\.json\n{name}: {text}"):
+        with pytest.raises(UsageError, match=rf"does not fit config\.json\n{told}"):
             load(tmp_path)
 
 
