@@ -16,7 +16,7 @@ STUDY = Study(
     role="reported",
     tasks=(Task(env_id=SLIDE, seeds=(320,), epochs=20),),
     conditions=(
-        Condition(name="music", label="MUSIC alone", recipe="sac_music"),
+        Condition(name="music", label="MUSIC, before places", recipe="sac_music"),
         Condition(
             name="places",
             label="MUSIC, then places of rest",

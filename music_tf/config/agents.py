@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from music_tf.config.fields import In, Settings, Where
+from music_tf.config.fields import In, Settings, Where, with_fields
 from music_tf.config.terms import ENTROPY, reward_metrics
 from music_tf.config.values import (
     Bounds,
@@ -311,3 +311,11 @@ class DiscreteSacConfig(SoftConfig):
             f"RUN is missing\nfirst: music-tf train sac_diayn --env-id {first}\n"
             "then add: --env.skills latest"
         )
+
+
+def with_one_rate(
+    agent: AgentConfig, rate: float, sizes: tuple[int, ...], **others: object
+) -> AgentConfig:
+    """Returns an agent with these hidden layers, and one step size for all that it learns."""
+    rates = {f"{name}_learning_rate": rate for name in ("actor", "critic", "temperature")}
+    return with_fields(agent, {"hidden_sizes": sizes, **rates, **others})

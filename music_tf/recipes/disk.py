@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+from music_tf.config.agents import with_one_rate
 from music_tf.config.conditioning import IncrementalConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, show_option, show_value, with_fields
@@ -30,7 +31,7 @@ from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
 from music_tf.recipes import releases
 from music_tf.recipes.music import sac_music
-from music_tf.recipes.tasks import sac, with_one_rate
+from music_tf.recipes.tasks import sac
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
-from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig
+from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig, with_one_rate
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
 from music_tf.config.key_metrics import KeyMetric
@@ -31,7 +31,7 @@ from music_tf.config.warm_start import AGENT_PARTS, Source
 from music_tf.errors import UsageError
 from music_tf.recipes import Preset, releases
 from music_tf.recipes.music import sac_music_skills
-from music_tf.recipes.tasks import sac, with_one_rate
+from music_tf.recipes.tasks import sac
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

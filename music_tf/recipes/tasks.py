@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig
+from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig, with_one_rate
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import with_fields
 from music_tf.config.names import (
@@ -109,14 +109,6 @@ SOFT = SacConfig(
     next_action="main",
 )
 SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
-
-
-def with_one_rate(
-    agent: AgentConfig, rate: float, sizes: tuple[int, ...], **others: object
-) -> AgentConfig:
-    """Returns an agent with these hidden layers, and one step size for all that it learns."""
-    rates = {f"{name}_learning_rate": rate for name in ("actor", "critic", "temperature")}
-    return with_fields(agent, {"hidden_sizes": sizes, **rates, **others})
 
 
 def _without_goals(
