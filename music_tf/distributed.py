@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar, cast
@@ -18,13 +19,17 @@ from music_tf.errors import (
     MusicError,
     NoMpi,
     NumbersFault,
+    RankLost,
     fault_of,
 )
 from music_tf.process.children import PIP_INSTALL
 from music_tf.process.launcher import (
+    ABORT,
+    ENDED,
     asked_world_size,
+    is_elastic,
     launched_world_size,
-    prove_end,
+    note,
     workers_per_rank,
 )
 
@@ -33,6 +38,8 @@ Result = TypeVar("Result")
 
 _LOOK_SECONDS = 2e-4
 """Sleep between two polls of a request, so that a waiting rank does not occupy its core."""
+_LAUNCHER_SECONDS = 10.0
+"""Within this time the launcher ends the ranks of a job that is to end."""
 
 
 class Communicator:
@@ -60,7 +67,7 @@ class Communicator:
                     "use the mpirun of this environment: music-tf launch -n N train ..."
                 )
         self.rank, self.size = self._place()
-        self.hosts = self._hosts()
+        self._meet(self.rank)
         wanted_ranks = None if alone else asked_world_size()
         if wanted_ranks not in {None, self.size}:
             raise EnvironmentFault(
@@ -78,15 +85,16 @@ class Communicator:
         if self._comm is not None:
             group._mpi, group._comm = self._mpi, self._comm.Split(role, self.rank)
             group.rank, group.size = group._place()
-            group.hosts = group._hosts()
+            group._meet(self.rank)
         return group
 
     def _place(self) -> tuple[int, int]:
         return (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
 
-    def _hosts(self) -> list[str]:
-        host = platform.node()
-        return [host] if self._comm is None else list(self._comm.allgather(host))
+    def _meet(self, number: int) -> None:
+        """Learns of each rank its number among all, its host and its process."""
+        members = self.allgather((number, platform.node(), os.getpid()))
+        self.numbers, self.hosts, self.processes = zip(*members, strict=True)
 
     @property
     def is_root(self) -> bool:
@@ -100,17 +108,33 @@ class Communicator:
         return str(self._mpi.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = 60.0) -> list[int] | None:
-        """Returns the exit codes of all ranks; None if a rank misses the timeout."""
+        """Returns the exit codes of all ranks, 0 of lost ones; None if one misses the timeout."""
         if self._comm is None:
             return [code]
-        codes = np.zeros(self.size, np.int32)
-        arrival = self._comm.Iallgather(np.asarray(code, np.int32), codes)
-        end = time.monotonic() + seconds
-        while not arrival.Test():
-            if time.monotonic() > end:
-                return None
-            time.sleep(0.01)
-        return codes.tolist()
+        comm, codes = self._comm, dict[int, int]()
+
+        def gather() -> None:
+            while not codes:  # once more if another rank is lost meanwhile
+                time.sleep(0.01)
+                with contextlib.suppress(self._mpi.Exception):
+                    left = comm.Shrink() if is_elastic() else comm  # collective calls fail before
+                    pairs = np.zeros([left.Get_size(), 2], np.int32)
+                    arrival = left.Iallgather(np.array([self.rank, code], np.int32), pairs)
+                    while not arrival.Test():
+                        time.sleep(0.01)
+                    codes.update(pairs.tolist())
+
+        gathers = threading.Thread(target=gather, daemon=True)
+        gathers.start()  # `Ishrink` of Open MPI 5.0 fails when it is tested
+        gathers.join(seconds)
+        return [codes.get(rank, EXIT_DONE) for rank in range(self.size)] if codes else None
+
+    def loss_in(self, error: BaseException) -> RankLost | None:
+        """Returns what an error says of a lost rank, also from within TensorFlow; None: nothing."""
+        if isinstance(error, RankLost):
+            return error
+        lost = any(name in str(error) for name in ("MPI_ERR_PROC_FAILED", "MPI_ERR_REVOKED"))
+        return RankLost("a rank was lost") if lost and is_elastic() else None
 
     def local_workers(self, workers: int) -> range:
         """Returns the workers of this rank; refuses workers that ranks cannot share evenly."""
@@ -183,23 +207,49 @@ class Communicator:
         if self._comm is not None:
             self._patiently(self._comm.Ibarrier())
 
-    def patient_broadcast(self, data: npt.NDArray[np.uint8]) -> None:
-        """Broadcasts bytes from the root, and waits asleep."""
-        if self._comm is not None:
-            self._patiently(self._comm.Ibcast(data, root=0))
-
     def send(self, data: npt.NDArray[np.uint8], to: int) -> None:
         """Sends bytes to a rank; returns once `data` may be overwritten."""
-        self._patiently(self._comm.Isend(data, to))
+        self.begin_send(data, to)()
+
+    def begin_send(self, data: npt.NDArray[np.uint8], to: int) -> Callable[..., bool]:
+        """Begins to send bytes; returns what waits, or only looks, until `data` is free again."""
+        with self._losing(to):
+            request = self._comm.Isend(data, to)
+
+        def finish(wait: bool = True) -> bool:
+            with self._losing(to):
+                if wait:
+                    self._patiently(request)
+                return bool(request.Test())
+
+        return finish
 
     def receive(self, source: int) -> npt.NDArray[np.uint8]:
         """Returns the next bytes from a rank, and waits asleep."""
-        status = self._mpi.Status()
-        while (message := self._comm.Improbe(source, status=status)) is None:
+        while (data := self.received(source)) is None:
             time.sleep(_LOOK_SECONDS)
-        data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
-        self._patiently(message.Irecv(data))
         return data
+
+    def received(self, source: int) -> npt.NDArray[np.uint8] | None:
+        """Returns the next bytes from a rank, or None if none have come; RankLost if it is gone."""
+        status = self._mpi.Status()
+        with self._losing(source):
+            message = self._comm.Improbe(source, status=status)
+            if message is None:
+                return None
+            data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+            self._patiently(message.Irecv(data))
+            return data
+
+    @contextlib.contextmanager
+    def _losing(self, rank: int) -> Iterator[None]:
+        try:
+            yield
+        except self._mpi.Exception as error:
+            if error.Get_error_class() != self._mpi.ERR_PROC_FAILED:
+                raise
+            number, host = self.numbers[rank], self.hosts[rank]
+            raise RankLost(f"rank {number} on {host} was lost") from None
 
     def _patiently(self, request: Any) -> None:
         while not request.Test():
@@ -212,8 +262,13 @@ class Communicator:
         self._seconds, self._calls, self._longest = 0.0, 0, 0.0
         return mean, longest
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, text: str = "") -> NoReturn:
+        """Ends the job; the text is for the launcher of an elastic job."""
         _flush()
+        if is_elastic():  # Open MPI would end this rank alone
+            note(ABORT, code, text)
+            time.sleep(_LAUNCHER_SECONDS)
+            os._exit(EXIT_DONE)
         if self._comm is not None:
             self._comm.Abort(code)
         os._exit(code)
@@ -221,9 +276,11 @@ class Communicator:
     def finish(self, code: int) -> NoReturn:
         """Ends this process with the exit code that all ranks agreed on; aborts if one is late."""
         _flush()
+        if self.exit_codes(code) is None:
+            self.abort(EXIT_HANGING)
+        if self.is_root:  # before `Finalize`, which may hang if a rank is lost meanwhile
+            note(ENDED, code)
         if self._comm is not None:
-            if self.exit_codes(code) is None:
-                self.abort(EXIT_HANGING)
             # Open MPI reports an abort unless all others exit with 0; MPICH needs one code from all
             root_alone_tells = "Open MPI" in self._mpi.Get_library_version()
             if not self._mpi.Is_finalized():
@@ -233,8 +290,6 @@ class Communicator:
                     os._exit(EXIT_DONE)
                 if code != EXIT_DONE:  # mpirun would report ranks that have not left yet
                     time.sleep(1.0)
-            if self.is_root:
-                prove_end(code)
         os._exit(code)
 
     def _reduce(self, values: npt.NDArray[Scalar], operation: str) -> npt.NDArray[Scalar]:

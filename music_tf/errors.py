@@ -91,6 +91,10 @@ class Hanging(MusicError):
     exit_code = EXIT_HANGING
 
 
+class RankLost(Hanging):
+    """Another rank of an elastic job is gone."""
+
+
 class LearnerEnded(MusicError):
     """The learner has ended the run with an exit code, and reports the reason itself."""
 

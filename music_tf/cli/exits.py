@@ -26,10 +26,11 @@ from music_tf.errors import (
     EnvironmentFault,
     MusicError,
     NoMpi,
+    RankLost,
     error_line,
     place_of,
 )
-from music_tf.process.launcher import launched_rank, launched_world_size
+from music_tf.process.launcher import ABORT, is_elastic, launched_rank, launched_world_size, note
 from music_tf.process.signals import is_ctrl_c
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def _without_mpi(fault: NoMpi) -> int:
     with contextlib.suppress(OSError):
         mark.touch()  # others of this host then print nothing
     report(fault, f"music-tf: rank {rank} on {socket.gethostname()}")
+    if is_elastic():
+        note(ABORT, fault.exit_code)
     if rank:
         os._exit(fault.exit_code)
     return fault.exit_code
@@ -116,6 +119,9 @@ def leave(code: int) -> NoReturn:
         sys.exit(code)
     sys.stdout.flush()
     sys.stderr.flush()
+    if is_elastic() and code != EXIT_DONE:  # mpirun would wait for others, and these for this rank
+        time.sleep(_FIRST_RANK_SECONDS if launched_rank() else 0.0)
+        note(ABORT, code)
     if code == EXIT_BUG:
         os._exit(code)
     if launched_rank() > 0:
@@ -146,7 +152,9 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
             "raise another exception in an environment or module of yours, such as RuntimeError"
         )
     except BaseException as raised:  # other ranks may be waiting for this one
-        fault = raised
+        fault = comm.loss_in(raised) or raised
+    if isinstance(fault, RankLost):
+        comm.abort(fault.exit_code, str(fault))
     if fault is None:
         code = EXIT_HANGING
         codes = comm.exit_codes(EXIT_DONE)

@@ -1,5 +1,6 @@
 """Several hosts: reads the user's list, makes mpirun's options, and checks every host."""
 
+import os
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.process.children import run_command
+from music_tf.process.mpirun import find_mpirun, needed, own_sessions
 
 _NAME, _SLOTS = "[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "[1-9][0-9]{0,3}"
 _WORD = re.compile(f"({_NAME})(?::({_SLOTS}))?")
@@ -76,6 +78,15 @@ def host_words(hosts: Mapping[str, int], environment: Mapping[str, str]) -> list
         if name.startswith(_FORWARDED):
             words += ["-x", name]
     return words
+
+
+def run_on(host: str, command: Sequence[str], seconds: float) -> bool:
+    """Runs a command on another host by mpirun; returns whether it succeeded."""
+    environment = {**os.environ, **needed(os.environ)}
+    with own_sessions(environment) as sessions:
+        environment |= sessions
+        words = [str(find_mpirun()), "-n", "1", *host_words({host: 1}, environment), *command]
+        return run_command(words, seconds=seconds, environment=environment).ok
 
 
 def check_hosts(

@@ -11,7 +11,14 @@ ASKED_VARIABLE = "MUSIC_TF_RANKS"
 LAUNCH_VARIABLE = "MUSIC_TF_LAUNCH"
 """Set by `music-tf launch` to its own options, as typed, for the line that resumes the run."""
 END_VARIABLE = "MUSIC_TF_END"
-"""Set by `music-tf launch` to the file in which the first rank writes its exit code."""
+"""Set by `music-tf launch` to the file of notes that ranks write for it, a line each."""
+_FAULT_TOLERANT_VARIABLE = "OMPI_MCA_mpi_ft_enable"
+"""Set by Open MPI's `mpirun --with-ft ulfm` on all hosts."""
+NOTES = "launch_"
+"""How the name of that file begins, in the run directory."""
+LEARNS, ENDED, ABORT, KILL = "learns", "ended", "abort", "kill"
+"""Notes: a process of a host learns, and all ranks have met; the first rank ends with a code; the
+job is to end with a code and a text; a rank is to be killed, by number and that of its process."""
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
@@ -92,9 +99,29 @@ def check_topology(
         )
 
 
-def prove_end(code: int) -> None:
-    """Writes this process's exit code for the launcher, just before the process ends."""
+def is_elastic() -> bool:
+    """Whether mpirun lets a job go on without a rank; `music-tf launch` then ends it, if need be.
+
+    Other ranks learn of a rank that a signal has ended, or that exits with 0. With another exit
+    code, or before `MPI_Init` is over, they would wait for it for ever.
+    """
+    return os.environ.get(_FAULT_TOLERANT_VARIABLE) == "1" and END_VARIABLE in os.environ
+
+
+def note(kind: str, *words: object) -> None:
+    """Writes a line for `music-tf launch`, if it started this job."""
     place = os.environ.get(END_VARIABLE)
     if place:
-        with contextlib.suppress(OSError):
-            Path(place).write_text(f"{code}\n", encoding="ascii")
+        text = " ".join([kind, *map(str, words)]).replace("\n", " ")
+        with contextlib.suppress(OSError), open(place, "a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+
+def notes_in(path: Path) -> dict[str, list[str]]:
+    """Returns what follows the kind of each note, by kind."""
+    notes: dict[str, list[str]] = {}
+    with contextlib.suppress(OSError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            kind, _, text = line.partition(" ")
+            notes.setdefault(kind, []).append(text)
+    return notes

@@ -15,6 +15,7 @@ from music_tf.process.children import Probe, run_command
 OPEN_MPI = "Open MPI"
 _MARKS = {OPEN_MPI: OPEN_MPI, "OpenRTE": OPEN_MPI, "HYDRA": "MPICH", "Intel": "Intel MPI"}
 """Libraries by a word in the version text of their mpirun."""
+_INFO_SECONDS = 20.0
 _SESSIONS_VARIABLE = "PRTE_MCA_prte_tmpdir_base"
 """Folder in which Open MPI 5 keeps the files of a running job."""
 
@@ -30,6 +31,16 @@ def ask_version(mpirun: str, seconds: float) -> Probe:
 
 def flavour(version_text: str) -> str:
     return next((name for mark, name in _MARKS.items() if mark in version_text), "unknown MPI")
+
+
+def survives_losses(library: str) -> bool:
+    """Whether the library of mpirun lets a job go on without a rank."""
+    mpirun = find_mpirun()
+    if mpirun is None or library != OPEN_MPI:
+        return False
+    command = [str(Path(mpirun).with_name("ompi_info"))]
+    answer = run_command(command, seconds=_INFO_SECONDS, environment=needed(os.environ))
+    return "FT MPI support: yes" in answer.output
 
 
 def rank_words(mpirun: str, library: str, ranks: int) -> list[str]:

@@ -5,6 +5,7 @@ import ctypes
 import faulthandler
 import math
 import os
+import signal
 import struct
 import sys
 import threading
@@ -12,9 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from music_tf.errors import EXIT_HANGING
+from music_tf.process.launcher import ABORT, is_elastic, note
 from music_tf.process.signals import Interruption, is_guest
 
 LONGER = 4.0
@@ -22,8 +24,8 @@ LONGER = 4.0
 _STOPPED_S = 2.0
 _WEEK = 604800.0
 _IN_A_THREAD = 2  # SIGEV_THREAD
-_heart = SimpleNamespace(last=time.monotonic(), factor=1.0)
-"""Time of the last heartbeat, and the present factor on the timeout."""
+_heart = SimpleNamespace(last=time.monotonic(), factor=1.0, replaceable=False)
+"""Time of the last heartbeat, present factor on the timeout, and whether others can go on alone."""
 
 
 def heartbeat() -> None:
@@ -84,7 +86,7 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
                     heartbeat()  # once more if it is lost: Python drops what destructors raise
                     continue
                 time.sleep(1.0)  # the watchdogs of other ranks report as well
-                os._exit(EXIT_HANGING)
+                _end_process(message.removeprefix("music-tf: ").partition(",")[0])
 
     heartbeat()
     thread = threading.Thread(target=watch, name="watchdog", daemon=True)
@@ -96,6 +98,19 @@ def watchdog(seconds: float, speaker: str, log: Path | None) -> Iterator[None]:
         thread.join()
         if watched is not None:
             raise_in(watched, None)  # cancels an exception that is not raised yet
+
+
+def let_others_go_on() -> None:
+    """Lets an elastic job go on if this process hangs while it does not wait for others."""
+    _heart.replaceable = True
+
+
+def _end_process(text: str) -> NoReturn:
+    if is_elastic():  # other ranks learn of a signal, and not of an exit code
+        if not _heart.replaceable or _heart.factor != 1.0:
+            note(ABORT, EXIT_HANGING, text)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(EXIT_HANGING)
 
 
 @contextlib.contextmanager

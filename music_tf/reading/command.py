@@ -112,8 +112,9 @@ def resume_line(command: TrainCommand, path: Path, launch: str = "") -> str:
     start = f"music-tf launch {launch} train" if launch else f"music-tf train {command.recipe}"
     learners = f" --learners {command.learners}" if command.learners else ""
     device = "" if command.device == "auto" else f" --device {command.device}"
+    track = f" --track {command.track}" if command.track else ""
     place = shlex.quote(str(path))
-    return f"{start} --run-dir {place} --resume{learners}{device}{allowing(command)}"
+    return f"{start} --run-dir {place} --resume{learners}{device}{track}{allowing(command)}"
 
 
 def allowing(command: TrainCommand) -> str:
@@ -124,6 +125,7 @@ def allowing(command: TrainCommand) -> str:
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
+_OF_LAUNCH = frozenset({"--restarts", "--hosts", "--hostfile"})
 _FROM_A_RUN = ("init_from", "parts", "best_of")
 
 
@@ -211,7 +213,13 @@ def train_help(arguments: Sequence[str]) -> None:
     sys.stdout.write(text)
 
 
+def _refuse_options_of_launch(argv: Sequence[str]) -> None:
+    for option in _OF_LAUNCH.intersection(word.partition("=")[0] for word in argv):
+        raise UsageError(f"{option}: expected as in music-tf launch -n 4 {option} ... train ...")
+
+
 def parse_train(argv: Sequence[str]) -> TrainCommand:
+    _refuse_options_of_launch(argv)
     here = os.getcwd()  # importing the user's module may change it
     every = _options(TrainCommand(), recipes.terms(_own_recipe(argv)))
     agents = [kind() for kind in _kinds(AgentConfig)]

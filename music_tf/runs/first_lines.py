@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.config.settings import Config
+from music_tf.process.launcher import is_elastic
 from music_tf.process.machine import available_cores, threads_per_rank
 from music_tf.reading.command import TrainCommand
 from music_tf.storage.warm_start import start_line
@@ -47,7 +48,8 @@ def describe_ranks(ranks: Ranks, config: Config) -> str:
         crowded = f"; {missing} too few for all to work at once" if missing > 0 else ""
         return (
             f"{actors.count} actor(s) beside {ranks.learning.size} learner(s) {learner}, "
-            f"lag {config.lag}, on {cores}{others}{crowded}"
+            f"lag {config.lag}, on {cores}{others}{crowded}; a lost actor "
+            + ("is survived" if is_elastic() and config.collect.steps is None else "ends the run")
         )
     size = f"{ranks.size} rank{'s' if ranks.size > 1 else ''}"
     return f"{size} of {cores}, " + (learner if ranks.gpu else f"{threads} thread(s) each")

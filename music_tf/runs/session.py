@@ -46,7 +46,7 @@ from music_tf.runs.warm_start import take_over
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights
 from music_tf.storage.metrics import EvaluationPicture, MetricsWriter, known_to
-from music_tf.storage.results import BEFORE, read_metrics
+from music_tf.storage.results import BEFORE, LOSSES, read_metrics
 from music_tf.storage.run_directory import RunDirectory, link_latest, refuse_too_many
 from music_tf.storage.warm_start import LoadedWarmStart, taken_before
 from music_tf.training.actors import Actors, Ranks
@@ -152,6 +152,7 @@ class Session:
         begun_from = warm_start.record if warm_start else None
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
+        self._losses: list[dict[str, Any]] = []
         self._progress.banner(first_lines(command, self._ranks, directory.path, origin))
         self._build()
         if command.notice and command.resume and comm.is_root:
@@ -378,6 +379,7 @@ class Session:
         due = number > 0 and number % COMPACT_EVERY == 0
         shrunk = self._forgets or trainer.replay.shrunk
         compact = due or shrunk or self._checkpoints.crowded
+        self._note_losses()
         rows = trainer.of_workers(everything=compact)
         with longer_timeout():
             saved = self._checkpoints.save(
@@ -394,7 +396,13 @@ class Session:
             self._listeners.tell("on_save", self._checkpoints.newest)  # known on the root alone
 
     def _meta(self, best: float | None) -> dict[str, Any]:
-        return self._trainer.meta() | {"best_success_rate": best, BEFORE: self._before}
+        kept = {"best_success_rate": best, BEFORE: self._before}
+        return self._trainer.meta() | kept | ({LOSSES: self._losses} if self._losses else {})
+
+    def _note_losses(self) -> None:
+        """Takes over which actors were lost; a collective call."""
+        actors = self._ranks.actors
+        self._losses = [*self._losses, *(actors.take_losses() if actors else [])]
 
     def _make_sure_it_is_saved(self) -> None:
         """Saves the present state if necessary; `Checkpoints.save` raises at a third failure."""
@@ -423,6 +431,7 @@ class Session:
                     {worker: restored.shards[name] for worker, name in workers.items()}
                 )
             self._best = success_rate(restored.meta.get("best_success_rate"))
+            self._losses = restored.meta.get(LOSSES, [])
         except ValueError as error:
             raise UsageError(
                 f"{self._directory.path}: the checkpoint of epoch {restored.epoch} does not fit "
@@ -484,6 +493,7 @@ class Session:
         """Compares the agent with simple policies, writes summary.json, and names next commands."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
+        self._note_losses()
         progress.banner(["comparing with simple policies on the same episodes ..."])
         policies, count, what = trainer.compare() or Comparison(
             compare(*trainer.final_policy()), EPISODES, "episodes"
@@ -501,6 +511,7 @@ class Session:
                 "updates": counters.updates,
                 "epochs": counters.epoch,
                 "ranks": self._ranks.size,
+                LOSSES: self._losses,
             }
         )
         shown = without_unpaid(policies, self._config)

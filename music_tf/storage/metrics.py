@@ -104,7 +104,8 @@ OF_ACTORS = {
     "time/actors_wait_s_max": "the same, of the actor that waited longest",
     "time/staleness_cycles": "cycles by which acting weights are older than learning ones: `--lag`",
     "train/replay_ratio": "transitions learned from for each environment step",
-    "mpi/broadcast_ms": "milliseconds to send all actors an order, waiting excluded; epoch mean",
+    "mpi/actors": "actors of the first learner that are left",
+    "mpi/broadcast_ms": "milliseconds to send all actors an order; epoch mean",
     "mpi/gather_ms": "milliseconds to read what all actors sent, waiting excluded; epoch mean",
 }
 """Metrics of runs in which one rank learns and others act."""

@@ -27,6 +27,7 @@ from music_tf.types import Floats
 FINAL = "final_100_episodes"
 WORLDS = "worlds"
 BEFORE = "before"
+LOSSES = "losses"
 ADAPTATION = "adaptation"
 COUNTED = {
     "time/env_steps": "env_steps",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
 from music_tf.files import remove_drafts, replace_file
+from music_tf.process.launcher import END_VARIABLE, NOTES
 from music_tf.process.notices import PACKAGE, SCREEN, keep_notices
 from music_tf.reading.stored import (
     CONFIG_NAME,
@@ -238,6 +239,9 @@ def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock,
     try:
         for name in ("*.json", "*.csv"):
             remove_drafts(path, name)
+        for notes in path.glob(f"{NOTES}*.end"):  # of a launcher that was killed
+            if notes.name != Path(os.environ.get(END_VARIABLE, "")).name:
+                notes.unlink(missing_ok=True)
         for name in _FOLDERS:
             (path / name).mkdir(exist_ok=True)
         kept = checked()
@@ -259,7 +263,7 @@ def refuse_if_taken(path: Path) -> None:
             "add --resume to continue it, or choose another directory"
         )
     for entry in path.iterdir() if os.path.isdir(path) else ():
-        left_behind = entry.name.startswith((LOCK_NAME, CONFIG_NAME))
+        left_behind = entry.name.startswith((LOCK_NAME, CONFIG_NAME, NOTES))
         if entry.is_dir():
             left_behind = entry.name in _FOLDERS and not any(entry.iterdir())
         if not left_behind:

@@ -28,6 +28,7 @@ from music_tf.process.mpirun import (
     needed,
     own_sessions,
     rank_words,
+    survives_losses,
 )
 
 INSTALL_MPI = (
@@ -231,7 +232,9 @@ def _mpi() -> Finding:
         )
         return Finding(facts, INSTALL_MPI, cause)
     if probe.ok and len(worlds) == 1:
-        return Finding(f"{facts}, two ranks met in {probe.seconds:.1f} s through {linked}")
+        met = f"two ranks met in {probe.seconds:.1f} s through {linked}"
+        lost = "is survived" if survives_losses(library) else "ends a run"
+        return Finding(f"{facts}, {met}; a lost actor {lost}")
     return Finding(facts, INSTALL_MPI, probe.reason)
 
 

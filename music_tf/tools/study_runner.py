@@ -198,19 +198,21 @@ class StudyRunner:
         self.states[run.name] = state
         _say(f"{state}: {run.name}{_progress(run)}")
 
+    def _words(self, run: StudyRun) -> list[str]:
+        if not run.has_checkpoint:
+            shutil.rmtree(run.directory, ignore_errors=True)
+        return [*self._trainer, *run.train_words()]
+
     def _train_and_store(self, run: StudyRun) -> str:
         """Trains, evaluates and stores a run, and returns its state; called in a thread."""
         try:
             run.directory.parent.mkdir(parents=True, exist_ok=True)
             refuse_if_in_use(run.directory)
-            earlier = _jobs_of(run)
-            if not run.has_checkpoint:
-                shutil.rmtree(run.directory, ignore_errors=True)
-                earlier = []
+            earlier = _jobs_of(run) if run.has_checkpoint else []
             version, start = code_version(), time.monotonic()
             replace_file(run.jobs_file, json.dumps([*earlier, [version, None]]).encode())
             log = run.directory.with_suffix(".log")
-            code = self._processes.run([*self._trainer, *run.train_words()], log)
+            code = self._processes.run_twice(lambda: self._words(run), log)
             job = [version, time.monotonic() - start]
             replace_file(run.jobs_file, json.dumps([*earlier, job]).encode())
             if code == EXIT_DONE:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from music_tf.errors import EXIT_HANGING
+
 MUSIC_TF = (sys.executable, "-m", "music_tf")
 _FOLLOWER = """
 import os, signal, sys
@@ -78,6 +80,17 @@ class Subprocesses:
                 os.killpg(process.pid, signal.SIGKILL)  # after a fault nobody follows it
                 process.wait()
         return process.returncode
+
+    def run_twice(
+        self,
+        words: Callable[[], list[str]],
+        log: Path,
+        should_end: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Does the same; once more if the command hung, lost a rank or was killed."""
+        code = self.run(words(), log, should_end)
+        lost = code in (EXIT_HANGING, -signal.SIGKILL) and not self.over
+        return self.run(words(), log, should_end) if lost else code
 
 
 def last_lines(log: Path) -> list[str]:

@@ -306,11 +306,15 @@ class Tuner:
             return pruned
 
         if not (folder / SUMMARY_NAME).exists():
-            shutil.rmtree(folder, ignore_errors=True)
             if self._processes.over:
                 return None
             words, log = self._search.words(values, seed, folder), folder.with_suffix(".log")
-            code = self._processes.run([*self._trainer, "train", *words], log, report)
+
+            def anew() -> list[str]:
+                shutil.rmtree(folder, ignore_errors=True)
+                return [*self._trainer, "train", *words]
+
+            code = self._processes.run_twice(anew, log, report)
             if code == EXIT_DONE:
                 report()
             elif pruned or self._processes.over:

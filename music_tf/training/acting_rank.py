@@ -19,21 +19,22 @@ from music_tf.networks.acting import (
     empty_snapshot,
 )
 from music_tf.process.signals import stop_requested
-from music_tf.process.watchdog import longer_timeout
+from music_tf.process.watchdog import let_others_go_on, longer_timeout
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
 from music_tf.training.collect import Collected, Order, make_collector, make_environments
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.memory import Share
 from music_tf.training.messages import (
     ADAPT,
+    BEGIN,
     END,
     EVALUATE,
     AnswerHeader,
+    Data,
     OrderHeader,
     SnapshotFormat,
     body_of,
     headed,
-    header_size,
     order_in,
 )
 from music_tf.training.tasks import TaskCollector, TaskSets
@@ -46,44 +47,33 @@ class ActingRank:
     def __init__(self, config: Config, comm: Communicator, learners: int = 1) -> None:
         self._config = config
         self._team = team = Team.of(config, comm, learners)
-        self._workers = team.workers(team.comm.rank)
-        share = Share(len(self._workers) * config.rollouts, 0)
-        self._envs = make_environments(config, comm, share)
+        workers = len(team.workers(team.comm.rank))
+        self._envs = make_environments(config, comm, Share(workers * config.rollouts, 0))
         alone = Communicator(alone=True)
-        self._collector = make_collector(config, self._envs, self._workers, alone)
+        self._collector = make_collector(config, self._envs, team.workers(team.comm.rank), alone)
         self._evaluation = Evaluation(self._envs, config, alone)
         self._whole = team.format(self._envs.spec)
         self._parts = team.format(self._envs.spec, config.collect.steps)
 
     def serve(self, keep: Callable[[Mapping[str, Any]], None]) -> None:
         """Plays until the learner ends the run; `keep` stores arrays that are not finite."""
-        comm, config = self._team.comm, self._config
-        with longer_timeout():
-            greeting = json.loads(comm.receive(0).tobytes())
-        if "code" in greeting:
-            self._end(greeting["code"])
-            return
-        form = SnapshotFormat(greeting["shapes"])
-        nothing = Moments(np.empty(0, np.float32), np.empty(0, np.float32))
-        inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
-        like = empty_snapshot(config.agent.actor, form.shapes, inputs)
-        message = np.empty(header_size(OrderHeader) + form.bytes, np.uint8)
-        while True:
+        comm, order = self._team.comm, OrderHeader(BEGIN)
+        sending: list[Callable[..., bool]] = []
+        let_others_go_on()
+        while order.kind != END:
             start = time.monotonic()
             with longer_timeout():
-                comm.patient_broadcast(message)
-            order = order_in(message)
-            if order.kind == END:
-                break
+                order = order_in(head := comm.receive(0))
+                message = np.concatenate([head, comm.receive(0)])
+            workers = self._team.workers(order.share)
             came, fault, ends = time.monotonic(), EXIT_DONE, 0
             try:
-                snapshot = form.unpack(body_of(message, OrderHeader), like)
-                body, ends = self._answer(order, snapshot)
+                answer, ends = self._answer(order, body_of(message, OrderHeader))
             except MusicError as error:
                 keep(getattr(error, "evidence", {}))
-                body, fault = str(error).encode(), error.exit_code
+                answer, fault = str(error).encode(), error.exit_code
             header = AnswerHeader(
-                *(order.number, order.cycle, self._workers.start, len(self._workers)),
+                *(order.number, order.cycle, workers.start, len(workers)),
                 fault=fault,
                 ends=ends,
                 stop=stop_requested(),
@@ -91,19 +81,29 @@ class ActingRank:
                 waited_us=round(1e6 * (came - start)),
             )
             with longer_timeout():  # the learner may compile or save before it receives
-                comm.send(headed(header, body), 0)
-        self._end(order.code)
-
-    def _end(self, code: int) -> None:
-        if code != EXIT_DONE:
-            raise LearnerEnded(code)
+                for finish in sending:
+                    finish()
+                sending = [comm.begin_send(headed(header, answer), 0)]
+        sending[0]()
+        if order.code != EXIT_DONE:
+            raise LearnerEnded(order.code)
 
     def close(self) -> None:
         with contextlib.suppress(*FROM_USERS):
             self._envs.close()
 
-    def _answer(self, order: OrderHeader, snapshot: Snapshot) -> tuple[bytes, int]:
+    def _answer(self, order: OrderHeader, body: Data) -> tuple[bytes, int]:
         """Returns the packed answer to an order, and its number of finished episodes or visits."""
+        if order.kind == END:
+            return b"", 0
+        if order.kind == BEGIN:
+            self._format = SnapshotFormat(json.loads(body.tobytes()))
+            nothing, config = Moments(*np.empty((2, 0), np.float32)), self._config
+            inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
+            self._like = empty_snapshot(config.agent.actor, self._format.shapes, inputs)
+            return b"", 0
+        self._collector.workers = self._team.workers(order.share)
+        snapshot = self._format.unpack(body, self._like)
         if order.kind == ADAPT:
             visits = self._visit(order, snapshot)
             return visit_format(self._config).pack(visits), len(visits.returns)
@@ -117,16 +117,16 @@ class ActingRank:
         tasks, part = self._collector.tasks, TaskSets._fields[order.part]
         adaptation = MetaEvaluation(self._envs, self._config, Communicator(alone=True), tasks)
         count = len(getattr(tasks, part)) * order.episodes
-        mine = self._team.visited(self._team.comm.rank, count)
+        mine = self._team.visited(order.share, count)
         return adaptation.play_some(snapshot, part, order.episodes, mine)
 
     def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
         if order.kind == EVALUATE:
-            mine = self._team.evaluated(self._team.comm.rank, order.episodes)
+            mine = self._team.evaluated(order.share, order.episodes)
             policy, together = SnapshotPolicy(snapshot), self._team.together
             evaluation = self._evaluation._replace(world=order.world)
             played = evaluation.play_some(policy, mine, together)
-            counts = [len(mine), *[0] * (len(self._workers) - 1)]
+            counts = [len(mine), *[0] * (len(self._team.workers(order.share)) - 1)]
             return Collected(played, counts, np.zeros(0, np.bool_))
         if order.begins_epoch:
             self._collector.begin_epoch()

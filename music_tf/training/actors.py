@@ -4,10 +4,13 @@ Actors (`acting_rank.py`) hold no state that is saved. What an actor plays follo
 the seed and its workers alone, so the number of actors does not change any bit of a run.
 """
 
+import collections
 import dataclasses
 import json
+import os
+import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -18,13 +21,16 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EXIT_BUG, EXIT_DONE, MusicError, NumbersFault, fault_of
 from music_tf.networks.acting import Snapshot
+from music_tf.process.launcher import LEARNS, note
 from music_tf.process.signals import request_stop
 from music_tf.process.watchdog import longer_timeout
 from music_tf.training.adaptation import Adaptation, among_all
 from music_tf.training.collect import Collected, Order, make_environments
+from music_tf.training.crew import Crew
 from music_tf.training.memory import Share
 from music_tf.training.messages import (
     ADAPT,
+    BEGIN,
     END,
     EVALUATE,
     PLAY,
@@ -34,7 +40,6 @@ from music_tf.training.messages import (
     SnapshotFormat,
     answer_in,
     body_of,
-    headed,
 )
 from music_tf.training.tasks import TaskSets
 from music_tf.training.team import Team, visit_format
@@ -53,11 +58,12 @@ class Actors:
         """Splits `comm` into teams; a collective call: the other ranks make an `ActingRank`."""
         self._all, self._config = comm, config
         self._team = Team.of(config, comm, learners)
+        note(LEARNS, os.getpid(), platform.node())
         self.ordered: Order | None = None
         self._number = 0
         self._begins_epoch = False
+        self.crew = Crew(self._team, config)
         self._format: SnapshotFormat | None = None
-        self._sent: OrderHeader | None = None
         self._clocks = _Clocks()
 
     def __enter__(self) -> Self:
@@ -70,18 +76,17 @@ class Actors:
         trace: TracebackType | None,
     ) -> None:
         """Ends the actors with the exit code of this process."""
-        if raised is not None and not isinstance(raised, Exception):
+        is_loss = raised is not None and self._all.loss_in(raised) is not None
+        if is_loss or not (raised is None or isinstance(raised, Exception)):
             return  # the whole job ends at once
         code = getattr(raised, "exit_code", EXIT_DONE if raised is None else EXIT_BUG)
         self.forget()
-        if self._format is None:
-            self._begin({"code": code})
-        else:
-            end = headed(OrderHeader(END, code=code), bytes(self._format.bytes))
-            self._team.comm.patient_broadcast(end)
+        self._send(OrderHeader(END, code=code), b"")
+        self.crew.receive()
 
     @property
     def count(self) -> int:
+        """Number of all actors at the start."""
         return len(self._team.actors) * self._team.learners
 
     @property
@@ -105,6 +110,11 @@ class Actors:
         self._parts = self._team.format(self.envs.spec, self._config.collect.steps)
         return self.envs
 
+    def take_losses(self) -> list[dict[str, Any]]:
+        """Returns the actors that all learners have lost since the last call; they all make it."""
+        taken, self.crew.losses = self.crew.losses, []
+        return [loss for losses in self.learning.allgather(taken) for loss in losses]
+
     def begin_epoch(self) -> None:
         self._begins_epoch = True
 
@@ -122,8 +132,8 @@ class Actors:
 
     def forget(self) -> None:
         """Waits for the answers to the current order, and drops them."""
-        if self._sent is not None:
-            self._receive()
+        if self.crew.order is not None:
+            self.crew.receive()
         self.ordered = None
 
     def collect(self) -> Collected:
@@ -148,7 +158,7 @@ class Actors:
         # Rows are episodes; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(EVALUATE, episodes=episodes, world=world), snapshot)
         played = Episodes.joined(answer.played for answer in self._answers(self._whole.unpack))
-        shares = [self._team.evaluated(rank, episodes) for rank in self._team.actors]
+        shares = [self._team.evaluated(share, episodes) for share in self._team.actors]
         mine = np.concatenate(shares)
         if len(played.length) != len(mine):
             raise NumbersFault(f"actors played {len(played.length)} of {len(mine)} episodes")
@@ -163,7 +173,7 @@ class Actors:
         # Rows are visits; those of other learners are zeros. Raises as `collect`.
         self._tell(OrderHeader(ADAPT, episodes=visits, part=TaskSets._fields.index(part)), snapshot)
         count = getattr(self._config.tasks, part) * visits
-        mine = [self._team.visited(rank, count) for rank in self._team.actors]
+        mine = [self._team.visited(share, count) for share in self._team.actors]
         answers = self._answers(visit_format(self._config).unpack)
         if [len(answer.returns) for answer in answers] != list(map(len, mine)):
             raise NumbersFault(f"actors played other visits than {count} to tasks")
@@ -181,40 +191,33 @@ class Actors:
     def take_metrics(self) -> Metrics:
         clocks, self._clocks = self._clocks, _Clocks()
         self._clocks.acting, self._clocks.left = clocks.acting, clocks.left
-        return clocks.metrics() | {"time/staleness_cycles": float(self._config.lag)}
+        left, lag = float(len(self.crew.left)), float(self._config.lag)
+        return clocks.metrics() | {"mpi/actors": left, "time/staleness_cycles": lag}
 
     def _tell(self, header: OrderHeader, snapshot: Snapshot) -> None:
-        """Broadcasts an order to the actors; the first one is preceded by the snapshot format."""
         if self._format is None:
             self._format = SnapshotFormat.of(snapshot)
-            self._begin({"shapes": self._format.shapes})
+            self._send(OrderHeader(BEGIN), json.dumps(self._format.shapes).encode())
+            self._answers(lambda *_: None)
         start = time.monotonic()
-        self._number += 1
-        self._sent = header._replace(number=self._number)
-        self._team.comm.patient_broadcast(headed(self._sent, self._format.pack(snapshot)))
+        self._send(header, self._format.pack(snapshot))
         self._clocks.telling.append(time.monotonic() - start)
 
-    def _begin(self, greeting: Mapping[str, Any]) -> None:
-        """Sends each actor the shapes of snapshots, or an exit code if there will be no order."""
-        data = np.frombuffer(json.dumps(greeting).encode(), np.uint8)
-        for rank in self._team.actors:
-            self._team.comm.send(data, rank)
-
-    def _receive(self) -> list[Data]:
-        self._sent = None
-        return [self._team.comm.receive(rank) for rank in self._team.actors]
+    def _send(self, header: OrderHeader, body: bytes) -> None:
+        self._number += 1
+        self.crew.send(header._replace(number=self._number), body)
 
     def _answers(self, unpack: Callable[[Data, int, int], Answer]) -> list[Answer]:
         """Returns what `unpack` makes of each answer, the number of workers and that of ends."""
-        order, start = self._sent, time.monotonic()
+        order, start = self.crew.order, time.monotonic()
         if order is None:
             raise ValueError("collect: nothing has been ordered")
         with longer_timeout():  # the watchdog of each actor checks every step
-            came = self._receive()
+            came = self.crew.receive()
         arrived = time.monotonic()
         answers, headers = [], []
-        for rank, data in zip(self._team.actors, came, strict=True):
-            workers = self._team.workers(rank)
+        for share, (rank, data) in zip(self._team.actors, came, strict=True):
+            workers = self._team.workers(share)
             try:
                 header = answer_in(data)
                 expected = (order.number, order.cycle, workers.start, len(workers))
@@ -229,12 +232,12 @@ class Actors:
                     raise fault_of(header.fault)(text)
                 answers.append(unpack(rest, len(workers), header.ends))
             except MusicError as fault:
-                raise type(fault)(f"rank {self._team.among_all(rank)}: {fault}") from fault
+                raise type(fault)(f"rank {self._team.comm.numbers[rank]}: {fault}") from fault
             if header.stop:
                 request_stop()
             headers.append(header)
         if order.kind == PLAY:
-            self._clocks.answered(start, arrived, headers)
+            self._clocks.answered(start, arrived, [rank for rank, _ in came], headers)
         self._clocks.left = time.monotonic()
         return answers
 
@@ -267,12 +270,17 @@ class _Clocks:
     left: float = dataclasses.field(default_factory=time.monotonic)
     """Time at which the learner had unpacked the last answers."""
 
-    def answered(self, start: float, arrived: float, headers: Sequence[AnswerHeader]) -> None:
+    def answered(
+        self, start: float, arrived: float, ranks: Sequence[int], headers: Sequence[AnswerHeader]
+    ) -> None:
         """Records a cycle, given the times at which waiting began and all answers had come."""
         self.waiting.append(arrived - start)
         self.taking.append(time.monotonic() - arrived)
         played = [1e-6 * header.played_us for header in headers]
-        self.acting = max(played)
+        acting: dict[int, float] = collections.defaultdict(float)
+        for rank, seconds in zip(ranks, played, strict=True):
+            acting[rank] += seconds
+        self.acting = max(acting.values())
         self.played.append(sum(played) / len(played))
         self.waited.append([1e-6 * header.waited_us for header in headers])
 

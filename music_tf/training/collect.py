@@ -89,7 +89,7 @@ class Collector:
         """Takes `config.rollouts` environments for each worker of this rank."""
         self.envs = envs
         self._config = config
-        self._workers = workers
+        self.workers = workers
         self._comm = comm
         self.sampler = ConditionSampler(config, envs.spec.goal_dim)
         steps, size, every = config.collect.steps, config.condition_size, config.condition.every
@@ -122,7 +122,7 @@ class Collector:
         size, opened = config.rollouts, self._open
 
         def streams(purpose: str) -> list[np.random.Generator]:
-            return [stream(config.seed, purpose, worker, cycle) for worker in self._workers]
+            return [stream(config.seed, purpose, worker, cycle) for worker in self.workers]
 
         starts = streams("rollout/conditions")
         exploration = config.exploration
@@ -142,7 +142,7 @@ class Collector:
             chances = snapshot.prior.astype(np.float64)
             self.sampler.prior = chances / chances.sum()  # `choice` refuses a sum of float32
         self.sampler.begin_cycle(cycle)
-        numbers = np.add.outer(np.multiply(self._workers, size), np.arange(size))  # [workers, R]
+        numbers = np.add.outer(np.multiply(self.workers, size), np.arange(size))  # [workers, R]
         if opened is not None:
 
             def begin(env: int) -> Conditions:
@@ -161,7 +161,7 @@ class Collector:
             skills=np.concatenate([each.skills for each in drawn]),
         )
         played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
-        return Collected(played, [size] * len(self._workers), played.success)
+        return Collected(played, [size] * len(self.workers), played.success)
 
     def _candidates(
         self, term: TermConfig, snapshot: Snapshot, generators: Sequence[np.random.Generator]

@@ -22,16 +22,19 @@ from music_tf.training.collect import Collected
 from music_tf.types import EXTRAS, BoolArray, EnvSpec, Episodes, kept_steps
 
 Data = npt.NDArray[np.uint8]
-FORMAT = 4
+FORMAT = 5
 """Version of the message format; ranks with another version are refused."""
-PLAY, EVALUATE, END, ADAPT = 1, 2, 3, 4
-"""Kinds of order: a cycle, evaluation episodes, the end of the run, visits to tasks."""
+PLAY, EVALUATE, END, ADAPT, BEGIN = 1, 2, 3, 4, 5
+"""Kinds of order: a cycle, evaluation episodes, the end of the run, visits to tasks, the beginning.
+
+The body is a snapshot, at the beginning the shapes of its arrays as JSON, and empty at the end.
+"""
 _STATES, _STEPS = ("observation", "achieved_goal", EXTRAS), ("action", "reward")
 _INTEGER = 8
 
 
 class OrderHeader(NamedTuple):
-    """Header of the learner's message to all actors."""
+    """Header of the learner's message to an actor."""
 
     kind: int = END
     number: int = 0
@@ -49,6 +52,8 @@ class OrderHeader(NamedTuple):
     """Whether every task has to be visited."""
     part: int = 0
     """Which tasks are visited: index of a field of `TaskSets`."""
+    share: int = 0
+    """Which share of the workers is played for."""
 
 
 class AnswerHeader(NamedTuple):
@@ -72,8 +77,13 @@ class AnswerHeader(NamedTuple):
 def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
     """Returns a message: format, CRC-32 of the body, header, body."""
     body = b"".join(rest)
-    numbers = (FORMAT, zlib.crc32(body), *map(int, header))
-    return np.frombuffer(struct.pack(f"<{len(numbers)}q", *numbers) + body, np.uint8)
+    return np.frombuffer(head_of(header, zlib.crc32(body)) + body, np.uint8)
+
+
+def head_of(header: OrderHeader | AnswerHeader, checked: int) -> bytes:
+    """Returns what precedes a body with a CRC-32."""
+    numbers = (FORMAT, checked, *map(int, header))
+    return struct.pack(f"<{len(numbers)}q", *numbers)
 
 
 def header_size(kind: type[OrderHeader] | type[AnswerHeader]) -> int:

@@ -167,7 +167,7 @@ class TaskCollector(Collector):
 
     def play_ordered(self, order: Order) -> Collected:
         rounds = list(self._comm.together(lambda: list(self._rounds(order))))
-        workers, size = len(self._workers), self._config.rollouts
+        workers, size = len(self.workers), self._config.rollouts
 
         def by_worker(parts: Sequence[np.ndarray]) -> np.ndarray:
             shape = parts[0].shape[1:]
@@ -179,7 +179,7 @@ class TaskCollector(Collector):
         return Collected(played, [size * len(rounds)] * workers, played.success)
 
     def _rounds(self, order: Order) -> Iterator[Episodes]:
-        config, workers = self._config, self._workers
+        config, workers = self._config, self.workers
         generators = {
             name: [stream(config.seed, f"rollout/{name}", w, order.cycle) for w in workers]
             for name in ("tasks", "conditions", "exploration", "beliefs")

@@ -44,32 +44,29 @@ class Team(NamedTuple):
 
     @property
     def actors(self) -> range:
+        """Ranks of the actors at the start, and of the shares that they then play."""
         return range(1, self.comm.size)
 
-    def among_all(self, rank: int) -> int:
-        """Returns the global rank of an actor of this team."""
-        return self.learners + self.number * len(self.actors) + rank - 1
-
-    def workers(self, rank: int) -> range:
-        share = self.config.workers // self.learners // len(self.actors)
-        first = self.number * len(self.actors) + rank - 1
-        return range(first * share, (first + 1) * share)
+    def workers(self, share: int) -> range:
+        count = self.config.workers // self.learners // len(self.actors)
+        first = self.number * len(self.actors) + share - 1
+        return range(first * count, (first + 1) * count)
 
     @property
     def together(self) -> int:
         """Batch size of an evaluation without actors, in episodes."""
         return self.config.workers // self.learners * self.config.rollouts
 
-    def evaluated(self, rank: int, episodes: int) -> IntArray:
-        """Returns the indices of the evaluation episodes that an actor plays."""
+    def evaluated(self, share: int, episodes: int) -> IntArray:
+        """Returns the indices of the evaluation episodes of a share."""
         each = self.together // len(self.actors)
         batch, place = np.divmod(np.arange(episodes), self.together)
-        return np.flatnonzero((batch % self.learners == self.number) & (place // each == rank - 1))
+        return np.flatnonzero((batch % self.learners == self.number) & (place // each == share - 1))
 
-    def visited(self, rank: int, visits: int) -> IntArray:
-        """Returns the indices of the evaluation visits that an actor plays."""
+    def visited(self, share: int, visits: int) -> IntArray:
+        """Returns the indices of the evaluation visits of a share."""
         turn, learner = np.divmod(np.arange(visits), self.learners)
-        return np.flatnonzero((learner == self.number) & (turn % len(self.actors) == rank - 1))
+        return np.flatnonzero((learner == self.number) & (turn % len(self.actors) == share - 1))
 
     def format(self, spec: EnvSpec, steps: int | None = None) -> EpisodeFormat:
         """Returns the message format of parts of up to `steps` steps, or of whole episodes."""

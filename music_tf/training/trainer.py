@@ -98,6 +98,8 @@ class Trainer:
             for part in self.parts:
                 part.begin_epoch(self)
             self.collector.begin_epoch()
+        if self.actors is not None:
+            self.actors.crew.epoch = self.counters.epoch + 1
         while self.log.cycles < config.cycles:
             start = time.monotonic()
             self.run_cycle()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from music_tf.cli import hosts, launch
+from music_tf.cli import hosts, job, launch
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of
 from music_tf.errors import EnvironmentFault, Hanging, UsageError
 from music_tf.process.children import Probe
@@ -19,8 +19,9 @@ def test_hosts_are_listed_with_their_ranks(tmp_path):
     file.write_text(text, encoding="utf-8")
     assert hosts_of("node1:8,node2:4") == hosts_in(file) == TWO
     assert hosts_of("a") == {"a": 1}
-    assert launch._split(["--hosts", "node1:8,node2:4", "recipes"]) == (12, TWO, ["recipes"])
-    assert launch._split([f"--hostfile={file}", "-n", "3", "recipes"]) == (3, TWO, ["recipes"])
+    words = [["--hosts", "node1:8,node2:4"], [f"--hostfile={file}", "-n", "3"]]
+    read = [launch._split([*options, "recipes"]) for options in words]
+    assert [(each.ranks, each.hosts) for each in read] == [(12, TWO), (3, TWO)]
 
 
 @cases(
@@ -97,7 +98,7 @@ def test_hosts_that_cannot_train_together_are_refused_before_training(monkeypatc
 
 def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first_rank(tmp_path):
     proof = tmp_path / "proof"
-    assert launch.run_job(["sh", "-c", f"echo 0 > {proof}"], {}, proof) == 0
+    assert launch.run_job(["sh", "-c", f"echo ended 0 > {proof}"], {}, proof) == 0
     assert not proof.exists()
     again = f"music-tf launch -n 2 train --run-dir {tmp_path} --resume"
     with pytest.raises(Hanging, match=f"a host was lost: .*\n{again}$"):
@@ -106,9 +107,9 @@ def test_an_mpirun_that_ends_with_0_is_believed_only_with_the_proof_of_the_first
 
 
 def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(launch, "_END_SECONDS", 0.2)
+    monkeypatch.setattr(job, "_END_SECONDS", 0.2)
     proof = tmp_path / "proof"
-    assert launch.run_job(["sh", "-c", f"echo 75 > {proof}; exec sleep 60"], {}, proof) == 75
+    assert launch.run_job(["sh", "-c", f"echo ended 75 > {proof}; exec sleep 60"], {}, proof) == 75
 
 
 @pytest.mark.parametrize("code", [255, None])

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from music_tf.cli import launch
-from music_tf.cli.launch import run_job
-from music_tf.errors import EnvironmentFault, Hanging, Stopped
+from music_tf.cli.job import Launch, run_job
+from music_tf.errors import EnvironmentFault, Hanging, Stopped, UsageError
 from music_tf.process.mpirun import needed, own_sessions
 from tests.kit.cases import cases
 from tests.kit.seen import SEEN
@@ -31,7 +31,7 @@ sys.exit(75 if got else 1)
 
 def launching(stub):
     return (
-        "import os, sys\nfrom music_tf.cli.launch import run_job\n"
+        "import os, sys\nfrom music_tf.cli.job import run_job\n"
         f"sys.exit(run_job([sys.executable, '-c', {stub!r}], os.environ))"
     )
 
@@ -107,7 +107,7 @@ def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
 
 
 def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
-    monkeypatch.setattr(launch, "_mpirun", lambda *given: ["mpirun"])
+    monkeypatch.setattr(launch, "_mpirun", lambda *given: (["mpirun"], ""))
     monkeypatch.setattr(launch, "stop_requested", lambda: True)
     with pytest.raises(Stopped, match="before the start"):
         launch.main(["-n", "2", "recipes"])
@@ -133,10 +133,10 @@ def test_the_code_of_a_job_is_passed_on(end, expected):
     (9, ""),  # MPICH
 )
 def test_a_killed_rank_is_told_with_the_command_that_resumes(code, again):
-    with pytest.raises(Hanging, match=r"a process was killed: memory\?") as caught:
+    with pytest.raises(Hanging, match=r"a process was killed \(memory\?\)") as caught:
         run_job(["sh", "-c", f"exit {code}"], os.environ, again=again)
     assert caught.value.exit_code == 86
-    assert str(caught.value).endswith(f"To resume:\n{again}" if again else "memory?")
+    assert str(caught.value).endswith(f"; to resume:\n{again}" if again else "(memory?)")
 
 
 def test_the_job_reads_nothing_from_the_terminal():
@@ -176,7 +176,19 @@ def test_one_rank_needs_no_mpirun(monkeypatch, capsys):
 @pytest.mark.parametrize("words", [["-n", "2"], ["-n=2"], ["-np", "2"], ["--ranks", "2"]])
 def test_the_number_of_ranks_comes_before_the_verb(words):
     verb = ["train", "ddpg", "-n", "3"]
-    assert launch._split([*words, *verb]) == (2, {}, verb)
+    read = launch._split([*words, *verb])
+    assert (read.ranks, read.hosts, read.command) == (2, {}, verb)
+
+
+@cases(
+    ("words", "told"),
+    ("-n 2 play push", "--restarts: expected train, which can be resumed, got play"),
+    ("-n 1 train ddpg_her", "--restarts: expected several ranks, got 1"),
+    ("-n 2 train ddpg_her --restarts 2", "--restarts: expected as in music-tf launch -n 4 --rest"),
+)
+def test_restarts_are_refused_where_nothing_could_be_resumed(words, told):
+    with pytest.raises(UsageError, match=told):
+        launch.main(["--restarts", "2", *words.split()])
 
 
 @cases(
@@ -189,7 +201,7 @@ def test_the_number_of_ranks_comes_before_the_verb(words):
 def test_a_lost_host_brings_the_line_that_resumes_all_ranks(own, more, rest, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("our hosts").write_text("a slots=2\nb slots=2\n")
-    monkeypatch.setattr(launch, "_mpirun", lambda *given: ["true"])
+    monkeypatch.setattr(launch, "_mpirun", lambda *given: (["true"], ""))
     words = ["train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", "run"]
     with pytest.raises(Hanging) as fault:
         launch.main([*own, *words, *more, "--workers", "4"])
@@ -203,9 +215,11 @@ def test_only_open_mpi_is_told_not_to_bind(version, binds, monkeypatch, tmp_path
     mpirun.write_text(f"#!/bin/sh\necho '{version}'\n")
     mpirun.chmod(0o755)
     monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun))
-    command = launch._mpirun(3)
+    command, _ = launch._mpirun(job := Launch("-n 3", 3, {}, 0, []), os.environ)
     assert command[:3] == [str(mpirun), "-n", "3"]
-    assert command[-3:] == [sys.executable, "-m", "music_tf"]
+    if not binds:
+        with pytest.raises(UsageError, match="--restarts: needs the mpirun of Open MPI, got MPICH"):
+            launch._mpirun(job._replace(restarts=1), os.environ)
     assert (command[3:7] == ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"]) is binds
 
 

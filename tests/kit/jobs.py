@@ -21,6 +21,7 @@ from music_tf.process.mpirun import own_sessions
 from music_tf.storage.metrics import OF_ACTORS
 from tests.kit.hosts import Hosts
 from tests.kit.saved_run import CLOCKS, load_weights, rows_of
+from tests.same.canonical import read_run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = REPOSITORY / "tests/faults/stand_in"
@@ -107,6 +108,8 @@ class Job:
             ],
             "alone": [sys.executable, *music_tf],
         }
+        if isinstance(how, tuple):  # options of `launch`
+            command[how] = [*command["launch"], *how]
         if self._hosts:
             command[how] = how.launch(sys.executable, *music_tf)
         self._sessions = contextlib.ExitStack()
@@ -155,17 +158,17 @@ class Job:
         return [pid for pid, words in _commands(self.path) if not others & set(words)]
 
     def wait_for_ranks(self):
-        until(lambda: len(self.rank_pids()) == self.ranks or self._over(), "the ranks do not start")
+        until(lambda: len(self.rank_pids()) == self.ranks or self.over(), "the ranks do not start")
         return self.rank_pids()
 
     def wait_for_epoch(self, epoch):
-        over = lambda: self._over() or len(rows_of(self.path)) >= epoch  # noqa: E731
+        over = lambda: self.over() or len(rows_of(self.path)) >= epoch  # noqa: E731
         until(over, f"epoch {epoch} is not reached")
 
     def send(self, number):
         self.process.send_signal(number)
 
-    def _over(self):
+    def over(self):
         return self.process.poll() is not None
 
 
@@ -205,6 +208,7 @@ def state_of(path):  # weights, moments, normalisers and counters of the newest 
     for clock in ("elapsed_s", "wall_s"):
         meta["counters"].pop(clock)
     meta["log"].pop("seconds")
+    meta.pop("losses", None)
     return arrays, meta
 
 
@@ -214,6 +218,19 @@ def assert_same_run(one, other):  # bit by bit, but for what only actors say
     (arrays, meta), (others, other_meta) = state_of(one), state_of(other)
     np.testing.assert_equal(arrays, others)
     assert meta == other_meta
+
+
+def computed(path):  # all that a run has computed, without what only actors and clocks say
+    own = {f"metrics/{name}" for name in OF_ACTORS}
+    return {name: array for name, array in read_run(Path(path)).items() if name not in own}
+
+
+def assert_same_bits(one, other):  # replay included
+    one, other = computed(one), computed(other)
+    assert one.keys() == other.keys()
+    assert any(name.startswith("replay/worker_0003/") for name in one)
+    for name, array in one.items():
+        np.testing.assert_array_equal(other[name], array, err_msg=name)
 
 
 def assert_a_stop_changes_no_bit(words, folder):

@@ -7,6 +7,7 @@ class Beside(Communicator):
     """The first of some ranks: the others answer what `others` make of its own answer."""
 
     def __init__(self, *others, rank=0):
+        self.others, self.asked = (), []  # at the start it meets itself
         super().__init__()
         self.rank, self.size = rank, 1 + len(others)
         self.others, self.asked = others, []

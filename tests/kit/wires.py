@@ -5,7 +5,7 @@ import queue
 import threading
 
 from music_tf.distributed import Communicator
-from music_tf.errors import LearnerEnded
+from music_tf.errors import LearnerEnded, RankLost
 from music_tf.training.acting_rank import ActingRank
 from music_tf.training.actors import Actors
 
@@ -14,9 +14,11 @@ SECONDS = 60.0
 
 class Wires(Communicator):  # one of several ranks; `change(rank, data)` may spoil what it sends
     def __init__(self, rank, between, change=None):
+        self._meet = lambda number: None  # others are not there yet
         super().__init__(alone=True)
         self.rank, self.size = rank, between.size
-        self.hosts = ["here"] * between.size
+        self.hosts, self.numbers = ["here"] * between.size, range(between.size)
+        self.processes = [0] * between.size
         self._between, self._change = between, change
 
     def group(self, role):
@@ -33,20 +35,22 @@ class Wires(Communicator):  # one of several ranks; `change(rank, data)` may spo
     def patient_barrier(self):
         self._between.meeting.wait(SECONDS)
 
-    def patient_broadcast(self, data):
-        if self.rank:
-            data[:] = self._between.posts[0, self.rank].get(timeout=SECONDS)
-        else:
-            for rank in range(1, self.size):
-                self._between.posts[0, rank].put(data.copy())
-
-    def send(self, data, to):
+    def begin_send(self, data, to):
+        if to in self._between.lost:
+            raise RankLost(f"rank {to} was lost")
         if self._change is not None:
             data = self._change(self.rank, data)
         self._between.posts[self.rank, to].put(data.copy())
+        return lambda wait=True: True
 
     def receive(self, source):
         return self._between.posts[source, self.rank].get(timeout=SECONDS).copy()
+
+    def received(self, source):
+        if source in self._between.lost:
+            raise RankLost(f"rank {source} was lost")
+        with contextlib.suppress(queue.Empty):
+            return self._between.posts[source, self.rank].get(timeout=0.001).copy()
 
 
 class Between:  # what lies between ranks
@@ -55,6 +59,7 @@ class Between:  # what lies between ranks
         self.told = [None] * size
         self.meeting = threading.Barrier(size)
         ranks = range(size)
+        self.lost = set()  # ranks that the learner hears nothing of any more
         self.posts = {(one, other): queue.Queue() for one in ranks for other in ranks}
 
 
@@ -75,7 +80,7 @@ def actors_of(config, count, change=None):
         thread.start()
     try:
         with Actors(config, Wires(0, between)) as actors:
-            actors.codes = codes
+            actors.codes, actors.between = codes, between
             yield actors
     finally:
         for thread in threads:

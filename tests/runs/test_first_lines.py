@@ -12,4 +12,8 @@ def test_the_first_lines_say_how_many_cores_are_missing(monkeypatch, cores, said
     monkeypatch.setattr(first_lines, "available_cores", lambda: cores)
     with actors_of(HER, 2) as actors:
         actors.make_environment()  # which ranks do together
-        assert first_lines.describe_ranks(Ranks(actors.learning, actors), HER).endswith(said)
+        told = first_lines.describe_ranks(Ranks(actors.learning, actors), HER)
+        assert told.endswith(f"{said}; a lost actor ends the run")
+        monkeypatch.setattr(first_lines, "is_elastic", lambda: True)
+        told = first_lines.describe_ranks(Ranks(actors.learning, actors), HER)
+        assert told.endswith(f"{said}; a lost actor is survived")

@@ -19,7 +19,7 @@ DROPPED: list[str] = []
 """Patterns of names that only one of the sides stores and that say nothing about its numbers."""
 CLOCKS = re.compile(
     r"metrics/(time/(fps|updates_per_second|elapsed_s|wall_s)|mpi/.*)|meta/(.*/)?(elapsed_s|wall_s|seconds)"
-    r"|meta/before(/.*)?"
+    r"|meta/(before|losses)(/.*)?"
 )
 _LABEL = re.compile(r"epoch_(\d+)(?:_(\d+))?")
 _STEPS = {"action", "reward"}

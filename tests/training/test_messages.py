@@ -115,7 +115,7 @@ def test_headers_come_back_and_other_formats_are_refused():
         changed[header_size(AnswerHeader) + bit // 8] ^= 1 << bit % 8
         with pytest.raises(NumbersFault, match="a message of 92 bytes was changed on its way"):
             body_of(changed, AnswerHeader)
-    with pytest.raises(NumbersFault, match="a message of format 2, expected 4"):
+    with pytest.raises(NumbersFault, match="a message of format 2, expected 5"):
         answer_in(spoiled(data.tobytes(), 0, 2))
     with pytest.raises(NumbersFault, match="a message of 10 bytes, expected at least 88"):
         answer_in(data[:10])
