@@ -19,6 +19,7 @@ import numpy as np
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
+from tests.faults.lost import KILLS, ON_HOSTS, OTHERS, REAL, Losses  # noqa: E402
 from tests.faults.trials import (  # noqa: E402
     ALLOWED_S,
     LEARNER,
@@ -138,12 +139,11 @@ def soak(setting: Setting) -> Iterator[Trial]:
 
 
 def lost_hosts(setting: Setting) -> Iterator[Trial]:
-    """F27: one of two hosts is lost or loses a process, or both are asked to stop; as root."""
+    """F27: one of two hosts is lost, or both are asked to stop; as root."""
     path = setting.folder / "run"
     with Hosts() as hosts:
         ways = {
             "SIGUSR1": ask_to_stop(signal.SIGUSR1),
-            "a rank killed": kill_a_rank(setting.generator),
             "a link cut": cut_link(hosts),
             "a daemon killed": kill_daemon(hosts),
         }
@@ -156,6 +156,30 @@ def lost_hosts(setting: Setting) -> Iterator[Trial]:
                 trial = judge_stop(trial)
             yield dataclasses.replace(trial, note="; ".join(filter(None, [name, trial.note])))
         finish_and_compare(path, setting.folder / "reference", 1, *LEARNER[2:], hosts=hosts)
+
+
+def lost_ranks(setting: Setting) -> Iterator[Trial]:
+    """F29: ranks of a learner with actors are killed or stopped, and others, at random moments."""
+    losses = Losses(setting.folder, setting.generator)
+    for number in range(setting.count):
+        yield losses.lose(KILLS[number % len(KILLS)])
+    for loss in OTHERS:
+        yield losses.lose(loss)
+
+
+def lost_actors(setting: Setting) -> Iterator[Trial]:
+    """F30: an actor is killed beside a learner with real networks, three times for each recipe."""
+    losses = Losses(setting.folder, setting.generator)
+    for loss in REAL * 3:
+        yield losses.lose(loss)
+
+
+def restarted_on_hosts(setting: Setting) -> Iterator[Trial]:
+    """F31: an actor of the second of two hosts is killed, or the host lost; as root."""
+    with Hosts() as hosts:
+        losses = Losses(setting.folder, setting.generator, hosts)
+        for loss in ON_HOSTS * setting.count:
+            yield losses.lose(loss)
 
 
 def slurm(setting: Setting) -> Iterator[Trial]:
@@ -191,7 +215,8 @@ def requeued(job: Queued, disturbance: Callable[[], None], allowed: int, note: s
 
 CAMPAIGNS = {
     **{"F1": kills, "F3": exits, "F5": stops, "F7": launchers, "F20": slow_rank, "F22": soak},
-    **{"F27": lost_hosts, "F28": slurm},
+    **{"F27": lost_hosts, "F28": slurm, "F29": lost_ranks, "F30": lost_actors},
+    **{"F31": restarted_on_hosts},
 }
 
 
@@ -203,7 +228,7 @@ def main(arguments: list[str]) -> int:
         "--count",
         type=int,
         default=20,
-        help="trials of F1, F3, F5, F7; of each way of F27; jobs of F28",
+        help="trials of F1, F3, F5, F7, F29; of each way of F27, F31; jobs of F28",
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="length of F22")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and ranks")
@@ -237,7 +262,7 @@ def _campaign(name: str, given: argparse.Namespace) -> bool:
     for trial in trials:
         if not trial.survived or name in ("F20", "F22"):
             sys.stdout.write(f"  at {trial.moment_s:.2f} s, code {trial.code}: {trial.note}\n")
-    if name in ("F1", "F5", "F7", "F27", "F28"):
+    if name not in ("F3", "F20", "F22"):
         sys.stdout.write(f"  {end}\n")
     sys.stdout.flush()
     return survived == len(trials) and end.endswith("equal")
