@@ -8,7 +8,7 @@ of a larger speed on FetchPush was added after that of 0.84 had been seen on its
 
 Settings were chosen on seeds 100 to 102 of FetchPickAndPlace (conditions, horizon, steps to a goal)
 and on seed 100 of both tasks (the share of the fastest motion that is the speed). METRA's embedding
-rests to a cosine of 0.25: at the preset's 0.5 it never began to learn on seed 320 (`metra_rests`).
+rests to a cosine of 0.25: at 0.5 it never began to learn on seed 320 (`metra_rests`).
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -96,7 +96,12 @@ STUDY = Study(
             "sac_metra",
             (321, 322, 323),
         ),
-        ablation("metra_rests", "velocities of METRA that rests to 0.5", SPEEDS, "sac_metra"),
+        ablation(
+            "metra_rests",
+            "velocities of METRA that rests to 0.5",
+            f"{SPEEDS} --distance.rest-until 0.5",
+            "sac_metra",
+        ),
         ablation("discount_98", "velocities, discount 0.98", "--agent.discount 0.98"),
         ablation("discount_90", "velocities, discount 0.9", "--agent.discount 0.9"),
         ablation("speed_half", "half the speed v", "--distance.speed 0.23"),

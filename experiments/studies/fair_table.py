@@ -11,11 +11,11 @@ and no further: that row is skills along a rotated position. In their first 8 th
 is learned. A goal is reached by a direction in the embedding, or by the skill that
 ends nearest; a method with a single behaviour cannot reach goals.
 
-No setting was chosen for this table: each method has its preset. Those of MUSIC were chosen on
-seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 and of CSD on seeds 100 and 102
-of FetchPush, the noise of CAI's model on 100 and 101 (after a run of `influence` with seed 280),
-those of LSD on none. CSD with the 4 million steps of its authors is not compared. About 10 minutes
-per run and 3 for its evaluation on one core, 17 hours in all.
+No setting was chosen for this table: each method has the preset of its commit. Those of MUSIC were
+chosen on seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 and of CSD on seeds 100
+and 102 of FetchPush, the noise of CAI's model on 100 and 101 (after a run of `influence` with seed
+280), those of LSD on none. CSD with the 4 million steps of its authors is not compared. About 10
+minutes per run and 3 for its evaluation on one core, 17 hours in all.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -23,7 +23,8 @@ from music_tf.tools.study import Condition, Study, Task
 PUSH, PICK = "FetchPush-v4", "FetchPickAndPlace-v4"
 ZERO_SHOT, ACTOR = "--zero-shot", "actor,normalizer"
 DIRECTIONS = "--condition.kind sphere --distance.speed inf --agent.discount 0.98"
-"""The preset at the commit of its run, which does not know `distance.speed`; now velocities."""
+"""Presets at the commits of these runs, which do not know `distance.speed`; now velocities."""
+AT_HALF = f"{DIRECTIONS} --distance.rest-until 0.5"
 RANDOM = "--init-from none"
 """Else the preset starts from an actor of MUSIC; earlier commits do not know this option."""
 
@@ -70,16 +71,19 @@ STUDY = Study(
         ),
         alone("lsd", "LSD", "sac_lsd", RANDOM),
         alone("csd", "CSD", "sac_csd", RANDOM),
-        alone("metra", "METRA", "sac_metra", RANDOM),
-        after_music("music_metra", "METRA", "sac_metra"),
+        alone("metra", "METRA", "sac_metra", f"{RANDOM} {AT_HALF}"),
+        after_music("music_metra", "METRA", "sac_metra", AT_HALF),
         after_music(
-            "music_plain", "METRA without relabelling", "sac_metra", "--condition.relabel 0"
+            "music_plain",
+            "METRA without relabelling",
+            "sac_metra",
+            f"--condition.relabel 0 {AT_HALF}",
         ),
         after_music(
             "music_frozen",
             "an embedding that never learns",
             "sac_metra",
-            "--distance.train False --distance.scale 125 --distance.rest-until -1 "
+            f"{DIRECTIONS} --distance.train False --distance.scale 125 --distance.rest-until -1 "
             "--distance.hidden-sizes 64 64 --distance.initializer glorot",
         ),
         after_music("music_place", "the place itself, directions", "sac_place", DIRECTIONS),

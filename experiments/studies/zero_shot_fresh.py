@@ -1,13 +1,17 @@
-"""Does the preset of `sac_metra` reach goals on fresh seeds, and does relabelling help?
+"""Does `sac_metra` along directions reach goals on fresh seeds, and does relabelling help?
 
-FetchPush, as in `zero_shot`, whose seeds had been seen with a former preset before this one was
-chosen. Both conditions have the linear embedding that rests until the policy follows conditions.
-Nothing was chosen here.
+FetchPush, as in `zero_shot`, whose seeds had been seen with a former preset before this one, then
+`laptop`, was chosen. The commit of the runs does not know `distance.speed`: leave it out there.
+Both conditions have the linear embedding that rests until the policy follows conditions. Nothing
+was chosen here.
 """
 
 from music_tf.tools.study import Condition, Study, Task
 
-_AFTER_MUSIC = "--init-from push_sac --parts actor,normalizer"
+_AFTER_MUSIC = """
+--init-from push_sac --parts actor,normalizer --condition.kind sphere --distance.speed inf
+--agent.discount 0.98 --distance.rest-until 0.5
+"""
 
 STUDY = Study(
     question="Does METRA reach goals on fresh seeds, and what does relabelling add?",

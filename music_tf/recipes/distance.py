@@ -53,6 +53,8 @@ _SPEEDS = {
 }
 """Conditions are velocities. A shorter horizon values the steps of a way that is left, of which a
 longer one loses sight among all ways that follow."""
+_MOVING = {**_RESTING, **_SPEEDS, "distance.rest_until": 0.25}
+"""Short conditions lower the cosine with which the learning of the embedding begins."""
 _AS_IT_IS = {**_LINEAR, "distance.train": False, "distance.scale": 18.0}
 """This copy as it is. The scale pays about as much for a metre of a block as
 METRA's embedding comes to on FetchPush."""
@@ -241,12 +243,13 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
     """Skills that each move far in their own direction, measured in time steps.
 
     METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
-    skills are paid for displacement along their condition. See docs/distance.md for `laptop`, and
-    for `metra_release`, the authors' code.
+    skills are paid for displacement along their condition. See docs/distance.md for `laptop`, on
+    FetchPush and FetchPickAndPlace with velocities, and for `metra_release`, the authors' code.
     """
     if preset == "metra_release":
         return _as_released(preset, env_id)
-    return _laptop(env_id, _RESTING if of_family(env_id, _PLACES, ()) else {})
+    resting = _RESTING if of_family(env_id, _PLACES, ()) else {}
+    return _laptop(env_id, _MOVING if is_one_of(env_id, _STARTS) else resting)
 
 
 def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) -> Config:
@@ -280,7 +283,7 @@ def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
     FetchPush and FetchPickAndPlace conditions are velocities, so that it stops at a goal.
     """
     del preset  # there is one
-    speeds = _SPEEDS if is_one_of(env_id, (FETCH_PUSH, FETCH_PICK)) else {}
+    speeds = _SPEEDS if is_one_of(env_id, _STARTS) else {}
     return _laptop(env_id, {**_AS_IT_IS, **speeds})
 
 

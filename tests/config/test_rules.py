@@ -38,8 +38,8 @@ RULES = {  # a command line, and parts of the answer
     # conditions
     "sac_diayn --skills 4 --condition.size 3": ["expected 4, as skills says, got 3"],
     "sac_diayn_finetune --pinned-skill 5 --init-from run": ["number in [0, 4], got 5"],
-    "sac_metra --skills 3": ["one_hot for skills 3 and pinned_skill None, got sphere"],
-    "sac_metra --pinned-skill 0": ["and pinned_skill 0, got sphere", "--pinned-skill None"],
+    "sac_lsd --skills 3": ["one_hot for skills 3 and pinned_skill None, got sphere"],
+    "sac_lsd --pinned-skill 0": ["and pinned_skill 0, got sphere", "--pinned-skill None"],
     "sac_pearl --condition.size 4": ["expected 10, as agent.latent_size says, got 4"],
     f"{BOX} gaussian": ["a gaussian condition has, got none", "--condition.size 2"],
     f"{BOX} sphere --condition.size 4 --condition.groups 2": [
@@ -103,14 +103,14 @@ RULES = {  # a command line, and parts of the answer
     "sac_metra --condition.kind box": ["sphere, ball or one_hot, got box"],
     "sac_metra --distance.speed -1": ["distance.speed: expected a number above 0 or", "got -1.0"],
     f"sac_metra {BALL} --distance.speed 0.4 --distance.reach 7": ["no groups or distance.speed"],
-    "sac_metra --distance.speed auto": ["auto with condition.kind sphere", "condition.kind ball"],
-    f"sac_metra {BALL}": ["inf with condition.kind ball", "--distance.speed auto"],
+    "sac_lsd --distance.speed auto": ["auto with condition.kind sphere", "condition.kind ball"],
+    f"sac_lsd {BALL}": ["inf with condition.kind ball", "--distance.speed auto"],
     f"sac_metra {GROUPS} --condition.size 2": ["embedding that never learns, as of sac_place"],
     f"sac_metra {GROUPS} --condition.size 4 {FROZEN}": ["2 columns, got 4", "condition.size 2"],
     f"sac_metra {FROZEN} --condition.size 1": ["copy of 2 columns that never learns", "got 1"],
     "sac_metra --distance.density-early True": ["no effect without a density, expected False"],
     "sac_metra --distance.modelled 3": ["(3,) has no effect", "--distance.distance density"],
-    "sac_metra --distance.train False": ["0.5 has no effect", "--distance.train True"],
+    "sac_metra --distance.train False": ["0.25 has no effect", "--distance.train True"],
     "sac_lsd --distance.norm sum": ["without a dual variable", "--distance.constraint dual"],
     # influence
     "ddpg_cai --influence.candidates 6 --exploration.random-hold 4": ["random-hold 1, got 4"],

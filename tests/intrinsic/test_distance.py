@@ -437,18 +437,25 @@ def test_columns_that_do_not_serve_are_refused(config, text):
     distance(columns=(0, 1, 2), size=3, train=False, hidden_sizes=())
 
 
+OF_OBJECTS = {"FetchPush-v4": (3, 4), "FetchSlide-v4": (3, 4), "FetchPickAndPlace-v4": (3, 4, 5)}
+
+
 @pytest.mark.parametrize("recipe", [sac_metra, sac_csd, sac_lsd])
-@pytest.mark.parametrize("env_id", ["FetchPush-v4", "FetchPickAndPlace-v4", "Hopper-v5"])
+@pytest.mark.parametrize("env_id", [*OF_OBJECTS, "Hopper-v5"])
 def test_presets_see_the_object_where_there_is_one(recipe, env_id):
     config = recipe("laptop", env_id)
-    columns = {"FetchPush-v4": (3, 4), "FetchPickAndPlace-v4": (3, 4, 5)}.get(env_id, ())
+    columns = OF_OBJECTS.get(env_id, ())
     assert config.rewards["distance"].columns == columns
     assert config.condition.size == (len(columns) or 2)
     both = tuple(range(6)) if columns and recipe is sac_csd else ()  # gripper and object
     reward = config.rewards["distance"]
     assert reward.modelled == both
     resting = bool(columns) and recipe is sac_metra
-    assert (reward.hidden_sizes, reward.rest_until) == (((), 0.5) if resting else ((64, 64), -1.0))
+    fast = resting and env_id.startswith("FetchP")
+    rest_until = (0.25 if fast else 0.5) if resting else -1.0
+    assert (reward.hidden_sizes, reward.rest_until) == (() if resting else (64, 64), rest_until)
+    kind = ("ball", "auto") if fast else ("sphere", math.inf)
+    assert (config.condition.kind, reward.speed) == kind
 
 
 def test_what_a_lost_object_pays_is_within_its_bounds_and_nothing_at_scale_0():

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 from music_tf import recipes
@@ -25,10 +26,14 @@ def small_config(recipe="ddpg", env_id=ENV_ID, **changes):
     return dataclasses.replace(config, **{**small, **changes})
 
 
-def in_a_ball(size):  # changes of a recipe for METRA under which conditions are velocities
+def along(kind, size=None, speed=math.inf):  # changes of a recipe for METRA, as of its conditions
     distance = recipes.resolve("sac_metra").rewards["distance"]
-    paid = {"distance": dataclasses.replace(distance, speed=0.4)}
-    return {"condition": ConditionConfig(kind="ball", size=size), "rewards": paid}
+    paid = {"distance": dataclasses.replace(distance, speed=speed)}
+    return {"condition": ConditionConfig(kind=kind, size=size), "rewards": paid}
+
+
+def in_a_ball(size):  # those under which conditions are velocities
+    return along("ball", size, speed=0.4)
 
 
 def write_config(path, config, recipe="ddpg"):

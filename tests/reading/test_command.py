@@ -97,7 +97,7 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("ddpg --rewards task task", ["--rewards", "each once", "'task task'"]),
     ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
     ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
-    ("sac_metra --distance.rest-until x", ["keep their initial values.", "an ... Now 0.5."]),
+    ("sac_metra --distance.rest-until x", ["keep their initial values.", "an ... Now 0.25."]),
     ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
     ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
     (

@@ -36,7 +36,7 @@ from music_tf.tools.film import (
 )
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of
-from tests.kit.saved_run import in_a_ball, save_checkpoint, save_run, write_config
+from tests.kit.saved_run import along, in_a_ball, save_checkpoint, save_run, write_config
 from tests.kit.small import go_on
 from tests.kit.started import python
 from tests.test_rollout import Faulty
@@ -287,8 +287,7 @@ def test_an_episode_that_was_spoiled_is_drawn_as_it_went_in_the_end(runs):
 def aimed(tmp_path_factory):
     """A run with an embedding of the disc's place, and one of skills whose ends are known."""
     folder = tmp_path_factory.mktemp("aimed")
-    changes = {"condition": ConditionConfig(kind="sphere", size=2)}
-    save_run(folder / "embedded", "sac_metra", **changes)
+    save_run(folder / "embedded", "sac_metra", **along("sphere", 2))
     save_run(folder / "speedy", "sac_metra", **in_a_ball(2))
     save_run(folder / "skilled", "sac_diayn", skills=3)
     ends = [[0.5, 0.0, 0.0], [-0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]

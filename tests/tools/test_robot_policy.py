@@ -18,7 +18,7 @@ from music_tf.tools.portable import write_onnx, write_robot
 from music_tf.types import bounds_of, to_bounds
 from tests.kit.cases import cases
 from tests.kit.pearl import small
-from tests.kit.saved_run import in_a_ball, save_run
+from tests.kit.saved_run import along, in_a_ball, save_run
 from tests.kit.sessions import command_of, run_session
 from tests.kit.started import ended
 
@@ -48,10 +48,9 @@ def runs(tmp_path_factory):
     save_run(folder / "skills", "sac_diayn", skills=3)
     save_run(folder / "pinned", "sac_diayn_finetune", skills=3, pinned_skill=2)
     save_run(folder / "continuous", condition=ConditionConfig(kind="gaussian", size=3))
-    save_run(folder / "metra", "sac_metra")
+    save_run(folder / "metra", "sac_metra", **along("sphere", 2))
     save_run(folder / "speedy", "sac_metra", **in_a_ball(2))
-    few = {"condition": ConditionConfig(kind="one_hot"), "skills": 3}
-    save_run(folder / "metra_skills", "sac_metra", **few)
+    save_run(folder / "metra_skills", "sac_metra", skills=3, **along("one_hot"))
     place = DistanceConfig(columns=(3, 4), speed=2.0, train=False, hidden_sizes=())
     of_two = {"condition": ConditionConfig(kind="ball", size=2, groups=2)}
     save_run(folder / "of_two", "sac_place", rewards={"distance": place}, **of_two)
