@@ -16,7 +16,7 @@ PACKAGE = {
     "training": 5433,
 }  # fmt: skip
 TESTS = {
-    "": 5006, "agents": 888, "cli": 1458, "config": 709, "distributed": 1046, "envs": 3077,
+    "": 5006, "agents": 888, "cli": 1459, "config": 709, "distributed": 1046, "envs": 3077,
     "experiments": 1402, "faults": 1724, "hostile": 569, "intrinsic": 2299, "kit": 3299,
     "learning": 180, "losses": 797, "measures": 611, "mutants": 188, "networks": 754,
     "reading": 596, "recipes": 721, "replay": 1203, "runs": 3533, "same": 775, "storage": 2841,

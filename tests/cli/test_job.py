@@ -10,9 +10,8 @@ from music_tf.errors import Hanging
 from music_tf.process.launcher import ABORT, ENDED, KILL, LEARNS
 from tests.kit.cases import cases
 
-GONE = f"{2**22 + 1} {platform.node()}"
+NONE = 2**22 + 1
 """A process that no Linux has."""
-HERE, FAR = f"{os.getpid()} {platform.node()}", f"{2**22 + 1} another_host"
 
 
 def watched(killed=None):
@@ -43,13 +42,15 @@ def test_a_job_ends_as_it_noted_or_as_mpirun_did(notes, code, is_elastic, end):
 
 @cases(
     ("learner", "more", "is_lost"),
-    (GONE, {}, True),
-    (GONE, {ENDED: ["0"]}, False),
-    (HERE, {}, False),
-    (FAR, {}, False),
+    ("gone", {}, True),
+    ("gone", {ENDED: ["0"]}, False),
+    ("here", {}, False),
+    ("far", {}, False),
 )
 def test_a_learner_that_is_gone_for_a_second_ends_the_job(learner, more, is_lost):
-    watch, notes = watched([]), {LEARNS: [HERE, learner], **more}
+    here = f"{os.getpid()} {platform.node()}"
+    places = {"here": here, "gone": f"{NONE} {platform.node()}", "far": f"{NONE} another_host"}
+    watch, notes = watched([]), {LEARNS: [here, places[learner]], **more}
     for _ in range(job._MISSING):
         assert watch.ended(None, notes) is None
     if is_lost:
