@@ -32,6 +32,8 @@ def crew(monkeypatch):
     crew.between = between
     crew.now = itertools.count(1000.0)
     monkeypatch.setattr(crew_module.time, "monotonic", lambda: next(crew.now))
+    looks = iter([lambda: None] * 500)  # after so many, a learner that waits for ever is ended
+    monkeypatch.setattr(crew_module.time, "sleep", lambda seconds: next(looks)())
     return crew
 
 
@@ -99,6 +101,18 @@ def test_an_actor_that_hangs_is_killed_after_four_times_the_slowest_answer_but_n
     monkeypatch.setattr(crew_module.time, "sleep", kill)
     assert [rank for rank, _ in crew.receive()] == [1, 1, 3]
     assert launcher.notes_in(notes) == {launcher.KILL: ["2 0"]}
+
+
+def test_actors_that_are_all_late_are_left_alone(crew, monkeypatch, tmp_path):
+    monkeypatch.setenv(launcher.END_VARIABLE, str(notes := tmp_path / "notes"))
+    monkeypatch.setenv("OMPI_MCA_mpi_ft_enable", "1")
+    crew._config = replace(crew._config, hang_after=5.0)
+    crew.now = itertools.count(0.0, 0.5)
+    order(crew)
+    late = iter([lambda: None] * 50 + [lambda: play(crew, 1, 2, 3)])
+    monkeypatch.setattr(crew_module.time, "sleep", lambda seconds: next(late)())
+    assert [rank for rank, _ in crew.receive()] == [1, 2, 3]
+    assert not notes.exists()
 
 
 @pytest.mark.parametrize("name", CONFIGS)
