@@ -51,7 +51,8 @@ def test_as_many_as_memory_holds_are_made_and_replay_counts_as_far_as_it_fills(f
 
 def test_ranks_of_one_host_share_its_memory(monkeypatch):
     def allgather(value):
-        return [value, ["elsewhere", 50, 50, 99.0], ["elsewhere", 0, 1, 101.0]]
+        others = [["elsewhere", 50, 50, 99.0], ["elsewhere", 0, 1, 101.0]]
+        return [value, *others] if isinstance(value, list) else [value]
 
     monkeypatch.setattr("music_tf.distributed.Communicator.allgather", lambda _, n: allgather(n))
     assert "on elsewhere, which has" in refusal(epochs=1)[0]
