@@ -41,7 +41,7 @@ setup(
         "tensorboard>=2.20,<3",  # TensorFlow no longer brings it
         "gymnasium>=1.2,<2",
         "gymnasium-robotics>=1.4.2,<1.5",
-        "mujoco>=3.3,<3.12",  # gymnasium-robotics cannot place joints with newer ones
+        "mujoco>=3.3,!=4.0.0,<5",  # 4.0.0: the Hessian of its Newton solver is wrong
         "numpy>=2,<3",
         "mpi4py>=4.1,<5",  # loads an MPI library only where several ranks are started
         "pygame-ce>=2.5,<3",  # draws Gymnasium's classic-control tasks

@@ -133,7 +133,7 @@ def _require_vectors(env_id: str, environment: gymnasium.Env[Any, Any]) -> None:
 
 def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
     module, _, name = env_id.rpartition(":")
-    if module or name not in gymnasium.registry:
+    if module or name not in gymnasium.registry or _ROBOTICS in sys.modules:
         import_robotics()
     if module:
         try:
@@ -146,7 +146,8 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
         if is_one_of(name, ROBOTICS) and _ROBOTICS not in sys.modules:
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
-                f"cure, in this environment: {PIP_INSTALL} gymnasium-robotics 'mujoco>=3.3,<3.12'"
+                f"cure, in this environment: {PIP_INSTALL} gymnasium-robotics "
+                "'mujoco>=3.3,!=4.0.0,<5'"
             )
         near = _nearest(name, module)
         if not module:
@@ -192,6 +193,7 @@ def import_robotics() -> None:
         rest = [line for line in messages.getvalue().splitlines() if "Adroit" not in line]
         sys.stderr.write("".join(f"{line}\n" for line in rest))
     simulator.catch_warnings()
+    simulator.mend_joints()
 
 
 def goal_environments() -> list[str]:

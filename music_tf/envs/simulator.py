@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 _PLAIN = 4096
 """Least bytes of Python objects; measured were 6 kB for toys, 1.5 MB for Fetch tasks."""
+_HINGE = "<mujoco><worldbody><body><joint name='0'/><geom size='1'/></body></worldbody></mujoco>"
 _warnings: list[str] = []
 
 
@@ -26,6 +28,24 @@ def take_warnings() -> list[str]:
     texts = _warnings.copy()
     _warnings.clear()
     return texts
+
+
+def mend_joints() -> None:
+    """Makes types of joints integers for gymnasium-robotics if it fails on a hinge.
+
+    Version 1.4.2 asks for `joint_type in (mjJNT_HINGE, mjJNT_SLIDE)`; from MuJoCo 3.12 on, members
+    of an enumeration differ from integers of numpy on their right. Only its `mujoco_utils` changes.
+    """
+    utils: Any = sys.modules.get("gymnasium_robotics.utils.mujoco_utils")
+    if utils is None:
+        return
+    mujoco = utils.mujoco
+    model = mujoco.MjModel.from_xml_string(_HINGE)
+    try:
+        utils.get_joint_qpos(model, mujoco.MjData(model), "0")
+    except AssertionError:
+        kinds = {name: int(kind) for name, kind in mujoco.mjtJoint.__members__.items()}
+        utils.mujoco = SimpleNamespace(**vars(mujoco) | {"mjtJoint": SimpleNamespace(**kinds)})
 
 
 def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:
@@ -112,4 +132,7 @@ def settle(model: Any, data: Any) -> None:
     """Updates what depends on masses and places of a model; reset before the next step."""
     import mujoco  # noqa: PLC0415  (toys are changed without it)
 
+    welds = model.eq_type == int(mujoco.mjtEq.mjEQ_WELD)
+    before = model.eq_data[welds]
     mujoco.mj_setConst(model, data)
+    model.eq_data[welds] = before  # MuJoCo 3.17 derives anew the poses that an environment has set

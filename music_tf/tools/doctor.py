@@ -52,9 +52,9 @@ if deviation != 1.0 or float(tf.reduce_sum(tf.ones(3))) != 3.0:
 print(f"TensorFlow {tf.__version__}, TensorFlow Probability {tfp.__version__}")
 """
 _STEP = """
-import gymnasium, gymnasium_robotics
-gymnasium.register_envs(gymnasium_robotics)
-environment = gymnasium.make("FetchPush-v4")
+import gymnasium_robotics
+from music_tf.envs.making import make_environment
+environment = make_environment("FetchPush-v4")
 environment.reset(seed=0)
 environment.step(environment.action_space.sample())
 """

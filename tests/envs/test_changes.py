@@ -80,6 +80,15 @@ def test_factors_count_from_the_defaults_and_a_name_counts_in_place_of_all():
     assert sorted(model.actuator_trnid[model.actuator_gear[:, 0] == 0, 0]) == sorted(broken)
 
 
+def test_welds_stay_as_the_environment_set_them_when_a_stage_is_applied(monkeypatch):
+    environment = make_environment("FetchPush-v4")
+    model = environment.unwrapped.model
+    before = model.eq_data.copy()
+    monkeypatch.setattr(mujoco, "mj_setConst", lambda model, data: model.eq_data.fill(0.5))
+    Changes(environment, stages_of('[{}, {"at": {"steps": 1}, "gravity": 0.5}]')).apply(1)
+    np.testing.assert_array_equal(model.eq_data, before)
+
+
 @pytest.mark.parametrize("env_id", [ANT, "FetchPush-v4"])
 def test_episodes_after_a_restored_world_are_those_of_one_that_never_changed(env_id):
     other = {"at": {"steps": 1}, "mass": {"*": 2.0}, "gravity": 0.7}

@@ -1,12 +1,16 @@
 import logging
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
+import mujoco
+import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium_robotics.utils import mujoco_utils
 
-from music_tf.envs import making
+from music_tf.envs import making, simulator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import GOAL_KEYS, find_spec, goal_environments, make_environment
 from music_tf.errors import EnvironmentFault, UsageError
@@ -113,6 +117,48 @@ def test_what_gymnasium_robotics_logs_to_follows_standard_error(tmp_path, monkey
     making.import_robotics.__wrapped__()
     logging.getLogger("of robotics").warning("told later")
     assert capsys.readouterr().err == "told later\n"
+
+
+class Kind:  # as a member of an enumeration from MuJoCo 3.12 on
+    def __init__(self, value):
+        self.value = value
+
+    __int__ = __index__ = lambda self: self.value
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return type(other) is int and other == self.value
+
+
+def test_joints_are_placed_by_any_mujoco_and_nothing_changes_where_they_were(monkeypatch):
+    making.import_robotics()
+    by_itself = mujoco.mjtJoint.mjJNT_HINGE == np.int32(mujoco.mjtJoint.mjJNT_HINGE)
+    assert (mujoco_utils.mujoco is mujoco) == by_itself
+    kinds = {name: Kind(int(kind)) for name, kind in mujoco.mjtJoint.__members__.items()}
+    kinds = SimpleNamespace(__members__=kinds, **kinds)
+    monkeypatch.setattr(
+        mujoco_utils, "mujoco", SimpleNamespace(**vars(mujoco) | {"mjtJoint": kinds})
+    )
+    robot = make_environment("Hopper-v5").unwrapped
+    with pytest.raises(AssertionError):
+        mujoco_utils.set_joint_qpos(robot.model, robot.data, "thigh_joint", 0.5)
+    simulator.mend_joints()
+    mujoco_utils.set_joint_qpos(robot.model, robot.data, "thigh_joint", 0.5)
+    mujoco_utils.set_joint_qvel(robot.model, robot.data, "thigh_joint", 0.25)
+    assert mujoco_utils.get_joint_qpos(robot.model, robot.data, "thigh_joint") == [0.5]
+    assert mujoco_utils.get_joint_qvel(robot.model, robot.data, "thigh_joint") == [0.25]
+    mended = mujoco_utils.mujoco
+    assert (mended.mjtObj, mended.mj_forward) == (mujoco.mjtObj, mujoco.mj_forward)
+    simulator.mend_joints()
+    assert mujoco_utils.mujoco is mended
+
+
+def test_gymnasium_robotics_is_mended_where_others_have_loaded_it(monkeypatch):
+    make_environment("FetchReach-v4")
+    calls = []
+    monkeypatch.setattr(making, "import_robotics", lambda: calls.append("mended"))
+    find_spec("FetchReach-v4")
+    assert calls == ["mended"]
 
 
 def test_missing_gymnasium_robotics_is_named_with_its_cure(monkeypatch):
