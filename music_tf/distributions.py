@@ -1,10 +1,14 @@
 """Probability distributions; the only module that imports tensorflow_probability."""
 
+import contextlib
 import functools
+import io
 import math
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+from music_tf.errors import EnvironmentFault, error_line
 
 _EPSILON = 1e-6
 
@@ -96,6 +100,15 @@ def log_prior(kind: str, condition: tf.Tensor) -> tf.Tensor:
 @functools.cache
 def _library() -> Any:
     """Imports tensorflow_probability on first use, because that takes seconds and megabytes."""
-    import tensorflow_probability  # noqa: PLC0415
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints a paragraph about what it lacks
+            import tensorflow_probability  # noqa: PLC0415
 
+            _ = tensorflow_probability.math.log_bessel_ive  # its parts are loaded late
+    except Exception as error:
+        raise EnvironmentFault(
+            f"tensorflow-probability cannot be loaded ({error_line(error)}), which the density of "
+            "von Mises and Fisher needs\n"
+            "cure: what music-tf doctor says, or --skill.posterior gaussian"
+        ) from error
     return tensorflow_probability

@@ -1,4 +1,6 @@
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from music_tf.distributions import (
     sample_tanh_gaussian,
     von_mises_fisher_log_density,
 )
+from music_tf.errors import EnvironmentFault
 from tests.kit.batches import gradients
+from tests.kit.cases import cases
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +103,18 @@ def test_densities_on_the_sphere_agree_with_tensorflow_probability(size):
     np.testing.assert_allclose(found, reference, rtol=1e-3, atol=1e-3)
     even = von_mises_fisher_log_density(value, direction, tf.zeros([8]))
     np.testing.assert_allclose(even, log_prior("sphere", value), atol=5e-3)
+
+
+@cases(
+    ("stand_in", "reason"),
+    (None, "ModuleNotFoundError: "),
+    (types.ModuleType("tensorflow_probability"), "AttributeError: .* no attribute 'math'"),
+)
+def test_a_missing_or_broken_tensorflow_probability_is_one_sentence(stand_in, reason, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_probability", stand_in)
+    with pytest.raises(EnvironmentFault, match=rf"cannot be loaded \({reason}") as caught:
+        _library.__wrapped__()
+    assert len(str(caught.value).splitlines()) == 2
 
 
 def test_conditions_have_the_density_that_they_are_drawn_with():
