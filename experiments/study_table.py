@@ -20,6 +20,9 @@ from music_tf.config.names import suggestion
 from music_tf.errors import UsageError
 from music_tf.storage.metrics import METRICS
 
+USUAL_MUJOCO = "3.10.0"
+"""Version that docs/results.md names for all results."""
+
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a table in markdown."""
@@ -125,7 +128,7 @@ def origin_of(name: str, groups: Sequence[Group], page: Path, results: Path) -> 
 
 
 def made_by(name: str, groups: Iterable[Group]) -> str:
-    """Returns the command of a study, and commits and processors of its runs."""
+    """Returns the command of a study, commits and processors, and MuJoCo if not `USUAL_MUJOCO`."""
     command = planned(name).by_hand or f"`music-tf study experiments/studies/{name}.py`"
     made = [run.made_with for group in groups for run in group.runs.values()]
     commits = [c[:7] for text in made for c in re.findall(r"commit (\w{40})", text)]
@@ -136,6 +139,9 @@ def made_by(name: str, groups: Iterable[Group]) -> str:
     ]
     at = ", ".join(dict.fromkeys(commits))
     title = f"commit{'s' * (len(set(commits)) > 1)}"
+    simulators = dict.fromkeys(v for text in made for v in re.findall(r"mujoco ([\d.]+)", text))
+    if set(simulators) - {USUAL_MUJOCO}:
+        machines.append(f"MuJoCo {', '.join(simulators)}")
     return "; ".join([command, *([f"{title} {at}"] if at else []), *dict.fromkeys(machines)])
 
 

@@ -14,14 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments/results"
 COMMAND = re.compile(r"(music-tf (launch -n \d+ )?train|python experiments/\w+\.py) \w")
 COMMIT = re.compile(r"commit [0-9a-f]{40}\b(?! with uncommitted)")
+MUJOCO = re.compile(r", mujoco \d+\.\d+\.\d+\b")
 
 
 def has_command_and_commit(path):
     result = read_result(path)
-    return bool(COMMAND.match(result.command) and COMMIT.match(result.made_with))
+    made_with = COMMIT.match(result.made_with) and MUJOCO.search(result.made_with)
+    return bool(COMMAND.match(result.command) and made_with)
 
 
-def test_every_result_has_command_and_commit_and_every_recipe_results_or_is_named():
+def test_every_result_has_command_commit_and_mujoco_and_every_recipe_results_or_is_named():
     without = [path for path in RESULTS.rglob("*.csv") if not has_command_and_commit(path)]
     assert [str(path.relative_to(RESULTS)) for path in without] == []
     commands = [read_result(path).command for path in sorted(RESULTS.rglob("*.csv"))]

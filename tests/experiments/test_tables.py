@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from experiments import stored, study_pictures, study_readme, tables
+from experiments import stored, study_pictures, study_readme, study_table, tables
 from music_tf.errors import UsageError
 from music_tf.storage.results import header
 from tests.kit.cases import cases
@@ -44,13 +44,13 @@ def place(tmp_path, monkeypatch):  # a folder with the study `mine`, and where i
     return tmp_path
 
 
-def store(place, condition, successes, **more):
+def store(place, condition, successes, made=MADE, **more):
     """Stores a condition on FetchPush: each seed ends with the success that is given."""
     for seed, last in successes.items():
         policies = {"ours": {"eval/success_rate": last}, "random": {"eval/success_rate": 0.07}}
         path = place / "mine" / f"{condition}_FetchPush-v4_seed{seed}.csv"
         path.parent.mkdir(exist_ok=True)
-        comments = header(COMMAND.format(seed), MADE, {"final_100_episodes": policies, **more})
+        comments = header(COMMAND.format(seed), made, {"final_100_episodes": policies, **more})
         path.write_text(comments + ROWS.format(last))
 
 
@@ -104,6 +104,18 @@ def test_a_study_says_itself_what_its_table_shows(place):
         "`music-tf study experiments/studies/mine.py`; commit 0123456; Some Chip; "
         "[every seed](mine/README.md).",
     ]
+
+
+@cases(
+    ("versions", "said"),
+    (["3.10.0", "3.10.0"], ""),
+    (["3.17.0", "3.17.0"], "; MuJoCo 3.17.0"),
+    (["3.10.0", "3.17.0"], "; MuJoCo 3.10.0, 3.17.0"),
+)
+def test_a_page_names_another_mujoco_than_the_usual_one(place, versions, said):
+    for seed, version in enumerate(versions):
+        store(place, "her", {seed: 0.5}, f"{MADE}, mujoco {version}")
+    assert study_table.made_by("mine", stored.groups_of("mine", place)).endswith(f"Chip{said}")
 
 
 def test_a_study_that_waits_for_runs_says_which(place):
