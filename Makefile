@@ -27,6 +27,12 @@ SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_inf
 FIND_PYTHON = for name in python3.11 python3.12 python3.13 python3; do \
     $$name -c '$(SUITABLE)' >/dev/null 2>&1 && { echo $$name; break; }; done
 PYTHON ?= $(eval PYTHON := $(shell $(FIND_PYTHON)))$(PYTHON)
+# Python 3.13 for `make newest`, from PATH or pyenv.
+FIND_NEWEST = for name in python3.13 $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.13*/bin/python; do \
+    $$name -c '$(SUITABLE)' >/dev/null 2>&1 && { echo $$name; break; }; done
+NEWEST ?= $(eval NEWEST := $(shell $(FIND_NEWEST)))$(NEWEST)
+NEWEST_TESTS := tests/envs tests/losses tests/cli/test_command_lines.py tests/training/test_hands_and_mazes.py \
+    tests/training/test_trainer.py tests/distributed/test_launched_runs.py tests/test_distributions.py
 
 launch = $(MUSIC_TF) launch $(if $(HOSTS),--hosts $(HOSTS),-n $(NP)) train $(1) --env-id $(2) \
     --seed $(SEED) $(if $(LEARNERS),--learners $(LEARNERS)) \
@@ -35,7 +41,7 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
-    tensorboard play plot report doctor test lint types check docs same faults mutants results bench
+    tensorboard play plot report doctor test lint types check newest newest-tests docs same faults mutants results bench
 
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +111,15 @@ types: $(STAMP)  ## Check the types
 check: EVERYDAY += --everyday-fails
 check: test lint types  ## What CI runs: make test, style, format, types, then all other tests
 	$(PYTEST) -m "thorough and not slow" --slowest slowest.csv --slowest-limit $(SLOWEST)
+
+newest:  ## Quick tests on Python 3.13 and today's MuJoCo; skipped where that Python is missing
+	@test -n "$(NEWEST)" || { echo "there is no Python 3.13: its tests, with today's MuJoCo, are skipped"; exit 0; }; \
+	  $(MAKE) --no-print-directory newest-tests VENV=$(VENV)/newest PYTHON=$(NEWEST)
+
+newest-tests: $(STAMP)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
+	  --require-hashes -r tests/mujoco.lock
+	$(PYTEST) -m "not slow and not thorough" $(NEWEST_TESTS)
 
 docs: $(DOCS_STAMP)  ## Build the pages as a site in site/; a dead link or an unknown reference fails
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet --strict

@@ -10,6 +10,7 @@ import zipfile
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import music_tf
 from music_tf.tools.doctor import working_backend
@@ -28,7 +29,7 @@ SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
 MAKE_TARGETS = [
     *("install", "train", "fetch-reach", "fetch-push", "fetch-slide", "fetch-pick"),
     *("tensorboard", "play", "plot", "report", "doctor", "test", "lint", "types", "check"),
-    "docs",
+    *("newest", "docs"),
     *("same", "faults", "mutants", "results", "bench"),
 ]
 
@@ -186,6 +187,15 @@ def test_the_lock_for_gpus_adds_what_the_locked_tensorflow_asks_for(requirements
     assert not set(added) & set(LOCKED)
 
 
+def test_the_lock_of_another_mujoco_is_allowed_and_newer(requirements):
+    newest = versions_in((ROOT / "tests/mujoco.lock").read_text(encoding="utf-8"))
+    (wanted,) = [wanted for wanted in requirements[""] if wanted.name == "mujoco"]
+    assert [*newest] == ["mujoco"]
+    assert wanted.specifier.contains(newest["mujoco"])
+    assert Version(newest["mujoco"]) > Version(LOCKED["mujoco"])
+    assert not wanted.specifier.contains("4.0.0")
+
+
 @cases(("extra", "path"), ("docs", "docs.lock"), ("onnx", "tests/onnx.lock"), ("tune", "tune.lock"))
 def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
     added = versions_in((ROOT / path).read_text(encoding="utf-8"))
@@ -197,7 +207,7 @@ def test_the_lock_of_an_extra_adds_what_it_asks_for(extra, path, requirements):
 def test_locked_packages_have_a_hash_and_no_source_of_their_own_and_no_lock_holds_torch():
     held = {}
     locks = ("docs.lock", "tune.lock", "tests/onnx.lock", "tests/panda.lock")
-    for path in ("requirements.lock", "gpu.lock", *locks):
+    for path in ("requirements.lock", "gpu.lock", "tests/mujoco.lock", *locks):
         text = (ROOT / path).read_text(encoding="utf-8")
         blocks, versions = re.split(r"^(?=[a-z0-9])", text, flags=re.M)[1:], versions_in(text)
         assert len(blocks) == len(versions) > 0
@@ -217,11 +227,19 @@ def test_help_lists_every_target():
 @pytest.mark.thorough
 def test_a_target_installs_first_where_nothing_is_installed(tmp_path):
     for target in MAKE_TARGETS:
-        planned = commands(target, f"VENV={tmp_path}/venv")
+        planned = commands(target, f"VENV={tmp_path}/venv", "NEWEST=python3")
         assert "--require-hashes -r requirements.lock" in planned, target
         if target == "docs":
             locked, built = "--require-hashes -r docs.lock", "mkdocs build --quiet --strict"
             assert 0 < planned.index(locked) < planned.index(built)
+        if target == "newest":
+            locked = [f"{tmp_path}/venv/newest/bin/python -m pip install", "-r tests/mujoco.lock"]
+            assert all(word in planned for word in locked)
+
+
+def test_without_python_3_13_its_tests_are_skipped_with_a_sentence():
+    done = ended("make", "newest", "NEWEST=")
+    assert (done.returncode, "there is no Python 3.13" in done.stdout) == (0, True)
 
 
 def test_an_installation_is_built_again_when_the_lock_is_newer(tmp_path):
