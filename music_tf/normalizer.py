@@ -77,7 +77,7 @@ class InputMoments:
     ) -> None:
         self._config, self._condition = config, condition
         self.observations = Normalizer(spec.observation_dim, config, comm)
-        self.goals = Normalizer(spec.goal_dim, config, comm)
+        self.goals = Normalizer(spec.seen_goal, config, comm)
         self._owners = {"normalizer/observation": self.observations, "normalizer/goal": self.goals}
 
     @property

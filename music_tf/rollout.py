@@ -12,10 +12,12 @@ from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import EnvironmentFault
 from music_tf.process.watchdog import heartbeat
 from music_tf.randomness import reset_seeds, stream
-from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray
+from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray, Reach
 
 MAX_ATTEMPTS = 4
 """Tries of an episode in which the environment fails: one, and three retries."""
+_NEAR = 0.6
+"""Distance of hand and object from which on none is led to the other, in `Reach.within`."""
 
 Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]
 """Maps observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A] to actions [E, A]."""
@@ -108,6 +110,20 @@ class Candidates(NamedTuple):
         return best
 
 
+class Leads(NamedTuple):
+    """Steps of exploration that go to the object, as long as the hand is far from it."""
+
+    reach: Reach
+    drawn: BoolArray  # [T, E]
+
+    def __call__(self, goal: Array, step: int, observation: Array) -> Array:
+        """Returns goals [E, G + H], of the task or a place of the hand."""
+        reach = self.reach
+        hand, thing = (observation[:, list(columns)] for columns in (reach.hand, reach.object))
+        far = np.linalg.norm(hand - thing, axis=-1) > _NEAR * reach.within
+        return reach.goals(goal, thing, self.drawn[step] & far)
+
+
 class Perturbation(NamedTuple):
     """Random numbers for exploration in all steps of E episodes."""
 
@@ -117,6 +133,8 @@ class Perturbation(NamedTuple):
     policy: Array  # [T, E, A], standard normal noise of a stochastic policy
     candidates: Candidates | None = None
     """Replace the uniform actions, if there are any."""
+    leads: Leads | None = None
+    """Changes the goals under which the policy acts."""
 
     @classmethod
     def adding(cls, actions: Array) -> "Perturbation":
@@ -348,6 +366,8 @@ def _attempt(
         goal = played.desired_goal
         if conditions.moving is not None:
             goal = np.broadcast_to(conditions.moving[step + 1], goal.shape)
+        if explore is not None and explore.leads is not None:
+            goal = explore.leads(goal, step, played.observation[:, step])
         action = policy(played.observation[:, step], goal, conditions.skills, noise)
         if explore is not None:
             action = explore(action, step, played.observation[:, step])

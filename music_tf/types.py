@@ -36,6 +36,31 @@ class SplitSpec:
     surrounding: tuple[int, ...]
 
 
+class Reach(NamedTuple):
+    """Leads a hand to an object: goals of the task, and beside them places H of the hand."""
+
+    hand: tuple[int, ...]
+    """Columns of the hand's place in an observation."""
+    object: tuple[int, ...]
+    """Columns of the object's place, in the same order."""
+    within: float
+    """Distance at which the hand is at a place."""
+    rewards: tuple[float, float] = (-1.0, 0.0)
+    """What a step pays away from a place, and at it."""
+
+    def goals(self, goal: Array, place: Array, reaches: BoolArray) -> Array:
+        """Joins goals [..., G] and places [..., H], with zeros for the one that does not count."""
+        zero, leads = np.float32(0.0), reaches[..., None]
+        halves = np.where(leads, zero, goal), np.where(leads, place, zero)
+        return np.concatenate(halves, axis=-1)
+
+    def reward(self, observation: Array, place: Array) -> Array:
+        """Returns the reward [...] for the hand in observations [..., O] under places [..., H]."""
+        distance = np.linalg.norm(observation[..., list(self.hand)] - place, axis=-1)
+        away, there = map(np.float32, self.rewards)
+        return np.where(distance <= self.within, there, away)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EnvSpec:
     """Sizes and layout of an environment."""
@@ -49,6 +74,13 @@ class EnvSpec:
     """None if the environment has no surroundings to control."""
     extras: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """Sizes of named columns beside the observation (`world.extras`)."""
+    reach: Reach | None = None
+    """Set where hindsight also leads the hand to the object."""
+
+    @property
+    def seen_goal(self) -> int:
+        """Size of the goals that networks see."""
+        return self.goal_dim + (len(self.reach.hand) if self.reach else 0)
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:

@@ -48,6 +48,10 @@ class NetworkInputs(NamedTuple):
 
     def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
         """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
+        places = len(self.goal.mean) - goal.shape[-1]
+        if places > 0:  # under a goal of the task no place of the hand counts
+            zeros = np.zeros([*goal.shape[:-1], places], goal.dtype)
+            goal = np.concatenate([goal, zeros], axis=-1)
         parts = [
             self._normalize(observation, self.observation),
             skill[..., : self.condition],

@@ -1,6 +1,7 @@
 """Learning a task from its own reward, with and without hindsight."""
 
 import dataclasses
+from typing import Literal
 
 from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig, with_one_rate
 from music_tf.config.epochs import whole_epoch
@@ -60,6 +61,30 @@ def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
         discount=0.95, polyak=0.98, polyak_every="update", action_l2=0.1, return_clip="auto"
     )
     return dataclasses.replace(_task(preset, env_id, agent, relabel_k=4.0), updates=80)
+
+
+def ddpg_rher(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
+    """DDPG with hindsight that also teaches the hand to go to the object: few steps to success.
+
+    Relay hindsight (Luo et al., 2022, arXiv:2208.00843): one policy for two goals, a place of the
+    object and a place of the hand. It takes as prior knowledge which columns of an observation are
+    hand and object (`world.gripper`, `world.object`), and that the hand has to go to the object;
+    MUSIC needs the columns alone. docs/her.md says what differs.
+    """
+    changes = {
+        "workers": 2,
+        "rollouts": 1,
+        "epochs": 20 if env_id == FETCH_PUSH else 50,
+        "cycles": 40,
+        "updates": 160,
+        "agent.discount": 0.98,
+        "agent.polyak": 0.95,
+        "agent.polyak_every": "cycle",
+        "replay.batch_size": 128,
+        "replay.reach": 0.05,
+        "exploration.random_probability": 0.2,
+    }
+    return with_fields(ddpg_her(preset, env_id), changes)
 
 
 def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:

@@ -8,9 +8,15 @@ import numpy as np
 from music_tf.config.settings import Config, ReplayConfig
 from music_tf.errors import UsageError
 from music_tf.randomness import stream
-from music_tf.replay.hindsight import choose_goals, draw_probabilities, relabel_probability
+from music_tf.replay.hindsight import (
+    REACHING,
+    choose_goals,
+    draw_probabilities,
+    relabel_probability,
+    with_places,
+)
 from music_tf.replay.ring import StepRing
-from music_tf.replay.rows import Drawn, GoalEnd, GoalReward, Picks, packed, transition
+from music_tf.replay.rows import OWN, REACHES, Drawn, GoalEnd, GoalReward, Picks, packed, transition
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
 from music_tf.types import EXTRAS, Array, EnvSpec, Episodes, IntArray, Transition, aligned
@@ -27,6 +33,7 @@ class Shard:
     ) -> None:
         """Conditions are of size K = `skills`; `columns` are stored apart, for `trajectories`."""
         steps = spec.max_episode_steps
+        self.reach = spec.reach
         self.longest = steps
         """Maximum number of steps T of a trajectory."""
         count = self.capacity = max(1, config.capacity // steps)
@@ -108,11 +115,16 @@ class Shard:
         length = self.arrays["length"][slot]
         time = (generator.random(shape) * length).astype(np.int64)
         relabelled, chosen = choose_goals(time, length, self._config, generator)
-        return Picks(slot, time, np.where(relabelled, chosen, -1))
+        goal = np.where(relabelled, chosen, OWN)
+        if self.reach is not None:
+            goal = np.where(generator.random(shape) < REACHING, REACHES - goal, goal)
+        return Picks(slot, time, goal)
 
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the picked steps, with their own or relabelled goals."""
         slot, time, chosen = picks
+        reaches = chosen < OWN
+        chosen = np.where(reaches, REACHES - chosen, chosen)
         relabelled = chosen >= 0
         episode = self._episodes.take(slot)
         states, first = self._states.ravel(), slot * self._states.shape[1]
@@ -120,14 +132,22 @@ class Shard:
         goal[relabelled] = states["achieved_goal"][(first + chosen)[relabelled]]
         state, after = states.take(first + time), states.take(first + time + 1)
         step = self._steps.ravel().take(slot * self._steps.shape[1] + time)
+        reward = step["reward"]
+        if self.reach is not None:
+            later = states["observation"][first + np.maximum(chosen, 0)]
+            seen = state["observation"], later
+            size, goal = goal.shape[-1], with_places(self.reach, goal, reaches, relabelled, seen)
+            of_hand = self.reach.reward(after["observation"], goal[..., size:])
+            reward = np.where(reaches, of_hand, reward)
         last = time == episode["length"] - 1
         return Drawn(
             state,
             after,
             action=step["action"],
-            reward=step["reward"],
+            reward=reward,
             goal=goal,
-            as_taken=~relabelled,
+            as_taken=picks.goal == OWN,
+            reaches=reaches,
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
@@ -144,7 +164,12 @@ class Shard:
         relabelled, chosen = choose_goals(time, length, self._config, generator)
         goal = episodes.desired_goal[episode]
         goal[relabelled] = episodes.achieved_goal[episode, chosen][relabelled]
-        return episodes.observation[episode, time], goal
+        observation = episodes.observation[episode, time]
+        if self.reach is not None:
+            reaches = generator.random(count) < REACHING
+            seen = observation, episodes.observation[episode, chosen]
+            goal = with_places(self.reach, goal, reaches, relabelled, seen)
+        return observation, goal
 
     def full_rows(self) -> dict[str, np.ndarray]:
         """Returns the arrays of a save of all slots, for their names, types and shapes."""
@@ -383,6 +408,7 @@ def empty_store(
         "replay.draw episodes": replay.draw == "episodes",
         "replay.overwrite random": replay.overwrite == "random",
         "replay.relabel_k": relabelled,
+        "replay.reach": replay.reach > 0.0,
         "replay.priority": replay.ranked,
         "distance.reach": getattr(config.rewards.get("distance"), "reach", np.inf) < np.inf,
     }

@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_tf.config.settings import ReplayConfig
-from music_tf.types import Array, BoolArray, IntArray
+from music_tf.types import Array, BoolArray, IntArray, Reach
+
+REACHING = 0.5
+"""Share of transitions whose goal is a place of the hand, where there are any."""
 
 
 def relabel_probability(config: ReplayConfig) -> float:
@@ -27,6 +30,18 @@ def choose_goals(
     # drawn for every strategy, so that what follows is the same
     offset = (generator.random(time.shape) * (length - time)).astype(np.int64)
     return relabelled, length if config.strategy == "final" else time + 1 + offset
+
+
+def with_places(
+    reach: Reach,
+    goal: Array,  # [..., G]
+    reaches: BoolArray,  # [...]
+    relabelled: BoolArray,  # [...]
+    states: tuple[Array, Array],  # observations before the step, and of relabelling, [..., O]
+) -> Array:
+    """Returns goals [..., G + H]; places are the object's, or later ones of the hand."""
+    before, later = states[0][..., list(reach.object)], states[1][..., list(reach.hand)]
+    return reach.goals(goal, np.where(relabelled[..., None], later, before), reaches)
 
 
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:

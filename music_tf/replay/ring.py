@@ -128,6 +128,7 @@ class StepRing:
             reward=state["reward"],
             goal=part["desired_goal"],
             as_taken=np.ones(slot.shape, np.bool_),
+            reaches=np.zeros(slot.shape, np.bool_),
             skill=part["skill"],
             episode_return=self._returns[part["episode"]],
             terminated=part["terminated"] & last,

@@ -57,12 +57,18 @@ def extras_of(state: np.ndarray) -> dict[str, np.ndarray]:
     return {name.removeprefix(EXTRAS): state[name] for name in names}
 
 
+OWN, REACHES = -1, -3
+"""In `Picks.goal`: the episode's own goal; what is subtracted from for a goal of the hand."""
+
+
 class Picks(NamedTuple):
     """Indices of drawn steps."""
 
     slot: IntArray  # [...], index of the episode in its worker's store
     time: IntArray  # [...], the step t within it
-    goal: IntArray  # [...], the state whose achieved goal is used; -1: the episode's own goal
+    goal: IntArray
+    """[...], the state whose achieved goal is used, or `OWN`. Below `OWN`, `REACHES` minus it is
+    the state whose place of the hand is used, or `OWN` for the place of the object at that time."""
 
 
 class Store(Protocol):
@@ -81,9 +87,10 @@ class Drawn(NamedTuple):
     state: np.ndarray  # rows before the action
     after: np.ndarray  # rows after it
     action: Array  # [..., A]
-    reward: Array  # of the step, under its own goal
-    goal: Array  # [..., G]
+    reward: Array  # of the step, under its own goal; where it reaches, under `goal`
+    goal: Array  # [..., G], or [..., G + H] with places of the hand
     as_taken: BoolArray  # whether that is the goal under which the step was taken
+    reaches: BoolArray  # whether it is a place of the hand
     skill: Array  # [..., K]
     episode_return: Array  # of the environment's own rewards
     terminated: BoolArray
@@ -95,15 +102,18 @@ def transition(
     drawn: Drawn, discount: float, goal_reward: GoalReward | None, goal_end: GoalEnd | None = None
 ) -> Transition:
     """Makes a minibatch from drawn steps, with the task reward under the goal of each."""
-    after, goal, as_taken = drawn.after, drawn.goal, drawn.as_taken
+    after, goal, reaches = drawn.after, drawn.goal, drawn.reaches
     next_extras = extras_of(after)
-    reward = np.zeros(as_taken.shape, np.float32) if goal.shape[-1] else drawn.reward
+    reward = np.zeros(reaches.shape, np.float32) if goal.shape[-1] else drawn.reward
     if goal_reward is not None:
-        paid = goal_reward(*of_goals(drawn, ...))  # of goals achieved after the action
-        reward = paid.astype(np.float32, copy=False).reshape(as_taken.shape)
-    over = drawn.terminated | drawn.lost
-    if goal_end is not None and not as_taken.all():
-        over[~as_taken] |= goal_end(*of_goals(drawn, ~as_taken))
+        of_task: Any = ~reaches if reaches.any() else ...
+        if not reaches.all():
+            paid = goal_reward(*of_goals(drawn, of_task))  # of goals achieved after the action
+            reward[of_task] = paid.reshape(reward[of_task].shape)
+        reward[reaches] = drawn.reward[reaches]
+    over, relabelled = drawn.terminated | drawn.lost, ~(drawn.as_taken | reaches)
+    if goal_end is not None and relabelled.any():
+        over[relabelled] |= goal_end(*of_goals(drawn, relabelled))
     discounts = np.where(over, 0.0, discount).astype(np.float32)
     if DISCOUNT in next_extras:
         discounts *= next_extras[DISCOUNT][..., 0]
@@ -124,7 +134,8 @@ def transition(
 
 
 def of_goals(drawn: Drawn, chosen: Any) -> tuple[Any, Any, dict[str, Array]]:
-    """Returns achieved goals, goals and extras of chosen steps, [N, G] or [N, D]."""
+    """Returns achieved goals, goals of the task and extras of chosen steps, [N, G] or [N, D]."""
     after = drawn.after[chosen].reshape(-1)
-    goal, extras = drawn.goal[chosen].reshape(len(after), -1), extras_of(after)
-    return np.ascontiguousarray(after["achieved_goal"]), goal, extras
+    achieved = np.ascontiguousarray(after["achieved_goal"])
+    goal = drawn.goal[..., : achieved.shape[1]][chosen].reshape(achieved.shape)
+    return achieved, goal, extras_of(after)

@@ -123,6 +123,11 @@ def _layers_of(saved: SavedPolicy, snapshot: Snapshot) -> tuple[list[Array], int
     weights, reads = list(snapshot.weights.values()), snapshot.inputs.condition
     if snapshot.actor in GAUSSIANS:
         weights = [*weights[:-4], *weights[-2:]]
+    places = len(snapshot.inputs.goal.mean) - saved.goal_dim
+    if places:  # of the hand, which are zero: they join the first bias, too
+        clip, (mean, deviation) = snapshot.inputs.config.clip, snapshot.inputs.goal
+        (kernel, bias), zeros = weights[:2], np.clip(-mean / deviation, -clip, clip)[-places:]
+        weights = [kernel[:-places], bias + zeros @ kernel[-places:], *weights[2:]]
     if saved.condition != "one_hot" or saved.skills > 1 or not reads:
         return weights, reads
     # the one-hot vector of a single skill is constant: it joins the first bias
@@ -170,7 +175,8 @@ class _Graph:
             names = [self._constant(f"{number}/slice_{at}", end) for at, end in enumerate(ends)]
             parts.append(self._node("Slice", ["condition", *names], f"{number}/seen"))
         if self._saved.goal_dim:
-            parts.append(self._normalized("goal", number, snapshot.inputs.goal))
+            moments = (each[: self._saved.goal_dim] for each in snapshot.inputs.goal)
+            parts.append(self._normalized("goal", number, Moments(*moments)))
         output = self._node("Concat", parts, f"{number}/inputs", axis=1)
         layers, kind = len(weights) // 2, GAUSSIANS.get(snapshot.actor)
         linear = 2 if kind is not None and kind.features else 1

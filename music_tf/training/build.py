@@ -211,7 +211,7 @@ def build_learner(
     config: Config, spec: EnvSpec, terms: Sequence[RewardTerm], skill: int = 0
 ) -> Learner:
     """Returns the configured learner with the initial weights for a skill."""
-    input_dim = spec.observation_dim + config.seen_condition + spec.goal_dim
+    input_dim = spec.observation_dim + config.seen_condition + spec.seen_goal
     bounds = return_bounds(config.agent, terms, discount(config, spec))
     seed = stream(config.seed, "initial weights/agent", 0, skill)
     kind: Callable[..., Learner] = named_in_module(config.agent.learner, "learner of agent")

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,22 +15,24 @@ from music_tf.config.world import class_in_module, named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.errors import Stopped
+from music_tf.errors import Stopped, UsageError
 from music_tf.measures.behaviour import support_lost_at
 from music_tf.networks.acting import EXPLORER, Snapshot, SnapshotPolicy
 from music_tf.process.signals import stop_requested
 from music_tf.randomness import stream
+from music_tf.replay.hindsight import REACHING
 from music_tf.rollout import (
     Candidates,
     Conditions,
     ConditionSampler,
+    Leads,
     OpenEpisodes,
     padded,
     perturbation,
     play,
 )
 from music_tf.training.memory import Share, refuse_too_large
-from music_tf.types import BoolArray, Episodes
+from music_tf.types import BoolArray, Episodes, Reach
 
 
 class Order(NamedTuple):
@@ -69,7 +72,23 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
     comm.patient_barrier()
     if any(comm.allgather(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")
+    if config.replay.reach:
+        envs.spec = dataclasses.replace(envs.spec, reach=_reach(config, envs.info))
     return envs
+
+
+def _reach(config: Config, info: EnvironmentInfo) -> Reach:
+    """Returns what `replay.reach` needs to know of an environment, or a UsageError."""
+    if info.gripper is None or info.object is None:
+        missing = "the hand" if info.object else "the object" if info.gripper else "hand and object"
+        raise UsageError(
+            f"replay.reach: leads the hand to the object, but {config.env_id} has no known columns "
+            f"of {missing}\nexpected --world.gripper COLUMNS --world.object COLUMNS; "
+            f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s)"
+        )
+    if not all(map(math.isfinite, info.reward_bounds)):
+        return Reach(info.gripper, info.object, config.replay.reach)
+    return Reach(info.gripper, info.object, config.replay.reach, info.reward_bounds)
 
 
 def make_collector(
@@ -136,6 +155,11 @@ class Collector:
         if config.explorer is not None and not order.at_random:
             tried = self._candidates(config.explorer, snapshot, streams("rollout/candidates"))
             explore = explore._replace(candidates=tried)
+        if spec.reach is not None:
+            shape = (spec.max_episode_steps, size)
+            led = [each.random(shape) < REACHING for each in streams("rollout/reach")]
+            leads = Leads(spec.reach, np.concatenate(led, axis=1))
+            explore = explore._replace(leads=leads)
         policy = SnapshotPolicy(snapshot, config.exploration.sample, rows=size)
         self.sampler.prior = None
         if snapshot.prior is not None:

@@ -13,7 +13,7 @@ from music_tf.config.world import DISCOUNT
 from music_tf.envs.distance import DistanceReward
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.replay.buffer import ReplayBuffer, Shard
-from music_tf.replay.rows import Picks
+from music_tf.replay.rows import OWN, REACHES, Picks
 from music_tf.training.memory import GIB
 from music_tf.types import EXTRAS, IntArray, Transition
 
@@ -45,7 +45,7 @@ class DeviceReplay:
         self._shards, self._near = shards, near if replay.goal_reward is not None else None
         self._ends = replay.goal_end is not None
         self._discount, self._inputs = replay.discount, inputs
-        self._goals = len(inputs.goal.mean)
+        self._reach, self._goals = shards[0].reach, shards[0].arrays["desired_goal"].shape[-1]
         self._count, self._layout = shards[0].capacity, shards[0].layout
         self._first = self._count * np.arange(len(shards))[:, None]  # [W, 1]
         self._written: list[list[IntArray]] = []
@@ -82,14 +82,16 @@ class DeviceReplay:
         del paid  # a compiled program computes no reward that nobody reads
         states, steps, episodes = self.tables
         slot, time, chosen = picks.slot + self._first, picks.time, picks.goal
+        if self._reach is not None:
+            chosen = tf.where(chosen < OWN, REACHES - chosen, chosen)
         states_each, steps_each, _ = self._each
         first = slot * states_each
         state, after = tf.gather(states, first + time), tf.gather(states, first + time + 1)
         step = tf.gather(steps, slot * steps_each + time)
         episode = tf.gather(episodes, slot)
         goal = episode[..., : self._goals]
-        other = self._of(tf.gather(states, first + tf.maximum(chosen, 0)), "achieved_goal")
-        goal = tf.where((chosen >= 0)[..., None], other, goal)
+        later = tf.gather(states, first + tf.maximum(chosen, 0))
+        goal = tf.where((chosen >= 0)[..., None], self._of(later, "achieved_goal"), goal)
         returned, terminated, lost, length = tf.unstack(episode[..., -4:], axis=-1)
         ended, lost = terminated > 0.0, lost > 0.0
         last = time == tf.cast(length, tf.int64) - 1
@@ -99,8 +101,16 @@ class DeviceReplay:
         over = last & (ended | lost)
         if self._near is not None and self._ends:
             near = within(self._near.threshold, self._of(after, "achieved_goal"), goal)
-            over |= (chosen >= 0) & near
+            over |= (picks.goal >= 0) & near
         discount = tf.where(over, 0.0, tf.constant(self._discount, tf.float32))
+        if self._reach is not None:
+            reach, reaches = self._reach, picks.goal < OWN
+            places = self._seen(later, reach.hand), self._seen(state, reach.object)
+            place, leads = tf.where((chosen >= 0)[..., None], *places), reaches[..., None]
+            goal = tf.concat([tf.where(leads, 0.0, goal), tf.where(leads, place, 0.0)], -1)
+            if self._near is not None:
+                there = within(reach.within, self._seen(after, reach.hand), place)
+                reward = tf.where(reaches, tf.where(there, *reversed(reach.rewards)), reward)
         extras, next_extras = self._extras(state), self._extras(after)
         if DISCOUNT in next_extras:
             discount *= next_extras[DISCOUNT][..., 0]
@@ -123,7 +133,7 @@ class DeviceReplay:
         """Returns observation columns of the episodes in `slots` [W, M], [W, M, T + 1, D]."""
         states = (slots + self._first)[..., None] * self._each[0] + np.arange(self._each[0])
         rows = tf.gather(self.tables[0], states)
-        return tf.gather(self._of(rows, "observation"), list(columns), axis=-1)
+        return self._seen(rows, columns)
 
     def inputs(
         self, moments: Sequence[Moments], observation: tf.Tensor, goal: tf.Tensor, skill: tf.Tensor
@@ -142,6 +152,9 @@ class DeviceReplay:
 
     def _of(self, rows: tf.Tensor, name: str) -> tf.Tensor:
         return rows[..., self._layout[name]]
+
+    def _seen(self, state: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
+        return tf.gather(self._of(state, "observation"), list(columns), axis=-1)
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
         names = [name for name in self._layout if name.startswith(EXTRAS)]

@@ -12,11 +12,13 @@ from music_tf.config.agents import DdpgConfig, DiscreteSacConfig, SacConfig
 from music_tf.config.fields import fields_of, with_fields
 from music_tf.config.names import HALF_CIRCLE, HIDDEN_GOALS, KNOWN, POINT_ROBOT, ROBOT_FAMILIES
 from music_tf.config.terms import TaskConfig
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.intrinsic.base import schedule_value
 from music_tf.recipes import releases
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
+from music_tf.training import build
 from tests.kit import plane
 from tests.kit.cases import cases, every
 
@@ -32,7 +34,7 @@ BY_STEPS = (
     *("sac_csd", "sac_dads", "sac_dads_smerl", "sac_disk", "sac_disk_music", "sac_lsd"),
     *("sac_metra", "sac_pearl", "sac_pearl_music", "sac_place", "sac_smerl"),
 )
-RELEASED = tuple(name for name in recipes.names() if name not in BY_STEPS)
+RELEASED = tuple(name for name in recipes.names() if name not in (*BY_STEPS, "ddpg_rher"))
 RELEASED_SAC = tuple(n for n in RELEASED if n.startswith("sac") and not n.endswith("_her"))
 CONTROLS = ("ddpg_music_frozen", "ddpg_joint_motion", "ddpg_random_reward")
 NAMES = (*BASES, *VARIANTS, "ddpg_music_transfer", *CONTROLS)
@@ -219,6 +221,17 @@ def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, a
     ]
     # MUSIC pays up to 4 a step
     assert weights == [(0.0, 0.25), (0.5, 0.125), (1.0, 0.0), (1.0, 0.0)]
+
+
+def test_relay_hindsight_takes_16_updates_in_ten_steps_and_bounds_values_by_minus_50():
+    config = recipes.resolve("ddpg_rher")
+    agent, workers = config.agent, config.workers
+    assert config.updates == 1.6 * workers * config.rollouts * 50
+    assert workers * config.replay.batch_size == agent.hidden_sizes[0] == 256
+    assert (config.replay.relabel_k, config.replay.reach) == (4.0, 0.05)
+    assert (agent.critics, agent.polyak, agent.polyak_every) == (1, 0.95, "cycle")
+    paid = [build.build_terms(config, LockstepEnvs(PUSH, 1)), agent.discount]
+    assert build.return_bounds(agent, *paid) == pytest.approx((-50.0, 0.0))
 
 
 @every(

@@ -25,12 +25,13 @@ def saved(path, recipe="ddpg", **changes):  # a run whose normalisers have seen 
     trainer = save_run(path, recipe, **changes)
     generator = np.random.default_rng(0)
     trainer.inputs.observations.update(generator.normal(1, 2, (1, 9, 8)).astype(np.float32), 1)
-    trainer.inputs.goals.update(generator.normal(-1, 3, (1, 9, 3)).astype(np.float32), 1)
+    goals = generator.normal(-1, 3, (1, 9, len(trainer.inputs.now.goal.mean)))
+    trainer.inputs.goals.update(goals.astype(np.float32), 1)
     save_checkpoint(path, trainer, 2)
     return trainer
 
 
-@pytest.mark.parametrize("recipe", ["ddpg_her", "sac"])
+@pytest.mark.parametrize("recipe", ["ddpg_her", "ddpg_rher", "sac"])
 def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     trainer = saved(tmp_path, recipe, skills=3)
     generator = np.random.default_rng(1)
@@ -49,6 +50,9 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     assert expected.std(axis=0).min() > 0.01
     assert (policy.epoch, policy.skills, policy.env_id) == (2, 3, "music_tf/PointPush-v0")
     assert (policy.observation_dim, policy.goal_dim, policy.action_dim) == (8, 3, 3)
+    if recipe == "ddpg_rher":  # under the task's goal no place of the hand counts
+        wide = np.hstack([goal, np.zeros([5, 3], np.float32)])
+        np.testing.assert_array_equal(trainer.policy()(observation, wide, *given[2:]), expected)
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ except ImportError:
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     save_run(folder / "goals", "ddpg_her")
+    save_run(folder / "reaching", "ddpg_rher")
     save_run(folder / "zero", "ddpg_music")
     save_run(folder / "gaussian", "sac")
     save_run(folder / "skills", "sac_diayn", skills=3)
@@ -114,7 +115,7 @@ def with_place(policy):  # places to reach in place of conditions
     return {name: given[name] for name in ("observation", "reach")}
 
 
-RUNS = ("goals", "zero", "gaussian", "skills", "each", "pinned", "continuous")
+RUNS = ("goals", "reaching", "zero", "gaussian", "skills", "each", "pinned", "continuous")
 TO_PLACES = ("metra", "metra_skills", "of_two", "places", "speedy")
 
 

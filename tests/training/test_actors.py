@@ -22,6 +22,7 @@ pytestmark = pytest.mark.thorough
 FOUR = {"workers": 4, "rollouts": 1, "cycles": 3}
 CONFIGS = {**{name: replace(config, **FOUR) for name, config in ALL.items()}, "steps": STEPS}
 CONFIGS["prior"] = replace(LEARNED_PRIOR, **FOUR)
+CONFIGS["reaching"] = replace(HER, replay=replace(HER.replay, reach=0.3), **FOUR)
 CONFIGS["steps"] = replace(STEPS, workers=2, rollouts=2)
 CONFIGS["pearl"] = small_pearl(**FOUR, tasks__train=8)
 OF_ACTORS = ("time/", "mpi/", "train/replay_ratio")

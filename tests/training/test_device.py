@@ -55,6 +55,11 @@ CONFIGS = {
         MUSIC, replay=ReplayConfig(priority="music", **BATCHES), goals="environment"
     ),
     "overwritten": dataclasses.replace(HER, replay=ReplayConfig(batch_size=32, capacity=90)),
+    "reaching": dataclasses.replace(
+        HER,
+        env_id="music_tf/PointPushTerminating-v0",
+        replay=ReplayConfig(relabel_k=4.0, reach=0.3, **BATCHES),
+    ),
     "terminating": dataclasses.replace(HER, env_id="music_tf/PointPushTerminating-v0"),
 }
 NEAR = DistanceReward(0.5, 0.0, -1.0)
