@@ -43,7 +43,7 @@ except ImportError:
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     save_run(folder / "goals", "ddpg_her")
-    save_run(folder / "reaching", "ddpg_rher")
+    save_run(folder / "two_goals", "ddpg_rher")
     save_run(folder / "zero", "ddpg_music")
     save_run(folder / "gaussian", "sac")
     save_run(folder / "skills", "sac_diayn", skills=3)
@@ -115,7 +115,7 @@ def with_place(policy):  # places to reach in place of conditions
     return {name: given[name] for name in ("observation", "reach")}
 
 
-RUNS = ("goals", "reaching", "zero", "gaussian", "skills", "each", "pinned", "continuous")
+RUNS = ("goals", "two_goals", "zero", "gaussian", "skills", "each", "pinned", "continuous")
 TO_PLACES = ("metra", "metra_skills", "of_two", "places", "speedy")
 
 
@@ -223,7 +223,7 @@ def test_the_verb_writes_both_beside_the_weights(runs, tmp_path, monkeypatch, ca
 # ONNX.
 
 
-@cases("run", "goals", "zero", "gaussian", "skills", "each", "continuous", "speedy")
+@cases("run", "goals", "two_goals", "zero", "gaussian", "skills", "each", "continuous", "speedy")
 def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
