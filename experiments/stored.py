@@ -1,5 +1,7 @@
 """Results of the stored runs of a study, by condition, task and seed."""
 
+import csv
+import io
 import itertools
 import math
 import re
@@ -30,6 +32,8 @@ RESULTS = ROOT / "experiments" / "results"
 STUDIES = ROOT / "experiments" / "studies"
 FIRST, MINUTES, HELD = "level/steps", "level/minutes", "level/held"
 """Thousand steps and minutes until `Task.level` is met; share of later evaluations that meet it."""
+WINDOW = "level/window"
+"""Thousand steps until the mean success rate of four evaluations between epochs meets it."""
 ACCURACY = "skill/accuracy_heldout"
 KWARGS, SKILLS = "--env.kwargs", "--env.skills"
 """Options that change what a simple policy does or earns on a task."""
@@ -169,6 +173,7 @@ def measures_of(run: StoredResult, task: Task) -> dict[str, float]:
         **(dict.fromkeys([ACCURACY], float(last[0])) if last.size else {}),
         **measured_of(run, "ours"),
         **_level(run, task),
+        **_window(run, task),
         **_spent(run),
         **_of_skills(run),
         **_in_worlds(run),
@@ -224,6 +229,20 @@ def _level(run: StoredResult, task: Task) -> dict[str, float]:
         measures[HELD] = float(np.nanmean(later))
     steps = float(run.in_all("time/env_steps")[first]) / 1e3
     return measures | {FIRST: steps, MINUTES: float(seconds_of(run)[first]) / 60.0}
+
+
+def _window(run: StoredResult, task: Task) -> dict[str, float]:
+    """Returns when evaluations between epochs met the success rate of a task; infinite if never."""
+    text, level = run.details.get("evaluations"), task.level.get("eval/success_rate")
+    if text is None or level is None:
+        return {}
+    before = run.details.get(BEFORE, {}).get("time/env_steps", 0.0)
+    met = (
+        (before + float(row["time/env_steps"])) / 1e3
+        for row in csv.DictReader(io.StringIO(text))
+        if float(row["eval/success_rate_of_4"] or -math.inf) >= level
+    )
+    return {WINDOW: next(met, math.inf)}
 
 
 def seconds_of(run: StoredResult) -> Floats:

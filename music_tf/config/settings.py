@@ -223,6 +223,9 @@ class EvaluationConfig(Settings):
     """Epochs between evaluations; the last epoch has one, too."""
     every_episodes: Annotated[int | None, In(1, 10**9)] = None
     """Training episodes between evaluations, each at the end of its epoch; unset: by epochs."""
+    every_cycles: Annotated[int | None, In(1, 10**6)] = None
+    """Cycles between further evaluations of ten fresh episodes, which change no number of training;
+    `evaluations.csv` has their success rates, and the mean of the last four. Unset: none."""
     length: Annotated[int | None, In(1, 10**6)] = None
     """Steps of an evaluation episode, where skills are learned one after the other; unset: as in
     training."""
@@ -235,6 +238,11 @@ class EvaluationConfig(Settings):
             raise UsageError(
                 "evaluation.length: only for skills that are learned one after the other, expected "
                 f"none, got {self.length}\nnearest: --env.max-episode-steps {self.length}"
+            )
+        if self.every_cycles and (run.incremental.on or run.agent.inference is not None):
+            raise UsageError(
+                "evaluation.every_cycles: only for one policy that learns one task, expected none, "
+                f"got {self.every_cycles}\nnearest: --evaluation.every 1"
             )
 
 

@@ -37,6 +37,7 @@ from music_tf.reading.stored import runs_root, stored_start, stored_tasks
 from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.comparison import EPISODES, compare
+from music_tf.runs.cycle_evaluations import CycleEvaluations
 from music_tf.runs.first_lines import first_lines
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.opened_run import opened_run
@@ -191,7 +192,8 @@ class Session:
         self._progress.key_metrics = key_metrics(config, info, goals)
         beside = "random actions in brackets"
         self._progress.banner(explanation(self._progress.key_metrics, beside))
-        self._worlds = Worlds(self._trainer, self._directory.path, self._directory.disk_warning)
+        of_run = self._trainer, self._directory.path, self._directory.disk_warning
+        self._worlds, self._between = Worlds(*of_run), CycleEvaluations(*of_run)
 
     def run(self, record: Mapping[str, Any]) -> None:
         """Trains to the last epoch or `max_minutes`, then evaluates; TensorBoard shows `record`."""
@@ -207,6 +209,7 @@ class Session:
                 progress.banner([actors.verdict()])
             progress.cycle(done, config.cycles, trainer.counters.env_steps)
             self._check_learned()
+            self._between.end_cycle()
             self._count_seconds()
             self._listeners.tell("on_cycle", dataclasses.replace(trainer.counters))
             stopping = stop_requested() or self._listeners.fault is not None
@@ -255,7 +258,7 @@ class Session:
 
     def close(self) -> None:
         trainer = self._trainer
-        for envs in (trainer.envs, trainer.evaluated):
+        for envs in (trainer.envs, trainer.evaluated, self._between.envs):
             with contextlib.suppress(*FROM_USERS):
                 if envs is not None:
                     envs.close()
@@ -440,6 +443,7 @@ class Session:
         self._saved_cycle = -1 if self._forgets else trainer.counters.cycle
         self._row, self._unsaved_epochs = {}, 0
         self._worlds.resume()
+        self._between.resume()
         return True
 
     def _roll_back(self, fault: NumbersFault) -> None:

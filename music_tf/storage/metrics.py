@@ -8,6 +8,7 @@ import math
 import os
 import re
 import socket
+import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,11 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, replace_file
 from music_tf.storage.logs import RateLimitedWarning
 
-CSV_NAME = "metrics.csv"
+CSV_NAME, EVALUATIONS_NAME = "metrics.csv", "evaluations.csv"
+WINDOW = 4
+"""Successive evaluations between epochs whose mean success rate is stored."""
+_RATE = "eval/success_rate"
+_EVALUATED = ("cycle", "time/env_steps", "time/elapsed_s", "eval/return", _RATE, f"{_RATE}_of_4")
 PATHS_TAG = "eval/object_paths"
 """The image of the object's paths, seen from above, at each evaluation."""
 SKILLS_TAG = "skill/in_training"
@@ -248,6 +253,9 @@ class MetricsWriter:
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
+        if (lost := (resume_after or 0) - max(kept.count(b"\n") - 1, 0)) > 0:
+            text = "no row of %d of %d epochs, training continues: %s"
+            _LOGGER.warning(text, lost, resume_after, path)
         self._metrics = metrics
         self._csv = _AppendFile(path, len(kept), self._warn)
         self._header = _cells(kept.partition(b"\n")[0])
@@ -335,6 +343,26 @@ class MetricsWriter:
         self._events.append(record.getvalue())
 
 
+class EvaluationsWriter:
+    """Writes evaluations between those of epochs, on the root; resumes after a cycle."""
+
+    def __init__(self, directory: Path, resume_after: int | None, warn: RateLimitedWarning) -> None:
+        path = directory / EVALUATIONS_NAME
+        kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
+        self._file, self._rates = _AppendFile(path, len(kept), warn), list[float]()
+        with contextlib.suppress(ValueError, IndexError):  # blank without goals
+            self._rates = [float(_cells(row)[-2]) for row in kept.splitlines()[1:]]
+        if not kept:
+            self._file.append(_csv_line(_EVALUATED))
+
+    def write(self, row: Mapping[str, float]) -> None:
+        """Adds a row, with the mean success rate of the last `WINDOW` rows."""
+        self._rates = [*self._rates, row.get(_RATE, math.nan)][-WINDOW:]
+        mean = statistics.fmean(self._rates) if len(self._rates) == WINDOW else None
+        cells = {**row, _EVALUATED[-1]: mean}
+        self._file.append(_csv_line(_cell(name, cells) for name in _EVALUATED))
+
+
 class _AppendFile:
     """A file that grows by whole records; after a full disk, later calls write the missing ones."""
 
@@ -376,8 +404,8 @@ class _AppendFile:
         return True
 
 
-def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
-    """Returns the header and the rows up to an epoch as they are, and warns of missing ones."""
+def _kept_rows(path: Path, last: int, warn: RateLimitedWarning) -> bytes:
+    """Returns the header and, as they are, the rows whose first number is not above `last`."""
     try:
         content = read_at_most(path, LARGEST_TABLE)
     except FileNotFoundError:
@@ -387,16 +415,13 @@ def _kept_rows(path: Path, last_epoch: int, warn: RateLimitedWarning) -> bytes:
     if content.count(b"\n") > MOST_ROWS:
         raise EnvironmentFault(f"{path}: more than {MOST_ROWS} rows")
     header, *rows = content.splitlines(keepends=True) or [b""]
-    early = [row for row in rows if (of := _EPOCH.match(row)) and int(of[1]) <= last_epoch]
+    early = [row for row in rows if (of := _EPOCH.match(row)) and int(of[1]) <= last]
     kept = b"".join(line for line in (header, *early) if line.endswith(b"\n"))
     if kept != content:
         try:
             replace_file(path, kept)
         except OSError as error:
             warn("metrics", error, path)  # the next row that is written drops these rows
-    lost = last_epoch - max(kept.count(b"\n") - 1, 0)
-    if lost > 0:
-        _LOGGER.warning("no row of %d of %d epochs, training continues: %s", lost, last_epoch, path)
     return kept
 
 

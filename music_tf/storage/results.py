@@ -57,7 +57,8 @@ class StoredResult(NamedTuple):
     """`wall_s`; `final_100_episodes` by policy and metric; `before`, steps and seconds of the runs
     that a warm start goes back to, by column; `control`, `coverage` and `skills` of
     `evaluate --full`; for a run that adapts to tasks `adaptation` instead, by policy and metric;
-    `worlds`, the rows of `worlds.csv` of a changing world."""
+    `worlds`, the rows of `worlds.csv` of a changing world; `evaluations`, the text of
+    `evaluations.csv`."""
     columns: Mapping[str, Floats]
     """Metrics by name, a value per epoch; nan if missing."""
     resumed: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from music_tf.process.children import run_command
 from music_tf.process.machine import available_cores
 from music_tf.reading.stored import CONFIG_NAME, runs_root, stored_start
 from music_tf.storage.lock import RunLock, refuse_if_in_use
-from music_tf.storage.metrics import CSV_NAME, JUDGED
+from music_tf.storage.metrics import CSV_NAME, EVALUATIONS_NAME, JUDGED
 from music_tf.storage.provenance import commit, processor
 from music_tf.storage.results import ADAPTATION, BEFORE, FINAL, WORLDS, header, read_result
 from music_tf.storage.run_directory import EVALUATION_NAME, SUMMARY_NAME
@@ -84,6 +84,8 @@ def store(run: StudyRun, results: Path) -> None:
     details = times | {FINAL: summary["evaluation"]} | details
     if worlds := read_worlds(directory):
         details[WORLDS] = worlds
+    if (between := directory / EVALUATIONS_NAME).exists():
+        details["evaluations"] = between.read_text(encoding="utf-8")
     cores = available_cores()
     made_with = [
         *dict.fromkeys(codes),

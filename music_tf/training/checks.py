@@ -96,11 +96,11 @@ def try_environment(config: Config) -> TrialResult:
     if not checks:
         return TrialResult()
     findings: list[Finding] = []
-    bounds, fault, asks = None, None, "pays" in concerns and config.agent.return_clip == "auto"
-    if asks:
+    bounds, fault = None, None
+    if asks := "pays" in concerns and config.agent.return_clip in ("auto", "paid"):
         asks = not (config.world.reward or all(map(math.isfinite, config.rewards["task"].clip)))
     settings = config.env, config.world, config.normalizer, config.goals == "environment"
-    with _streams_kept():
+    with streams_kept():
         try:
             with EnvironmentTrial(config.env_id, *settings) as trial:
                 for check in checks:
@@ -121,7 +121,7 @@ def try_environment(config: Config) -> TrialResult:
 
 
 @contextlib.contextmanager
-def _streams_kept() -> Iterator[None]:
+def streams_kept() -> Iterator[None]:
     """Restores the global random states of Python and numpy, which user code may draw from."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:

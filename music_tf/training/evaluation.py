@@ -48,6 +48,8 @@ class Evaluation(NamedTuple):
     """Stage of a changing world, or one stage for each skill."""
     answers: Callable[[Episodes], Metrics] | None = None
     """Computes metrics of the reward networks on episodes; None where there are no networks."""
+    turn: int = 0
+    """Number of an evaluation whose episodes no other one has; 0: those that all runs have."""
 
     def play(
         self,
@@ -65,7 +67,8 @@ class Evaluation(NamedTuple):
         """
         config, envs, comm = self.config, self.envs, self.comm
         plain = skill is None and added is None and planned is None
-        conditions = evaluation_conditions(range(episodes), config, envs.spec.goal_dim, skill)
+        every, size = range(episodes), envs.spec.goal_dim
+        conditions = evaluation_conditions(every, config, size, skill, self.turn)
 
         def own_part() -> dict[str, np.ndarray]:
             snapshot = policy.snapshot if isinstance(policy, SnapshotPolicy) else None
@@ -198,17 +201,18 @@ def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTer
 
 
 def evaluation_conditions(
-    indices: Sequence[int], config: Config, goal_dim: int, skill: int | None = None
+    indices: Sequence[int], config: Config, goal_dim: int, skill: int | None = None, turn: int = 0
 ) -> Conditions:
     """Returns seeds, goals and conditions; skills take turns unless `skill` or settings pin one."""
     size, pinned = config.condition_size, config.pinned_skill if skill is None else skill
-    seeds = [int(reset_seeds(stream(SEED, "evaluation", 0, index), 1)[0]) for index in indices]
+    key = config.seed if turn else SEED
+    seeds = [int(reset_seeds(stream(key, "evaluation", turn, index), 1)[0]) for index in indices]
     goals = np.zeros([len(indices), goal_dim], np.float32) if config.goals == "zero" else None
     if config.condition.kind == "one_hot":
         chosen = [index % size if pinned is None else pinned for index in indices]
         conditions = np.eye(size, dtype=np.float32)[chosen]
     else:
-        fixed = (stream(SEED, "evaluation/condition", 0, index) for index in indices)
+        fixed = (stream(key, "evaluation/condition", turn, index) for index in indices)
         drawn = [continuous_conditions(config.condition, generator, 1) for generator in fixed]
         conditions = np.concatenate(drawn)
     return Conditions(np.array(seeds), goals, conditions)

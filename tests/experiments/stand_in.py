@@ -60,6 +60,7 @@ def train(words):
     evaluation = {"ours": {"eval/success_rate": 0.5}}
     (directory / "summary.json").write_text(json.dumps({"evaluation": evaluation}))
     (directory / "worlds.csv").write_text(WORLDS)
+    (directory / "evaluations.csv").write_text("cycle,time/env_steps\n6,2400\n")
     return 0
 
 

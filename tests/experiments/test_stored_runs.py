@@ -48,6 +48,18 @@ def test_epochs_without_an_evaluation_count_neither_way(tmp_path, level, expecte
     assert tuple(map(found.get, names)) == expected
 
 
+@cases(("level", "expected"), (0.9, 4.4), (0.8, 4.0), (0.95, math.inf))
+def test_windows_of_evaluations_between_epochs_meet_a_level_as_epochs_do(tmp_path, level, expected):
+    rows = ",".join(["cycle", "time/env_steps", "eval/success_rate_of_4"]) + "\n3,2000,\n"
+    details = {
+        "evaluations": rows + "6,3000,0.8\n7,3400,0.925\n",
+        "before": {"time/env_steps": 1000},
+    }
+    text = header("music-tf train sac", "1", details) + SEED.partition("\n")[2]
+    assert measured(tmp_path, text, {"eval/success_rate": level})[stored.WINDOW] == expected
+    assert stored.WINDOW not in measured(tmp_path, text, {SUPPORT: 0.8})
+
+
 def test_minutes_are_those_since_the_launch_where_they_are_known(tmp_path):
     launched = "time/env_steps,time/elapsed_s,time/wall_s,eval/return\n1000,60,90,1\n"
     text = header("music-tf train sac", "1", {"before": {"time/wall_s": 30.0}}) + launched

@@ -135,6 +135,7 @@ def test_a_result_says_how_it_came_about(finished):
     assert result.details["control"] == {"ours": {"control/coverage": 0.25}}
     (row,) = result.details["worlds"]
     assert (row["epoch"], row["return"], row["end_0"], "skill" in row) == (2.0, 1.5, 3.0, False)
+    assert result.details["evaluations"] == "cycle,time/env_steps\n6,2400\n"
     assert result.details["skills"] == []
     # Two epochs of a tenth of a second and an interpreter's start
     assert 0.2 < result.details["wall_s"] < 60.0

@@ -15,7 +15,8 @@ from music_tf.config.settings import Config
 from music_tf.config.terms import TaskConfig
 from music_tf.errors import UsageError
 from music_tf.storage import metrics
-from music_tf.storage.metrics import METRICS, MetricsWriter, known_to
+from music_tf.storage.logs import RateLimitedWarning
+from music_tf.storage.metrics import METRICS, EvaluationsWriter, MetricsWriter, known_to
 from tests.kit.cases import cases
 
 
@@ -63,6 +64,32 @@ def test_a_declared_metric_has_a_name_of_its_own_that_a_table_can_hold(name, tol
     declares = type("Declares", (TaskConfig,), {"metrics": {name: "of mine"}})
     with pytest.raises(UsageError, match=told):
         known_to(Config(rewards={"task": declares()}))
+
+
+def test_evaluations_between_epochs_have_the_mean_of_the_last_four_over_a_resume(tmp_path):
+    def add(table, *cells):  # cycle and success rate
+        for cycle, rate in cells:
+            steps = {"time/env_steps": 400 * cycle, "time/elapsed_s": 0.5 * cycle}
+            rated = {} if rate is None else {"eval/success_rate": rate}
+            table.write({"cycle": cycle, "eval/return": -50.0, **steps, **rated})
+
+    warn, path = RateLimitedWarning(), tmp_path / "evaluations.csv"
+    add(EvaluationsWriter(tmp_path, None, warn), (6, 0.0), (12, 0.5), (18, 0.7), (24, 0.9))
+    path.write_bytes(path.read_bytes() + b"30,12")  # a row that was cut off
+    add(EvaluationsWriter(tmp_path, 18, warn), (24, 0.8), (30, 1.0))
+    header, *rows = path.read_text().splitlines()
+    assert header.endswith("time/elapsed_s,eval/return,eval/success_rate,eval/success_rate_of_4")
+    assert rows == [
+        "6,2400,3,-50,0,",
+        "12,4800,6,-50,0.5,",
+        "18,7200,9,-50,0.7,",
+        "24,9600,12,-50,0.8,0.5",  # (0 + 0.5 + 0.7 + 0.8) / 4
+        "30,12000,15,-50,1,0.75",
+    ]
+    add(EvaluationsWriter(tmp_path, None, warn), *((n, None) for n in range(5)))
+    assert {row[-2:] for row in path.read_text().splitlines()[1:]} == {",,"}
+    add(EvaluationsWriter(tmp_path, 3, warn), (4, 0.5))
+    assert path.read_text().endswith("\n4,1600,2,-50,0.5,\n")
 
 
 def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):
