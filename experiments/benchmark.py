@@ -258,6 +258,20 @@ KEYS: dict[str, Key] = {
         "the same of updates of PEARL on HalfCheetah with 1,024 rows, in processor time, 1 thread; "
         "at least 0.5",
     ),
+    "layer_norm_vs_two_1t": Key(
+        *(
+            "x",
+            "lower",
+            ("critics",),
+            lambda measured: measured["normalized_ms"] / measured["two_ms"],
+        ),
+        "time of an update with layer norm in two critics over that without, processor time, 1 "
+        "thread; limit 1.3",
+    ),
+    "five_critics_vs_two_1t": Key(
+        *("x", "lower", ("critics",), lambda measured: measured["five_ms"] / measured["two_ms"]),
+        "the same of five critics, of which a target takes a random pair; limit 2",
+    ),
     "update_vs_sb3_sac": Key(
         *("x", "higher", ("their_sac", "our_sac"), _rates),
         "our SAC updates/s over Stable-Baselines3's, 2 threads each",

@@ -4,6 +4,7 @@ Each measurement has its own process, since TensorFlow fixes its threads once pe
 """
 # ruff: noqa: E402 - TensorFlow reads the environment when it is imported
 
+import itertools
 import json
 import math
 import statistics
@@ -232,6 +233,31 @@ def update(sizes: Sizes, threads: int) -> dict[str, float]:
     config = configuration("ddpg_her", sizes, {"agent.critics": 1, "threads": threads})
     rate = updates_per_s(filled_trainer(config, sizes, Communicator()), sizes, peak)
     return {"updates_per_s": rate, "peak_flop_per_s": peak.flop_per_s}
+
+
+def critics(sizes: Sizes) -> dict[str, float]:
+    """Measures updates with two critics, with layer norm, and with five, in processor time.
+
+    They take turns, so that a slow minute slows all of them.
+    """
+    limit_threads(1)
+    kinds: dict[str, dict[str, object]] = {
+        "two_ms": {},
+        "normalized_ms": {"agent.layer_norm": True},
+        "five_ms": {"agent.critics": 5, "agent.target_critics": 2},
+    }
+    trainers, seconds = {}, dict.fromkeys(kinds, 0.0)
+    for name, changes in kinds.items():
+        config = configuration("ddpg_her", sizes, {"agent.critics": 2, "threads": 1, **changes})
+        trainers[name] = filled_trainer(config, sizes, Communicator())
+        learn(trainers[name])  # compiles
+    for _, (name, trainer) in itertools.product(range(sizes["rounds"]), trainers.items()):
+        trainer.counters.cycle += 1
+        start = time.process_time()
+        learn(trainer)
+        seconds[name] += time.process_time() - start
+    updates = sizes["rounds"] * sizes["updates"]
+    return {name: 1e3 * spent / updates for name, spent in seconds.items()}
 
 
 def meta(sizes: Sizes) -> dict[str, float]:
@@ -471,6 +497,7 @@ MEASUREMENTS: dict[str, Callable[[Sizes], dict[str, float]]] = {
     "update_2t": partial(update, threads=2),
     "our_sac": partial(ours, recipe="sac_her"),
     "our_ddpg": partial(ours, recipe="ddpg_her"),
+    "critics": critics,
     "meta": meta,
     "music": music,
     "neighbours": neighbours,

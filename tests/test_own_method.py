@@ -54,7 +54,7 @@ class Regression(Learner):
     def __init__(self, config, input_dim, action_dim, return_bounds, seed):
         self._config, self._bounds = config, return_bounds
         actor = deterministic_actor(input_dim, action_dim, config.actor_layers, seed)
-        value = critic(input_dim, 0, config.critic_layers, seed)
+        value = critic(config, input_dim, seed)
         self._actor = Network("actor", actor, config.actor_learning_rate)
         self._value = Network("value", value, config.critic_learning_rate)
 

@@ -1,17 +1,25 @@
 """The base class of learners with an actor and an ensemble of critics."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Learner, Phase, stopped
+from music_tf.agents.base import Batch, Learner, Losses, Phase, stopped
 from music_tf.config.agents import AgentConfig
-from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss
+from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss, td_target
+from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network, Scalar, Weights
+from music_tf.randomness import stream
+from music_tf.replay.buffer import ReplayBuffer
+from music_tf.types import Array
+
+_MEMBERS = "target_critics"  # name in `noise` of the critics drawn for an update's target, [n]
+_OF_POLICY = "train/actor_loss", "train/entropy", "train/temperature", "train/temperature_loss"
 
 
 class ActorCritic(Learner):
@@ -36,6 +44,7 @@ class ActorCritic(Learner):
             for index, model in enumerate(critics)
         ]
         self.make_others(input_dim, action_dim, seed)
+        self._seed = int(seed.integers(2**31))
 
     @abc.abstractmethod
     def make_actor(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> keras.Model:
@@ -44,8 +53,7 @@ class ActorCritic(Learner):
     def make_critic(
         self, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> keras.Model:
-        config = self._config
-        return critic(input_dim, action_dim, config.critic_layers, seed, config.initializer)
+        return critic(self._config, input_dim + action_dim, seed)
 
     def make_others(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> None:
         """Makes further networks of a subclass, after actor and critics."""
@@ -62,7 +70,19 @@ class ActorCritic(Learner):
         groups = list(self.sequence)
         if self._config.update_order == "actor_first":
             groups.sort(key=lambda names: names != ("actor",))
-        return [Phase(self.losses, names) for names in groups]
+        every, late = self._config.actor_every, (("actor",), ("log_temperature",))
+        return [
+            Phase(self.losses, names, every)
+            if every == 1 or names in late
+            else Phase(self._of_values, names)
+            for names in groups
+        ]
+
+    def _of_values(self, *given: Any) -> Losses:
+        """Returns all losses without the policy's metrics, which then are not computed."""
+        losses = self.losses(*given)
+        shown = {name: v for name, v in losses.metrics.items() if name not in _OF_POLICY}
+        return losses._replace(metrics=shown)
 
     @property
     def sequence(self) -> Sequence[tuple[str, ...]]:
@@ -84,11 +104,47 @@ class ActorCritic(Learner):
         rows = tf.concat([inputs, action], axis=-1)
         flat = tf.reshape(rows, [-1, rows.shape[-1]])
         values = []
-        for network in self._critics:
+        for network in (each for each in self._critics if each.name in weights):
             its_weights = weights[network.name]
             # gradients reach the action all the same
             values.append(network(stopped(its_weights) if frozen else its_weights, flat))
         return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])
+
+    def feed(
+        self, replay: ReplayBuffer, inputs: NetworkInputs, updates: int, cycle: int
+    ) -> dict[str, Array]:
+        """Draws the critics of each update's target, the same for all workers, [U, n]."""
+        count = self._config.target_critics
+        if not isinstance(count, int):
+            return {}
+        generator = stream(self._seed, "agent/target critics", 0, cycle)
+        order = generator.random([updates, len(self._critics)]).argsort(axis=-1)
+        return {_MEMBERS: order[:, :count].astype(np.int32)}
+
+    def of_members(self, targets: Weights, noise: Mapping[str, tf.Tensor]) -> Weights:
+        """Returns targets whose first n critics are the drawn ones, without any other critic."""
+        if _MEMBERS not in noise:
+            return targets
+        critics = [network.name for network in self._critics]
+        layers = zip(*(targets[name] for name in critics), strict=True)
+        drawn = [tf.unstack(tf.gather(tf.stack(each), noise[_MEMBERS])) for each in layers]
+        others = {name: each for name, each in targets.items() if name not in critics}
+        return others | dict(zip(critics, map(list, zip(*drawn, strict=True)), strict=False))
+
+    def counted(self, q: tf.Tensor, by_actor: bool = False) -> tf.Tensor:
+        """Returns values [C, ...] of which the lowest counts: all of them, or their mean alone."""
+        rule = self._config.target_critics
+        averaged = rule == "mean" or (by_actor and rule != "lowest")
+        return tf.reduce_mean(q, axis=0, keepdims=True) if averaged else q
+
+    def climbed(self, q: tf.Tensor) -> tf.Tensor:
+        """Returns what the actor maximises, [W, B], of the values [C, W, B] of its actions."""
+        return tf.reduce_min(self.counted(q, by_actor=True), axis=0)
+
+    def target(self, batch: Batch, next_q: tf.Tensor) -> tf.Tensor:
+        """Returns the TD target [W, B] for the values [C, W, B] of next actions."""
+        bounds = batch.bounds or self._bounds
+        return td_target(batch.reward, batch.discount, self.counted(next_q), bounds)
 
     def critic_loss(self, q: tf.Tensor, target: tf.Tensor, truncated: tf.Tensor) -> tf.Tensor:
         if self._config.truncated != "masked":

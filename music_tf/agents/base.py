@@ -24,6 +24,7 @@ class Batch(NamedTuple):
     reward: tf.Tensor  # [W, B]
     discount: tf.Tensor  # [W, B]
     truncated: tf.Tensor  # [W, B], true where a time limit ended the episode
+    bounds: tuple[tf.Tensor, tf.Tensor] | None = None  # of the TD target; None: `return_bounds`
 
 
 class Losses(NamedTuple):

@@ -9,7 +9,6 @@ import tensorflow as tf
 from music_tf.agents.actor_critic import ActorCritic
 from music_tf.agents.base import Batch, Losses
 from music_tf.losses.policy import deterministic_policy_loss
-from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Weights
 
@@ -36,14 +35,14 @@ class Ddpg(ActorCritic):
         entropy_weight: tf.Tensor,
     ) -> Losses:
         next_action = self._actor.rows(targets["actor"], batch.next_inputs)
-        next_q = self.values(targets, batch.next_inputs, next_action)
-        target = td_target(batch.reward, batch.discount, next_q, self._bounds)
+        next_q = self.values(self.of_members(targets, noise), batch.next_inputs, next_action)
+        target = self.target(batch, next_q)
         q = self.values(weights, batch.inputs, batch.action)
         value_loss = self.critic_loss(q, target, batch.truncated)
         action = self._actor.rows(weights["actor"], batch.inputs)
         action_value = self.values(weights, batch.inputs, action, frozen=True)
         policy_loss = deterministic_policy_loss(
-            tf.reduce_min(action_value, axis=0), action, self._config.action_l2
+            self.climbed(action_value), action, self._config.action_l2
         )
         metrics = {
             "train/critic_loss": value_loss,

@@ -11,8 +11,7 @@ from music_tf.agents.base import Batch, Losses
 from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.agents import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
-from music_tf.losses.temporal_difference import td_target
-from music_tf.networks.models import plain
+from music_tf.networks.models import critic, plain
 from music_tf.networks.parameters import Weights
 
 
@@ -32,10 +31,7 @@ class DiscreteSac(SoftActorCritic):
     def make_critic(
         self, input_dim: int, action_dim: int, seed: np.random.Generator
     ) -> keras.Model:
-        config = self._config
-        return plain(
-            input_dim, action_dim, "choice", config.critic_layers, seed, config.initializer
-        )
+        return critic(self._config, input_dim, seed, action_dim, "choice")
 
     @property
     def wanted_entropy(self) -> float:
@@ -50,15 +46,15 @@ class DiscreteSac(SoftActorCritic):
         entropy_weight: tf.Tensor,
     ) -> Losses:
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
-        next_q = self._all_values(targets, batch.next_inputs)
+        next_q = self.counted(self._all_values(self.of_members(targets, noise), batch.next_inputs))
         next_value = soft_value(next_q, self._log_policy(weights, batch.next_inputs), temperature)
-        target = td_target(batch.reward, batch.discount, next_value[None], self._bounds)
+        target = self.target(batch, next_value[None])
         q = self._all_values(weights, batch.inputs)
         chosen = tf.one_hot(tf.argmax(batch.action, axis=-1), self._action_dim)
         chosen_q = tf.reduce_sum(q * chosen, axis=-1)
         value_loss = self.critic_loss(chosen_q, target, batch.truncated)
         log_policy = self._log_policy(weights, batch.inputs)
-        policy_loss = choice_loss(q, log_policy, temperature)
+        policy_loss = choice_loss(self.counted(q, by_actor=True), log_policy, temperature)
         expected = -choice_entropy(log_policy)
         tuning, tuned = self.tuned(weights, expected, noise)
         metrics = {
@@ -76,4 +72,5 @@ class DiscreteSac(SoftActorCritic):
 
     def _all_values(self, weights: Weights, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the values of all choices, [C, W, B, K]."""
-        return tf.stack([each.rows(weights[each.name], inputs) for each in self._critics])
+        critics = (each for each in self._critics if each.name in weights)
+        return tf.stack([each.rows(weights[each.name], inputs) for each in critics])

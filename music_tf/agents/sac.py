@@ -11,7 +11,6 @@ from music_tf.config.agents import SacConfig
 from music_tf.config.terms import ENTROPY
 from music_tf.config.values import Schedule
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, entropy_reward
-from music_tf.losses.temporal_difference import td_target
 from music_tf.networks.parameters import Weights
 from music_tf.types import Array
 
@@ -50,7 +49,8 @@ class Sac(GaussianActorCritic):
         drawn = self.sample(weights, batch.inputs, noise["policy"])
         proposer = targets if config.next_action == "target" else weights
         following = self.sample(proposer, batch.next_inputs, noise["next_policy"])
-        next_q = self.values(targets, batch.next_inputs, following.action)
+        critics = self.of_members(targets, noise)
+        next_q = self.values(critics, batch.next_inputs, following.action)
         reward = batch.reward
         paid: dict[str, tf.Tensor] = {}
         if config.entropy_mode == "next_state":
@@ -63,12 +63,12 @@ class Sac(GaussianActorCritic):
                 batch_mean=config.entropy_mode == "batch_mean",
             )
             reward += paid[ENTROPY]
-        target = td_target(reward, batch.discount, next_q, self._bounds)
+        target = self.target(batch._replace(reward=reward), next_q)
         q = self.values(weights, batch.inputs, batch.action)
         value_loss = self.critic_loss(q, target, batch.truncated)
         action_value = self.values(weights, batch.inputs, drawn.action, frozen=True)
         policy_loss = deterministic_policy_loss(
-            tf.reduce_min(action_value, axis=0), drawn.action, config.action_l2
+            self.climbed(action_value), drawn.action, config.action_l2
         )
         if config.actor_entropy:
             policy_loss += entropy_loss(drawn.log_density, temperature)

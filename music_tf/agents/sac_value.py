@@ -10,7 +10,7 @@ from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.agents import SacValueConfig
 from music_tf.distributions import SquashedSample
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss
-from music_tf.losses.temporal_difference import td_target, value_target
+from music_tf.losses.temporal_difference import value_target
 from music_tf.networks.models import critic
 from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.types import Array
@@ -27,9 +27,8 @@ class SacValue(GaussianActorCritic):
     _config: SacValueConfig
 
     def make_others(self, input_dim: int, action_dim: int, seed: np.random.Generator) -> None:
-        config = self._config
-        model = critic(input_dim, 0, config.critic_layers, seed, config.initializer)
-        self._value = Network("value", model, config.value_learning_rate)
+        model = critic(self._config, input_dim, seed)
+        self._value = Network("value", model, self._config.value_learning_rate)
 
     @property
     def networks(self) -> Sequence[Network | Scalar]:
@@ -64,7 +63,7 @@ class SacValue(GaussianActorCritic):
         seen = batch.inputs if critic_inputs is None else critic_inputs
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         slow = self._state_value(targets, batch.next_inputs)
-        target = td_target(batch.reward, batch.discount, slow[None], self._bounds)
+        target = self.target(batch, slow[None])
         q = self.values(weights, seen, batch.action)
         td_loss = self.critic_loss(q, target, batch.truncated)
         drawn = self.sample(weights, batch.inputs, noise["policy"])

@@ -115,7 +115,13 @@ class AgentConfig(Settings):
     gradient_reduce: Literal["sum", "mean"] = "mean"
     """Gradients of the workers are averaged, or summed (as released); Adam nearly hides it."""
     critics: Annotated[int, In(1, 10)] = 1
-    """Members of the critic ensemble; targets use the lowest of them."""
+    """Members of the critic ensemble."""
+    target_critics: Annotated[int | Literal["lowest", "mean"], In(1, 9)] = "lowest"
+    """Whose value a TD target takes: the lowest critic, the lowest of so many that are drawn for
+    each update (2 in REDQ, arXiv:2101.05982), or their mean. With `lowest` the actor climbs the
+    lowest critic, else the mean of all."""
+    layer_norm: bool = False
+    """Normalises hidden layers of critics and state value before their ReLU (arXiv:2110.02034)."""
     critic_loss: Literal["sum", "half_mean"] = "sum"
     """Squared errors, averaged over the batch: summed over critics, or half their mean. Those of a
     state value are halved with them."""
@@ -126,6 +132,8 @@ class AgentConfig(Settings):
     """Whether all networks step from the same weights, or each from the networks that were updated
     before it: critics, then value, actor and temperature, or the actor before all others. The
     temperature follows the entropy before the actor's step."""
+    actor_every: Annotated[int, In(1, 10**6)] = 1
+    """Updates of the critics for each of actor and temperature; above 1 in sequential order."""
     polyak: Annotated[float, In(0, 1)] = 0.95
     """Share of the old target weights that a target update keeps."""
     polyak_every: Annotated[int | Literal["cycle", "update"], In(1, 10**6)] = "cycle"
@@ -136,10 +144,11 @@ class AgentConfig(Settings):
     discount: Annotated[float | None, In(0, 1, "[)")] = None
     """Gamma per environment step; unset means 1 - 1/T for episodes of T steps."""
     return_clip: Annotated[
-        Literal["off", "symmetric", "auto"] | tuple[float, float],
+        Literal["off", "symmetric", "auto", "paid"] | tuple[float, float],
         Where("the lower first (inf allowed)", is_word_or_rising),
     ] = "off"
-    """Bounds of the TD target: none, +-4/(1 - gamma), what all rewards allow, or given."""
+    """Bounds of the TD target: none, +-4/(1 - gamma), what all rewards allow with the weights of
+    any epoch, or with those of now (`paid`), or given."""
 
     @property
     def actor(self) -> str:
@@ -168,6 +177,14 @@ class AgentConfig(Settings):
     @property
     def critic_layers(self) -> tuple[int, ...]:
         return self.critic_sizes or self.hidden_sizes
+
+    def check(self, run: Any) -> None:
+        if self.actor_every > 1 and self.update_order != "sequential":
+            turn = f"for agent.actor_every {self.actor_every}, got {self.update_order}"
+            raise UsageError(f"agent.update_order: expected sequential {turn}")
+        if isinstance(self.target_critics, int) and self.target_critics >= self.critics:
+            below = f"below agent.critics, {self.critics}, got {self.target_critics}"
+            raise UsageError(f"agent.target_critics: expected lowest, mean or a number {below}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -202,10 +219,10 @@ class SoftConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.soft_values and self.return_clip == "auto":
+        if self.soft_values and self.return_clip in ("auto", "paid"):
             raise UsageError(
-                "agent.return_clip: 'auto' follows from the rewards, but soft values include "
-                "entropy; choose 'off', 'symmetric' or two numbers"
+                f"agent.return_clip: {self.return_clip!r} follows from the rewards, but soft "
+                "values include entropy; choose 'off', 'symmetric' or two numbers"
             )
 
 
@@ -279,6 +296,8 @@ class SacValueConfig(GaussianConfig):
         "train/value_loss": "squared error of the state value, for SAC that has one",
     }
 
+    target_critics: Literal["lowest"] = "lowest"
+    """The state value, from which TD targets follow, follows the lowest critic."""
     value_learning_rate: Rate = 1e-3
     """Adam step size of the state value."""
 

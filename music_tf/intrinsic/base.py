@@ -112,6 +112,10 @@ class Mixing(NamedTuple):
         paid = paid_for(self.scale * reward, self.pay, self.clip)
         return weight * (paid + self.shift)
 
+    def at(self, epoch: float) -> "Mixing":
+        """Returns the same with the weight of an epoch in every epoch."""
+        return self._replace(weight=((0.0, schedule_value(self.weight, epoch)),))
+
     def retired(self, epoch: float) -> bool:
         """Whether the term pays nothing from this epoch on, so that it need not be computed."""
         if self.scale == 0.0:

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 
 def td_target(
-    reward: tf.Tensor, discount: tf.Tensor, next_q: tf.Tensor, bounds: tuple[float, float]
+    reward: tf.Tensor, discount: tf.Tensor, next_q: tf.Tensor, bounds: tuple[tf.Tensor, tf.Tensor]
 ) -> tf.Tensor:
     r"""One-step Bellman target with a pessimistic ensemble and bounded returns.
 
@@ -17,8 +17,8 @@ def td_target(
             later, shape [W, B].
         discount: gamma, zero where no next state follows: after a termination, a loss of the
             object, or a relabelled goal that ends the episode, shape [W, B].
-        next_q: Target critics at a', shape [C, W, B].
-        bounds: (lo, hi), infinite where returns are not bounded.
+        next_q: Those target critics at a' of which the lowest counts, shape [C, W, B].
+        bounds: (lo, hi), numbers or scalars; infinite where returns are not bounded.
 
     Returns:
         Targets without gradient, shape [W, B].

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from music_tf.config.agents import GRU, LSTM
+from music_tf.config.agents import GRU, LSTM, AgentConfig
 from music_tf.networks.acting import CLIPPED_RANGE, GAUSSIANS, LEAST_DEVIATION, LOG_DEVIATION_RANGE
 
 
@@ -39,9 +39,16 @@ def _hidden(
     sizes: Sequence[int],
     seed: np.random.Generator,
     initializer: str = "glorot",
+    layer_norm: bool = False,
 ) -> keras.KerasTensor:
     for index, units in enumerate(sizes):
-        inputs = _dense(units, "relu", f"hidden_{index}", seed, initializer)(inputs)
+        dense = _dense(units, "relu", f"hidden_{index}", seed, initializer)
+        if layer_norm:
+            dense.activation = keras.activations.linear
+            normalize = keras.layers.LayerNormalization(epsilon=1e-5, name=f"norm_{index}")
+            inputs = keras.activations.relu(normalize(dense(inputs)))
+        else:
+            inputs = dense(inputs)
     return inputs
 
 
@@ -90,14 +97,12 @@ def gaussian_actor(
 
 
 def critic(
-    input_dim: int,
-    action_dim: int,
-    hidden_sizes: Sequence[int],
-    seed: np.random.Generator,
-    initializer: str = "glorot",
+    agent: AgentConfig, size: int, seed: np.random.Generator, outputs: int = 1, name: str = "value"
 ) -> keras.Model:
-    """Maps inputs and actions, joined to [B, input_dim + A], to values [B, 1]; A may be 0."""
-    return plain(input_dim + action_dim, 1, "value", hidden_sizes, seed, initializer)
+    """Maps [B, size], inputs and any actions, to values [B, outputs] of a last layer `name`."""
+    inputs = keras.Input([size])
+    hidden = _hidden(inputs, agent.critic_layers, seed, agent.initializer, agent.layer_norm)
+    return keras.Model(inputs, _dense(outputs, None, name, seed, agent.initializer)(hidden))
 
 
 def statistics_network(

@@ -122,6 +122,7 @@ class PearlConfig(SacValueConfig):
         )
 
     def check(self, run: Config) -> None:
+        super().check(run)
         if self.update_order == "actor_first":
             raise UsageError(
                 "agent.update_order: the encoder learns with the critics, whose step comes first, "

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from music_tf.agents.base import Learner
-from music_tf.config.agents import AgentConfig
 from music_tf.config.epochs import cut_by_epochs
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
@@ -15,7 +14,7 @@ from music_tf.config.world import class_in_module, named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
-from music_tf.intrinsic.base import InputSpec, Mixing, RewardTerm, TermContext
+from music_tf.intrinsic.base import InputSpec, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.networks.copies import check_actor, inputs_with_own
 from music_tf.networks.parameters import Layout, in_float32
@@ -29,6 +28,7 @@ from music_tf.training.collect import Collector, make_collector, make_environmen
 from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
 from music_tf.training.parts import Lag, Part, PolicyEvaluation
+from music_tf.training.rewards import return_bounds
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
 from music_tf.types import Array, BoolArray, EnvSpec
@@ -219,29 +219,3 @@ def build_learner(
         learner = kind(config.agent, input_dim, spec.action_dim, bounds, seed)
     check_actor(config.agent, learner.networks[0], input_dim, spec.action_dim)
     return learner
-
-
-def return_bounds(
-    agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float
-) -> tuple[float, float]:
-    """Returns lower and upper bound of the TD target, by `agent.return_clip`."""
-    if isinstance(agent.return_clip, tuple):
-        return agent.return_clip
-    if agent.return_clip == "off":
-        return -math.inf, math.inf
-    if agent.return_clip == "symmetric":
-        return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
-    bounds = {f"{term.name}.clip": term.mixing.bounds for term in terms}
-    for name, (scale, clip, weight) in agent.bonus.items():
-        bounds[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight).bounds
-    for name, ends in bounds.items():
-        if not all(map(math.isfinite, ends)):
-            numbers = f"--{name.replace('_', '-')} two numbers"
-            if name == "task.clip":
-                numbers = f"--world.reward the range of the environment's reward, or {numbers}"
-            raise UsageError(
-                f"agent.return_clip: 'auto' needs bounded rewards, but {name} is not finite; "
-                f"give {numbers}, or choose --agent.return-clip off"
-            )
-    low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
-    return low / (1.0 - gamma), high / (1.0 - gamma)

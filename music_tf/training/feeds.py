@@ -66,6 +66,7 @@ class Schedules(NamedTuple):
 
     terms: Mapping[str, tf.Tensor]
     entropy: tf.Tensor
+    bounds: tuple[tf.Tensor, tf.Tensor] | None = None  # of the TD target at these weights
 
 
 def as_tensor(values: Any) -> tf.Tensor:

@@ -1,19 +1,50 @@
 """The reward terms of a run: what they need between updates, and their state."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from music_tf.config.agents import AgentConfig
 from music_tf.config.settings import Config
-from music_tf.intrinsic.base import RewardTerm, schedule_value
+from music_tf.config.values import Bounds
+from music_tf.errors import UsageError
+from music_tf.intrinsic.base import Mixing, RewardTerm, schedule_value
 from music_tf.intrinsic.term_outputs import prior_of, priorities_of
 from music_tf.networks.acting import EXPLORER
 from music_tf.training.feeds import Schedules
 from music_tf.training.parts import Part, Run
 from music_tf.training.update import Update
 from music_tf.types import Array, Episodes
+
+
+def return_bounds(
+    agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float, epoch: float | None = None
+) -> Bounds:
+    """Returns the bounds of the TD target, at the weights of an epoch or, without one, of all."""
+    if isinstance(agent.return_clip, tuple):
+        return agent.return_clip
+    if agent.return_clip == "off":
+        return -math.inf, math.inf
+    if agent.return_clip == "symmetric":
+        return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
+    paid = {f"{term.name}.clip": term.mixing for term in terms}
+    for name, (scale, clip, weight) in agent.bonus.items():
+        paid[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight)
+    bounds = {name: (m if epoch is None else m.at(epoch)).bounds for name, m in paid.items()}
+    for name, ends in bounds.items():
+        if not all(map(math.isfinite, ends)):
+            numbers = f"--{name.replace('_', '-')} two numbers"
+            if name == "task.clip":
+                numbers = f"--world.reward the range of the environment's reward, or {numbers}"
+            raise UsageError(
+                f"agent.return_clip: {agent.return_clip!r} needs bounded rewards, but {name} is "
+                f"not finite; give {numbers}, or choose --agent.return-clip off"
+            )
+    low, high = (sum(ends) for ends in zip(*bounds.values(), strict=True))
+    return low / (1.0 - gamma), high / (1.0 - gamma)
 
 
 class Rewards(Part):
@@ -33,7 +64,11 @@ class Rewards(Part):
             term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
             for term in self.terms
         }
-        return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32))
+        agent, bounds = self._config.agent, None
+        if agent.return_clip == "paid":
+            low, high = return_bounds(agent, self.terms, self.update.discount, epoch)
+            bounds = tf.constant(low, tf.float32), tf.constant(high, tf.float32)
+        return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32), bounds)
 
     def prior(self) -> Array | None:
         """Returns the probability of each one-hot condition, [K]; None if it is uniform."""

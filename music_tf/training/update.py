@@ -61,6 +61,7 @@ class Update(Part):
         self.learner = learner
         self.terms = list(terms)
         self._config = config
+        self.discount = discount
         self._horizon = discount / (1.0 - discount)
         self._comm = comm
         self._workers = workers
@@ -409,6 +410,7 @@ class Update(Part):
             if phase.learner is not None:
                 lowest = [term.mixing.lowest(factors[name]) for name, term in fed.items()]
                 batch = self._batch(now, list(paid.values()), lowest)
+                batch = batch._replace(bounds=schedules.bounds)
                 losses = phase.learner.losses(weights, targets, batch, now.noise, schedules.entropy)
                 total, metrics = tf.reduce_sum(losses.total), {**losses.metrics, **measured}
                 paid |= losses.paid

@@ -8,6 +8,7 @@ from music_tf.agents.ddpg import Ddpg
 from music_tf.config.agents import DdpgConfig
 from music_tf.networks.acting import deterministic_action
 from tests.kit.batches import ACTIONS, INPUTS, ROWS, WORKERS, Case, random
+from tests.kit.cases import cases
 
 FREE = (-math.inf, math.inf)
 
@@ -45,6 +46,51 @@ def test_targets_are_bounded():
     assert not np.array_equal(clipped, target(case))
     found = case.losses().metrics["train/critic_loss"]
     np.testing.assert_allclose(found, case.critic_loss(clipped), rtol=1e-5)
+    case.batch = case.batch._replace(bounds=(tf.constant(-0.5), tf.constant(0.125)))  # of today
+    found = case.losses().metrics["train/critic_loss"]
+    expected = case.critic_loss(np.clip(target(case), -0.5, 0.125))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+DRAWN = [3, 1]
+
+
+@cases(
+    ("rule", "of_target", "of_actor"),
+    ("lowest", np.min, np.min),
+    ("mean", np.mean, np.mean),
+    (2, lambda q, axis: q[DRAWN].min(axis), np.mean),
+)
+def test_targets_take_the_lowest_critic_that_of_a_drawn_pair_or_the_mean(rule, of_target, of_actor):
+    case = case_of(critics=4, target_critics=rule)
+    if rule == 2:
+        case.noise["target_critics"] = tf.constant(DRAWN)
+    batch, metrics = case.batch, case.losses().metrics
+    action = policy(case, case.targets, batch.next_inputs)
+    later = of_target(case.q(case.targets, batch.next_inputs, action).numpy(), axis=0)
+    expected = case.critic_loss(batch.reward + batch.discount * later)
+    np.testing.assert_allclose(metrics["train/critic_loss"], expected, rtol=1e-5)
+    action = policy(case, case.weights, batch.inputs)
+    worth = of_actor(case.q(case.weights, batch.inputs, action).numpy(), axis=0)
+    expected = 0.7 * np.square(action).mean(axis=(1, 2)) - worth.mean(axis=1)
+    np.testing.assert_allclose(metrics["train/actor_loss"], expected, rtol=1e-4)
+
+
+def drawn(seed, cycle, rule=2):
+    config = DdpgConfig(critics=4, target_critics=rule, hidden_sizes=(2,))
+    learner = Ddpg(config, INPUTS, ACTIONS, FREE, np.random.default_rng(seed))
+    return learner.feed(None, None, 600, cycle).get("target_critics")
+
+
+def test_each_update_has_a_pair_of_critics_that_follows_from_seed_and_cycle():
+    pairs = drawn(0, 5)
+    assert (pairs.shape, pairs.dtype) == ((600, 2), np.int32)
+    times = np.unique(np.sort(pairs), axis=0, return_counts=True)[1]
+    assert len(times) == 6  # each pair of different critics, all with the same chance
+    assert np.abs(times - 100).max() < 40
+    np.testing.assert_array_equal(pairs, drawn(0, 5))
+    assert all((pairs != other).any() for other in (drawn(0, 6), drawn(1, 5)))
+    assert drawn(0, 5, "lowest") is None
 
 
 @pytest.mark.parametrize("critics", [1, 2])

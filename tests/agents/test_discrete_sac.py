@@ -73,6 +73,26 @@ def test_the_critics_learn_the_value_of_the_largest_number_of_an_action():
     np.testing.assert_allclose(losses.total, np.sum(parts, axis=0), rtol=1e-5)
 
 
+def test_a_drawn_pair_of_critics_and_layer_norm_are_for_choices_too():
+    case = case_of(critics=3, target_critics=2, layer_norm=True)
+    case.noise["target_critics"] = tf.constant([2, 0])
+    q = [applied(case, f"critic_{n}", case.targets, case.batch.next_inputs) for n in (0, 2)]
+    log_policy = tf.nn.log_softmax(applied(case, "actor", case.weights, case.batch.next_inputs))
+    value = soft_value(tf.stack(q), log_policy, tf.exp(case.weights["log_temperature"][0]))
+    chosen = case.batch.action.numpy().argmax(axis=-1)[..., None]
+    every = [applied(case, f"critic_{n}", case.weights, case.batch.inputs) for n in range(3)]
+    target = case.batch.reward + case.batch.discount * value
+    errors = [target - np.take_along_axis(each, chosen, axis=-1)[..., 0] for each in every]
+    found = case.losses().metrics
+    np.testing.assert_allclose(
+        found["train/critic_loss"], np.square(errors).mean(-1).sum(0), rtol=1e-4
+    )
+    log_policy = tf.nn.log_softmax(applied(case, "actor", case.weights, case.batch.inputs))
+    alpha = tf.exp(case.weights["log_temperature"][0])
+    expected = choice_loss(tf.constant(np.mean(every, axis=0))[None], log_policy, alpha)
+    np.testing.assert_allclose(found["train/actor_loss"], expected, rtol=1e-4)
+
+
 def test_losses_phases_and_first_weights_are_those_that_are_asked_for():
     summed = case_of().losses().metrics["train/critic_loss"]
     halved = case_of(critic_loss="half_mean").losses().metrics["train/critic_loss"]

@@ -34,7 +34,10 @@ RULES = {  # a command line, and parts of the answer
     "sac --env-id Hopper-v5 --exploration.random-hold 4": ["whole episodes, got collect.steps 50"],
     "ddpg --replay.priority musik": ["uniform, or a reward of the run", "'musik'; this run has "],
     "sac_diayn --evaluation.length 30": ["one after the other", "--env.max-episode-steps 30"],
-    "sac --agent.entropy-mode next_state --agent.return-clip auto": ["soft values include"],
+    "sac --agent.entropy-mode next_state --agent.return-clip paid": ["'paid'", "values include"],
+    "ddpg --agent.actor-every 2": ["update_order: expected sequential", "actor_every 2, got simul"],
+    "ddpg --agent.critics 2 --agent.target-critics 2": ["below agent.critics, 2, got 2"],
+    "sac_pearl --evaluation.every-cycles 6": ["one task, expected none, got 6\n", "every 1"],
     # conditions
     "sac_diayn --skills 4 --condition.size 3": ["expected 4, as skills says, got 3"],
     "sac_diayn_finetune --pinned-skill 5 --init-from run": ["number in [0, 4], got 5"],

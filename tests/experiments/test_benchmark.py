@@ -14,6 +14,7 @@ MEASURED = {
     "simulation": dict(env_steps_per_s=800.0, gymnasium_steps_per_s=400.0, mj_step_per_s=1000.0),
     "update_1t": dict(updates_per_s=50.0, peak_flop_per_s=PEAK),
     "update_2t": dict(updates_per_s=50.0, peak_flop_per_s=2 * PEAK),
+    "critics": {"two_ms": 10.0, "normalized_ms": 12.5, "five_ms": 18.0},
     "meta": {"updates_per_s": 100.0, "peak_flop_per_s": 166.8530176e9},
     "our_sac": {"updates_per_s": 90.0},
     "their_sac": {"updates_per_s": 30.0},
@@ -35,6 +36,8 @@ WORTH = {
     "update_vs_peak_1t": 0.5,  # 50 updates of 0.70320128 GFLOP, of 70.320128 GFLOP/s
     "update_vs_peak_2t": 0.25,
     "meta_update_vs_peak_1t": 0.5,  # 100 updates of 0.834265088 GFLOP
+    "layer_norm_vs_two_1t": 1.25,
+    "five_critics_vs_two_1t": 1.8,
     "update_vs_sb3_sac": 3.0,
     "update_vs_sb3_ddpg": 2.5,
     "cycle_vs_limit_np2": 2.0,  # 100 / 1000 s of physics and 40 / 100 s of products

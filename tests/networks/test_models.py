@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.config.agents import DdpgConfig
 from music_tf.networks.models import critic, deterministic_actor, gaussian_actor, statistics_network
 from tests.kit.cases import cases
 
@@ -12,10 +13,14 @@ def rng():
 
 def test_weights_are_decided_by_the_seed():
     first, second, other = (
-        critic(4, 2, (8,), np.random.default_rng(seed)).get_weights() for seed in (1, 1, 2)
+        critic(of_units(8), 6, np.random.default_rng(seed)).get_weights() for seed in (1, 1, 2)
     )
     np.testing.assert_equal(first, second)
     assert any((a != b).any() for a, b in zip(first, other, strict=True))
+
+
+def of_units(*hidden_sizes, **settings):
+    return DdpgConfig(hidden_sizes=hidden_sizes, **settings)
 
 
 def put(model, *weights):
@@ -86,9 +91,23 @@ def test_the_layer_before_the_heads_and_the_end_of_critics_are_linear():
     mean, log_deviation = model(np.float32([[2.0]]))
     assert float(mean[0, 0]) == -2.0  # a ReLU would have given 0
     assert float(log_deviation[0, 0]) == pytest.approx(-5.0 + 3.5 * (np.tanh(-2.0) + 1.0))
-    model = critic(1, 1, (1,), rng())
+    model = critic(of_units(1), 2, rng())
     model.set_weights([np.ones([2, 1]), np.zeros([1]), np.full([1, 1], -100.0), np.zeros([1])])
     assert float(model(np.float32([[2.0, 1.0]]))[0, 0]) == -300.0
+
+
+def test_layer_norm_gives_the_units_of_a_row_mean_0_and_variance_1_before_their_relu():
+    model = critic(of_units(5, 4, layer_norm=True), 3, rng())
+    generator = np.random.default_rng(1)
+    weights = [generator.normal(size=each.shape).astype(np.float32) for each in model.weights]
+    model.set_weights(weights)
+    inputs = layer = generator.normal(size=(7, 3)).astype(np.float32)
+    for kernel, bias, gain, shift in (weights[:4], weights[4:8]):
+        units = layer @ kernel + bias
+        deviation = np.sqrt(units.var(axis=-1, keepdims=True) + 1e-5)
+        units = (units - units.mean(axis=-1, keepdims=True)) / deviation
+        layer = np.maximum(gain * units + shift, 0.0)
+    np.testing.assert_allclose(model(inputs), layer @ weights[8] + weights[9], rtol=1e-4, atol=1e-5)
 
 
 def test_scores_of_the_statistics_network_are_bounded_and_its_first_layers_have_own_biases():

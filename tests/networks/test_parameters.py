@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.config.agents import DdpgConfig
 from music_tf.errors import UsageError
 from music_tf.gate import expected_of
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
@@ -18,7 +19,7 @@ def networks():
     seed = np.random.default_rng(0)
     return [
         Network("actor", gaussian_actor(3, 2, (4,), seed), 1e-3),
-        Network("critic_0", critic(3, 2, (4,), seed), 2e-3),
+        Network("critic_0", critic(DdpgConfig(hidden_sizes=(4,)), 5, seed), 2e-3),
         Scalar("log_temperature", -1.5, 3e-3),
         Network("statistics", statistics_network(2, 2, 4, seed), 0.0),
     ]

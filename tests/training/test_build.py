@@ -20,10 +20,11 @@ from music_tf.networks.parameters import Layout, Network
 from music_tf.networks.reward_networks import discriminator_of
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
-from music_tf.training.build import build_learner, build_terms, discount, return_bounds
+from music_tf.training.build import build_learner, build_terms, discount
+from music_tf.training.rewards import return_bounds
 from tests.kit.cases import cases, every
 from tests.kit.releases import EVERY_PRESET, RELEASED_ON
-from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying
+from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying, trainer_of
 
 
 class Term:
@@ -67,6 +68,38 @@ RISING = ((0.0, 0.0), (20.0, 1.0))
 )
 def test_targets_are_clipped_to_what_the_active_rewards_allow(agent, terms, bounds):
     assert return_bounds(agent, terms, 0.98) == pytest.approx(bounds)
+
+
+SWITCHED = Term("music", clip=(0.0, 1.0))
+SWITCHED.mixing = SWITCHED.mixing._replace(weight=((0.0, 1.0), (4.0, 0.0)))
+BEGUN = Term("task")
+BEGUN.mixing = BEGUN.mixing._replace(weight=((0.0, 0.0), (4.0, 1.0)))
+
+
+@cases(
+    ("epoch", "bounds"),
+    (None, (-50.0, 50.0)),  # whatever is ever paid, over 0.02
+    (0, (0.0, 50.0)),
+    (1, (-12.5, 37.5)),  # a quarter of the task, three of the other
+    (4, (-50.0, 0.0)),
+    (9, (-50.0, 0.0)),
+)
+def test_bounds_may_follow_what_is_paid_now(epoch, bounds):
+    agent = DdpgConfig(return_clip="paid")
+    assert return_bounds(agent, [SWITCHED, BEGUN], 0.98, epoch) == pytest.approx(bounds)
+    soft = SacConfig(return_clip="paid", entropy_weight=RISING)  # -1 times 0.5 at epoch 10
+    assert return_bounds(soft, [TASK], 0.98, 10) == pytest.approx((-75.0, 0.0))
+
+
+def test_updates_get_the_bounds_of_now():
+    config = recipes.resolve("ddpg_her_fast", env_id=PUSH)
+    paid = with_fields(config, {"agent.return_clip": "paid"})
+    for clip, now in ((config, (None, None)), (paid, ([0.0, 20.0], [-20.0, 0.0]))):
+        trainer = trainer_of(clip, workers=1, rollouts=1)
+        for epoch, bounds in zip((0, 10), now, strict=True):
+            trainer.counters.epoch = epoch
+            given = trainer.schedules().bounds
+            assert given is bounds or [float(each) for each in given] == pytest.approx(bounds)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

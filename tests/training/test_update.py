@@ -291,6 +291,28 @@ def test_the_first_phase_of_a_sequential_update_is_that_of_a_simultaneous_one(co
         assert sequential[name] == pytest.approx(simultaneous[name], rel=1e-4, abs=1e-6)
 
 
+@cases(
+    ("config", "late"),
+    (HER, {"actor"}),
+    (SOFT, {"actor", "log_temperature"}),
+    (VALUE, {"actor", "log_temperature"}),
+)
+@pytest.mark.thorough
+def test_actor_and_temperature_step_at_every_second_update_and_are_logged_then(config, late):
+    agent = dataclasses.replace(config.agent, update_order="sequential", actor_every=2)
+    trainer, given = prepared(dataclasses.replace(config, agent=agent))
+    layout, seen = trainer.update.layout, []
+    for index in range(2):
+        before = layout.name_arrays(trainer.update.parameters.numpy())
+        logged = run(trainer, slices(given, index))
+        after = layout.name_arrays(trainer.update.parameters.numpy())
+        moved = {name.partition("/")[0] for name in after if (after[name] != before[name]).any()}
+        seen.append((moved, "train/actor_loss" in logged, "train/mean_q" in logged))
+    networks = {name.partition("/")[0] for name in layout.names}
+    assert seen == [(networks - late, False, True), (networks, True, True)]
+    assert trainer.update.meta()["phase_steps"].count(1) == len(late)
+
+
 @pytest.mark.thorough
 def test_moments_are_stored_under_the_weights_that_they_belong_to():
     agent = dataclasses.replace(SOFT.agent, update_order="sequential")
@@ -336,6 +358,16 @@ class Spy(Learner):  # a learner that notes the batches it gets
     def losses(self, weights, targets, batch, *rest):
         self.batches.append(batch)
         return self.learner.losses(weights, targets, batch, *rest)
+
+
+@pytest.mark.thorough
+def test_the_learner_gets_bounds_of_what_is_paid_now_where_they_are_asked_for():
+    for clip in ("auto", "paid"):
+        agent = dataclasses.replace(HER.agent, return_clip=clip)
+        trainer, given = prepared(dataclasses.replace(HER, agent=agent), updates=1)
+        spy = Spy(trainer.update.learner)
+        update_of(trainer, spy).run(*given)
+        assert (spy.batches[0].bounds is None) is (clip == "auto")
 
 
 class Spoiled(Spy):  # a learner whose loss is not finite, while its gradient is

@@ -21,7 +21,11 @@ from tests.kit.small import HER, MUSIC, SOFT, paying, trainer_of
 
 pytestmark = pytest.mark.thorough
 
-DEEP = {"her": (HER, 150), "music": (MUSIC, 190), "soft": (SOFT, 230)}
+_PAIRS = {"critics": 4, "target_critics": 2, "layer_norm": True, "return_clip": "paid"}
+ENSEMBLE = replace(
+    HER, agent=replace(HER.agent, **_PAIRS, update_order="sequential", actor_every=2)
+)
+DEEP = {"her": (HER, 150), "music": (MUSIC, 190), "soft": (SOFT, 230), "pairs": (ENSEMBLE, 560)}
 """Configurations, and the most products and fusions of an update: each is a kernel on a GPU."""
 SEED = 11
 """Under which the object is touched: gradients that are mere rounding have no digits in common."""
