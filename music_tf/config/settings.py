@@ -114,6 +114,14 @@ class CollectConfig(Settings):
     """Updates for each environment step over all workers, taken `updates` at a time; unset:
     `updates` per cycle."""
 
+    def check(self, run: "Config") -> None:
+        for name, term in run.rewards.items():
+            if self.steps is not None and term.weight_by != "epoch":
+                raise UsageError(
+                    f"{name}.weight_by: {term.weight_by} counts whole episodes, expected epoch "
+                    f"with collect.steps {self.steps}; leave one of the two out"
+                )
+
     @property
     def learns_after(self) -> int:
         """Environment steps over all workers before the first update."""

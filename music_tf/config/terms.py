@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from music_tf.config.fields import In, Settings
+from music_tf.config.fields import In, Settings, show_option, show_value
 from music_tf.config.key_metrics import INFORMATION, KeyMetric
 from music_tf.config.values import Bounds, Schedule
+from music_tf.errors import UsageError
 
 ENTROPY = "entropy"
 """Name in metrics of the entropy reward of SAC; no term may have this name."""
@@ -18,7 +19,9 @@ def reward_metrics(name: str) -> dict[str, str]:
     """Returns the metrics that a reward of this name has, with their meaning."""
     statistics = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
     reward = f"the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
-    return {f"reward/{name}_{short}": f"{long} of {reward}" for short, long in statistics.items()}
+    named = {f"reward/{name}_{short}": f"{long} of {reward}" for short, long in statistics.items()}
+    level = "highest share so far of training episodes that moved or lifted the object"
+    return {**named, f"reward/{name}_level": f"{level}; with `weight_by`"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,31 @@ class TermConfig(Settings):
     shift: Annotated[float, In(-1e9, 1e9)] = 0.0
     """Added after clipping."""
     weight: Schedule = ((0.0, 1.0),)
-    """Weight in the sum of rewards, by epoch."""
+    """Weight in the sum of rewards, by epoch, or by a level from 0 to 1 with `weight_by`."""
+    weight_by: Literal["epoch", "moved", "lifted"] = "epoch"
+    """What the points of `weight` are: epochs, or levels. The level is taken each cycle and never
+    falls: the highest share so far of the last `weight_episodes` training episodes that moved the
+    object by more than 5 cm, or held it over 5 cm above its rest for 10 steps."""
+    weight_episodes: Annotated[int, In(1, 10**6)] = 40
+    """Number of these episodes, over all workers; one that is still to come counts as a failure."""
+    weight_latest: Annotated[int | None, In(1, 10**9)] = None
+    """Epochs after which a weight by level has its last value, whatever the robot does."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        by_level = self.weight_by != "epoch"
+        if by_level and not 0.0 <= self.weight[0][0] < self.weight[-1][0] <= 1.0:
+            raise UsageError(
+                f"{self.shown('weight')}: expected two or more levels from 0 to 1, each with its "
+                f"weight, for weight_by {self.weight_by}, got {show_value(self.weight)}\n"
+                f"for example: {show_option(self.shown('weight'))} 0.5 0 0.8 1"
+            )
+        if self.weight_latest is not None and not by_level:
+            raise UsageError(
+                f"{self.shown('weight_latest')}: by epoch the last point of weight says when, "
+                f"expected None, got {self.weight_latest}\n"
+                f"for example: {show_option(self.shown('weight_by'))} moved"
+            )
 
     @property
     def built(self) -> Sequence[str]:

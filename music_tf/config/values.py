@@ -30,9 +30,9 @@ def _is_schedule(value: tuple[tuple[float, float], ...]) -> bool:
 
 
 Schedule: TypeAlias = Annotated[
-    tuple[tuple[float, float], ...], Where("finite, with increasing epochs", _is_schedule)
+    tuple[tuple[float, float], ...], Where("finite, with increasing epochs or levels", _is_schedule)
 ]
-"""Values by epoch, `((epoch, value), ...)`: linear in between, constant outside."""
+"""Values by epoch or level, `((epoch, value), ...)`: linear in between, constant outside."""
 Bounds: TypeAlias = Annotated[
     tuple[float, float], Where("the lower first (inf allowed)", lambda ends: ends[0] <= ends[1])
 ]

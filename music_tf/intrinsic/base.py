@@ -112,12 +112,14 @@ class Mixing(NamedTuple):
         paid = paid_for(self.scale * reward, self.pay, self.clip)
         return weight * (paid + self.shift)
 
-    def at(self, epoch: float) -> "Mixing":
-        """Returns the same with the weight of an epoch in every epoch."""
+    def at(self, epoch: float | None) -> "Mixing":
+        """Returns the same with the weight of an epoch or level in all; itself without one."""
+        if epoch is None:
+            return self
         return self._replace(weight=((0.0, schedule_value(self.weight, epoch)),))
 
     def retired(self, epoch: float) -> bool:
-        """Whether the term pays nothing from this epoch on, so that it need not be computed."""
+        """Whether the term pays nothing from this epoch or level on, and need not be computed."""
         if self.scale == 0.0:
             return True
         later = (value for point, value in self.weight if point >= epoch)
@@ -222,7 +224,7 @@ class RewardTerm(abc.ABC):
         """Returns the raw reward of each transition, shape [W, B], without gradient."""
 
     def rests(self, epoch: float) -> bool:
-        """Whether the term is neither computed nor trained from this epoch on."""
+        """Whether the term is neither computed nor trained from this epoch or level on."""
         return self.mixing.retired(epoch)
 
     def gate(self, batch: Transition) -> tf.Tensor | None:
@@ -359,6 +361,6 @@ def share_deviation(deviation: Array, columns: BoolArray) -> None:
 
 
 def schedule_value(schedule: Schedule, epoch: float) -> float:
-    """Interpolates a schedule linearly in the epoch; it is constant before and after its ends."""
+    """Interpolates a schedule in the epoch or level; it is constant before and after its ends."""
     epochs, values = zip(*schedule, strict=True)
     return float(np.interp(epoch, epochs, values))

@@ -32,6 +32,8 @@ class LearnedRewards:
     def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
         self._evaluation = evaluation
         self._terms = build_terms(evaluation.config, evaluation.envs)
+        levels = {term.name: f"level/{term.name}" for term in self._terms}
+        self._levels = {n: float(arrays[its][0]) for n, its in levels.items() if its in arrays}
         layout = Layout(network for term in self._terms for network in term.networks)
         try:
             self._weights = layout.split(tf.constant(joined(arrays, "parameters", layout)))
@@ -42,7 +44,7 @@ class LearnedRewards:
 
     def heldout(self, played: Episodes, epoch: int) -> Metrics:
         """Returns hold-out metrics of the terms that still count at an epoch, or of all."""
-        terms = [term for term in counting(self._terms, epoch) if term.networks]
+        terms = [term for term in counting(self._terms, epoch, self._levels) if term.networks]
         return self._evaluation.heldout(terms, self._weights, played)
 
     def traces(self, played: Episodes) -> list[Trace]:

@@ -149,7 +149,9 @@ def load_run(
     check_same_env("--env-id", stored, typed_env_id)
     if stored.notice and not comes_with_package(run):
         _LOGGER.warning("%s: %s", run, stored.notice)
-    saved, checkpoint = saved_policy(run, stored, ("parameters/", "scales/", "normalizer/"))
+    saved, checkpoint = saved_policy(
+        run, stored, ("parameters/", "scales/", "level/", "normalizer/")
+    )
     if isinstance(saved, AdaptivePolicy) and not saved.snapshot.encoder:
         raise UsageError(
             f"{run}: expected weights of an encoder, which infers the task, found none\n"
@@ -198,5 +200,5 @@ def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:
     needed = [*networks, *(f"scales/{term.name}/" for term in scaled if term.gain == "auto")]
     if not networks or not all(any(n.startswith(network) for n in names) for network in needed):
         return {}
-    wanted = ("scales/", *networks)
+    wanted = ("scales/", "level/", *networks)
     return {name: array for name, array in arrays.items() if f"{name}/".startswith(wanted)}

@@ -195,9 +195,11 @@ class Evaluation(NamedTuple):
         return {name: value for metrics in measured for name, value in metrics.items()}
 
 
-def counting(terms: "Sequence[RewardTerm]", epoch: float) -> "Sequence[RewardTerm]":
-    """Returns the reward terms with weight at this epoch or later; all terms if none has any."""
-    return [term for term in terms if not term.rests(epoch)] or terms
+def counting(
+    terms: "Sequence[RewardTerm]", epoch: float, levels: Mapping[str, float]
+) -> "Sequence[RewardTerm]":
+    """Returns the reward terms with weight at this epoch or level or later; all if none has any."""
+    return [term for term in terms if not term.rests(levels.get(term.name, epoch))] or terms
 
 
 def evaluation_conditions(

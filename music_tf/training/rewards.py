@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,23 @@ from music_tf.types import Array, Episodes
 
 
 def return_bounds(
-    agent: AgentConfig, terms: Sequence[RewardTerm], gamma: float, epoch: float | None = None
+    agent: AgentConfig,
+    terms: Sequence[RewardTerm],
+    gamma: float,
+    epoch: float | None = None,
+    levels: Mapping[str, float] = MappingProxyType({}),
 ) -> Bounds:
-    """Returns the bounds of the TD target, at the weights of an epoch or, without one, of all."""
+    """Returns the bounds of the TD target, at the weights of now or, without an epoch, of all."""
     if isinstance(agent.return_clip, tuple):
         return agent.return_clip
     if agent.return_clip == "off":
         return -math.inf, math.inf
     if agent.return_clip == "symmetric":
         return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
-    paid = {f"{term.name}.clip": term.mixing for term in terms}
+    points = {term.name: levels.get(term.name, epoch) for term in terms}
+    bounds = {f"{each.name}.clip": each.mixing.at(points[each.name]).bounds for each in terms}
     for name, (scale, clip, weight) in agent.bonus.items():
-        paid[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight)
-    bounds = {name: (m if epoch is None else m.at(epoch)).bounds for name, m in paid.items()}
+        bounds[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight).at(epoch).bounds
     for name, ends in bounds.items():
         if not all(map(math.isfinite, ends)):
             numbers = f"--{name.replace('_', '-')} two numbers"
@@ -50,8 +55,8 @@ def return_bounds(
 class Rewards(Part):
     """All reward terms in the order in which they are summed, also those without weight."""
 
-    def __init__(self, config: Config, update: Update) -> None:
-        self._config, self.update = config, update
+    def __init__(self, config: Config, update: Update, levels: Mapping[str, float]) -> None:
+        self._config, self.update, self._levels = config, update, levels
         self.terms: Sequence[RewardTerm] = update.terms
 
     @property
@@ -60,13 +65,14 @@ class Rewards(Part):
 
     def schedules(self, epoch: float) -> Schedules:
         entropy = self.update.learner.entropy_weight
+        now = {term.name: self._levels.get(term.name, epoch) for term in self.terms}
         weights = {
-            term.name: tf.constant(schedule_value(term.mixing.weight, epoch), tf.float32)
+            term.name: tf.constant(schedule_value(term.mixing.weight, now[term.name]), tf.float32)
             for term in self.terms
         }
         agent, bounds = self._config.agent, None
         if agent.return_clip == "paid":
-            low, high = return_bounds(agent, self.terms, self.update.discount, epoch)
+            low, high = return_bounds(agent, self.terms, self.update.discount, epoch, self._levels)
             bounds = tf.constant(low, tf.float32), tf.constant(high, tf.float32)
         return Schedules(weights, tf.constant(schedule_value(entropy, epoch), tf.float32), bounds)
 

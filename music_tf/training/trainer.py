@@ -32,6 +32,7 @@ from music_tf.training.device import DeviceReplay, why_not_on_device
 from music_tf.training.evaluation import Evaluation, counting
 from music_tf.training.feeding import DeviceFeeding, Feeding
 from music_tf.training.feeds import Feed, Schedules
+from music_tf.training.levels import WeightLevels
 from music_tf.training.memory import GIB
 from music_tf.training.parts import Comparison, OnPlayed, Part, RunningMoments
 from music_tf.training.rewards import Rewards
@@ -78,9 +79,11 @@ class Trainer:
     """Seconds in this epoch, by metric."""
 
     def __post_init__(self) -> None:
-        self.rewards = Rewards(self.config, self.update)
+        self.levels = WeightLevels(self.config, self.envs.info)
+        self.rewards = Rewards(self.config, self.update, self.levels.now)
         self.feeding = Feeding(self.config, self.replay, self.inputs, self.rewards)
-        self.parts = [self.update, self.rewards, RunningMoments(self.inputs), *self.parts]
+        first: list[Part] = [self.update, self.rewards, self.levels, RunningMoments(self.inputs)]
+        self.parts = first + self.parts
 
     def part(self, kind: type[Kind]) -> Kind | None:
         return next((part for part in self.parts if isinstance(part, kind)), None)
@@ -306,7 +309,7 @@ class Trainer:
         return [notice for notice in (cut, self.envs.notice, *of_parts) if notice]
 
     def active_terms(self) -> Sequence[RewardTerm]:
-        return counting(self.terms, self.counters.epoch)
+        return counting(self.terms, self.counters.epoch, self.levels.now)
 
     def policy(self) -> Policy:
         """Returns a copy of the current policy, deterministic."""

@@ -12,7 +12,9 @@ from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 
 PACKAGE = Path(music_tf.__file__).parent
-FILES = [PACKAGE / "config" / f"{name}.py" for name in ("settings", "conditioning", "agents")]
+FILES = [
+    PACKAGE / "config" / f"{name}.py" for name in ("settings", "conditioning", "agents", "terms")
+]
 FILES += sorted((PACKAGE / "recipes").glob("*.py"))
 TILED = "--preset qdax --env-id Hopper-v5 --skills 3"
 BALL = "--condition.kind ball"
@@ -38,6 +40,15 @@ RULES = {  # a command line, and parts of the answer
     "ddpg --agent.actor-every 2": ["update_order: expected sequential", "actor_every 2, got simul"],
     "ddpg --agent.critics 2 --agent.target-critics 2": ["below agent.critics, 2, got 2"],
     "sac_pearl --evaluation.every-cycles 6": ["one task, expected none, got 6\n", "every 1"],
+    # weights that follow the robot
+    "ddpg --task.weight-by moved": ["two or more levels from 0 to 1", "got 0 1\n", "0.5 0 0.8 1"],
+    "ddpg_her_fast --task.weight-by lifted": ["weight_by lifted, got 0 0 3 0 5 1\nfor example: --"],
+    "ddpg --task.weight-by moved --task.weight -0.1 0 1 1": ["levels from 0 to 1", "got -0.1 0"],
+    "ddpg --task.weight-by moved --task.weight 0.8 0 0.5 1": ["increasing epochs or levels"],
+    "ddpg --task.weight-latest 9": ["expected None, got 9\nfor example: --task.weight-by moved"],
+    "sac --env-id Hopper-v5 --task.weight-by moved --task.weight 0.5 0 1 1": [
+        "task.weight_by: moved counts whole episodes, expected epoch with collect.steps 50"
+    ],
     # conditions
     "sac_diayn --skills 4 --condition.size 3": ["expected 4, as skills says, got 3"],
     "sac_diayn_finetune --pinned-skill 5 --init-from run": ["number in [0, 4], got 5"],

@@ -33,6 +33,7 @@ from tests.kit.seen import FOLDER, SEEN
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
+LEVELS = ("--task.weight-by", "moved", "--task.weight", 0, 0, 1, 1, "--task.weight-episodes", 8)
 EPISODES = ("--cycles", 3, "--evaluation.episodes", 7, "--epochs", 2)
 STEPS = (
     *("--env-id", COUNTING, "--rollouts", 2, "--collect.steps", 5, "--replay.draw", "steps"),
@@ -70,7 +71,7 @@ def alone(tmp_path_factory):  # runs of one process, by what is asked for
 
 @pytest.mark.parametrize("actors", [1, 2, 4])
 @pytest.mark.parametrize("lag", [0, 1])
-@pytest.mark.parametrize("more", [EPISODES, STEPS], ids=["episodes", "steps"])
+@pytest.mark.parametrize("more", [(*EPISODES, *LEVELS), STEPS], ids=["episodes", "steps"])
 def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, actors, lag, more):
     path, more = tmp_path / "run", (*more, "--lag", lag)
     ended = run(words(path, actors, *more), path, **learner(actors))
@@ -84,6 +85,20 @@ def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, act
     if more[: len(STEPS)] == STEPS:  # of 15 steps in 8 environments, the second episode has 7 of 8
         assert (float(row["time/episodes"]), float(row["time/episodes_cut"])) == (16, 16)
     assert json.loads((path / "summary.json").read_text())["ranks"] == 1 + actors
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_level_rises_in_the_same_cycle_on_any_equal_ranks(alone, tmp_path, ranks):
+    # without updates any ranks play the same episodes; an epoch is a cycle
+    path, more = tmp_path / "run", ("--updates", 0, "--cycles", 1, "--epochs", 6, *LEVELS)
+    ended = run(train(path, *more), path, ranks=ranks)
+    assert ended.code == DONE, ended.err
+    several, one = computed(path), computed(alone(*more))
+    for name in ("state/level/task", "metrics/reward/task_level"):
+        np.testing.assert_array_equal(several[name], one[name])
+    levels = one["metrics/reward/task_level"].astype(float)
+    assert 0.0 == levels[0] < levels[-1]
+    assert len(np.unique(levels)) > 2
 
 
 @pytest.mark.parametrize("lag", [0, 1])

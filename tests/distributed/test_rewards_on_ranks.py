@@ -23,11 +23,14 @@ sac_disk --workers 2 --skills 3 --incremental.epochs 2 --incremental.collected 3
 --updates 5 --collect.steps 20 --agent.hidden-sizes 8 8 --replay.batch-size 16 --disk.rows 32
 --evaluation.episodes 2 --incremental.replay purge
 """
+SWITCH = "--task.weight-by moved --task.weight 0.1 0 0.3 1 --music.weight-by moved"
 MADE = {
     "a speed that is read off": f"sac_place {POINT} --condition.kind ball --distance.speed auto "
     "--distance.columns 0 1 --collect.update-after 100",
     "active exploration": f"ddpg_cai {POINT} --exploration.random-hold 1 --influence.candidates 4 "
     "--influence.samples 4 --influence.hidden-sizes 8",
+    "a switch by moved objects": f"ddpg_her_fast {POINT} --music.trajectories 4 {SWITCH} "
+    "--music.weight 0.1 1 0.3 0 --task.weight-episodes 8 --music.weight-episodes 8",
     "an embedding and a density": f"sac_csd {EMBEDDED}",
     "an embedding of time": f"sac_metra {EMBEDDED}",
     "skills by their means": DISK,

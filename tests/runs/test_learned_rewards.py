@@ -106,6 +106,15 @@ def test_only_terms_that_still_count_are_measured():
     assert set(learned(trainer).heldout(played, 3)) == {"music/bound_heldout", "music/paid_heldout"}
 
 
+def test_a_weight_by_level_counts_by_the_level_of_its_checkpoint():
+    switched = {"skill.weight_by": "moved", "skill.weight": ((0.2, 1.0), (0.5, 0.0))}
+    trainer = trainer_of(with_fields(EVERYTHING, switched))
+    played = trainer.evaluation.play(rests, 2)
+    for level, measured in ((0.4, True), (0.5, False)):
+        trainer.levels.now["skill"] = level
+        assert ("skill/accuracy_heldout" in learned(trainer).heldout(played, 9)) == measured
+
+
 @cases(
     ("change", "text"),
     ({"parameters/ghost/kernel": np.zeros(2)}, "ghost/kernel: no such weight in this run"),

@@ -87,6 +87,10 @@ BEGUN.mixing = BEGUN.mixing._replace(weight=((0.0, 0.0), (4.0, 1.0)))
 def test_bounds_may_follow_what_is_paid_now(epoch, bounds):
     agent = DdpgConfig(return_clip="paid")
     assert return_bounds(agent, [SWITCHED, BEGUN], 0.98, epoch) == pytest.approx(bounds)
+    levels = {"music": 4.0}  # whose weight follows the robot
+    low = {None: -50.0, 0: 0.0, 1: -12.5}.get(epoch, -50.0)
+    at_levels = return_bounds(agent, [SWITCHED, BEGUN], 0.98, epoch, levels)
+    assert at_levels == pytest.approx((low, 0.0))
     soft = SacConfig(return_clip="paid", entropy_weight=RISING)  # -1 times 0.5 at epoch 10
     assert return_bounds(soft, [TASK], 0.98, 10) == pytest.approx((-75.0, 0.0))
 
