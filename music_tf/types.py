@@ -151,8 +151,9 @@ class Episodes(NamedTuple):
         names = [name for name in arrays if name.startswith(EXTRAS)]
         return cls(**fields, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
 
-    def rows(self, start: int, end: int) -> "Episodes":
-        return self.from_named({name: values[start:end] for name, values in self.named().items()})
+    def rows(self, start: int, end: int | None, step: int = 1) -> "Episodes":
+        chosen = slice(start, end, step)
+        return self.from_named({name: values[chosen] for name, values in self.named().items()})
 
     @classmethod
     def joined(cls, parts: Iterable["Episodes"]) -> "Episodes":

@@ -158,6 +158,9 @@ class ReplayConfig(Settings):
     the rank of the priority that it gave them when they were stored. That of `music` is the mutual
     information of their steps, as its statistics network measured it."""
 
+    demonstration_share: Annotated[float, In(0, 1, "(]")] = 0.125
+    """Share of each minibatch that is drawn from the episodes of `--demonstrations`, on average."""
+
     @property
     def ranked(self) -> bool:
         return self.priority != UNIFORM

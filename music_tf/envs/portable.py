@@ -1,6 +1,7 @@
 """Facts about an environment for other programs: data inside its spaces, and how to make it."""
 
 import copy
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,13 @@ from gymnasium.envs.registration import load_env_creator
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.envs.registry import layers_of
 from music_tf.envs.skill_choice import SkillChoice
+from music_tf.process.children import check_extra
+
+
+def import_minari(option: str) -> Any:
+    for package in ("minari", "h5py"):  # Minari itself imports h5py only to write
+        check_extra(option, package, "minari")
+    return importlib.import_module("minari")
 
 
 def spaces_of(

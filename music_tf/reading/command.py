@@ -22,6 +22,7 @@ from music_tf.config.world import trust
 from music_tf.errors import UsageError
 from music_tf.hints import hints_of
 from music_tf.reading.options import (
+    REPEATED,
     Flag,
     Options,
     Terms,
@@ -75,6 +76,9 @@ class TrainCommand(Options):
     best_of: Annotated[int | None, In(1, 10**5)] = None
     """With --init-from: pin the skill of that run with the highest return in the task, over this
     many episodes of each; some recipes have a default."""
+    demonstrations: Annotated[tuple[str, ...], REPEATED] = ()
+    """Episodes to learn from beside the run's own: files of evaluate --out FILE.npz, or ids of
+    Minari data sets; for recipes with goals whose replay draws episodes."""
     learners: Annotated[int, In(0, 4096)] = 0
     """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
     acts and learns. Results are those of as many equal ranks; --resume may change it."""
@@ -126,7 +130,7 @@ def allowing(command: TrainCommand) -> str:
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
 _OF_LAUNCH = frozenset({"--restarts", "--hosts", "--hostfile"})
-_FROM_A_RUN = ("init_from", "parts", "best_of")
+_FROM_A_RUN = ("init_from", "parts", "best_of", "demonstrations")
 
 
 def as_typed(options: Mapping[str, Any]) -> list[str]:
@@ -227,6 +231,10 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     named = [fields_of(recipes.resolve(word)) for word in argv if word in recipes.names()]
     positional, typed = split(argv, every, [field.name for fields in named for field in fields])
     values: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
+    files = [
+        os.path.join(here, w) if w.endswith(".npz") else w for w in values.get("demonstrations", ())
+    ]
+    values["demonstrations"] = tuple(files)
     command = TrainCommand(arguments=tuple(argv), **values)
     if "run_dir" in typed:
         if not (text := typed["run_dir"][0]) or "\0" in text:
@@ -269,8 +277,8 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     refuse_changes(run_to_json(stored), run_to_json(now))
     if any(typed[name] != began.get(name) for name in of_runs if name in _FROM_A_RUN):
         raise UsageError(
-            "--resume: the run has loaded its parts already; "
-            "leave out --init-from, --parts and --best-of"
+            "--resume: the run has what it began with; "
+            "leave out --init-from, --parts, --best-of and --demonstrations"
         )
     return dataclasses.replace(command, notice=stored.notice)
 
@@ -387,6 +395,8 @@ def _epochs_of(config: Config, changes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _start(command: TrainCommand, existing: Sequence[str], typed: Typed) -> WarmStart | None:
+    if "replay.demonstration_share" in typed and not command.demonstrations:
+        raise UsageError("--replay.demonstration-share: needs --demonstrations FILE.npz")
     source, pinned = command.config.start, command.config.pinned_skill
     agent = source.agent if source else ""
     by_default = bool(agent) and "init_from" not in typed

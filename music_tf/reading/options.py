@@ -38,6 +38,9 @@ Typed = dict[str, tuple[str, ...]]
 Flag: TypeAlias = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """An option without a value, off by default."""
 
+REPEATED = "repeated"
+"""Note in the hint of an option whose words add up where it is typed again."""
+
 _WIDTH = 110
 
 
@@ -133,7 +136,8 @@ def split(
                 f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
                 f"got {len(values) or 'none'}"
             )
-        typed[name] = tuple(values)
+        before = typed.get(name, ()) if REPEATED in notes_of(options[name].hint) else ()
+        typed[name] = (*before, *values)
     return tuple(positional), typed
 
 

@@ -38,6 +38,8 @@ class Shard:
         """Maximum number of steps T of a trajectory."""
         count = self.capacity = max(1, config.capacity // steps)
         self.size = 0
+        self.kept = 0
+        """Demonstrations, which fill the first slots and are never overwritten."""
         self._cursor = 0
         self._unsaved: list[IntArray] = []
         self._config = config
@@ -79,14 +81,15 @@ class Shard:
         count = len(episodes.length)
         fresh = min(count, self.capacity - self.size)
         filled = np.arange(self.size, self.size + fresh)
+        played, room = max(1, self.size - self.kept), self.capacity - self.kept
         if self._config.overwrite == "oldest":
-            overwritten = (self._cursor + np.arange(count - fresh)) % self.capacity
-            self._cursor = (self._cursor + count - fresh) % self.capacity
+            overwritten = (self._cursor + np.arange(count - fresh)) % room
+            self._cursor = (self._cursor + count - fresh) % room
         else:
             # with replacement, as in OpenAI Baselines' HER
-            overwritten = generator.integers(max(1, self.size), size=count - fresh)
+            overwritten = generator.integers(played, size=count - fresh)
         self.size += fresh
-        slots = np.concatenate([filled, overwritten]).astype(np.int64)
+        slots = np.concatenate([filled, self.kept + overwritten]).astype(np.int64)
         self._put(slots, rows)
         self._unsaved.append(slots)
         return slots
@@ -107,14 +110,20 @@ class Shard:
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
         """Draws an episode, a step of it, and perhaps another goal, with replacement."""
+        kept = self.kept
         if by_priority and "priority" in self.arrays:
-            chances = draw_probabilities(self.arrays["priority"][: self.size])
-            slot = generator.choice(self.size, size=shape, p=chances)
+            chances = draw_probabilities(self.arrays["priority"][kept : self.size])
+            slot = kept + generator.choice(self.size - kept, size=shape, p=chances)
         else:
-            slot = generator.integers(self.size, size=shape)
+            slot = generator.integers(kept, self.size, size=shape)
+        if kept:
+            demonstrated = generator.random(shape) < self._config.demonstration_share
+            slot = np.where(demonstrated, generator.integers(kept, size=shape), slot)
         length = self.arrays["length"][slot]
         time = (generator.random(shape) * length).astype(np.int64)
         relabelled, chosen = choose_goals(time, length, self._config, generator)
+        if kept:  # zeros stand for a goal that is not known
+            relabelled |= (slot < kept) & ~self.arrays["desired_goal"][slot].any(axis=-1)
         goal = np.where(relabelled, chosen, OWN)
         if self.reach is not None:
             goal = np.where(generator.random(shape) < REACHING, REACHES - goal, goal)
@@ -191,8 +200,8 @@ class Shard:
             if not ((lengths >= 1) & (lengths <= self._steps.shape[1])).all():
                 raise ValueError("replay: length lies outside an episode")
             filled.update(slots.tolist())
-        if len(filled) != size:
-            raise ValueError(f"replay: {len(filled)} of {size} episodes are there")
+        if len(filled) != (count := max(size, self.kept)):
+            raise ValueError(f"replay: {len(filled)} of {count} episodes are there")
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Empties the store, and adds the saved rows in order."""
@@ -279,6 +288,7 @@ class ReplayBuffer:
         """Compares recomputed rewards with those of steps; None without a task reward."""
         self.discount = discount
         self._seed = seed
+        self.demonstrations = 0
         self.shrunk = False
         """Whether rows were dropped that files still hold: the next save has to write all rows."""
 
@@ -297,6 +307,13 @@ class ReplayBuffer:
             generator = stream(self._seed, "replay/overwrite", worker, cycle)
             priority = priorities[worker] if priorities else None
             shard.add(episodes[worker], generator, priority)
+
+    def keep(self, demonstrations: int, workers: int) -> None:
+        """Never overwrites the first episodes: worker w has every W-th demonstration from w on."""
+        self.demonstrations = demonstrations
+        for worker, shard in self.shards.items():
+            if isinstance(shard, Shard):
+                shard.kept = len(range(worker, demonstrations, workers))
 
     def pick(self, updates: int, cycle: int, purpose: str = LEARNING) -> Picks:
         """Draws steps and goals for all updates of a cycle, [U, W, B]; `LEARNING` by priority."""
@@ -375,6 +392,7 @@ class ReplayBuffer:
         self.shrunk = False
 
     def forget(self) -> None:
+        self.keep(0, 1)
         for shard in self.shards.values():
             shard.restore([])
         self.shrunk = True

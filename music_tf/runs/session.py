@@ -33,7 +33,7 @@ from music_tf.process.launcher import launch_words
 from music_tf.process.signals import ending_at_once, is_guest, since_launch, stop_requested
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.command import TrainCommand, allowing, resume_line
-from music_tf.reading.stored import runs_root, stored_start, stored_tasks
+from music_tf.reading.stored import read_record, runs_root, stored_start, stored_tasks
 from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.comparison import EPISODES, compare
@@ -54,6 +54,7 @@ from music_tf.training.actors import Actors, Ranks
 from music_tf.training.adaptation import Adaptations
 from music_tf.training.build import build_trainer
 from music_tf.training.counters import EpochLog
+from music_tf.training.demonstrations import checked, read_demonstrations
 from music_tf.training.parts import Comparison, TaskFamily
 from music_tf.types import Episodes, Metrics
 
@@ -159,10 +160,11 @@ class Session:
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
         if command.resume and not self._restore():
-            if origin is not None:
+            words = map(str, read_record(directory.path, "arguments")["arguments"])
+            if origin is not None or any(word.startswith("--demonstrations") for word in words):
                 raise UsageError(
-                    f"{directory.path}: stopped before it had saved the parts of "
-                    f"{origin.get('run')}\nstart it again with --init-from, in another --run-dir"
+                    f"{directory.path}: stopped before it had saved what it took over\nstart it "
+                    "again with its --init-from or --demonstrations, in another --run-dir"
                 )
             _LOGGER.warning("%s: no checkpoint, starting from scratch", directory.checkpoints)
         self._launched_before = self._trainer.counters.wall_s
@@ -172,6 +174,9 @@ class Session:
                 for note in other_source(wanted, record.get("epoch"), record.get("env_id")):
                     _LOGGER.warning("%s", note)
             take_over(self._trainer, warm_start)  # the source is not needed from here on
+        if command.demonstrations and not command.resume:
+            self._demonstrate(command.demonstrations)
+        if not command.resume and (warm_start is not None or command.demonstrations):
             self._make_sure_it_is_saved()
         fail_together(directory.keep_record, comm)
         self._writer = self._opened_writer(self._trainer.counters.epoch if command.resume else None)
@@ -272,6 +277,17 @@ class Session:
         if self._comm.is_root and not (config.env.remake or repeats_itself(envs, rewards=paid)):
             text = "does not repeat itself under one seed, so neither does this run"
             self._progress.banner([f"{config.env_id} {text}; music-tf check-env knows more"])
+
+    def _demonstrate(self, sources: Sequence[str]) -> None:
+        trainer, comm = self._trainer, self._comm
+        stored = comm.from_root(lambda: read_demonstrations(sources))
+        episodes = fail_together(lambda: checked(trainer, stored), comm)
+        if episodes is not None:
+            trainer.demonstrate(episodes)
+            bare = int((~episodes.desired_goal.any(axis=1)).sum())
+            text = f"demonstrations: {len(stored)} episodes"
+            text += f", {bare} without a goal are relabelled only" if bare else ""
+            self._progress.banner([text])
 
     def _keep_tasks(self) -> None:
         family, path, comm = self._trainer.part(TaskFamily), self._directory.path, self._comm

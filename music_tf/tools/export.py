@@ -15,11 +15,10 @@ import numpy as np
 
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.making import make_environment
-from music_tf.envs.portable import MadeAgain, held_by, spaces_of
+from music_tf.envs.portable import MadeAgain, held_by, import_minari, spaces_of
 from music_tf.errors import EnvironmentFault, MusicError, UsageError
 from music_tf.files import replace_file
 from music_tf.gate import ENVIRONMENT
-from music_tf.process.children import check_extra
 from music_tf.types import Episodes, bounds_of, to_bounds
 
 _LOGGER = logging.getLogger(__name__)
@@ -81,7 +80,7 @@ def export_minari(
     dataset_id: str, episodes: Episodes, about: Mapping[str, Any], settings: EnvConfig | None = None
 ) -> None:
     """Writes episodes as a new Minari dataset, in the types and bounds of the environment."""
-    minari = _minari()
+    minari = import_minari("--minari")
     environment = make_environment(about["env_id"], settings)
     try:
         buffers = _buffers(episodes, environment)
@@ -138,7 +137,7 @@ def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
                 "nothing was written; correct that space, or take --out FILE.npz"
             ) from error
         buffers.append(
-            _minari().data_collector.EpisodeBuffer(
+            import_minari("--minari").data_collector.EpisodeBuffer(
                 id=index,
                 seed=int(episodes.seed[index]),
                 observations=observations if has_goals else observations["observation"],
@@ -163,12 +162,6 @@ def _nothing_left_behind(folder: Path) -> Iterator[None]:
 
 
 def _folder_of(dataset_id: str) -> Path:
-    _minari()
+    import_minari("--minari")
     folder: Path = importlib.import_module("minari.storage").get_dataset_path(dataset_id)
     return folder
-
-
-def _minari() -> Any:
-    for package in ("minari", "h5py"):  # Minari itself imports h5py only to write
-        check_extra("--minari", package, "minari")
-    return importlib.import_module("minari")

@@ -17,7 +17,7 @@ from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
-from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, restore_fields
+from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, is_count, restore_fields
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.measures.behaviour import visited_cells
 from music_tf.networks.acting import SKILLS, Snapshot, SnapshotPolicy
@@ -244,6 +244,19 @@ class Trainer:
         ]
         log.cells = sorted({*log.cells, *visited})
 
+    def demonstrate(self, episodes: Episodes) -> None:
+        """Adds demonstrations to empty replay and to the moments of inputs; a collective call."""
+        replay, workers, cycle = self.replay, self.config.workers, 2**62  # of streams of their own
+        replay.keep(len(episodes.length), workers)
+        bare = ~episodes.desired_goal.any(axis=1, keepdims=True)
+        ends = np.where(bare, episodes.achieved_goal[:, -1], episodes.desired_goal)
+        given, seen = (
+            {worker: each.rows(worker, None, workers) for worker in replay.shards}
+            for each in (episodes, episodes._replace(desired_goal=ends))
+        )
+        replay.add(given, cycle, self.rewards.priorities(given, cycle))
+        self.inputs.see(*replay.sample_fresh(seen, cycle), workers)
+
     def order(self, cycle: int) -> None:
         steps, _ = self.since_begun
         at_random = steps < self.config.collect.random_steps
@@ -386,6 +399,7 @@ class Trainer:
             "log": dataclasses.asdict(self.log),
             "goals": self.config.goals,
             "condition": self.config.condition.kind,
+            **({"demonstrations": count} if (count := self.replay.demonstrations) else {}),
             "env_id": self.config.env_id,
             ENVIRONMENT: dataclasses.asdict(self.envs.declared),
             **{name: value for part in self.parts for name, value in part.meta().items()},
@@ -412,9 +426,12 @@ class Trainer:
         log = restore_fields(EpochLog(), meta.get("log"), "log")
         saved = {"unevaluated": meta.get("unevaluated", {})}
         last = restore_fields(_Unevaluated(), saved, "meta")
+        if not is_count(demonstrations := meta.get("demonstrations", 0)):
+            raise ValueError(f"demonstrations: not what a run saves: {str(demonstrations)[:80]}")
         shared = self._widened(shared)
         for part in self.parts:
             part.load(shared, meta)
+        self.replay.keep(demonstrations, self.config.workers)
         self.counters, self.log, self.unevaluated = counters, log, last.unevaluated
         self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()

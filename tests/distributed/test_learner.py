@@ -13,6 +13,7 @@ from music_tf.runs.session import OTHER_CYCLES
 from music_tf.storage.metrics import OF_ACTORS
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
+from tests.kit.demonstrated import play_at_random, write_demonstrations
 from tests.kit.jobs import (
     DONE,
     ENVIRONMENT,
@@ -99,6 +100,15 @@ def test_a_level_rises_in_the_same_cycle_on_any_equal_ranks(alone, tmp_path, ran
     levels = one["metrics/reward/task_level"].astype(float)
     assert 0.0 == levels[0] < levels[-1]
     assert len(np.unique(levels)) > 2
+
+
+def test_demonstrations_give_the_same_bits_with_actors(alone, tmp_path):
+    file = write_demonstrations(tmp_path / "shown.npz", *play_at_random(episodes=5))
+    path, more = tmp_path / "run", (*EPISODES, "--demonstrations", file)
+    ended = run(words(path, 2, *more), path, **learner(2))
+    assert ended.code == DONE, ended.err
+    assert "demonstrations: 5 episodes" in ended.out
+    assert_same_bits(path, alone(*more))
 
 
 @pytest.mark.parametrize("lag", [0, 1])
