@@ -186,7 +186,7 @@ def test_a_resumed_run_needs_no_recipe_keeps_its_settings_and_may_become_longer(
     (["--agent.polyak", "0.95"], "--agent.polyak: the run has 0.9, got 0.95"),
     (["--preset", "paper"], "--preset: the run has laptop, got paper"),
     (["ddpg"], "RECIPE: the run has sac, got ddpg"),
-    (["--best-of", "5"], "leave out --init-from, --parts and --best-of"),
+    (["--best-of", "5"], "leave out --init-from, --parts, --best-of and --demonstrations"),
 )
 def test_nothing_else_of_a_resumed_run_may_change(stored, words, part):
     assert part in refusal("--run-dir", str(stored[0]), "--resume", *words)
