@@ -17,7 +17,8 @@ from music_tf.recipes.releases import OTHER_PROGRAMS
 from tests.kit.cases import cases, every
 
 FIELDS = {f.name: f for name in recipes.names() for f in fields_of(recipes.resolve(name))}
-BOUNDS = "expected 2 numbers, the lower first (inf allowed) or one of off, symmetric, auto, got"
+WORDS = "off, symmetric, auto, paid"
+BOUNDS = f"expected 2 numbers, the lower first (inf allowed) or one of {WORDS}, got"
 
 
 def refusal(*arguments):

@@ -115,7 +115,8 @@ def test_actors_that_are_all_late_are_left_alone(crew, monkeypatch, tmp_path):
     assert not notes.exists()
 
 
-@pytest.mark.parametrize("name", ["her", pytest.param("pearl", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("lag", [0, 1])
 def test_a_lost_actor_changes_no_bit(name, lag):
     config = replace(CONFIGS[name], lag=lag)
