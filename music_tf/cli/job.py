@@ -15,6 +15,7 @@ from music_tf.errors import EXIT_DONE, EXIT_HANGING, EXIT_STOPPED, Hanging
 from music_tf.process.children import death_follower
 from music_tf.process.launcher import ABORT, ENDED, KILL, LEARNS, notes_in
 from music_tf.process.signals import install_signal_handlers, stop_requested
+from music_tf.reading.stored import CONFIG_NAME
 from music_tf.storage.run_directory import ended_at_once
 
 _START_SECONDS = 1.0
@@ -76,7 +77,7 @@ def run_job(
             if code is not None:
                 return code
     except Hanging as fault:
-        raise Hanging(f"{fault}; to resume:\n{again}" if again else str(fault)) from None
+        raise Hanging(with_cure(str(fault), notes, again)) from None
     except KeyboardInterrupt:
         if notes is None:
             return EXIT_STOPPED
@@ -85,6 +86,14 @@ def run_job(
         _stop(job)
         if notes is not None:
             notes.unlink(missing_ok=True)
+
+
+def with_cure(text: str, notes: Path | None, again: str) -> str:
+    """Adds the line that resumes a run to what ended it, unless nothing of the run was stored."""
+    if notes is None:
+        return text
+    begun = (notes.parent / CONFIG_NAME).exists()
+    return f"{text}; to resume:\n{again}" if begun else f"{text}\nstart it again"
 
 
 @dataclasses.dataclass
@@ -112,7 +121,7 @@ class _Watch:
             if (self.kill_rank and code is not None) or time.monotonic() > self.end:
                 return int(told[ENDED][0])  # mpirun's own code may be that of a lost rank
         if code == EXIT_DONE and ENDED not in told:
-            raise Hanging("a host was lost: mpirun ended, and the first rank had not")
+            raise Hanging("a rank or a host was lost: mpirun ended before the first rank")
         if code in _KILLED:
             raise Hanging("a process was killed (memory?)")
         if code is None and self.kill_rank:

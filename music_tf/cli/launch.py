@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar
 
 from music_tf.cli import VERBS, run_verb
 from music_tf.cli.hosts import check_hosts, host_words, hosts_in, hosts_of, run_on
-from music_tf.cli.job import Launch, run_job
+from music_tf.cli.job import Launch, run_job, with_cure
 from music_tf.cli.restarts import run_with_restarts
 from music_tf.config.fields import In
 from music_tf.config.names import suggestion
@@ -137,7 +137,7 @@ def _run(launch: Launch, train: TrainCommand | None) -> int:
     ranks = [*(["--with-ft", "ulfm"] if elastic else []), *_DEAF_UNTIL_READY]
     command = [*start, *ranks, sys.executable, "-m", "music_tf", *launch.command]
     if stop_requested():
-        raise Stopped("stopped before the start")
+        raise Stopped(with_cure("stopped before the start", notes, again))
     with own_sessions(os.environ) as sessions:
         kill = functools.partial(_kill, launch.hosts) if elastic else None
         return run_job(command, environment | sessions, notes, again, kill)

@@ -513,11 +513,11 @@ class Session:
         """Compares the agent with simple policies, writes summary.json, and names next commands."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
-        self._note_losses()
         progress.banner(["comparing with simple policies on the same episodes ..."])
         policies, count, what = trainer.compare() or Comparison(
             compare(*trainer.final_policy()), EPISODES, "episodes"
         )
+        self._note_losses()
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(

@@ -21,7 +21,7 @@ def watched(killed=None):
 @cases(
     ("notes", "code", "is_elastic", "end"),
     ({}, None, True, None),
-    ({}, 0, False, "a host was lost: mpirun ended, and the first rank had not"),
+    ({}, 0, False, "a rank or a host was lost: mpirun ended before the first rank"),
     ({}, 137, False, r"a process was killed \(memory\?\)"),
     ({}, -15, False, 143),
     ({ABORT: ["3 "]}, None, True, 3),

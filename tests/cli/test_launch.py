@@ -13,6 +13,7 @@ from music_tf.cli import launch
 from music_tf.cli.job import Launch, run_job
 from music_tf.errors import EnvironmentFault, Hanging, Stopped, UsageError
 from music_tf.process.mpirun import needed, own_sessions
+from music_tf.reading.command import parse_train
 from tests.kit.cases import cases
 from tests.kit.seen import SEEN
 from tests.kit.started import ROOT, ended, environment, finish, music_tf, start
@@ -106,11 +107,15 @@ def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
     assert done.returncode == 7
 
 
-def test_nothing_is_started_once_a_signal_has_come(monkeypatch):
+def test_nothing_is_started_once_a_signal_has_come(tmp_path, monkeypatch):
     monkeypatch.setattr(launch, "_mpirun", lambda *given: (["mpirun"], ""))
     monkeypatch.setattr(launch, "stop_requested", lambda: True)
-    with pytest.raises(Stopped, match="before the start"):
+    with pytest.raises(Stopped, match=r"before the start$"):
         launch.main(["-n", "2", "recipes"])
+    (tmp_path / "config.json").touch()  # as between two jobs of --restarts
+    job = Launch("-n 2", 2, {}, 1, ["train", *(words := ["ddpg_her", "--run-dir", str(tmp_path)])])
+    with pytest.raises(Stopped, match="before the start; to resume:\nmusic-tf launch -n 2 train "):
+        launch._run(job, parse_train(words))
 
 
 def test_the_job_is_out_of_reach_of_the_terminal_and_dies_with_its_launcher():
@@ -132,9 +137,11 @@ def test_the_code_of_a_job_is_passed_on(end, expected):
     (137, "music-tf launch -n 2 train --resume"),  # Open MPI
     (9, ""),  # MPICH
 )
-def test_a_killed_rank_is_told_with_the_command_that_resumes(code, again):
+def test_a_killed_rank_is_told_with_the_command_that_resumes(code, again, tmp_path):
+    (tmp_path / "config.json").touch()
+    notes = tmp_path / "notes" if again else None
     with pytest.raises(Hanging, match=r"a process was killed \(memory\?\)") as caught:
-        run_job(["sh", "-c", f"exit {code}"], os.environ, again=again)
+        run_job(["sh", "-c", f"exit {code}"], os.environ, notes, again)
     assert caught.value.exit_code == 86
     assert str(caught.value).endswith(f"; to resume:\n{again}" if again else "(memory?)")
 
@@ -201,7 +208,8 @@ def test_restarts_are_refused_where_nothing_could_be_resumed(words, told):
 def test_a_lost_host_brings_the_line_that_resumes_all_ranks(own, more, rest, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("our hosts").write_text("a slots=2\nb slots=2\n")
-    monkeypatch.setattr(launch, "_mpirun", lambda *given: (["true"], ""))
+    begins = ["sh", "-c", "touch run/config.json"]
+    monkeypatch.setattr(launch, "_mpirun", lambda *given: (begins, ""))
     words = ["train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", "run"]
     with pytest.raises(Hanging) as fault:
         launch.main([*own, *words, *more, "--workers", "4"])
