@@ -12,26 +12,9 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from music_tf.errors import (
-    EXIT_DONE,
-    EXIT_HANGING,
-    EnvironmentFault,
-    MusicError,
-    NoMpi,
-    NumbersFault,
-    RankLost,
-    fault_of,
-)
+from music_tf import errors
+from music_tf.process import launcher
 from music_tf.process.children import PIP_INSTALL
-from music_tf.process.launcher import (
-    ABORT,
-    ENDED,
-    asked_world_size,
-    is_elastic,
-    launched_world_size,
-    note,
-    workers_per_rank,
-)
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Result = TypeVar("Result")
@@ -50,27 +33,27 @@ class Communicator:
         self._mpi: Any = None
         self._comm: Any = None
         self._seconds, self._calls, self._longest = 0.0, 0, 0.0
-        wanted = 1 if alone else launched_world_size()
+        wanted = 1 if alone else launcher.launched_world_size()
         if wanted > 1:
             try:
                 from mpi4py import MPI  # noqa: PLC0415 - one process must not load MPI
             except (ImportError, RuntimeError) as error:
-                raise NoMpi(
+                raise errors.NoMpi(
                     f"{wanted} ranks were started, but mpi4py cannot load an MPI library: {error}\n"
                     f"install both in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
                 ) from error
             self._mpi, self._comm = MPI, MPI.COMM_WORLD
             if (seen := self._comm.Get_size()) != wanted:
-                raise EnvironmentFault(
+                raise errors.EnvironmentFault(
                     f"the launcher started {wanted} ranks, but mpi4py sees {seen}: mpirun and "
                     "mpi4py belong to different MPI libraries\n"
                     "use the mpirun of this environment: music-tf launch -n N train ..."
                 )
         self.rank, self.size = self._place()
         self._meet(self.rank)
-        wanted_ranks = None if alone else asked_world_size()
+        wanted_ranks = None if alone else launcher.asked_world_size()
         if wanted_ranks not in {None, self.size}:
-            raise EnvironmentFault(
+            raise errors.EnvironmentFault(
                 f"{wanted_ranks} ranks were asked for, but mpirun started {self.size}\n"
                 "music-tf doctor looks for what is wrong with this mpirun"
             )
@@ -117,7 +100,8 @@ class Communicator:
             while not codes:  # once more if another rank is lost meanwhile
                 time.sleep(0.01)
                 with contextlib.suppress(self._mpi.Exception):
-                    left = comm.Shrink() if is_elastic() else comm  # collective calls fail before
+                    # without it collective calls fail
+                    left = comm.Shrink() if launcher.is_elastic() else comm
                     pairs = np.zeros([left.Get_size(), 2], np.int32)
                     arrival = left.Iallgather(np.array([self.rank, code], np.int32), pairs)
                     while not arrival.Test():
@@ -127,18 +111,18 @@ class Communicator:
         gathers = threading.Thread(target=gather, daemon=True)
         gathers.start()  # `Ishrink` of Open MPI 5.0 fails when it is tested
         gathers.join(seconds)
-        return [codes.get(rank, EXIT_DONE) for rank in range(self.size)] if codes else None
+        return [codes.get(rank, errors.EXIT_DONE) for rank in range(self.size)] if codes else None
 
-    def loss_in(self, error: BaseException) -> RankLost | None:
+    def loss_in(self, error: BaseException) -> errors.RankLost | None:
         """Returns what an error says of a lost rank, also from within TensorFlow; None: nothing."""
-        if isinstance(error, RankLost):
+        if isinstance(error, errors.RankLost):
             return error
         lost = any(name in str(error) for name in ("MPI_ERR_PROC_FAILED", "MPI_ERR_REVOKED"))
-        return RankLost("a rank was lost") if lost and is_elastic() else None
+        return errors.RankLost("a rank was lost") if lost and launcher.is_elastic() else None
 
     def local_workers(self, workers: int) -> range:
         """Returns the workers of this rank; refuses workers that ranks cannot share evenly."""
-        share = workers_per_rank(workers, self.size)
+        share = launcher.workers_per_rank(workers, self.size)
         return range(self.rank * share, (self.rank + 1) * share)
 
     def sum_in_place(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -170,15 +154,15 @@ class Communicator:
 
     def from_root(self, action: Callable[[], Result]) -> Result:
         """Runs an action on the root; all return its JSON-like result or raises its fault."""
-        result, text, code = None, "", EXIT_DONE
+        result, text, code = None, "", errors.EXIT_DONE
         if self.is_root:
             try:
                 result = action()
-            except MusicError as fault:
+            except errors.MusicError as fault:
                 text, code = str(fault), fault.exit_code
         result, text, code = self.broadcast_object((result, text, code))
-        if code != EXIT_DONE:
-            raise fault_of(code)(text)
+        if code != errors.EXIT_DONE:
+            raise errors.fault_of(code)(text)
         return cast(Result, result)
 
     def allgather(self, value: Any) -> list[Any]:
@@ -187,15 +171,15 @@ class Communicator:
 
     def together(self, action: Callable[[], Result]) -> Result:
         """Runs an action on every rank; if any fails, all raise, as others would wait for ever."""
-        fault: NumbersFault | None = None
+        fault: errors.NumbersFault | None = None
         try:
             result = action()
-        except NumbersFault as raised:
+        except errors.NumbersFault as raised:
             fault = raised
         texts = self.allgather(None if fault is None else str(fault))
         bad = [f"rank {rank}: {text}" for rank, text in enumerate(texts) if text is not None]
         if bad:
-            raise fault or NumbersFault(bad[0])
+            raise fault or errors.NumbersFault(bad[0])
         return result
 
     def barrier(self) -> None:
@@ -249,7 +233,7 @@ class Communicator:
             if error.Get_error_class() != self._mpi.ERR_PROC_FAILED:
                 raise
             number, host = self.numbers[rank], self.hosts[rank]
-            raise RankLost(f"rank {number} on {host} was lost") from None
+            raise errors.RankLost(f"rank {number} on {host} was lost") from None
 
     def _patiently(self, request: Any) -> None:
         while not request.Test():
@@ -265,10 +249,10 @@ class Communicator:
     def abort(self, code: int, text: str = "") -> NoReturn:
         """Ends the job; the text is for the launcher of an elastic job."""
         _flush()
-        if is_elastic():  # Open MPI would end this rank alone
-            note(ABORT, code, text)
+        if launcher.is_elastic():  # Open MPI would end this rank alone
+            launcher.note(launcher.ABORT, code, text)
             time.sleep(_LAUNCHER_SECONDS)
-            os._exit(EXIT_DONE)
+            os._exit(errors.EXIT_DONE)
         if self._comm is not None:
             self._comm.Abort(code)
         os._exit(code)
@@ -277,9 +261,9 @@ class Communicator:
         """Ends this process with the exit code that all ranks agreed on; aborts if one is late."""
         _flush()
         if self.exit_codes(code) is None:
-            self.abort(EXIT_HANGING)
+            self.abort(errors.EXIT_HANGING)
         if self.is_root:  # before `Finalize`, which may hang if a rank is lost meanwhile
-            note(ENDED, code)
+            launcher.note(launcher.ENDED, code)
         if self._comm is not None:
             # Open MPI reports an abort unless all others exit with 0; MPICH needs one code from all
             root_alone_tells = "Open MPI" in self._mpi.Get_library_version()
@@ -287,8 +271,8 @@ class Communicator:
                 self._mpi.Finalize()
             if root_alone_tells:
                 if not self.is_root:
-                    os._exit(EXIT_DONE)
-                if code != EXIT_DONE:  # mpirun would report ranks that have not left yet
+                    os._exit(errors.EXIT_DONE)
+                if code != errors.EXIT_DONE:  # mpirun would report ranks that have not left yet
                     time.sleep(1.0)
         os._exit(code)
 

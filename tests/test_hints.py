@@ -6,33 +6,27 @@ from typing import Annotated, Literal
 
 import pytest
 
-from music_tf.hints import (
-    choices_of,
-    fits,
-    hints_of,
-    is_mapping,
-    is_optional,
-    kinds_of,
-    notes_of,
-    read,
-)
+from music_tf import hints
 from tests.kit.cases import cases
 
 
 def test_a_hint_tells_its_kinds_words_and_notes_and_those_of_parameters_too():
     hint = Annotated[Literal["auto"] | float | None, "a note"]
-    assert notes_of(hint) == ("a note",)
-    assert is_optional(hint)
-    assert kinds_of(hint) == (float, Literal["auto"])  # words come last
-    assert (choices_of(hint), choices_of(tuple[Literal["a", "b"], ...])) == (("auto",), ("a", "b"))
-    assert not is_optional(float)
-    assert choices_of(str) == ()
-    assert is_mapping(Mapping[str, int])
-    assert not is_mapping(Sequence[int])
+    assert hints.notes_of(hint) == ("a note",)
+    assert hints.is_optional(hint)
+    assert hints.kinds_of(hint) == (float, Literal["auto"])  # words come last
+    assert (hints.choices_of(hint), hints.choices_of(tuple[Literal["a", "b"], ...])) == (
+        ("auto",),
+        ("a", "b"),
+    )
+    assert not hints.is_optional(float)
+    assert hints.choices_of(str) == ()
+    assert hints.is_mapping(Mapping[str, int])
+    assert not hints.is_mapping(Sequence[int])
 
     def recipe(preset: Literal["small"], env_id: str) -> None: ...
 
-    assert choices_of(hints_of(recipe)["preset"]) == ("small",)
+    assert hints.choices_of(hints.hints_of(recipe)["preset"]) == ("small",)
 
 
 @cases(
@@ -49,7 +43,7 @@ def test_a_hint_tells_its_kinds_words_and_notes_and_those_of_parameters_too():
     ids=repr,
 )
 def test_a_value_is_read_as_its_hint_has_it(value, hint, expected):
-    found = read(value, hint, {"inf": math.inf})
+    found = hints.read(value, hint, {"inf": math.inf})
     assert found == expected
     assert repr(found) == repr(expected)  # 3 == 3.0
 
@@ -72,6 +66,6 @@ def test_a_value_is_read_as_its_hint_has_it(value, hint, expected):
     ids=repr,
 )
 def test_a_value_of_another_kind_is_refused(value, hint):
-    assert not fits(value, hint)
+    assert not hints.fits(value, hint)
     with pytest.raises(ValueError, match="expected"):
-        read(value, hint)
+        hints.read(value, hint)

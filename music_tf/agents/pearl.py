@@ -9,13 +9,7 @@ from music_tf.agents.base import Batch, Losses
 from music_tf.agents.sac_value import SacValue
 from music_tf.config.agents import MLP, RECURRENT
 from music_tf.distributions import SquashedSample
-from music_tf.losses.posterior import (
-    drawn_from_root,
-    kl_of_root,
-    kl_to_prior,
-    product_of_gaussians,
-    product_of_observations,
-)
+from music_tf.losses import posterior
 from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.belief import Steps, context_rows
 from music_tf.networks.models import plain, recurrent_encoder
@@ -138,12 +132,12 @@ class Pearl(SacValue):
         if self._config.inference.full:
             shape = [*outputs.shape[:2], -1, self._config.latent_size + 1]
             observed = tf.reshape(outputs, shape)
-            mean, root = product_of_observations(observed[..., :-1], observed[..., -1])
-            drawn = drawn_from_root(mean, root, noise[:, : outputs.shape[1]])
-            return drawn, kl_of_root(mean, root)
-        mean, variance = product_of_gaussians(*tf.split(outputs, 2, axis=-1))
+            mean, root = posterior.product_of_observations(observed[..., :-1], observed[..., -1])
+            drawn = posterior.drawn_from_root(mean, root, noise[:, : outputs.shape[1]])
+            return drawn, posterior.kl_of_root(mean, root)
+        mean, variance = posterior.product_of_gaussians(*tf.split(outputs, 2, axis=-1))
         drawn = mean + tf.sqrt(variance) * noise[:, : outputs.shape[1]]
-        return drawn, kl_to_prior(mean, variance)
+        return drawn, posterior.kl_to_prior(mean, variance)
 
     def _encoded(self, weights: list[tf.Tensor], context: tf.Tensor) -> tf.Tensor:
         """Returns outputs [W, m, M, outputs] of the encoder for M parts of each context."""

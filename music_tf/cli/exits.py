@@ -18,18 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from music_tf.errors import (
-    EXIT_BUG,
-    EXIT_DONE,
-    EXIT_HANGING,
-    EXIT_STOPPED,
-    EnvironmentFault,
-    MusicError,
-    NoMpi,
-    RankLost,
-    error_line,
-    place_of,
-)
+from music_tf import errors
 from music_tf.process.launcher import ABORT, is_elastic, launched_rank, launched_world_size, note
 from music_tf.process.signals import is_ctrl_c
 
@@ -45,7 +34,7 @@ _LAST_RANK_TO_WAIT = 4
 _STANDARD_ERROR = 2
 
 
-def report(fault: MusicError, speaker: str = "music-tf") -> None:
+def report(fault: errors.MusicError, speaker: str = "music-tf") -> None:
     lines = [
         line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 4]} ..."
         for line in str(fault).splitlines()[:MOST_LINES]
@@ -67,14 +56,14 @@ def guarded(action: Callable[[], int]) -> int:
     try:
         code = action()
         sys.stdout.flush()
-    except NoMpi as fault:
+    except errors.NoMpi as fault:
         return _without_mpi(fault)
-    except MusicError as fault:
+    except errors.MusicError as fault:
         if launched_rank() == 0:
             report(fault)
         return fault.exit_code
     except KeyboardInterrupt:
-        return EXIT_STOPPED
+        return errors.EXIT_STOPPED
     except Exception as error:
         return _without_output(error)
     return code
@@ -85,15 +74,15 @@ def _without_output(error: Exception) -> int:
     number = error.errno if isinstance(error, OSError) else None
     if number not in (errno.EPIPE, errno.ENOSPC):  # a bug: one traceback and exit code 1
         _show_traceback(launched_rank(), launched_world_size(), error)
-        return EXIT_BUG
+        return errors.EXIT_BUG
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if number == errno.EPIPE:
-        return EXIT_DONE
-    report(EnvironmentFault("the output cannot be written: no space left on the device"))
-    return EnvironmentFault.exit_code
+        return errors.EXIT_DONE
+    report(errors.EnvironmentFault("the output cannot be written: no space left on the device"))
+    return errors.EnvironmentFault.exit_code
 
 
-def _without_mpi(fault: NoMpi) -> int:
+def _without_mpi(fault: errors.NoMpi) -> int:
     """Returns the exit code of a rank that cannot load MPI, or ends the job if it is alone."""
     rank, folder = launched_rank(), os.environ.get("PMIX_SERVER_TMPDIR")
     mark = Path(folder) / "music_tf_no_mpi" if folder else Path(os.devnull) / "none"
@@ -119,14 +108,15 @@ def leave(code: int) -> NoReturn:
         sys.exit(code)
     sys.stdout.flush()
     sys.stderr.flush()
-    if is_elastic() and code != EXIT_DONE:  # mpirun would wait for others, and these for this rank
+    # mpirun would wait for others, and these for this rank
+    if is_elastic() and code != errors.EXIT_DONE:
         time.sleep(_FIRST_RANK_SECONDS if launched_rank() else 0.0)
         note(ABORT, code)
-    if code == EXIT_BUG:
+    if code == errors.EXIT_BUG:
         os._exit(code)
     if launched_rank() > 0:
-        os._exit(EXIT_DONE)
-    if code != EXIT_DONE:
+        os._exit(errors.EXIT_DONE)
+    if code != errors.EXIT_DONE:
         time.sleep(min(0.5 + 0.1 * ranks, 3.0))
     os._exit(code)
 
@@ -137,7 +127,7 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
     def end_from_thread(raised: threading.ExceptHookArgs) -> None:
         if raised.exc_type is not SystemExit:
             _show_traceback(comm.rank, comm.size, raised.exc_value)
-            comm.abort(EXIT_BUG)
+            comm.abort(errors.EXIT_BUG)
 
     threading.excepthook = end_from_thread
     fault: BaseException | None = None
@@ -145,33 +135,33 @@ def run_together(comm: "Communicator", action: Callable[[], None]) -> NoReturn:
         action()
     except KeyboardInterrupt as raised:
         if is_ctrl_c(raised):
-            comm.abort(EXIT_STOPPED)
+            comm.abort(errors.EXIT_STOPPED)
         last = traceback.extract_tb(raised.__traceback__)[-1]
-        fault = EnvironmentFault(
+        fault = errors.EnvironmentFault(
             f"{last.filename}, line {last.lineno}: raises KeyboardInterrupt without a signal\n"
             "raise another exception in an environment or module of yours, such as RuntimeError"
         )
     except BaseException as raised:  # other ranks may be waiting for this one
         fault = comm.loss_in(raised) or raised
-    if isinstance(fault, RankLost):
+    if isinstance(fault, errors.RankLost):
         comm.abort(fault.exit_code, str(fault))
     if fault is None:
-        code = EXIT_HANGING
-        codes = comm.exit_codes(EXIT_DONE)
+        code = errors.EXIT_HANGING
+        codes = comm.exit_codes(errors.EXIT_DONE)
     else:
-        code = fault.exit_code if isinstance(fault, MusicError) else EXIT_BUG
+        code = fault.exit_code if isinstance(fault, errors.MusicError) else errors.EXIT_BUG
         codes = comm.exit_codes(code, _AGREEMENT_SECONDS)
     if codes is None:
         _tell(comm, fault, met_by_all=False)
         comm.abort(code)
-    first = next((rank for rank, code in enumerate(codes) if code != EXIT_DONE), 0)
+    first = next((rank for rank, code in enumerate(codes) if code != errors.EXIT_DONE), 0)
     if comm.rank == first:
         _tell(comm, fault, met_by_all=all(codes))
     comm.finish(codes[first])
 
 
 def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -> None:
-    if isinstance(fault, MusicError):
+    if isinstance(fault, errors.MusicError):
         if not met_by_all:
             _wait_for_lower(comm.rank)
         report(fault, "music-tf" if met_by_all else f"music-tf: rank {comm.rank}")
@@ -183,8 +173,8 @@ def _show_traceback(rank: int, ranks: int, error: BaseException | None = None) -
     """Writes a traceback; the lowest rank writes first and ends the job before the others do."""
     error = error or sys.exception()
     text = "".join(traceback.format_exception(error))
-    if error is not None and place_of(error):  # such as a reward term of the user's
-        text = f"music-tf: {error_line(error)}\n{text}"
+    if error is not None and errors.place_of(error):  # such as a reward term of the user's
+        text = f"music-tf: {errors.error_line(error)}\n{text}"
     if ranks > 1:
         _wait_for_lower(rank)
         text = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())

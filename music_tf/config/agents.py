@@ -5,17 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+from music_tf.config import values
 from music_tf.config.fields import In, Settings, Where, with_fields
 from music_tf.config.terms import ENTROPY, reward_metrics
-from music_tf.config.values import (
-    Bounds,
-    Initializer,
-    Layers,
-    OwnLayers,
-    Rate,
-    Schedule,
-    is_word_or_rising,
-)
 from music_tf.errors import UsageError
 
 MLP, GRU, LSTM = "mlp", "gru", "lstm"  # encoders of the package
@@ -99,18 +91,18 @@ class AgentConfig(Settings):
         "train/mean_q": "mean value of replayed actions in minibatches",
     }
 
-    hidden_sizes: Layers = (256, 256, 256)
+    hidden_sizes: values.Layers = (256, 256, 256)
     """Units of each hidden layer of actor and critics, unless they have sizes of their own."""
-    actor_sizes: OwnLayers = ()
+    actor_sizes: values.OwnLayers = ()
     """Units of each hidden layer of the actor; empty: `agent.hidden_sizes`."""
-    critic_sizes: OwnLayers = ()
+    critic_sizes: values.OwnLayers = ()
     """Units of each hidden layer of the critics; empty: `agent.hidden_sizes`."""
-    initializer: Initializer = "glorot"
+    initializer: values.Initializer = "glorot"
     """Initial kernels; biases are 0. Glorot-uniform, uniform within sqrt(3 / fan-in), hidden
     layers normal with deviation sqrt(2 / fan-in) and Glorot-uniform heads, or orthogonal."""
-    actor_learning_rate: Rate = 1e-3
+    actor_learning_rate: values.Rate = 1e-3
     """Adam step size of the actor."""
-    critic_learning_rate: Rate = 1e-3
+    critic_learning_rate: values.Rate = 1e-3
     """Adam step size of the critics."""
     gradient_reduce: Literal["sum", "mean"] = "mean"
     """Gradients of the workers are averaged, or summed (as released); Adam nearly hides it."""
@@ -145,7 +137,7 @@ class AgentConfig(Settings):
     """Gamma per environment step; unset means 1 - 1/T for episodes of T steps."""
     return_clip: Annotated[
         Literal["off", "symmetric", "auto", "paid"] | tuple[float, float],
-        Where("the lower first (inf allowed)", is_word_or_rising),
+        Where("the lower first (inf allowed)", values.is_word_or_rising),
     ] = "off"
     """Bounds of the TD target: none, +-4/(1 - gamma), what all rewards allow with the weights of
     any epoch, or with those of now (`paid`), or given."""
@@ -161,7 +153,7 @@ class AgentConfig(Settings):
         return None
 
     @property
-    def bonus(self) -> Mapping[str, tuple[float, Bounds, Schedule]]:
+    def bonus(self) -> Mapping[str, tuple[float, values.Bounds, values.Schedule]]:
         """What it adds to rewards: factor, bounds and weight, by the setting of the bounds."""
         return {}
 
@@ -209,7 +201,7 @@ class SoftConfig(AgentConfig):
     """Alpha at the start."""
     learn_temperature: bool = False
     """Tunes alpha towards the target entropy."""
-    temperature_learning_rate: Rate = 1e-3
+    temperature_learning_rate: values.Rate = 1e-3
     """Adam step size of log alpha."""
 
     @property
@@ -255,7 +247,7 @@ class SacConfig(GaussianConfig):
     """
 
     learner: ClassVar[str] = "music_tf.agents.sac:Sac"
-    entropy_clip: ClassVar[Bounds] = (-1.0, 0.0)
+    entropy_clip: ClassVar[values.Bounds] = (-1.0, 0.0)
     """Bounds of the scaled entropy reward."""
     metrics: ClassVar[Mapping[str, str]] = {**GaussianConfig.metrics, **reward_metrics(ENTROPY)}
 
@@ -265,7 +257,7 @@ class SacConfig(GaussianConfig):
     Bellman target of the SAC paper, scaled by the temperature."""
     entropy_scale: Annotated[float, In(0, 1e6)] = 0.02
     """Factor on -log pi before clipping."""
-    entropy_weight: Schedule = ((0.0, 0.2), (24.0, 0.2), (200.0, 0.2))
+    entropy_weight: values.Schedule = ((0.0, 0.2), (24.0, 0.2), (200.0, 0.2))
     """Weight of the entropy reward, by epoch."""
     actor_entropy: bool = False
     """Adds alpha log pi to the actor's loss, as in the SAC paper."""
@@ -277,7 +269,7 @@ class SacConfig(GaussianConfig):
         return self.entropy_mode == "next_state"
 
     @property
-    def bonus(self) -> Mapping[str, tuple[float, Bounds, Schedule]]:
+    def bonus(self) -> Mapping[str, tuple[float, values.Bounds, values.Schedule]]:
         paid = (self.entropy_scale, self.entropy_clip, self.entropy_weight)
         return {} if self.entropy_mode == "off" else {"entropy_clip": paid}
 
@@ -298,7 +290,7 @@ class SacValueConfig(GaussianConfig):
 
     target_critics: Literal["lowest"] = "lowest"
     """The state value, from which TD targets follow, follows the lowest critic."""
-    value_learning_rate: Rate = 1e-3
+    value_learning_rate: values.Rate = 1e-3
     """Adam step size of the state value."""
 
 

@@ -11,16 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from music_tf import hints
 from music_tf.errors import UsageError
-from music_tf.hints import (
-    cached,
-    choices_of,
-    describe_kind,
-    hints_of,
-    is_optional,
-    kinds_of,
-    notes_of,
-)
 
 Tree = TypeVar("Tree", bound="Settings")
 
@@ -75,7 +67,7 @@ class Settings:
         return cls.metrics
 
     def __post_init__(self) -> None:
-        for name, hint in hints_of(type(self)).items():
+        for name, hint in hints.hints_of(type(self)).items():
             value = getattr(self, name)
             if not all(rule.fits(value) for rule in _rules(hint)):
                 expected = describe_type(hint)
@@ -105,7 +97,7 @@ class Field(NamedTuple):
     def meaning(self) -> str:
         """Its documentation, and type and range or choices as a sentence, if it has any."""
         text = describe_type(self.hint)
-        limited = _rules(self.hint) or choices_of(self.hint)
+        limited = _rules(self.hint) or hints.choices_of(self.hint)
         sentence = f"{text[0].upper()}{text[1:]}." if limited else ""
         return f"{self.documentation} {sentence}".strip()
 
@@ -114,7 +106,7 @@ def fields_of(tree: Settings) -> Iterator[Field]:
     """Yields the settings of a configuration, as they are defined; names of groups before these."""
     prefix = f"{tree.name}." if tree.name else ""
     texts = documentation(type(tree))
-    for name, hint in hints_of(type(tree)).items():
+    for name, hint in hints.hints_of(type(tree)).items():
         value = getattr(tree, name)
         if isinstance(value, Settings):
             yield from fields_of(value)
@@ -128,7 +120,7 @@ def fields_of(tree: Settings) -> Iterator[Field]:
 
 def groups_of(tree: Settings) -> Iterator[Settings]:
     """Yields the groups that a configuration holds, those in mappings too."""
-    for name in hints_of(type(tree)):
+    for name in hints.hints_of(type(tree)):
         value = getattr(tree, name)
         if isinstance(value, Mapping):
             yield from value.values()
@@ -145,10 +137,10 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
         if dot:
             inner.setdefault(group, {})[rest] = value
     for group, settings in inner.items():
-        if group in hints_of(type(tree)):
+        if group in hints.hints_of(type(tree)):
             direct[group] = with_fields(getattr(tree, group), settings)
             continue
-        for name in hints_of(type(tree)):
+        for name in hints.hints_of(type(tree)):
             members = direct.get(name, getattr(tree, name))
             if isinstance(members, Mapping) and group in members:
                 direct[name] = {**members, group: with_fields(members[group], settings)}
@@ -156,9 +148,9 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
 
 
 def describe_type(hint: Any) -> str:
-    first, *others = map(describe_kind, kinds_of(hint))
+    first, *others = map(hints.describe_kind, hints.kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
-    return " or ".join([f"{first}{ranges}", *others, *["None"] * is_optional(hint)])
+    return " or ".join([f"{first}{ranges}", *others, *["None"] * hints.is_optional(hint)])
 
 
 def show_option(name: str) -> str:
@@ -174,7 +166,7 @@ def show_value(value: object) -> str:
     return str(value)
 
 
-@cached
+@hints.cached
 def documentation(kind: type[Any]) -> Mapping[str, str]:
     """Returns the texts that stand under the fields of a class and its parents."""
     texts: dict[str, str] = {}
@@ -193,4 +185,4 @@ def documentation(kind: type[Any]) -> Mapping[str, str]:
 
 
 def _rules(hint: Any) -> tuple[Any, ...]:
-    return tuple(note for note in notes_of(hint) if isinstance(note, In | Where))
+    return tuple(note for note in hints.notes_of(hint) if isinstance(note, In | Where))

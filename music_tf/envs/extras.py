@@ -179,10 +179,7 @@ def find_extras(
 
 
 def _stored_entries(
-    env_id: str,
-    infos: Sequence[Mapping[str, Any]],
-    names: Iterable[str],
-    info: EnvironmentInfo,
+    env_id: str, infos: Sequence[Mapping[str, Any]], names: Iterable[str], info: EnvironmentInfo
 ) -> dict[str, InfoEntry]:
     """Returns entries of `info` that rewards or ends read; one that no step had is a number."""
     kept = {}

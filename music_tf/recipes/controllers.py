@@ -3,22 +3,15 @@
 import math
 from typing import Literal
 
+from music_tf.config import settings
 from music_tf.config.agents import DiscreteSacConfig
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.names import episode_steps
-from music_tf.config.settings import (
-    CollectConfig,
-    Config,
-    EnvConfig,
-    EvaluationConfig,
-    ExplorationConfig,
-    ReplayConfig,
-)
 
 
 def skills_controller(
     preset: Literal["laptop", "paper"], env_id: str = "music_tf/AntGoals-v0"
-) -> Config:
+) -> settings.Config:
     """Chooses one of the frozen skills of another run every few steps, for the task's reward.
 
     The hierarchy of DIAYN (arXiv:1802.06070), by discrete soft actor-critic (arXiv:1910.07207). A
@@ -27,9 +20,9 @@ def skills_controller(
     published = preset == "paper"
     skill_steps = 100 if published else 10
     epoch = whole_epoch(25, 500, math.ceil(episode_steps(env_id) / skill_steps))
-    return Config(
+    return settings.Config(
         env_id=env_id,
-        env=EnvConfig(skill_steps=skill_steps),
+        env=settings.EnvConfig(skill_steps=skill_steps),
         workers=2,
         rollouts=1,
         epochs=50,
@@ -42,11 +35,11 @@ def skills_controller(
             critics=2,
             polyak=0.995,
             polyak_every="update",
-            discount=EnvConfig.skill_discount,
+            discount=settings.EnvConfig.skill_discount,
             target_entropy=0.98 if published else 0.5,
         ),
-        collect=CollectConfig(steps=epoch.steps, random_steps=500, updates_per_step=1.0),
-        replay=ReplayConfig(batch_size=256 if published else 128),
-        exploration=ExplorationConfig(sample=True, noise=0.0, random_probability=0.0),
-        evaluation=EvaluationConfig(episodes=10),
+        collect=settings.CollectConfig(steps=epoch.steps, random_steps=500, updates_per_step=1.0),
+        replay=settings.ReplayConfig(batch_size=256 if published else 128),
+        exploration=settings.ExplorationConfig(sample=True, noise=0.0, random_probability=0.0),
+        evaluation=settings.EvaluationConfig(episodes=10),
     )

@@ -6,19 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+from music_tf.config import names
 from music_tf.config.agents import with_one_rate
 from music_tf.config.conditioning import IncrementalConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, show_option, show_value, with_fields
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.config.names import (
-    FETCH_PICK,
-    ON_A_LINE,
-    SQUARE,
-    TRACKED_ROBOTS,
-    is_one_of,
-    of_family,
-)
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -140,26 +133,28 @@ class DiskConfig(TermConfig):
         return " ".join(options)
 
 
-def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = SQUARE) -> Config:
+def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = names.SQUARE) -> Config:
     """Skills that are learned one after the other, without any task reward.
 
     DISk (arXiv:2203.11176). `seed` is the algorithm as the paper states it, `released` the authors'
     code with its numbers of skills and steps: see docs/disk.md.
     """
-    small = is_one_of(env_id, (SQUARE,))
+    small = names.is_one_of(env_id, (names.SQUARE,))
     base = _laptop(env_id, small)
     if preset == "laptop":
         return with_whole_episodes(base)
     changes: dict[str, Any] = {"rewards": {DiskConfig.name: DiskConfig()}}
     changes["cycles"] = 20 if small else 100
     if preset == "released":
-        changes |= {**releases.AS_CODED, **of_family(env_id, releases.DISK, releases.NOTHING)}
+        changes |= {**releases.AS_CODED, **names.of_family(env_id, releases.DISK, releases.NOTHING)}
         epochs = changes["incremental.epochs"]
         changes |= {"skills": len(epochs), "epochs": sum(epochs)}
     else:
         each = 4 if small else 2
         changes |= {"incremental.epochs": (each,), "epochs": 20 * each, **releases.AS_STATED}
-        changes["evaluation.length"] = 500 if is_one_of(env_id, TRACKED_ROBOTS) else None
+        changes["evaluation.length"] = (
+            500 if names.is_one_of(env_id, names.TRACKED_ROBOTS) else None
+        )
     return with_whole_episodes(with_fields(base, changes))
 
 
@@ -167,11 +162,11 @@ def _laptop(env_id: str, small: bool) -> Config:
     steps = sac("laptop", "Hopper-v5")  # a task without goals
     rate, sizes = 1e-3, (64, 64) if small else (128, 128)
     agent = with_one_rate(steps.agent, rate, sizes, temperature=0.1)
-    tracked = is_one_of(env_id, TRACKED_ROBOTS)
+    tracked = names.is_one_of(env_id, names.TRACKED_ROBOTS)
     reward, world = DiskConfig(), World()
     if not small:
         reward = DiskConfig(alpha=0.2, descriptor="stride", own_episodes=5, rows=256)
-        where = "plane" if is_one_of(env_id, ON_A_LINE) else "xy"
+        where = "plane" if names.is_one_of(env_id, names.ON_A_LINE) else "xy"
         world = World(descriptor=(where,) if tracked else (), extras=("stride=stride:20",))
     epochs, skills = (4, 4) if small else (5, 4)
     return dataclasses.replace(
@@ -192,7 +187,7 @@ def _laptop(env_id: str, small: bool) -> Config:
     )
 
 
-def sac_disk_music(preset: Literal["laptop"], env_id: str = FETCH_PICK) -> Config:
+def sac_disk_music(preset: Literal["laptop"], env_id: str = names.FETCH_PICK) -> Config:
     """Control of the object first, then skills for the object one after the other.
 
     The first skill is that of `sac_music`, from whose actor later ones start (`sac_disk`). Mutual

@@ -45,12 +45,7 @@ _LINEAR = {"distance.hidden_sizes": (), "distance.initializer": "orthogonal"}
 _RESTING = {**_LINEAR, "distance.rest_until": 0.5}
 """It learns once the policy follows conditions, else it fits those that a few episodes happened to
 have, and may lose an axis."""
-_SPEEDS = {
-    "condition.kind": "ball",
-    "distance.speed": "auto",
-    "agent.discount": 0.95,
-    "epochs": 11,
-}
+_SPEEDS = {"condition.kind": "ball", "distance.speed": "auto", "agent.discount": 0.95, "epochs": 11}
 """Conditions are velocities. A shorter horizon values the steps of a way that is left, of which a
 longer one loses sight among all ways that follow."""
 _MOVING = {**_RESTING, **_SPEEDS, "distance.rest_until": 0.25}

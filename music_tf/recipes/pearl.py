@@ -4,26 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
+from music_tf.config import names, settings
 from music_tf.config.agents import MLP, RECURRENT, Inference, SacValueConfig
 from music_tf.config.conditioning import ConditionConfig, TasksConfig
 from music_tf.config.fields import In, Where, with_fields
-from music_tf.config.names import (
-    CHEETAH_DIRECTION,
-    FETCH_HIDDEN_GOALS,
-    HIDDEN_GOALS,
-    HOPPER_BODIES,
-    POINT_ROBOT,
-    ROBOT_FAMILIES,
-    WALKER_BODIES,
-    of_family,
-)
-from music_tf.config.settings import (
-    Config,
-    EvaluationConfig,
-    ExplorationConfig,
-    NormalizerConfig,
-    ReplayConfig,
-)
 from music_tf.config.values import Layers, Rate
 from music_tf.config.world import is_function
 from music_tf.errors import UsageError
@@ -121,7 +105,7 @@ class PearlConfig(SacValueConfig):
             sizes=self.encoder_sizes,
         )
 
-    def check(self, run: Config) -> None:
+    def check(self, run: settings.Config) -> None:
         super().check(run)
         if self.update_order == "actor_first":
             raise UsageError(
@@ -175,12 +159,7 @@ _ROBOT: Changes = {
     "tasks.adapt": 2,
     "evaluation.every": 5,
 }
-_TWO_TASKS: Changes = {
-    "workers": 2,
-    "replay.batch_size": 512,
-    "tasks.train": 2,
-    "tasks.test": 2,
-}
+_TWO_TASKS: Changes = {"workers": 2, "replay.batch_size": 512, "tasks.train": 2, "tasks.test": 2}
 """Forward and backward, which are both training tasks and evaluation tasks."""
 _OTHER_BODY: Changes = {"agent.context_next_observation": True}
 _GOAL: Changes = {
@@ -209,12 +188,12 @@ _IN_DECIMETRES: Changes = {
 Contexts come from episodes under the prior alone, as at the start of an adaptation."""
 _FAR_FETCH: Changes = {**_FAR_GOAL, **_IN_DECIMETRES}
 _OF_FAMILIES: Mapping[str, Changes] = {
-    **dict.fromkeys(ROBOT_FAMILIES, _ROBOT),
-    CHEETAH_DIRECTION: {**_ROBOT, **_TWO_TASKS},
-    WALKER_BODIES: {**_ROBOT, **_OTHER_BODY},
-    HOPPER_BODIES: {**_ROBOT, **_OTHER_BODY},
-    **dict.fromkeys(HIDDEN_GOALS, _FAR_GOAL),
-    **dict.fromkeys(FETCH_HIDDEN_GOALS, _FAR_FETCH),
+    **dict.fromkeys(names.ROBOT_FAMILIES, _ROBOT),
+    names.CHEETAH_DIRECTION: {**_ROBOT, **_TWO_TASKS},
+    names.WALKER_BODIES: {**_ROBOT, **_OTHER_BODY},
+    names.HOPPER_BODIES: {**_ROBOT, **_OTHER_BODY},
+    **dict.fromkeys(names.HIDDEN_GOALS, _FAR_GOAL),
+    **dict.fromkeys(names.FETCH_HIDDEN_GOALS, _FAR_FETCH),
     HIDDEN_REACH: {**_GOAL, **_IN_DECIMETRES, "epochs": 15},
 }
 """By environment; all other settings are those of the point robot."""
@@ -255,8 +234,8 @@ _FAMILIES: Mapping[str, Mapping[str, Changes]] = {
 
 
 def sac_pearl(
-    preset: Literal["laptop", "paper", "oyster", "garage"], env_id: str = POINT_ROBOT
-) -> Config:
+    preset: Literal["laptop", "paper", "oyster", "garage"], env_id: str = names.POINT_ROBOT
+) -> settings.Config:
     """Adapts to a new task of a family from a few episodes, by inferring which task it is.
 
     PEARL (arXiv:1903.08254): soft actor-critic on a latent, whose encoder is trained by the
@@ -279,25 +258,25 @@ def sac_pearl(
         update_order="sequential",
     )
     source = "oyster" if preset == "paper" else preset
-    changes = {**_PRESETS[source], **of_family(env_id, _FAMILIES[source], {})}
+    changes = {**_PRESETS[source], **names.of_family(env_id, _FAMILIES[source], {})}
     if preset == "paper":
         changes |= releases.PEARL_PAPER
-    config = Config(
+    config = settings.Config(
         env_id=env_id,
         workers=1,
         rollouts=1,
         agent=agent,
         condition=ConditionConfig(kind="belief"),
         tasks=TasksConfig(train=1, test=1),
-        replay=ReplayConfig(batch_size=agent.meta_batch, draw="steps"),
-        exploration=ExplorationConfig(random_probability=0.0, noise=0.0, sample=True),
-        normalizer=NormalizerConfig(running=False, clip=1e6, input_clip=1e6),
-        evaluation=EvaluationConfig(episodes=1),
+        replay=settings.ReplayConfig(batch_size=agent.meta_batch, draw="steps"),
+        exploration=settings.ExplorationConfig(random_probability=0.0, noise=0.0, sample=True),
+        normalizer=settings.NormalizerConfig(running=False, clip=1e6, input_clip=1e6),
+        evaluation=settings.EvaluationConfig(episodes=1),
     )
     return with_fields(config, changes)
 
 
-def sac_pearl_music(preset: Literal["laptop"], env_id: str = HIDDEN_PUSH) -> Config:
+def sac_pearl_music(preset: Literal["laptop"], env_id: str = HIDDEN_PUSH) -> settings.Config:
     """Adapts to a hidden goal for an object that it has first learned to move.
 
     Mutual information is an added reward of meta-training: constant in the first half of a run,

@@ -8,22 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from music_tf.config.names import (
-    ANT_DIRECTION,
-    ANT_HIDDEN_GOAL,
-    ANTS,
-    ANTS_AMONG_BLOCKS,
-    CHEETAH_DIRECTION,
-    CHEETAH_VELOCITY,
-    CHEETAHS,
-    FETCH_HIDDEN_GOALS,
-    HALF_CIRCLE,
-    HOPPER_BODIES,
-    HUMANOID_DIRECTION,
-    POINT_ROBOT,
-    SQUARE,
-    WALKER_BODIES,
-)
+from music_tf.config import names
 
 Changes: TypeAlias = Mapping[str, Any]
 NOTHING: Changes = MappingProxyType({})
@@ -95,9 +80,9 @@ COMPARED: Changes = {
 """What the published comparison of SMERL and DADS with QDax has otherwise."""
 GATES: Mapping[str, tuple[float, float, float]] = {
     "music_tf/UnitBox-v0": (4.0, 0.5, 1.0),
-    **dict.fromkeys(CHEETAHS, (2050.0, 205.0, 5.0)),
+    **dict.fromkeys(names.CHEETAHS, (2050.0, 205.0, 5.0)),
     "Walker2d-v5": (1180.0, 118.0, 10.0),
-    **dict.fromkeys(ANTS[:2], (1700.0, 170.0, 10.0)),
+    **dict.fromkeys(names.ANTS[:2], (1700.0, 170.0, 10.0)),
 }
 """Target, margin and scale of rewards: ours for the box, else those of that comparison."""
 ANY_GATE = (1000.0, 100.0, 1.0)
@@ -241,8 +226,8 @@ _SHORT_EPISODES: Changes = {"env.max_episode_steps": 100, "evaluation.length": 5
 _NO_FALLS: Changes = {"env.kwargs": '{"terminate_when_unhealthy": false}'}
 _DISK_ANT: Changes = {**_SHORT_EPISODES, "disk.alpha": 60.0}
 DISK: Mapping[str, Changes] = {
-    SQUARE: {"incremental.epochs": (50,) * 2, "collect.random_steps": 500},
-    **dict.fromkeys(CHEETAHS, _SHORT_EPISODES),
+    names.SQUARE: {"incremental.epochs": (50,) * 2, "collect.random_steps": 500},
+    **dict.fromkeys(names.CHEETAHS, _SHORT_EPISODES),
     "Hopper-v5": {
         **_SHORT_EPISODES,
         **_NO_FALLS,
@@ -255,8 +240,8 @@ DISK: Mapping[str, Changes] = {
         "evaluation.length": 500,
         "disk.alpha": 1000.0,
     },
-    **{ant: {**_DISK_ANT, "incremental.epochs": (*(100,) * 2, *(200,) * 8)} for ant in ANTS},
-    ANTS_AMONG_BLOCKS: {
+    **{ant: {**_DISK_ANT, "incremental.epochs": (*(100,) * 2, *(200,) * 8)} for ant in names.ANTS},
+    names.ANTS_AMONG_BLOCKS: {
         **_DISK_ANT,
         "incremental.epochs": (50, 50, 200, 200, *(100,) * 4, 50, 50),
     },
@@ -339,29 +324,29 @@ _PLACES: Changes = {
     **{"tasks.explore": 1, "tasks.adapt": 2, "evaluation.episodes": 2},
 }
 OYSTER_FAMILIES: Mapping[str, Changes] = {
-    POINT_ROBOT: _PLACES,
-    HALF_CIRCLE: {
+    names.POINT_ROBOT: _PLACES,
+    names.HALF_CIRCLE: {
         **{**_PLACES, "updates": 100, "agent.discount": 0.9, "agent.kl_weight": 1.0},
         **{"world.extras": ("sparse_reward",), "agent.context_reward": "sparse_reward"},
         **{"agent.context_rows": 1024, "tasks.visits": 10, "tasks.prior": 5},
         **{"tasks.posterior": 45, "tasks.extra": 0, "tasks.explore": 5, "tasks.adapt": 15},
     },
-    CHEETAH_VELOCITY: _THREE,
-    CHEETAH_DIRECTION: {**_TWO, "tasks.prior": 5, "tasks.extra": 5},
-    ANT_DIRECTION: {**_LONG, **_TWO},
-    ANT_HIDDEN_GOAL: {
+    names.CHEETAH_VELOCITY: _THREE,
+    names.CHEETAH_DIRECTION: {**_TWO, "tasks.prior": 5, "tasks.extra": 5},
+    names.ANT_DIRECTION: {**_LONG, **_TWO},
+    names.ANT_HIDDEN_GOAL: {
         **{**_LONG, **_TEN, "agent.context_rows": 256},
         **{"agent.kl_weight": 1.0, "tasks.train": 150},
     },
-    HUMANOID_DIRECTION: {**_LONG, "agent.context_rows": 256},
-    **dict.fromkeys((WALKER_BODIES, HOPPER_BODIES), _BODIES),
+    names.HUMANOID_DIRECTION: {**_LONG, "agent.context_rows": 256},
+    **dict.fromkeys((names.WALKER_BODIES, names.HOPPER_BODIES), _BODIES),
 }
 """By environment, what the authors' code has otherwise."""
 
 _SHORT: Changes = {"tasks.initial": 2, "tasks.prior": 2, "tasks.extra": 2}
 GARAGE_FAMILIES: Mapping[str, Changes] = {
-    POINT_ROBOT: {"tasks.initial": 5, "tasks.prior": 5, "tasks.extra": 5},
-    **dict.fromkeys(FETCH_HIDDEN_GOALS, _SHORT),
+    names.POINT_ROBOT: {"tasks.initial": 5, "tasks.prior": 5, "tasks.extra": 5},
+    **dict.fromkeys(names.FETCH_HIDDEN_GOALS, _SHORT),
 }
 """The same for garage, whose visits have a number of steps; short episodes need more of them."""
 

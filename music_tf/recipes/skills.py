@@ -5,19 +5,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
+from music_tf.config import names
 from music_tf.config.agents import GaussianConfig, SacConfig, SacValueConfig, with_one_rate
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, with_fields
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.config.names import (
-    ANT_MAZE,
-    BOX,
-    FETCH_PICK,
-    FETCH_SLIDE,
-    WITH_GOALS,
-    episode_steps,
-    is_one_of,
-)
 from music_tf.config.settings import (
     Config,
     EnvConfig,
@@ -218,7 +210,8 @@ class DadsConfig(DiversityConfig):
 
 
 def sac_diayn(
-    preset: Literal["laptop", "paper", "music", "qdax", "diayn_torch"], env_id: str = FETCH_PICK
+    preset: Literal["laptop", "paper", "music", "qdax", "diayn_torch"],
+    env_id: str = names.FETCH_PICK,
 ) -> Config:
     """Skills that can be recognised by the states that they reach, without any task reward.
 
@@ -226,12 +219,12 @@ def sac_diayn(
     log q(z | s) - log p(z). `paper` is the authors' code, `qdax` and `diayn_torch` are public
     implementations, `music` is the MUSIC release: see docs/skills.md.
     """
-    if preset == "music" or (preset == "laptop" and is_one_of(env_id, WITH_GOALS)):
+    if preset == "music" or (preset == "laptop" and names.is_one_of(env_id, names.WITH_GOALS)):
         return _on_objects(preset, env_id)
     return _on_states(preset, env_id)
 
 
-def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = BOX) -> Config:
+def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = names.BOX) -> Config:
     """Skills with predictable consequences, without any task reward.
 
     DADS (arXiv:1907.01657) in the off-policy form of QDax. There is no preset `paper`: the
@@ -240,7 +233,7 @@ def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = BOX) -> Config:
     return dataclasses.replace(_compared(preset, env_id), rewards={"dads": _dads(preset)})
 
 
-def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> Config:
+def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = names.BOX) -> Config:
     """Several ways to solve the task: skills are paid for diversity in episodes with a high return.
 
     SMERL (arXiv:2010.14484): the task's reward, and that of `sac_diayn` in episodes whose return
@@ -250,13 +243,13 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> 
     return _gated(config, preset, config.rewards["skill"])
 
 
-def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = BOX) -> Config:
+def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = names.BOX) -> Config:
     """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`."""
     return _gated(_compared(preset, env_id), preset, _dads(preset))
 
 
 def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
-    boxed, goals = is_one_of(env_id, (BOX,)), is_one_of(env_id, WITH_GOALS)
+    boxed, goals = names.is_one_of(env_id, (names.BOX,)), names.is_one_of(env_id, names.WITH_GOALS)
     with_value, small = preset in ("paper", "diayn_torch"), preset == "laptop" and boxed
     steps = sac("paper" if with_value else "laptop", "Hopper-v5" if goals else env_id)
     sizes, rate = ((64, 64), 1e-3) if small else ((256, 256), 3e-4)
@@ -285,7 +278,7 @@ def _on_states(preset: str, env_id: str, longest: int | None = None) -> Config:
         replay=ReplayConfig(batch_size=128 if small else 256, draw="steps"),
     )
     config = with_fields(ours, releases.DIAYN.get(preset, {}))
-    registered = episode_steps(env_id)
+    registered = names.episode_steps(env_id)
     length = min(longest or releases.LONGEST.get(preset, registered), registered)
     played = (config.collect.steps or 1) * config.rollouts
     longer = dataclasses.replace(
@@ -301,7 +294,7 @@ def _compared(preset: str, env_id: str) -> Config:
     """Returns `_on_states`, for `paper` with the settings of the published comparison."""
     if preset != "paper":
         return dataclasses.replace(_on_states(preset, env_id), skills=5)
-    longest = 500 if is_one_of(env_id, ANT_MAZE) else 250
+    longest = 500 if names.is_one_of(env_id, names.ANT_MAZE) else 250
     return with_fields(_on_states("qdax", env_id, longest), releases.COMPARED)
 
 
@@ -330,7 +323,7 @@ def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
 
 def _on_objects(preset: str, env_id: str) -> Config:
     """Returns DIAYN of the MUSIC release, or our variant of it for `laptop`."""
-    entropy_scale = 0.03 if env_id == FETCH_SLIDE else 0.02
+    entropy_scale = 0.03 if env_id == names.FETCH_SLIDE else 0.02
     released = Config(
         env_id=env_id,
         goals="zero",
@@ -374,14 +367,14 @@ def _on_objects(preset: str, env_id: str) -> Config:
     )
 
 
-def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
+def sac_diayn_finetune(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, pinned to its first skill; no hindsight.
 
     As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN, with a larger weight of the entropy
     than in pre-training. On tasks without goals all settings but the reward are those of
     `sac_diayn`, without random steps.
     """
-    if not is_one_of(env_id, WITH_GOALS):
+    if not names.is_one_of(env_id, names.WITH_GOALS):
         skilled = sac_diayn(preset, env_id)
         parts = (*AGENT_PARTS, "normalizer") if skilled.normalizer.running else AGENT_PARTS
         return dataclasses.replace(
@@ -408,7 +401,7 @@ def sac_diayn_finetune(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     return dataclasses.replace(task, lost_object="continue", start=start)
 
 
-def sac_finetune_skill(preset: Preset, env_id: str = FETCH_PICK) -> Config:
+def sac_finetune_skill(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
     """The task reward for an agent of `sac_diayn`, pinned to the skill that is best at the task.
 
     As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes
@@ -419,7 +412,7 @@ def sac_finetune_skill(preset: Preset, env_id: str = FETCH_PICK) -> Config:
     return dataclasses.replace(task, pinned_skill=None, start=start._replace(best_of=10))
 
 
-def sac_music_diayn(preset: Preset, env_id: str = FETCH_PICK) -> Config:
+def sac_music_diayn(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
     """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
 
     As released (arXiv:2103.08107). `laptop` also loads the statistics network, which pays with 0.3

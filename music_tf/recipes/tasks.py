@@ -3,18 +3,10 @@
 import dataclasses
 from typing import Literal
 
+from music_tf.config import names
 from music_tf.config.agents import AgentConfig, DdpgConfig, SacConfig, with_one_rate
 from music_tf.config.epochs import whole_epoch
 from music_tf.config.fields import with_fields
-from music_tf.config.names import (
-    FETCH_PUSH,
-    FETCH_REACH,
-    FETCH_SLIDE,
-    TOYS_WITHOUT_GOALS,
-    WITH_GOALS,
-    episode_steps,
-    is_one_of,
-)
 from music_tf.config.settings import (
     CollectConfig,
     Config,
@@ -24,16 +16,16 @@ from music_tf.config.settings import (
 )
 from music_tf.recipes import Preset
 
-_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", *TOYS_WITHOUT_GOALS)
+_SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", *names.TOYS_WITHOUT_GOALS)
 
 
-def ddpg(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
+def ddpg(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
     """DDPG on the task reward, without hindsight: the released baseline of MUSIC.
 
     On tasks without goals it is DDPG as published (arXiv:1509.02971), but for the noise, the
     normalisation and the weight decay: see docs/tasks.md.
     """
-    if not is_one_of(env_id, WITH_GOALS):
+    if not names.is_one_of(env_id, names.WITH_GOALS):
         published = preset == "paper"
         agent = DdpgConfig(
             hidden_sizes=(400, 300) if published else (256, 256),
@@ -49,7 +41,7 @@ def ddpg(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     return _task(preset, env_id, agent)
 
 
-def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
+def ddpg_her(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
     """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
 
     Hindsight experience replay (arXiv:1707.01495) as in its release, k = 4. `laptop` has small
@@ -63,7 +55,7 @@ def ddpg_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     return dataclasses.replace(_task(preset, env_id, agent, relabel_k=4.0), updates=80)
 
 
-def ddpg_rher(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
+def ddpg_rher(preset: Literal["laptop"], env_id: str = names.FETCH_PUSH) -> Config:
     """DDPG with hindsight that also teaches the hand to go to the object: few steps to success.
 
     Relay hindsight (Luo et al., 2022, arXiv:2208.00843): one policy for two goals, a place of the
@@ -74,7 +66,7 @@ def ddpg_rher(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
     changes = {
         "workers": 2,
         "rollouts": 1,
-        "epochs": 20 if env_id == FETCH_PUSH else 50,
+        "epochs": 20 if env_id == names.FETCH_PUSH else 50,
         "cycles": 40,
         "updates": 160,
         "agent.discount": 0.98,
@@ -87,15 +79,15 @@ def ddpg_rher(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
     return with_fields(ddpg_her(preset, env_id), changes)
 
 
-def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
+def sac(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
     """Gaussian policy on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
 
     As released, this is DDPG with a Gaussian policy and a small entropy offset that is averaged
     over the batch; `sac_her` is soft actor-critic as published, and so is this on tasks without
     goals (arXiv:1812.05905).
     """
-    if not is_one_of(env_id, WITH_GOALS):
-        rate = 1e-3 if preset == "laptop" and is_one_of(env_id, _SHORT_TASKS) else 3e-4
+    if not names.is_one_of(env_id, names.WITH_GOALS):
+        rate = 1e-3 if preset == "laptop" and names.is_one_of(env_id, _SHORT_TASKS) else 3e-4
         agent = with_one_rate(
             SOFT,
             rate,
@@ -107,13 +99,13 @@ def sac(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
             polyak_every="update",
         )
         return _without_goals(preset, env_id, agent, SAMPLED, 256)
-    agent = SacConfig(entropy_scale=0.03 if env_id == FETCH_SLIDE else 0.02)
+    agent = SacConfig(entropy_scale=0.03 if env_id == names.FETCH_SLIDE else 0.02)
     if preset == "laptop":
         agent = dataclasses.replace(agent, polyak=0.995, polyak_every="update")
     return _task(preset, env_id, agent)
 
 
-def sac_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
+def sac_her(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
     """Soft actor-critic with hindsight relabelling: twin critics, learned temperature.
 
     TD targets are not clipped to (-1/(1 - gamma), 0) as in `ddpg_her`, because the entropy in a
@@ -139,9 +131,9 @@ SAMPLED = ExplorationConfig(sample=True, noise=0.0, random_probability=0.0)
 def _without_goals(
     preset: str, env_id: str, agent: AgentConfig, exploration: ExplorationConfig, batch: int
 ) -> Config:
-    short = is_one_of(env_id, _SHORT_TASKS)
+    short = names.is_one_of(env_id, _SHORT_TASKS)
     epoch = whole_epoch(
-        1 if preset == "paper" else 50, 1_000 if short else 5_000, episode_steps(env_id)
+        1 if preset == "paper" else 50, 1_000 if short else 5_000, names.episode_steps(env_id)
     )
     return Config(
         env_id=env_id,
@@ -160,7 +152,7 @@ def _without_goals(
 
 def _task(preset: str, env_id: str, agent: AgentConfig, relabel_k: float = 0.0) -> Config:
     """Returns the settings that all tasks with goals share; FetchReach needs smaller sizes."""
-    reaching = env_id == FETCH_REACH
+    reaching = env_id == names.FETCH_REACH
     paper = Config(
         env_id=env_id,
         cycles=10 if reaching else 50,

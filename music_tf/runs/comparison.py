@@ -9,16 +9,7 @@ import numpy.typing as npt
 
 from music_tf.config.world import ALL
 from music_tf.envs.scripted import StraightShove
-from music_tf.measures.behaviour import (
-    coverage,
-    direction,
-    end_position,
-    first_contact,
-    rotation,
-    shifts,
-    support_cells,
-    visited_cells,
-)
+from music_tf.measures import behaviour
 from music_tf.measures.information import information_of_moves
 from music_tf.measures.skills import separation
 from music_tf.randomness import stream
@@ -100,7 +91,7 @@ def cover(evaluation: Evaluation, policy: Policy) -> dict[str, Metrics]:
     if info.object is None:
         return {}
     played = _beside_baselines(evaluation, policy, COVERED, (SHOVE, RANDOM_SHOVE))
-    return {name: coverage(each.observation, each.length, info) for name, each in played}
+    return {name: behaviour.coverage(each.observation, each.length, info) for name, each in played}
 
 
 def measure_skills(
@@ -116,7 +107,7 @@ def measure_skills(
     for skill in acting if len(acting) > 1 else ():
         played = evaluation.play(policy, episodes, skill)
         tracks.append(evaluation.track(played))
-        ways = shifts(played.observation, played.length, evaluation.envs.info)
+        ways = behaviour.shifts(played.observation, played.length, evaluation.envs.info)
         metrics = evaluation.behaviour(played) | heldout(played)
         shift = None if ways is None else [float(way) for way in ways.mean(axis=0)]
         rows.append({"skill": skill, "metrics": metrics, "shift_m": shift})
@@ -151,7 +142,7 @@ def skill_rows(
         if skill["shift_m"] is not None:
             row |= dict(zip(map(in_unit, _LENGTHS[-_AXES:]), skill["shift_m"], strict=False))
             if len(skill["shift_m"]) > 1:
-                row["way"] = direction(*skill["shift_m"][:2])
+                row["way"] = behaviour.direction(*skill["shift_m"][:2])
         rows[f"skill {skill['skill']}"] = row
     return rows | {"random": named(random)}
 
@@ -169,7 +160,9 @@ def judge(
     }
     support = evaluation.envs.info.support
     if support is not None and rollout_cells is not None:
-        measured["ours"]["control/rollout_coverage"] = rollout_cells / support_cells(support)
+        measured["ours"]["control/rollout_coverage"] = rollout_cells / behaviour.support_cells(
+            support
+        )
     return {
         name: {metric: measures[metric] for metric in CONTROL if metric in measures}
         for name, measures in measured.items()
@@ -235,8 +228,8 @@ def _measures(
             "control/information_p": information.chance,
         }
     if info.support is not None:
-        cells = visited_cells(played.observation, played.length, info)
-        measures["control/coverage"] = len(cells) / support_cells(info.support)
+        cells = behaviour.visited_cells(played.observation, played.length, info)
+        measures["control/coverage"] = len(cells) / behaviour.support_cells(info.support)
     if info.object is None:
         if info.descriptor not in ((), ALL):
             counted = evaluation.counted(played)
@@ -244,11 +237,11 @@ def _measures(
             measures["control/descriptor_cells"] = len(np.unique(np.floor(visited), axis=0))
             measures |= _skill_variance(evaluation, policy, played, added)
         return measures
-    turned = rotation(played.observation, played.length, info)
+    turned = behaviour.rotation(played.observation, played.length, info)
     if turned is not None:
         measures["control/rotation_rad"] = float(turned.mean())
     if info.gripper is not None:
-        steps = first_contact(played.observation, played.length, info)
+        steps = behaviour.first_contact(played.observation, played.length, info)
         measures["control/contact_rate"] = float(np.mean(steps <= played.length))
         median = float(np.median(np.where(steps <= played.length, steps, np.inf)))
         if np.isfinite(median):  # unknown if the median episode has no contact
@@ -262,10 +255,7 @@ def _measures(
 
 
 def _skill_variance(
-    evaluation: Evaluation,
-    policy: Policy,
-    played: Episodes,
-    added: Callable[[int], Added | None],
+    evaluation: Evaluation, policy: Policy, played: Episodes, added: Callable[[int], Added | None]
 ) -> Metrics:
     """Returns what skills, or the continuous conditions of `played`, explain of where they end."""
     config, episodes = evaluation.config, len(played.length)
@@ -286,5 +276,7 @@ def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
     """Returns the last place of each episode, [plays, E, D]: the object's, or the descriptor."""
     info = evaluation.envs.info
     if info.object is not None:
-        return np.stack([end_position(played.observation, played.length, info) for played in many])
+        return np.stack(
+            [behaviour.end_position(played.observation, played.length, info) for played in many]
+        )
     return np.stack([evaluation.track(played).ends for played in many])

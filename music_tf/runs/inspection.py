@@ -14,16 +14,8 @@ from music_tf.config.settings import EnvConfig
 from music_tf.errors import UsageError
 from music_tf.gate import ENVIRONMENT
 from music_tf.networks.embedding import Ends
+from music_tf.runs import comparison
 from music_tf.runs.adapting import measure_adaptation, show_adaptation
-from music_tf.runs.comparison import (
-    COVERED,
-    EPISODES,
-    compare,
-    cover,
-    judge,
-    measure_skills,
-    skill_rows,
-)
 from music_tf.runs.evaluation_file import store_evaluation
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
 from music_tf.runs.loaded_run import LoadedRun
@@ -71,7 +63,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measures a run, stores and returns the result, with earlier `extras` of the checkpoint."""
     progress, adapts = Progress(shown=shown), loaded.adaptation is not None
-    episodes = episodes or (VISITS if adapts else EPISODES)
+    episodes = episodes or (VISITS if adapts else comparison.EPISODES)
     counted = f"{episodes} visits to each task" if adapts else f"{episodes} episodes"
     with contextlib.closing(loaded.envs):
         if adapts and export is not None:
@@ -102,10 +94,10 @@ def measure(loaded: LoadedRun, episodes: int, extras: ExtraMeasures = NO_EXTRAS)
     if extras.full and loaded.adaptation is None:
         metrics = read_metrics(loaded.here / loaded.path, loaded.saved.epoch)
         cells = metrics.get("rollout/object_coverage")
-        control = judge(loaded.evaluation, loaded.policy, episodes, cells)
+        control = comparison.judge(loaded.evaluation, loaded.policy, episodes, cells)
         result |= {"control": control, "control_episodes": episodes}
-        coverage = cover(loaded.evaluation, loaded.policy)
-        result |= {"coverage": coverage, "coverage_episodes": COVERED}
+        coverage = comparison.cover(loaded.evaluation, loaded.policy)
+        result |= {"coverage": coverage, "coverage_episodes": comparison.COVERED}
     return result
 
 
@@ -152,7 +144,7 @@ def _policies(loaded: LoadedRun, episodes: int, full: bool) -> dict[str, Any]:
     adapted: dict[str, Any] = {}
     if loaded.adaptation is None:
         evaluation = loaded.evaluation._replace(answers=loaded.heldout)
-        policies = compare(evaluation, loaded.policy, episodes)
+        policies = comparison.compare(evaluation, loaded.policy, episodes)
     else:
         adapted["adaptation"], policies = measure_adaptation(
             loaded.adaptation, loaded.agent, episodes, full
@@ -166,7 +158,7 @@ def _skills(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     places = {"skills": here, "skills_where_learned": here._replace(world=worlds)}
     moved = loaded.stage == NOW and any(world != here.world for world in worlds)
     rows = {
-        name: measure_skills(evaluation, loaded.policy, episodes, loaded.heldout)
+        name: comparison.measure_skills(evaluation, loaded.policy, episodes, loaded.heldout)
         for name, evaluation in places.items()
         if moved or evaluation is here
     }
@@ -207,5 +199,5 @@ def _show(loaded: LoadedRun, result: Mapping[str, Any], counted: str, progress: 
             )
     for name, where in (("skills", ""), ("skills_where_learned", " where it was learned")):
         if result[name]:
-            rows = skill_rows(result[name], policies["random"], loaded.envs.info.unit)
+            rows = comparison.skill_rows(result[name], policies["random"], loaded.envs.info.unit)
             progress.table(rows, f"{title} of each skill{where}", "skill")

@@ -8,13 +8,7 @@ import numpy as np
 
 from music_tf.errors import FROM_USERS, UsageError, error_line
 from music_tf.losses.prior import effective_skills, learned_prior
-from music_tf.measures.skills import (
-    Track,
-    diversity_returns,
-    end_distances,
-    named_shares,
-    separation,
-)
+from music_tf.measures import skills
 from music_tf.runs.comparison import variance_explained
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.runs.progress import Progress, Row
@@ -54,7 +48,7 @@ def describe_episodes(
         kept = _paid_by(rewards, kept)
     diversity, named, mean = _diversity(loaded, kept, likelihood), None, None
     if likelihood is not None:
-        named = named_shares(likelihood, kept.length).astype(np.float32)
+        named = skills.named_shares(likelihood, kept.length).astype(np.float32)
         mean = float(likelihood[..., skill][kept.step_mask].mean())
     return SkillEpisodes(skill, kept.length, kept.reward.sum(axis=1), seen, diversity, named, mean)
 
@@ -98,7 +92,7 @@ def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> A
     terms = [term.name for term in loaded.config.rewards.values() if term.measures_diversity]
     if likelihood is not None:
         acted = kept.skill.argmax(axis=-1)
-        paid = diversity_returns(likelihood, acted, kept.length).astype(np.float32)
+        paid = skills.diversity_returns(likelihood, acted, kept.length).astype(np.float32)
     elif terms and loaded.learned:
         paid = np.where(kept.step_mask, loaded.networks.raw(terms[0], kept), 0.0).sum(axis=1)
     else:
@@ -141,7 +135,7 @@ def play_each_skill(
 
 def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
     """Returns what `skills.json` says of skills; None for what needs more skills or log q."""
-    distances = separation([Track(skill.seen, skill.length) for skill in followed])
+    distances = skills.separation([skills.Track(skill.seen, skill.length) for skill in followed])
     ends = np.stack([skill.ends for skill in followed])
     likelihoods = [skill.log_likelihood for skill in followed if skill.log_likelihood is not None]
     shares = [skill.named for skill in followed if skill.named is not None]
@@ -152,7 +146,7 @@ def summarize_skills(followed: Sequence[SkillEpisodes]) -> dict[str, Any]:
         # so many perfectly recognised skills have the same likelihood
         "recognised": float(np.exp(np.mean(likelihoods)) * len(shares[0])) if likelihoods else None,
         "matrix": [row.tolist() for row in shares] or None,
-        "end_distances": end_distances(ends).tolist() if several else None,
+        "end_distances": skills.end_distances(ends).tolist() if several else None,
         "hausdorff": distances.hausdorff.tolist() if several else None,
         "coverage": distances.coverage,
         "explained": variance_explained(ends) if several and ends.shape[1] > 1 else None,

@@ -14,27 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, Stopped, UsageError
+from music_tf.process import tensorflow_start
 from music_tf.process.children import check_extra
 from music_tf.process.launcher import check_topology, launch_words, launched_rank
 from music_tf.process.machine import threads_per_rank
 from music_tf.process.signals import is_ctrl_c, is_guest
-from music_tf.process.tensorflow_start import (
-    claim_gpu,
-    keep_autotuning,
-    limit_threads,
-    load_tensorflow,
-)
 from music_tf.process.watchdog import watchdog
 from music_tf.reading.command import TrainCommand, resume_line
 from music_tf.runs.callbacks import CallbackFailed
 from music_tf.runs.start_decisions import StartDecisions
 from music_tf.runs.tracking import tracking
-from music_tf.storage.run_directory import (
-    ended_at_once,
-    missing_folders,
-    prepare_directory,
-    remove_empty,
-)
+from music_tf.storage import run_directory
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
@@ -54,7 +44,7 @@ def start(
 ) -> Path:
     """Trains as a command says and returns the run directory; a refused run leaves none."""
     # All ranks call it together, after signal handlers and TensorFlow's variables are set.
-    folders = missing_folders(command) if comm.is_root else []
+    folders = run_directory.missing_folders(command) if comm.is_root else []
     path = command.run_dir
     try:
         with watch_the_start(command.config.hang_after):
@@ -72,12 +62,12 @@ def start(
     except CallbackFailed as failed:
         fault = failed.fault
     except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt) as ended:
-        remove_empty(folders)
+        run_directory.remove_empty(folders)
         ctrl_c = isinstance(ended, KeyboardInterrupt) and is_ctrl_c(ended)
         if not ctrl_c or is_guest() or path is None:
             raise
         ranks = launch_words(comm.size) if comm.size > 1 else ""
-        raise ended_at_once(path, resume_line(command, path, ranks)) from None
+        raise run_directory.ended_at_once(path, resume_line(command, path, ranks)) from None
     raise fault  # outside of our handlers, which would catch it or appear in its traceback
 
 
@@ -106,8 +96,8 @@ def _decide_start(
 def _claim(command: TrainCommand, comm: "Communicator") -> str | None:
     learners = command.learners or comm.size
     actors = comm.actors_here(command.learners)
-    limit_threads(threads_per_rank(command.config.threads, learners, actors))
-    return claim_gpu(command.device == "gpu", command.may_use_gpu)
+    tensorflow_start.limit_threads(threads_per_rank(command.config.threads, learners, actors))
+    return tensorflow_start.claim_gpu(command.device == "gpu", command.may_use_gpu)
 
 
 def _learn(
@@ -118,9 +108,9 @@ def _learn(
     callbacks: Iterable[object],
 ) -> None:
     if command.may_use_gpu:
-        keep_autotuning(decisions.path)
+        tensorflow_start.keep_autotuning(decisions.path)
     with watch_the_start(command.config.hang_after):
-        load_tensorflow()
+        tensorflow_start.load_tensorflow()
         from music_tf.runs.session import learn  # noqa: PLC0415 - TensorFlow, after all checks
 
         draw = None if drawing is None else drawing()
@@ -150,7 +140,7 @@ def _prepared(command: TrainCommand) -> _Prepared:
     if env.skills and not command.resume:
         env = _with_choices(env)
     follows = {"skills": config.skills, "pinned_skill": config.pinned_skill, "env": env}
-    return prepare_directory(command), warm_start, follows
+    return run_directory.prepare_directory(command), warm_start, follows
 
 
 def _with_choices(env: EnvConfig) -> EnvConfig:

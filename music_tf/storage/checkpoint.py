@@ -23,31 +23,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from music_tf import files, gate
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.files import (
-    DRAFT,
-    REPLACED,
-    describe,
-    parse_json,
-    read_at_most,
-    remove_drafts,
-    sync_directory,
-)
-from music_tf.gate import (
-    Arrays,
-    DamagedError,
-    Entry,
-    Expected,
-    ExpectedFrom,
-    ExpectedState,
-    check_path,
-    declared_in,
-    is_count,
-    read_arrays,
-    read_object,
-    write_file,
-)
 from music_tf.types import refusal
 
 Found = TypeVar("Found")
@@ -68,9 +46,9 @@ class Restored(NamedTuple):
     """State of a run at the end of an epoch."""
 
     epoch: int
-    arrays: Arrays
+    arrays: gate.Arrays
     meta: dict[str, Any]
-    shards: dict[str, list[Arrays]]
+    shards: dict[str, list[gate.Arrays]]
     """Replay rows of this rank's workers, in order of saving."""
 
 
@@ -82,7 +60,7 @@ class StoredWeights(NamedTuple):
     """SHA-256 of the manifest, which holds the digests of all other files."""
     names: tuple[str, ...]
     """Names of all its arrays, read or not."""
-    arrays: Arrays
+    arrays: gate.Arrays
     meta: dict[str, Any]
 
 
@@ -90,9 +68,9 @@ class Manifest(NamedTuple):
     """All files that a checkpoint needs."""
 
     epoch: int
-    state: Entry
-    meta: Entry
-    shards: Mapping[str, tuple[Entry, ...]]
+    state: gate.Entry
+    meta: gate.Entry
+    shards: Mapping[str, tuple[gate.Entry, ...]]
     """Replay by worker, in order of saving."""
     sha256: str
 
@@ -114,8 +92,8 @@ def epoch_of(name: str) -> int | None:
 
 def read_manifest(folder: Path) -> Manifest:
     try:
-        raw = read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
-        content = parse_json(raw)["content"]
+        raw = files.read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
+        content = files.parse_json(raw)["content"]
         version = content.get("format")
         if version != FORMAT:
             raise ValueError(f"written in format {version!r}, this music_tf reads {FORMAT}")
@@ -129,17 +107,17 @@ def read_manifest(folder: Path) -> Manifest:
             sha256=hashlib.sha256(raw).hexdigest(),
         )
         for worker in manifest.shards:
-            check_path(worker)
-        if not is_count(manifest.epoch) or len(set(manifest.replay)) != len(manifest.replay):
+            gate.check_path(worker)
+        if not gate.is_count(manifest.epoch) or len(set(manifest.replay)) != len(manifest.replay):
             raise ValueError("expected an epoch from 0, and each file of replay once")
     except FileNotFoundError as error:
-        raise DamagedError(f"{MANIFEST}: missing") from error
+        raise gate.DamagedError(f"{MANIFEST}: missing") from error
     except OSError as error:
-        raise DamagedError(f"{MANIFEST}: cannot be read ({error.strerror})") from error
+        raise gate.DamagedError(f"{MANIFEST}: cannot be read ({error.strerror})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedError(f"{MANIFEST}: not what was saved ({str(error)[:120]})") from error
+        raise gate.DamagedError(f"{MANIFEST}: not what was saved ({str(error)[:120]})") from error
     if epoch_of(folder.name) not in (None, manifest.epoch):
-        raise DamagedError(f"{MANIFEST}: belongs to epoch {manifest.epoch}")
+        raise gate.DamagedError(f"{MANIFEST}: belongs to epoch {manifest.epoch}")
     return manifest
 
 
@@ -150,10 +128,10 @@ def seal(content: Mapping[str, Any]) -> bytes:
     return f'{{"content": {text},\n"sha256": "{digest}"}}\n'.encode()
 
 
-def _entry(parts: Sequence[Any]) -> Entry:
-    entry = Entry(*parts)
-    check_path(entry.path)
-    if not is_count(entry.size) or not _SHA256.fullmatch(entry.sha256):
+def _entry(parts: Sequence[Any]) -> gate.Entry:
+    entry = gate.Entry(*parts)
+    gate.check_path(entry.path)
+    if not gate.is_count(entry.size) or not _SHA256.fullmatch(entry.sha256):
         raise ValueError(f"expected path, size and sha256, got {list(entry)}")
     return entry
 
@@ -163,25 +141,25 @@ def _write_folder(
     arrays: Mapping[str, npt.NDArray[Any]],
     meta: Mapping[str, Any],
     epoch: int = 0,
-    shards: Mapping[str, Sequence[Entry]] | None = None,
+    shards: Mapping[str, Sequence[gate.Entry]] | None = None,
 ) -> int:
     """Writes state and, last of all, the manifest; returns the size of that."""
     text = json.dumps(dict(meta), indent=1, default=np.generic.item)
     content = {
         "format": FORMAT,
         "epoch": epoch,
-        "state": write_file(folder, STATE, arrays),
-        "meta": write_file(folder, META, text.encode()),
+        "state": gate.write_file(folder, STATE, arrays),
+        "meta": gate.write_file(folder, META, text.encode()),
         "shards": dict(shards or {}),
     }
-    manifest = write_file(folder, MANIFEST, seal(content))
-    sync_directory(folder)
+    manifest = gate.write_file(folder, MANIFEST, seal(content))
+    files.sync_directory(folder)
     return manifest.size
 
 
 def discard(folder: Path) -> None:
     """Removes a checkpoint so that a crash cannot leave half of it under its name."""
-    gone = folder.with_name(f"{folder.name}{DRAFT}old")
+    gone = folder.with_name(f"{folder.name}{files.DRAFT}old")
     os.rename(folder, gone)
     shutil.rmtree(gone)
 
@@ -209,7 +187,7 @@ class Checkpoints:
         """Whether the list of files is so long that the next save should be compact."""
         # What follows is used by the root alone.
         self._lineage: list[str] | None = None
-        self._chain: Mapping[str, tuple[Entry, ...]] = {}
+        self._chain: Mapping[str, tuple[gate.Entry, ...]] = {}
 
     @property
     def newest(self) -> Path:
@@ -228,7 +206,7 @@ class Checkpoints:
         label, problem = self._comm.broadcast_object(
             _tried(lambda: self._begin(epoch)) if root else None
         )
-        written: dict[str, list[Entry]] | None = None
+        written: dict[str, list[gate.Entry]] | None = None
         if problem is None:
             written, problem = _tried(lambda: self._write_rows(label, shards))
         outcomes = self._comm.allgather((written, problem))
@@ -253,7 +231,10 @@ class Checkpoints:
         return problem is None
 
     def restore(
-        self, workers: Sequence[str], expected: ExpectedState | None = None, replay: bool = True
+        self,
+        workers: Sequence[str],
+        expected: gate.ExpectedState | None = None,
+        replay: bool = True,
     ) -> Restored | None:
         """Returns the newest checkpoint that is intact on all ranks, with the rows of `workers`."""
         listed = _tried(self._existing) if self._comm.is_root else None
@@ -307,18 +288,18 @@ class Checkpoints:
 
     def _write_rows(
         self, label: str, shards: Mapping[str, Mapping[str, npt.NDArray[Any]]]
-    ) -> dict[str, list[Entry]]:
-        entries: dict[str, list[Entry]] = {}
+    ) -> dict[str, list[gate.Entry]]:
+        entries: dict[str, list[gate.Entry]] = {}
         for worker, rows in shards.items():
-            check_path(worker)
+            gate.check_path(worker)
             entries[worker] = []
             if rows:
                 path = f"replay/{worker}/{label}.npz"
                 folder = (self._directory / path).parent
                 folder.mkdir(parents=True, exist_ok=True)
-                entries[worker].append(write_file(self._directory, path, rows))
+                entries[worker].append(gate.write_file(self._directory, path, rows))
                 for parent in (folder, folder.parent, self._directory):
-                    sync_directory(parent)
+                    files.sync_directory(parent)
         return entries
 
     def _commit(
@@ -327,26 +308,26 @@ class Checkpoints:
         epoch: int,
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
-        chain: Mapping[str, tuple[Entry, ...]],
+        chain: Mapping[str, tuple[gate.Entry, ...]],
     ) -> None:
         """Writes shared state and renames the complete checkpoint to its label."""
         size = _write_folder(self._temporary(label), arrays, meta, epoch, chain)
         if size > LARGEST_MANIFEST:
             raise OSError(f"its list of files takes {size} bytes; fewer --workers make it shorter")
         os.rename(self._temporary(label), self._directory / label)
-        sync_directory(self._directory)
+        files.sync_directory(self._directory)
         self.crowded = size > LARGEST_MANIFEST // 2
         self._chain = chain
         self._lineage = [*(self._lineage or []), label][-self._keep :]
 
     def _clean(self, label: str, failed: bool) -> None:
         """Removes the files of a failed save, else those that no kept checkpoint needs."""
-        with contextlib.suppress(OSError, DamagedError):
+        with contextlib.suppress(OSError, gate.DamagedError):
             kept = self._lineage or []
             for other in self._existing():
                 if (other == label) if failed else (other not in kept):
                     discard(self._directory / other)
-            remove_drafts(self._directory)
+            files.remove_drafts(self._directory)
             needed: set[str] = set()
             for other in () if failed else kept:
                 needed.update(read_manifest(self._directory / other).replay)
@@ -356,7 +337,7 @@ class Checkpoints:
                     path.unlink()
 
     def _read(
-        self, label: str, workers: Sequence[str], expected: ExpectedState | None
+        self, label: str, workers: Sequence[str], expected: gate.ExpectedState | None
     ) -> tuple[Restored | None, Manifest | None, tuple[str | None, str | None]]:
         """Returns a checkpoint and its manifest, then the texts of a damage and of a refusal."""
         folder = self._directory / label
@@ -364,18 +345,18 @@ class Checkpoints:
         run = self._directory.parent
         try:
             manifest = read_manifest(folder)
-            meta = read_object(folder, manifest.meta)
-            if environment and (text := refusal(declared_in(meta), environment, str(run))):
+            meta = gate.read_object(folder, manifest.meta)
+            if environment and (text := refusal(gate.declared_in(meta), environment, str(run))):
                 return None, None, (None, text)
-            arrays, _ = read_arrays(folder, manifest.state, shared)
+            arrays, _ = gate.read_arrays(folder, manifest.state, shared)
             shards = {
                 worker: [
-                    read_arrays(self._directory, entry, rows, rows=True)[0]
+                    gate.read_arrays(self._directory, entry, rows, rows=True)[0]
                     for entry in manifest.shards.get(worker, ())
                 ]
                 for worker in workers
             }
-        except DamagedError as damage:
+        except gate.DamagedError as damage:
             return None, None, (str(damage), None)
         except ValueError as misfit:
             epoch = epoch_of(label)
@@ -390,13 +371,13 @@ class Checkpoints:
             return []
 
     def _temporary(self, label: str) -> Path:
-        return self._directory / f"{label}{DRAFT}new"
+        return self._directory / f"{label}{files.DRAFT}new"
 
     def _tidy(self) -> None:
         try:
-            remove_drafts(self._directory)
+            files.remove_drafts(self._directory)
         except OSError as error:
-            _LOGGER.warning("left behind, since it cannot be removed: %s", describe(error))
+            _LOGGER.warning("left behind, since it cannot be removed: %s", files.describe(error))
 
 
 def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
@@ -404,7 +385,7 @@ def _tried(action: Callable[[], Found]) -> tuple[Any, str | None]:
     try:
         return action(), None
     except OSError as error:
-        return "", describe(error)
+        return "", files.describe(error)
 
 
 # --- weights alone ----------------------------------------------------------------------------
@@ -414,8 +395,8 @@ def save_weights(
     directory: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]
 ) -> bool:
     """Replaces a copy that holds weights only, on one rank; False after a warning if it is kept."""
-    temporary = directory.with_name(f"{directory.name}{DRAFT}new")
-    replaced = directory.with_name(f"{directory.name}{REPLACED}")
+    temporary = directory.with_name(f"{directory.name}{files.DRAFT}new")
+    replaced = directory.with_name(f"{directory.name}{files.REPLACED}")
     try:
         if temporary.exists():
             shutil.rmtree(temporary)
@@ -426,11 +407,11 @@ def save_weights(
                 shutil.rmtree(replaced)
             os.rename(directory, replaced)
         os.rename(temporary, directory)
-        sync_directory(directory.parent)
+        files.sync_directory(directory.parent)
         if replaced.exists():
             shutil.rmtree(replaced)
     except OSError as error:
-        _LOGGER.warning("weights not saved: %s", describe(error))
+        _LOGGER.warning("weights not saved: %s", files.describe(error))
         return False
     return True
 
@@ -442,22 +423,22 @@ def weights_of(run: Path) -> Path:
 
 def newest_weights(
     directory: Path,  # all checkpoints of a run, one checkpoint, or a copy of weights
-    expected: Expected | ExpectedFrom | None = None,  # nothing else is read into memory
+    expected: gate.Expected | gate.ExpectedFrom | None = None,  # nothing else is read into memory
     wanted: tuple[str, ...] = ("",),  # prefixes of the names of arrays to read
 ) -> StoredWeights:
     """Returns the newest intact checkpoint, without its replay."""
     try:
         candidates = list(_candidates(directory))
     except OSError as error:
-        raise UsageError(f"{directory}: expected checkpoints: {describe(error)}") from error
+        raise UsageError(f"{directory}: expected checkpoints: {files.describe(error)}") from error
     damages: list[str] = []
     for folder in candidates:
         try:
             manifest = read_manifest(folder)
-            arrays, names = read_arrays(folder, manifest.state, expected, wanted)
-            meta = read_object(folder, manifest.meta)
+            arrays, names = gate.read_arrays(folder, manifest.state, expected, wanted)
+            meta = gate.read_object(folder, manifest.meta)
             return StoredWeights(folder, manifest.sha256, names, arrays, meta)
-        except DamagedError as damage:
+        except gate.DamagedError as damage:
             if not os.path.lexists(folder):  # a running job has just removed it
                 return newest_weights(directory, expected, wanted)
             damages.append(f"{folder.name}/{damage}")
@@ -468,7 +449,7 @@ def newest_weights(
 
 
 def _candidates(directory: Path) -> Iterator[Path]:
-    replaced = directory.with_name(f"{directory.name}{REPLACED}")
+    replaced = directory.with_name(f"{directory.name}{files.REPLACED}")
     if (directory / MANIFEST).exists():
         yield directory
     elif not directory.exists() and replaced.exists():

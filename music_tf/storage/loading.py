@@ -14,15 +14,7 @@ from music_tf.config.world import is_function
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.gate import Expected, Kind, MisfitError, declared_in, is_count
-from music_tf.networks.acting import (
-    ENCODER,
-    SKILLS,
-    NetworkInputs,
-    SkillSnapshots,
-    Snapshot,
-    actor_shapes,
-    learned_skill,
-)
+from music_tf.networks import acting
 from music_tf.networks.belief import encoder_shapes
 from music_tf.networks.embedding import PHI, Embedding
 from music_tf.networks.reward_networks import Discriminator, discriminator_of, embedding_of
@@ -82,7 +74,7 @@ def load_policy(
 
 def policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:
     """Loads the policy of a run whose configuration is read, for any environment."""
-    parts = ("parameters/actor/", "normalizer/", f"parameters/{ENCODER}")
+    parts = ("parameters/actor/", "normalizer/", f"parameters/{acting.ENCODER}")
     wanted = (*parts, *DISCRIMINATOR, *EMBEDDING)
     return saved_policy(directory, stored, wanted)[0]
 
@@ -94,7 +86,7 @@ def saved_policy(
     config = stored.config
     expected = functools.partial(_expected, config)
     if config.incremental.on:
-        wanted = (*wanted, SKILLS)
+        wanted = (*wanted, acting.SKILLS)
     try:
         checkpoint = newest_weights(weights_of(run.resolve()), expected, wanted)
         counters = checkpoint.meta.get("counters")
@@ -112,19 +104,21 @@ def saved_policy(
         moments.append(normalizer.moments)
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
     weights = {name: checkpoint.arrays[f"parameters/{name}"] for name in shapes}
-    inputs = NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
+    inputs = acting.NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
     encoder = _encoder_of(config, checkpoint, len(moments[0].mean))
-    current = Snapshot(  # with a dict as `explorer`, so that a policy can be copied and pickled
-        config.agent.actor, weights, inputs, encoder=encoder, explorer={}
+    current = (
+        acting.Snapshot(  # with a dict as `explorer`, so that a policy can be copied and pickled
+            config.agent.actor, weights, inputs, encoder=encoder, explorer={}
+        )
     )
-    snapshot: Snapshot | SkillSnapshots = current
+    snapshot: acting.Snapshot | acting.SkillSnapshots = current
     worlds: tuple[int, ...] = ()
     if config.incremental.on:
         worlds = _learned_in(run, config, checkpoint)
         skills = len(worlds)
         stored = stored._replace(config=config.of_first_skills(skills))
-        each = (learned_skill(current, checkpoint.arrays, skill) for skill in range(skills))
-        snapshot = SkillSnapshots(tuple(each))
+        each = (acting.learned_skill(current, checkpoint.arrays, skill) for skill in range(skills))
+        snapshot = acting.SkillSnapshots(tuple(each))
     if config.agent.inference is not None:
         return AdaptivePolicy(stored, current, counters, declared), checkpoint
     names = _discriminator_in(config, checkpoint)
@@ -173,7 +167,7 @@ def _embedding_in(
 
 def _learned_in(run: Path, config: Config, weights: StoredWeights) -> tuple[int, ...]:
     worlds = worlds_of(weights.meta)
-    room = len(weights.arrays[f"{SKILLS}moments/observation"])
+    room = len(weights.arrays[f"{acting.SKILLS}moments/observation"])
     stages = range(max(1, len(config.env.stages)))
     if (
         worlds is None
@@ -201,14 +195,14 @@ def _encoder_of(config: Config, saved: StoredWeights, observation_dim: int) -> d
 def _encoder_in(arrays: Iterable[str]) -> list[str]:
     """Returns the names of an encoder's weights; a folder of exported weights may lack it."""
     names = (name.removeprefix("parameters/") for name in arrays)
-    return [name for name in names if name.startswith(ENCODER)]
+    return [name for name in names if name.startswith(acting.ENCODER)]
 
 
 def _actor_shapes(
     config: Config, observation_dim: int, goal_dim: int, action_dim: int
 ) -> dict[str, tuple[int, ...]]:
     agent, input_dim = config.agent, observation_dim + config.seen_condition + goal_dim
-    return actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
+    return acting.actor_shapes(agent.actor, input_dim, agent.actor_layers, action_dim)
 
 
 def _expected(config: Config, stored: Expected) -> Expected:
@@ -225,7 +219,7 @@ def _expected(config: Config, stored: Expected) -> Expected:
     observation, goal, actions = sizes.values()
     skills = 0
     if config.incremental.on:  # fewer before a run that learns further skills has saved
-        _, shape = stored.get(f"{SKILLS}moments/observation", (None, ()))
+        _, shape = stored.get(f"{acting.SKILLS}moments/observation", (None, ()))
         skills = min(config.skills, shape[0]) if shape else config.skills
     expected: dict[str, Kind] = {
         name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
@@ -233,13 +227,13 @@ def _expected(config: Config, stored: Expected) -> Expected:
     for name, shape in _actor_shapes(config, observation // 2, goal // 2, actions).items():
         expected[f"parameters/{name}"] = np.dtype(np.float32), shape
         if config.incremental.on:
-            expected[f"{SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
+            expected[f"{acting.SKILLS}{name}"] = np.dtype(np.float32), (skills, *shape)
     for name, size in (("observation", observation), ("goal", goal)) if skills else ():
-        expected[f"{SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
-    checked = ["parameters/actor/", "norm", SKILLS]
+        expected[f"{acting.SKILLS}moments/{name}"] = np.dtype(np.float32), (skills, 2, size // 2)
+    checked = ["parameters/actor/", "norm", acting.SKILLS]
     inference = config.agent.inference
     if inference is not None and not is_function(inference.encoder):
-        checked.append(f"parameters/{ENCODER}")
+        checked.append(f"parameters/{acting.ENCODER}")
         inferring = encoder_shapes(inference, observation // 2, actions)
         shapes = inferring if _encoder_in(stored) else {}
         expected |= {f"parameters/{n}": (np.dtype(np.float32), s) for n, s in shapes.items()}

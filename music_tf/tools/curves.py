@@ -22,13 +22,7 @@ from music_tf.config.fields import fields_of, show_value
 from music_tf.config.key_metrics import INFORMATION
 from music_tf.config.names import FEW, few, suggestion
 from music_tf.errors import ModuleNotAllowed, UsageError
-from music_tf.reading.stored import (
-    MAY_CHANGE_ON_RESUME,
-    flatten,
-    read_record,
-    read_run,
-    stored_env_id,
-)
+from music_tf.reading import stored
 from music_tf.storage.metrics import CSV_NAME, METRICS
 from music_tf.storage.results import BEFORE, NoEpochError, group_and_seed, read_result
 from music_tf.storage.warm_start import digest_of, parts_taken, taken_before
@@ -93,7 +87,7 @@ def load(path: Path) -> RunCurves:
         study = {"of": path.resolve().parent.name}
         columns = read_result(path).counted_in_all()
         return RunCurves(path.stem, group, columns, study, str(path.parent), seed)
-    before = taken_before(read_record(path, "config").get("init_from"), path)
+    before = taken_before(stored.read_record(path, "config").get("init_from"), path)
     if not (path / CSV_NAME).exists():
         raise NoEpochError(f"{path}: holds no epoch of a run yet")
     counted = read_result(path / CSV_NAME)._replace(details={BEFORE: before})
@@ -102,10 +96,10 @@ def load(path: Path) -> RunCurves:
 
 def described(path: Path, columns: Mapping[str, Floats]) -> RunCurves:
     """Describes a run for plots; only runs of equal settings and warm start share a line."""
-    record = read_record(path, "recipe", "config")
-    start, values = record.get("init_from"), flatten(record["config"])
+    record = stored.read_record(path, "recipe", "config")
+    start, values = record.get("init_from"), stored.flatten(record["config"])
     with contextlib.suppress(ModuleNotAllowed):  # reading imports no module that a file names
-        config = read_run(path, stored_env_id(path)).config
+        config = stored.read_run(path, stored.stored_env_id(path)).config
         values = {field.name: field.value for field in fields_of(config)}
     group = f"{record['recipe']}, {str(values.get('env_id')).rpartition('/')[2]}"
     settings = {
@@ -114,7 +108,7 @@ def described(path: Path, columns: Mapping[str, Floats]) -> RunCurves:
         **{
             name: show_value(value)
             for name, value in values.items()
-            if name not in ("seed", *MAY_CHANGE_ON_RESUME)
+            if name not in ("seed", *stored.MAY_CHANGE_ON_RESUME)
         },
     }
     seed = values.get("seed") if isinstance(values.get("seed"), int) else None

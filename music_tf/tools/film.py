@@ -31,19 +31,11 @@ from music_tf.process.children import Probe, run_command
 from music_tf.process.tensorflow_start import NO_GPU, prepare_tensorflow
 from music_tf.reading.stored import read_run
 from music_tf.rollout import Conditions
+from music_tf.runs import zero_shot
 from music_tf.runs.comparison import Trace
 from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.loaded_run import LoadedRun, load_run
 from music_tf.runs.progress import Progress
-from music_tf.runs.zero_shot import (
-    GoalGuide,
-    Places,
-    ReachingPolicy,
-    guide_to_goals,
-    moving_goals,
-    points_of,
-    reaching,
-)
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.film_pace import Pace, Steps, pace_of, reported
@@ -435,19 +427,21 @@ def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, l
     return conditions, [f"   belief ±{unsure[row]:.2f}" for row in rows]
 
 
-def _guide_of(loaded: LoadedRun, aim: Aim) -> GoalGuide:
-    guide = guide_to_goals(loaded, aim.option)
+def _guide_of(loaded: LoadedRun, aim: Aim) -> zero_shot.GoalGuide:
+    guide = zero_shot.guide_to_goals(loaded, aim.option)
     if aim.place and len(aim.place) != len(guide.columns):
         raise UsageError(
             f"--reach: {loaded.path}: expected {len(guide.columns)} numbers, for columns "
             f"{list(guide.columns)} of the observation, got {len(aim.place)}"
         )
     if aim.path:
-        points_of(aim.path, guide)
+        zero_shot.points_of(aim.path, guide)
     return guide
 
 
-def _aimed(loaded: LoadedRun, shots: Sequence[Shot], aim: Aim) -> tuple[Conditions, ReachingPolicy]:
+def _aimed(
+    loaded: LoadedRun, shots: Sequence[Shot], aim: Aim
+) -> tuple[Conditions, zero_shot.ReachingPolicy]:
     envs, snapshot, evaluation = loaded.envs, loaded.saved.snapshot, loaded.evaluation
     guide, size = _guide_of(loaded, aim), envs.spec.goal_dim
     config = dataclasses.replace(loaded.config, goals="environment")
@@ -455,11 +449,11 @@ def _aimed(loaded: LoadedRun, shots: Sequence[Shot], aim: Aim) -> tuple[Conditio
     place = np.array(aim.place, np.float32)
     if not size:  # so it is a place, which no goal specifies
         numbers = np.zeros(len(place), np.int64)
-        places = Places(np.array(guide.columns), numbers > 0, numbers)
-        return conditions, ReachingPolicy(snapshot, guide, places, place=place)
-    policy = reaching(evaluation, snapshot, guide, f"{aim.option}: {loaded.path}")[1]
+        places = zero_shot.Places(np.array(guide.columns), numbers > 0, numbers)
+        return conditions, zero_shot.ReachingPolicy(snapshot, guide, places, place=place)
+    policy = zero_shot.reaching(evaluation, snapshot, guide, f"{aim.option}: {loaded.path}")[1]
     if aim.path:
-        return conditions.along(moving_goals(evaluation, policy, aim.path)), policy
+        return conditions.along(zero_shot.moving_goals(evaluation, policy, aim.path)), policy
     policy = dataclasses.replace(policy, stop=brake_distance(loaded))
     if aim.place:
         policy = dataclasses.replace(policy, place=place)

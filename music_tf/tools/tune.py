@@ -152,10 +152,7 @@ class Tuner:
     """Works on a study until it has enough trials, in as many threads as there are jobs."""
 
     def __init__(
-        self,
-        search: Search,
-        say: Callable[[str], None],
-        trainer: Sequence[str] = MUSIC_TF,
+        self, search: Search, say: Callable[[str], None], trainer: Sequence[str] = MUSIC_TF
     ) -> None:
         check_extra("tune", "optuna", "tune")
         self._search, self._say, self._trainer = search, say, tuple(trainer)

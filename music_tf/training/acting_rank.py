@@ -20,23 +20,11 @@ from music_tf.networks.acting import (
 )
 from music_tf.process.signals import stop_requested
 from music_tf.process.watchdog import let_others_go_on, longer_timeout
+from music_tf.training import messages
 from music_tf.training.adaptation import Adaptation, MetaEvaluation
 from music_tf.training.collect import Collected, Order, make_collector, make_environments
 from music_tf.training.evaluation import Evaluation
 from music_tf.training.memory import Share
-from music_tf.training.messages import (
-    ADAPT,
-    BEGIN,
-    END,
-    EVALUATE,
-    AnswerHeader,
-    Data,
-    OrderHeader,
-    SnapshotFormat,
-    body_of,
-    headed,
-    order_in,
-)
 from music_tf.training.tasks import TaskCollector, TaskSets
 from music_tf.training.team import Team, visit_format
 
@@ -57,22 +45,22 @@ class ActingRank:
 
     def serve(self, keep: Callable[[Mapping[str, Any]], None]) -> None:
         """Plays until the learner ends the run; `keep` stores arrays that are not finite."""
-        comm, order = self._team.comm, OrderHeader(BEGIN)
+        comm, order = self._team.comm, messages.OrderHeader(messages.BEGIN)
         sending: list[Callable[..., bool]] = []
         let_others_go_on()
-        while order.kind != END:
+        while order.kind != messages.END:
             start = time.monotonic()
             with longer_timeout():
-                order = order_in(head := comm.receive(0))
+                order = messages.order_in(head := comm.receive(0))
                 message = np.concatenate([head, comm.receive(0)])
             workers = self._team.workers(order.share)
             came, fault, ends = time.monotonic(), EXIT_DONE, 0
             try:
-                answer, ends = self._answer(order, body_of(message, OrderHeader))
+                answer, ends = self._answer(order, messages.body_of(message, messages.OrderHeader))
             except MusicError as error:
                 keep(getattr(error, "evidence", {}))
                 answer, fault = str(error).encode(), error.exit_code
-            header = AnswerHeader(
+            header = messages.AnswerHeader(
                 *(order.number, order.cycle, workers.start, len(workers)),
                 fault=fault,
                 ends=ends,
@@ -83,7 +71,7 @@ class ActingRank:
             with longer_timeout():  # the learner may compile or save before it receives
                 for finish in sending:
                     finish()
-                sending = [comm.begin_send(headed(header, answer), 0)]
+                sending = [comm.begin_send(messages.headed(header, answer), 0)]
         sending[0]()
         if order.code != EXIT_DONE:
             raise LearnerEnded(order.code)
@@ -92,26 +80,26 @@ class ActingRank:
         with contextlib.suppress(*FROM_USERS):
             self._envs.close()
 
-    def _answer(self, order: OrderHeader, body: Data) -> tuple[bytes, int]:
+    def _answer(self, order: messages.OrderHeader, body: messages.Data) -> tuple[bytes, int]:
         """Returns the packed answer to an order, and its number of finished episodes or visits."""
-        if order.kind == END:
+        if order.kind == messages.END:
             return b"", 0
-        if order.kind == BEGIN:
-            self._format = SnapshotFormat(json.loads(body.tobytes()))
+        if order.kind == messages.BEGIN:
+            self._format = messages.SnapshotFormat(json.loads(body.tobytes()))
             nothing, config = Moments(*np.empty((2, 0), np.float32)), self._config
             inputs = NetworkInputs(nothing, nothing, config.normalizer, config.seen_condition)
             self._like = empty_snapshot(config.agent.actor, self._format.shapes, inputs)
             return b"", 0
         self._collector.workers = self._team.workers(order.share)
         snapshot = self._format.unpack(body, self._like)
-        if order.kind == ADAPT:
+        if order.kind == messages.ADAPT:
             visits = self._visit(order, snapshot)
             return visit_format(self._config).pack(visits), len(visits.returns)
         played = self._play(order, snapshot)
-        form = self._whole if order.kind == EVALUATE else self._parts
+        form = self._whole if order.kind == messages.EVALUATE else self._parts
         return form.pack(played), len(played.succeeded)
 
-    def _visit(self, order: OrderHeader, snapshot: Snapshot) -> Adaptation:
+    def _visit(self, order: messages.OrderHeader, snapshot: Snapshot) -> Adaptation:
         if not isinstance(self._collector, TaskCollector):
             raise NumbersFault("asked for visits to tasks, and there is one task")
         tasks, part = self._collector.tasks, TaskSets._fields[order.part]
@@ -120,8 +108,8 @@ class ActingRank:
         mine = self._team.visited(order.share, count)
         return adaptation.play_some(snapshot, part, order.episodes, mine)
 
-    def _play(self, order: OrderHeader, snapshot: Snapshot) -> Collected:
-        if order.kind == EVALUATE:
+    def _play(self, order: messages.OrderHeader, snapshot: Snapshot) -> Collected:
+        if order.kind == messages.EVALUATE:
             mine = self._team.evaluated(order.share, order.episodes)
             policy, together = SnapshotPolicy(snapshot), self._team.together
             evaluation = self._evaluation._replace(world=order.world)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from music_tf import rollout
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.config.world import class_in_module, named_in_module
@@ -21,16 +22,6 @@ from music_tf.networks.acting import EXPLORER, Snapshot, SnapshotPolicy
 from music_tf.process.signals import stop_requested
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import REACHING
-from music_tf.rollout import (
-    Candidates,
-    Conditions,
-    ConditionSampler,
-    Leads,
-    OpenEpisodes,
-    padded,
-    perturbation,
-    play,
-)
 from music_tf.training.memory import Share, refuse_too_large
 from music_tf.types import BoolArray, Episodes, Reach
 
@@ -110,9 +101,9 @@ class Collector:
         self._config = config
         self.workers = workers
         self._comm = comm
-        self.sampler = ConditionSampler(config, envs.spec.goal_dim)
+        self.sampler = rollout.ConditionSampler(config, envs.spec.goal_dim)
         steps, size, every = config.collect.steps, config.condition_size, config.condition.every
-        self._open = None if steps is None else OpenEpisodes(envs, size, steps, every)
+        self._open = None if steps is None else rollout.OpenEpisodes(envs, size, steps, every)
         self.ordered: Order | None = None
 
     def begin_epoch(self) -> None:
@@ -147,7 +138,7 @@ class Collector:
         exploration = config.exploration
         if order.at_random:
             exploration = dataclasses.replace(exploration, random_probability=1.0)
-        explore = perturbation(
+        explore = rollout.perturbation(
             exploration,
             streams("rollout/exploration"),
             (config.collect.steps or spec.max_episode_steps, size, spec.action_dim),
@@ -158,7 +149,7 @@ class Collector:
         if spec.reach is not None:
             shape = (spec.max_episode_steps, size)
             led = [each.random(shape) < REACHING for each in streams("rollout/reach")]
-            leads = Leads(spec.reach, np.concatenate(led, axis=1))
+            leads = rollout.Leads(spec.reach, np.concatenate(led, axis=1))
             explore = explore._replace(leads=leads)
         policy = SnapshotPolicy(snapshot, config.exploration.sample, rows=size)
         self.sampler.prior = None
@@ -169,7 +160,7 @@ class Collector:
         numbers = np.add.outer(np.multiply(self.workers, size), np.arange(size))  # [workers, R]
         if opened is not None:
 
-            def begin(env: int) -> Conditions:
+            def begin(env: int) -> rollout.Conditions:
                 number = numbers.ravel()[env : env + 1]
                 return self.sampler.begin_episodes(starts[env // size], number)
 
@@ -179,17 +170,17 @@ class Collector:
             return Collected(played, counts.tolist(), succeeded, opened.unfinished)
         drawn = list(map(self.sampler.begin_episodes, starts, numbers))
         goals = [each.goals for each in drawn if each.goals is not None]
-        conditions = Conditions(
+        conditions = rollout.Conditions(
             seeds=np.concatenate([each.seeds for each in drawn]),
             goals=np.concatenate(goals) if goals else None,
             skills=np.concatenate([each.skills for each in drawn]),
         )
-        played = self._comm.together(lambda: play(self.envs, policy, conditions, explore))
+        played = self._comm.together(lambda: rollout.play(self.envs, policy, conditions, explore))
         return Collected(played, [size] * len(self.workers), played.success)
 
     def _candidates(
         self, term: TermConfig, snapshot: Snapshot, generators: Sequence[np.random.Generator]
-    ) -> Candidates:
+    ) -> rollout.Candidates:
         """Draws actions of which exploration takes the best one by the scorer of a reward."""
         config, spec = self._config, self.envs.spec
         steps = config.collect.steps or spec.max_episode_steps
@@ -198,7 +189,7 @@ class Collector:
         arrays = {name.removeprefix(EXPLORER): a for name, a in snapshot.explorer.items()}
         action_scorer = named_in_module(term.action_scorer, f"action_scorer of {term.name}")
         score = functools.partial(action_scorer, arrays, **term.scorer_arguments)
-        return Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
+        return rollout.Candidates(np.concatenate(drawn, axis=1), score, config.rollouts)
 
 
 def by_worker(
@@ -221,4 +212,4 @@ def cut_where_lost(episodes: Episodes, info: EnvironmentInfo) -> Episodes:
     lost = (first >= 1) & (first <= episodes.length)
     length = np.where(lost, first, episodes.length)
     truncated = episodes.truncated & ~lost
-    return padded(episodes._replace(length=length, lost=lost, truncated=truncated))
+    return rollout.padded(episodes._replace(length=length, lost=lost, truncated=truncated))

@@ -13,17 +13,8 @@ from music_tf.normalizer import InputMoments
 from music_tf.randomness import stream
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.replay.rows import Picks
+from music_tf.training import feeds
 from music_tf.training.device import DeviceReplay
-from music_tf.training.feeds import (
-    FRESH,
-    RELABELLED,
-    Batches,
-    Draws,
-    Feed,
-    even_parts,
-    rows_of_part,
-    under_fresh_conditions,
-)
 from music_tf.training.rewards import Rewards
 from music_tf.types import Array
 
@@ -41,21 +32,24 @@ class Feeding:
 
     def parts(
         self, cycle: int, terms: Sequence[RewardTerm], count: int | None = None
-    ) -> Iterator[Feed]:
+    ) -> Iterator[feeds.Feed]:
         """Yields a turn's inputs in `count` parts, since all would take hundreds of megabytes."""
         config, replay, inputs = self._config, self._replay, self._inputs.now
         picks, noise = self._drawn(cycle, terms)
         fed = {term.name: term.feed(replay, config.updates * term.times, cycle) for term in terms}
         rows = config.updates * config.replay.batch_size
-        for part in even_parts(config.updates, count or math.ceil(rows / _ROWS_AT_ONCE)):
-            beside = rows_of_part(part, config.updates, noise)
+        for part in feeds.even_parts(config.updates, count or math.ceil(rows / _ROWS_AT_ONCE)):
+            beside = feeds.rows_of_part(part, config.updates, noise)
             batch = replay.transitions(Picks(*(each[part] for each in picks)))
-            batch = under_fresh_conditions(batch, beside)
-            yield Batches(
+            batch = feeds.under_fresh_conditions(batch, beside)
+            yield feeds.Batches(
                 batch,
                 inputs(batch.observation, batch.desired_goal, batch.skill),
                 inputs(batch.next_observation, batch.desired_goal, batch.skill),
-                {name: rows_of_part(part, config.updates, rows) for name, rows in fed.items()},
+                {
+                    name: feeds.rows_of_part(part, config.updates, rows)
+                    for name, rows in fed.items()
+                },
                 beside,
             )
 
@@ -89,7 +83,7 @@ class Feeding:
         for term in terms:
             if term.fulfilled is not None:
                 conditions = term.fulfilled(rewards.update.weights(), replay, picks)
-        return {FRESH: conditions, RELABELLED: relabelled.astype(np.float32)}
+        return {feeds.FRESH: conditions, feeds.RELABELLED: relabelled.astype(np.float32)}
 
 
 class DeviceFeeding(Feeding):
@@ -109,7 +103,7 @@ class DeviceFeeding(Feeding):
 
     def parts(
         self, cycle: int, terms: Sequence[RewardTerm], count: int | None = None
-    ) -> Iterator[Draws]:
+    ) -> Iterator[feeds.Draws]:
         """Yields the draws of one turn of updates at once, since they are small."""
         updates, inputs = self._config.updates, self._inputs.now
         picks, noise = self._drawn(cycle, terms)
@@ -122,12 +116,12 @@ class DeviceFeeding(Feeding):
             Moments(*(np.broadcast_to(each, (updates, len(each))) for each in moment))
             for moment in (inputs.observation, inputs.goal)
         ]
-        yield Draws(picks, moments, drawn, noise)
+        yield feeds.Draws(picks, moments, drawn, noise)
 
-    def _looked_up(self, now: Draws) -> Batches:
+    def _looked_up(self, now: feeds.Draws) -> feeds.Batches:
         """Returns the minibatches of one update, within the compiled loop."""
         device, by_name = self.device, {term.name: term for term in self._rewards.terms}
-        batch = under_fresh_conditions(device.transitions(now.transitions), now.noise)
+        batch = feeds.under_fresh_conditions(device.transitions(now.transitions), now.noise)
         terms = {
             name: drawn if by_name[name].feeds_itself else by_name[name].looked_up(drawn, device)
             for name, drawn in now.terms.items()
@@ -136,4 +130,4 @@ class DeviceFeeding(Feeding):
             device.inputs(now.moments, state, batch.desired_goal, batch.skill)
             for state in (batch.observation, batch.next_observation)
         )
-        return Batches(batch, inputs, next_inputs, terms, now.noise)
+        return feeds.Batches(batch, inputs, next_inputs, terms, now.noise)

@@ -11,21 +11,14 @@ from music_tf.config.settings import Config
 from music_tf.gate import Expected, ExpectedAtMost, restore_fields
 from music_tf.intrinsic.incremental import PAST, Incremental
 from music_tf.measures.skills import separation
-from music_tf.networks.acting import (
-    SKILLS,
-    SkillSnapshots,
-    Snapshot,
-    SnapshotPolicy,
-    learned_skill,
-    skill_arrays,
-)
+from music_tf.networks import acting
 from music_tf.rollout import Policy
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.training.parts import OnPlayed, Part, Run
 from music_tf.training.update import Update
 from music_tf.types import Array, Episodes, Metrics
 
-_COUNTED = f"{SKILLS}moments/observation"
+_COUNTED = f"{acting.SKILLS}moments/observation"
 """An array with a row for each skill."""
 
 
@@ -50,7 +43,7 @@ class SkillSequence(Part):
         self,
         config: Config,
         term: Incremental,
-        like: Snapshot,
+        like: acting.Snapshot,
         initial: Callable[[int], Array],
         update: Update,
     ) -> None:
@@ -59,7 +52,7 @@ class SkillSequence(Part):
         self._config, self._term, self._like, self._initial = config, term, like, initial
         self._update = update
         self._ends = list(itertools.accumulate(config.incremental.of_each(config.skills)))
-        self.learned: list[Snapshot] = []
+        self.learned: list[acting.Snapshot] = []
         self.progress = SequenceProgress()
         self._played_in: dict[int, int | tuple[int, ...]] = {}
         """Stage of the world in which the stored states of each skill were collected."""
@@ -131,7 +124,7 @@ class SkillSequence(Part):
         if self._config.incremental.past == "append":
             self._term.remember(self.skill, self._collected(snapshot, run.as_trained))
         tracks = [
-            run.evaluation.track(self.play(run.evaluation, SnapshotPolicy(each), number))
+            run.evaluation.track(self.play(run.evaluation, acting.SnapshotPolicy(each), number))
             for number, each in enumerate(self.learned)
         ]
         return separation(tracks).metrics()
@@ -151,17 +144,19 @@ class SkillSequence(Part):
         """Returns all finished skills as one policy, which take turns; before, the current one."""
         config = self._config.of_first_skills(max(1, len(self.learned)))
         policy = (
-            SnapshotPolicy(SkillSnapshots(tuple(self.learned))) if self.learned else run.policy()
+            acting.SnapshotPolicy(acting.SkillSnapshots(tuple(self.learned)))
+            if self.learned
+            else run.policy()
         )
         return run.evaluation._replace(config=config), policy
 
     def shared(self) -> dict[str, np.ndarray]:
         """Returns actors and moments of all skills by name, [K, ...]; zeros for later skills."""
         arrays = {}
-        for name, like in skill_arrays(self._like).items():
+        for name, like in acting.skill_arrays(self._like).items():
             stacked = arrays[name] = np.zeros([self._config.skills, *like.shape], np.float32)
             for skill, snapshot in enumerate(self.learned):
-                stacked[skill] = skill_arrays(snapshot)[name]
+                stacked[skill] = acting.skill_arrays(snapshot)[name]
         return arrays
 
     def meta(self) -> dict[str, Any]:
@@ -173,7 +168,7 @@ class SkillSequence(Part):
         if learned > self._config.skills:
             raise ValueError(f"incremental.worlds: {learned} of {self._config.skills} skills")
         self.progress, self._played_in = progress, {}
-        self.learned = [learned_skill(self._like, shared, n) for n in range(learned)]
+        self.learned = [acting.learned_skill(self._like, shared, n) for n in range(learned)]
 
     def widened(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns state or rows of replay, padded with zeros to the skills of this run."""
@@ -198,8 +193,8 @@ class SkillSequence(Part):
 
         return ExpectedAtMost(shared, state_of), rows_with_fewer_skills(rows)
 
-    def _collected(self, snapshot: Snapshot, evaluation: Evaluation) -> Episodes:
-        return evaluation.play(SnapshotPolicy(snapshot), self._config.incremental.collected)
+    def _collected(self, snapshot: acting.Snapshot, evaluation: Evaluation) -> Episodes:
+        return evaluation.play(acting.SnapshotPolicy(snapshot), self._config.incremental.collected)
 
     def _initial_weights(self, actor_size: int) -> Array:
         weights, begin = self._initial(self.skill), self._config.incremental.begin
@@ -228,4 +223,4 @@ def _skills_of(stored: Expected, ours: Expected, name: str, axis: int) -> int:
 
 
 def _is_by_skill(name: str) -> bool:
-    return name.startswith((SKILLS, PAST)) or name == "lagged/prior"
+    return name.startswith((acting.SKILLS, PAST)) or name == "lagged/prior"

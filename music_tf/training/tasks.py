@@ -196,10 +196,7 @@ class TaskCollector(Collector):
             yield from self._visit(order, visit, generators)
 
     def _visit(
-        self,
-        order: Order,
-        visit: _Visit,
-        generators: Mapping[str, Sequence[np.random.Generator]],
+        self, order: Order, visit: _Visit, generators: Mapping[str, Sequence[np.random.Generator]]
     ) -> Iterator[Episodes]:
         config, inference, snapshot = self._config, self._inference, order.snapshot
         size, spec = config.rollouts, self.envs.spec

@@ -129,11 +129,7 @@ def test_a_fault_ends_the_job_with_its_code_and_is_told_once(how, mode):
 
 
 @pytest.mark.thorough
-@cases(
-    ("how", "mode"),
-    (ALONE, "interrupt"),
-    MPI(WITH_MPI4PY, "lone interrupt"),
-)
+@cases(("how", "mode"), (ALONE, "interrupt"), MPI(WITH_MPI4PY, "lone interrupt"))
 def test_an_interrupt_that_no_signal_has_raised_is_the_fault_of_whose_code_raises_it(how, mode):
     code, _, errors = music_tf("train", "ddpg", how=how, mode=mode)
     assert code == 3

@@ -10,20 +10,10 @@ import pytest
 
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
-from music_tf.process import machine
-from music_tf.process.launcher import (
-    check_topology,
-    launched_rank,
-    launched_world_size,
-)
+from music_tf.process import machine, tensorflow_start
+from music_tf.process.launcher import check_topology, launched_rank, launched_world_size
 from music_tf.process.machine import threads_per_rank
 from music_tf.process.signals import as_guest, since_launch
-from music_tf.process.tensorflow_start import (
-    claim_gpu,
-    keep_autotuning,
-    load_tensorflow,
-    prepare_tensorflow,
-)
 from music_tf.reading.command import parse_train
 from music_tf.runs import start
 from tests.kit.cases import cases
@@ -41,11 +31,11 @@ def clean(monkeypatch):
 
 
 def test_gpus_are_hidden_threads_limited_and_what_the_user_chose_stays_except_the_backend(clean):
-    prepare_tensorflow()
+    tensorflow_start.prepare_tensorflow()
     assert [os.environ[name] for name in SETTLED] == ["tensorflow", "2", "1", "-1"]
     for name in SETTLED:
         clean.setenv(name, "0")
-    prepare_tensorflow()
+    tensorflow_start.prepare_tensorflow()
     assert [os.environ[name] for name in SETTLED] == ["tensorflow", "0", "0", "0"]
 
 
@@ -58,12 +48,12 @@ def test_kernels_chosen_for_a_gpu_are_kept_with_the_run_and_chosen_again(monkeyp
             kept.write_text(content)
         with monkeypatch.context() as inner:
             inner.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])
-            keep_autotuning(tmp_path)
+            tensorflow_start.keep_autotuning(tmp_path)
             load = more and f" --xla_gpu_load_autotune_results_from='{kept}'"
             assert os.environ["XLA_FLAGS"] == dump + load
     typed = "--xla_gpu_load_autotune_results_from=/kept/elsewhere"
     monkeypatch.setenv("XLA_FLAGS", typed)
-    keep_autotuning(tmp_path)
+    tensorflow_start.keep_autotuning(tmp_path)
     assert os.environ["XLA_FLAGS"] == typed
 
 
@@ -72,10 +62,10 @@ def test_a_second_run_of_a_process_is_told_that_xla_goes_on_with_the_first(
 ):
     monkeypatch.setenv("XLA_FLAGS", "")
     for run in ("first", "first"):
-        keep_autotuning(tmp_path / run)
+        tensorflow_start.keep_autotuning(tmp_path / run)
     assert not caplog.text
     flags = os.environ["XLA_FLAGS"]
-    keep_autotuning(tmp_path / "second")
+    tensorflow_start.keep_autotuning(tmp_path / "second")
     assert os.environ["XLA_FLAGS"] == flags
     assert f"{tmp_path / 'second'}/autotune.textproto: a second run in this process" in caplog.text
 
@@ -130,7 +120,7 @@ def test_chatter_of_imports_is_shown_if_it_fails_without_disk(stand_in, monkeypa
     failing = pytest.raises(ImportError, match="no such symbol")
     with monkeypatch.context() as inner, failing if broken else contextlib.nullcontext():
         inner.setattr(tempfile, "tempdir", "/missing")
-        load_tensorflow()
+        tensorflow_start.load_tensorflow()
     assert capfd.readouterr().err == ("chatter\n" if broken else "")
 
 
@@ -140,7 +130,7 @@ def test_what_the_import_logs_to_goes_on_as_standard_error_does(stand_in, monkey
         "logger.propagate = False\n"
         "logger.addHandler(logging.StreamHandler(sys.stderr))\n"
     )
-    load_tensorflow()
+    tensorflow_start.load_tensorflow()
     logging.getLogger("of tensorflow").warning("told later")
     assert capsys.readouterr().err == "told later\n"
     logging.getLogger("of tensorflow").handlers[0].stream.close()  # as `logging.config` does
@@ -208,10 +198,10 @@ def two_gpus(monkeypatch):  # a TensorFlow that sees two GPUs, and what it was t
 
 def test_the_first_gpu_is_taken_and_where_none_is_allowed_none_is_seen(two_gpus):
     _, told = two_gpus
-    assert claim_gpu(needed=False) == "H100"
+    assert tensorflow_start.claim_gpu(needed=False) == "H100"
     assert told == [("GPU", ["first"]), ("first", True), ("TF32", False)]
     told.clear()
-    assert claim_gpu(needed=False, allowed=False) is None
+    assert tensorflow_start.claim_gpu(needed=False, allowed=False) is None
     assert told == [("GPU", [])]
 
 
@@ -220,9 +210,9 @@ def test_a_gpu_on_which_tensorflow_would_abort_is_not_taken(two_gpus, caplog):
     found = {"device_name": "RTX 5090", "compute_capability": (12, 0)}
     config.experimental.get_device_details = lambda gpu: found
     with pytest.raises(EnvironmentFault, match="RTX 5090 is too new for this TensorFlow"):
-        claim_gpu(needed=True)
+        tensorflow_start.claim_gpu(needed=True)
     assert not told
-    assert claim_gpu(needed=False) is None
+    assert tensorflow_start.claim_gpu(needed=False) is None
     assert told == [("GPU", [])]
     assert "RTX 5090 is too new for this TensorFlow; learning on the CPU" in caplog.text
 
@@ -233,8 +223,8 @@ def test_a_gpu_is_not_taken_from_a_tensorflow_that_computes_already(two_gpus, ca
 
     two_gpus[0].set_visible_devices = refuse
     with pytest.raises(EnvironmentFault, match=r"computes in this process already .*modified"):
-        claim_gpu(needed=False)
-    assert claim_gpu(needed=False, allowed=False) is None
+        tensorflow_start.claim_gpu(needed=False)
+    assert tensorflow_start.claim_gpu(needed=False, allowed=False) is None
     assert "may use a GPU" in caplog.text
 
 

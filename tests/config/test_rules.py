@@ -65,7 +65,7 @@ RULES = {  # a command line, and parts of the answer
     f"sac_diayn {TILED}": ["multiple of 3 environments", "x rollouts 10 = 10", "--rollouts 9"],
     f"{BOX} one_hot --condition.every 7": ["may change, got skills 1", "leave it out"],
     f"{BOX} box --condition.size 4 --condition.every 7 --collect.steps None": [
-        "another every 7 steps\nfor example: --collect.steps 50 --replay.draw steps",
+        "another every 7 steps\nfor example: --collect.steps 50 --replay.draw steps"
     ],
     "ddpg_her --skills 3 --condition.every 7": ["--replay.draw steps --replay.relabel-k 0"],
     "ddpg --condition.relabel 0.5": ["skills 1, pinned_skill None", "--condition.relabel 0"],

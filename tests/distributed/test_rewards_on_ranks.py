@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.kit.jobs import (
-    DONE,
-    assert_a_stop_changes_no_bit,
-    assert_actors_change_no_bit,
-    assert_same_run,
-    resume,
-    run,
-)
+from tests.kit import jobs
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
 
@@ -45,21 +38,21 @@ def trained_by(made):  # what gives the words that train in a folder
 
 @pytest.mark.parametrize("made", MADE)
 def test_actors_change_no_bit_of(made, tmp_path):
-    assert_actors_change_no_bit(trained_by(made), tmp_path)
+    jobs.assert_actors_change_no_bit(trained_by(made), tmp_path)
 
 
 @pytest.mark.parametrize("made", STOPPED)
 def test_two_ranks_that_were_stopped_end_with_the_same_bits(made, tmp_path):
-    assert_a_stop_changes_no_bit(trained_by(made), tmp_path)
+    jobs.assert_a_stop_changes_no_bit(trained_by(made), tmp_path)
 
 
 def test_a_resumed_learner_sends_its_actor_the_skills_of_before(tmp_path):
     alone, acted, once = tmp_path / "alone", tmp_path / "acted", ("--incremental.epochs", "1")
     train = trained_by("skills by their means")
-    ended = run(train(alone, *once), alone, ranks=1, real=True)
-    assert ended.code == DONE, ended.err
-    first = run(train(acted, *once, "--max-minutes", "1e-9"), acted, ranks=1, real=True)
-    assert first.code == DONE, first.err
-    ended = resume(acted, "--learners", "1", "--max-minutes", "60", real=True)
-    assert ended.code == DONE, ended.err
-    assert_same_run(alone, acted)
+    ended = jobs.run(train(alone, *once), alone, ranks=1, real=True)
+    assert ended.code == jobs.DONE, ended.err
+    first = jobs.run(train(acted, *once, "--max-minutes", "1e-9"), acted, ranks=1, real=True)
+    assert first.code == jobs.DONE, first.err
+    ended = jobs.resume(acted, "--learners", "1", "--max-minutes", "60", real=True)
+    assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_run(alone, acted)

@@ -222,10 +222,7 @@ def test_episodes_that_are_too_short_are_refused_with_what_came_or_broke(odd):
 
 
 @cases(
-    ("env_id", "kind"),
-    (COUNTING, Kind.MOVER),
-    (FORGETFUL, Kind.NOISE),
-    ("Far-v0", Kind.ROUNDED),
+    ("env_id", "kind"), (COUNTING, Kind.MOVER), (FORGETFUL, Kind.NOISE), ("Far-v0", Kind.ROUNDED)
 )
 def test_what_no_action_moves_is_said(points, env_id, kind):
     found = found_in(env_id)

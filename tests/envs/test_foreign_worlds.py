@@ -66,10 +66,7 @@ def test_a_stage_leaves_what_it_does_not_change_to_the_environment():
         envs.reset([0], [0])
 
 
-@cases(
-    ("name", "installs"),
-    *(("Blows", "reset"), ("Blows", "step"), ("BlowsHidden", "reset")),
-)
+@cases(("name", "installs"), *(("Blows", "reset"), ("Blows", "step"), ("BlowsHidden", "reset")))
 def test_a_warning_is_a_fault_whoever_handles_it(name, installs, monkeypatch):
     monkeypatch.setattr(carts.Blows, "installs", installs)
     envs = LockstepEnvs(f"tests.kit.carts:{name}-v0", 1)

@@ -43,10 +43,7 @@ def test_an_unknown_id_brings_the_nearest_one_as_it_is_typed(odd, typed, meant):
 
 @cases(
     ("module", "text"),
-    (
-        "silent_one",
-        r"'silent_one' registers none\ncure: gymnasium.register",
-    ),
+    ("silent_one", r"'silent_one' registers none\ncure: gymnasium.register"),
     ("user_arm", r"current folder\ndid you mean users_arm\?$"),
     ("no_such_module.part", r"(?s)'no_such_module\.part' cannot be .*installed or"),
     ("faulty_module", r"cannot be imported: SyntaxError: .*_module\.py, line 1"),

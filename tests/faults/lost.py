@@ -14,20 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from tests.faults.trials import ALLOWED_ON_HOSTS_S, Trial, cut_link, kill_daemon, saved_epoch
+from tests.kit import jobs
 from tests.kit.hosts import Hosts
-from tests.kit.jobs import (
-    DONE,
-    HANGING,
-    STOPPED,
-    TINY,
-    Job,
-    assert_same_bits,
-    resume,
-    rows_of,
-    until,
-)
 
-WORDS = f"{TINY} --cycles 3 --epochs 12 --hang-after 10"
+WORDS = f"{jobs.TINY} --cycles 3 --epochs 12 --hang-after 10"
 GOES_ON_S = 2.0
 RESTARTED_S = 60.0
 ACTORS, FAR, CUT, DAEMON = "all actors", "an actor of another host", "a link", "a daemon"
@@ -45,7 +35,7 @@ class Loss:
     sent: int = signal.SIGKILL
     apart_s: float = 0.0
     restarts: int = 0
-    code: int = DONE
+    code: int = jobs.DONE
     then: int = 0
     """A signal for the launcher, soon afterwards."""
     allowed_s: float = GOES_ON_S
@@ -65,14 +55,14 @@ KILLS = (
     Loss("an actor of two learners, lag 0", f"{TWO} 0", 6),
     Loss("an actor of two learners, lag 1", f"{TWO} 1", 6),
 )
-ENDS = {"code": HANGING, "allowed_s": 10.0}
+ENDS = {"code": jobs.HANGING, "allowed_s": 10.0}
 RESTARTS = {"restarts": 1, "allowed_s": RESTARTED_S}
 OTHERS = (
     Loss("two of four actors", FOUR, 5, struck=2, apart_s=1.0),
     Loss("two of four actors at once", FOUR, 5, struck=2),
     Loss("an actor stopped", sent=signal.SIGSTOP, allowed_s=10.0 + GOES_ON_S),
-    Loss("an actor, then Ctrl-C", then=signal.SIGINT, code=STOPPED),
-    Loss("an actor, then SIGTERM", then=signal.SIGTERM, code=STOPPED),
+    Loss("an actor, then Ctrl-C", then=signal.SIGINT, code=jobs.STOPPED),
+    Loss("an actor, then SIGTERM", then=signal.SIGTERM, code=jobs.STOPPED),
     *(
         Loss(name + told, words, ranks, struck, **how)
         for told, how in ((", 86", ENDS), (", --restarts 1", RESTARTS))
@@ -131,12 +121,12 @@ class Losses:
         moment_s = self._generator.uniform(0.0, latest * seconds)
         with self._begun(loss, path) as job:
             time.sleep(moment_s)
-            start, epochs = time.monotonic(), len(rows_of(path))
+            start, epochs = time.monotonic(), len(jobs.rows_of(path))
             self._strike(job, loss)
             told = path.with_suffix(".err").read_text
-            until(lambda: job.over() or re.search("lost|killed", told()), "no loss is told")
+            jobs.until(lambda: job.over() or re.search("lost|killed", told()), "no loss is told")
             if loss.restarts:
-                until(lambda: job.over() or len(rows_of(path)) > epochs + 1, "no restart")
+                jobs.until(lambda: job.over() or len(jobs.rows_of(path)) > epochs + 1, "no restart")
             is_told = re.search("lost|killed", told())  # else the job was about to end
             told_s = time.monotonic() - start if is_told else 0.0
             late = "" if is_told else "nobody missed it"
@@ -149,20 +139,20 @@ class Losses:
             losses = json.loads((path / "summary.json").read_text())["losses"]
             told_s = max((each["seconds"] for each in losses), default=0.0)
         wrong = {
-            f"code {ended.code}": ended.code not in (loss.code, DONE),
+            f"code {ended.code}": ended.code not in (loss.code, jobs.DONE),
             f"after {told_s:.1f} s": told_s > loss.allowed_s,
             f"ends after {ended.seconds:.1f} s": ended.code and ended.seconds > ALLOWED_ON_HOSTS_S,
             "traceback": "Traceback" in ended.err,
         }
-        lost = len(rows_of(path)) - saved_epoch(path)
+        lost = len(jobs.rows_of(path)) - saved_epoch(path)
         faults = [text for text, is_so in wrong.items() if is_so]
         note = "; ".join(filter(None, [loss.name, late, *faults]))
         if faults:
             return Trial(moment_s, ended.code, told_s, lost, False, f"{note}\n{ended.err[-2000:]}")
         if ended.code:
-            again = resume(path, *loss.learners, ranks=loss.ranks, real=loss.real)
-            assert again.code == DONE, again.err
-        assert_same_bits(path, whole)
+            again = jobs.resume(path, *loss.learners, ranks=loss.ranks, real=loss.real)
+            assert again.code == jobs.DONE, again.err
+        jobs.assert_same_bits(path, whole)
         return Trial(moment_s, ended.code, told_s, lost, True, note)
 
     def _undisturbed(self, loss: Loss) -> tuple[Path, float]:
@@ -173,23 +163,23 @@ class Losses:
             with self._begun(loss, path) as job:
                 start = time.monotonic()
                 ended = job.end()
-            assert ended.code == DONE, ended.err
+            assert ended.code == jobs.DONE, ended.err
             self._whole[key] = path, time.monotonic() - start
         return self._whole[key]
 
     @contextlib.contextmanager
-    def _begun(self, loss: Loss, path: Path) -> Iterator[Job]:
+    def _begun(self, loss: Loss, path: Path) -> Iterator[jobs.Job]:
         """A job that has told its first lines."""
         words = [*shlex.split(loss.words), "--run-dir", str(path)]
         how = restarts = ("--restarts", str(loss.restarts))
         if self._hosts:
             self._hosts.listed, how = (*Hosts().listed, *restarts), self._hosts
-        with Job(words, path, loss.ranks, how, real=loss.real) as job:
+        with jobs.Job(words, path, loss.ranks, how, real=loss.real) as job:
             told = path.with_suffix(".out").read_text
-            until(lambda: job.over() or "run directory:" in told(), f"{loss.name}: no start")
+            jobs.until(lambda: job.over() or "run directory:" in told(), f"{loss.name}: no start")
             yield job
 
-    def _strike(self, job: Job, loss: Loss) -> None:
+    def _strike(self, job: jobs.Job, loss: Loss) -> None:
         if loss.struck in (CUT, DAEMON):
             {CUT: cut_link, DAEMON: kill_daemon}[str(loss.struck)](self._hosts)(job)
             return

@@ -3,27 +3,16 @@ import time
 
 import pytest
 
+from tests.kit import jobs
 from tests.kit.cases import cases
-from tests.kit.jobs import (
-    DONE,
-    EPOCHS,
-    STOPPED,
-    Job,
-    assert_same_run,
-    resume,
-    rows_of,
-    state_of,
-    train,
-    until,
-)
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(300)]
 
 
 def continue_to_the_end_of(whole, path, **how):
-    ended = resume(path, **how)
-    assert ended.code == DONE, ended.err
-    assert_same_run(path, whole)
+    ended = jobs.resume(path, **how)
+    assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_run(path, whole)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -31,39 +20,39 @@ def test_a_signal_at_the_launcher_saves_and_the_run_goes_on_to_the_same_end(  # 
     tmp_path, whole, number
 ):
     path = tmp_path / "run"
-    with Job(train(path, "--epochs", EPOCHS), path) as job:
+    with jobs.Job(jobs.train(path, "--epochs", jobs.EPOCHS), path) as job:
         job.wait_for_epoch(2)
         job.send(number)
         ended = job.end()
-    assert ended.code == STOPPED, ended.err
+    assert ended.code == jobs.STOPPED, ended.err
     assert ended.err.count("stopped and saved after") == 1
     assert ended.err.endswith(f"\nmusic-tf launch -n 2 train --run-dir {path} --resume\n")
     assert "Traceback" not in ended.err
-    assert 2 <= state_of(path)[1]["counters"]["epoch"] == len(rows_of(path)) < EPOCHS
+    assert 2 <= jobs.state_of(path)[1]["counters"]["epoch"] == len(jobs.rows_of(path)) < jobs.EPOCHS
     continue_to_the_end_of(whole, path)
 
 
 def test_a_signal_while_the_ranks_start_is_not_lost(tmp_path, whole):  # F5
     path = tmp_path / "run"
-    with Job(train(path, "--epochs", EPOCHS), path) as job:
+    with jobs.Job(jobs.train(path, "--epochs", jobs.EPOCHS), path) as job:
         time.sleep(0.4)
         job.send(signal.SIGUSR1)
         ended = job.end()
-    assert ended.code == STOPPED, ended.err
-    assert len(rows_of(path)) <= 1
+    assert ended.code == jobs.STOPPED, ended.err
+    assert len(jobs.rows_of(path)) <= 1
     if (path / "config.json").exists():
         continue_to_the_end_of(whole, path)
 
 
 def test_sigterm_at_mpirun_itself_leaves_the_last_checkpoint_intact(tmp_path, whole):  # F6
     path = tmp_path / "run"
-    with Job(train(path, "--epochs", EPOCHS), path, how="mpirun") as job:
+    with jobs.Job(jobs.train(path, "--epochs", jobs.EPOCHS), path, how="mpirun") as job:
         job.wait_for_epoch(2)
         job.send(signal.SIGTERM)
         ended = job.end()
-    assert ended.code != DONE
+    assert ended.code != jobs.DONE
     assert ended.seconds < 5.0
-    assert len(rows_of(path)) - state_of(path)[1]["counters"]["epoch"] in (0, 1)
+    assert len(jobs.rows_of(path)) - jobs.state_of(path)[1]["counters"]["epoch"] in (0, 1)
     continue_to_the_end_of(whole, path)
 
 
@@ -78,13 +67,13 @@ def test_one_ctrl_c_lets_a_save_finish_and_a_second_one_ends_at_once(  # F25
 ):
     path, mark = tmp_path / "run", tmp_path / "saving"
     fault = {"phase": "write", "how": "linger", "rank": 0, "after": 2, "mark": str(mark)}
-    with Job(train(path, "--epochs", EPOCHS), path, how=how, fault=fault) as job:
-        until(mark.exists, "nothing is saved")
+    with jobs.Job(jobs.train(path, "--epochs", jobs.EPOCHS), path, how=how, fault=fault) as job:
+        jobs.until(mark.exists, "nothing is saved")
         for _ in range(strokes):
             job.send(signal.SIGINT)
             time.sleep(0.3)
         ended = job.end()
-    assert ended.code == STOPPED, ended.err
+    assert ended.code == jobs.STOPPED, ended.err
     assert "Traceback" not in ended.err
     if strokes == 1:
         assert 1.7 < ended.seconds < 8.0  # a save takes 3 s here, and nothing is saved twice
@@ -95,5 +84,5 @@ def test_one_ctrl_c_lets_a_save_finish_and_a_second_one_ends_at_once(  # F25
         )
         verb = "train ddpg_her" if how == "alone" else "train"
         assert ended.err.endswith(f"{verb} --run-dir {path} --resume\n")
-    assert state_of(path)[1]["counters"]["epoch"] == (3 if strokes == 1 else 2)
+    assert jobs.state_of(path)[1]["counters"]["epoch"] == (3 if strokes == 1 else 2)
     continue_to_the_end_of(request.getfixturevalue(reference), path, how=how)

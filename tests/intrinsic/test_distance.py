@@ -12,18 +12,9 @@ from music_tf.intrinsic.base import InputSpec
 from music_tf.intrinsic.distance import Distance, _of_spectral_norm_one, _scale
 from music_tf.networks.parameters import Layout
 from music_tf.recipes.distance import DistanceConfig, sac_csd, sac_lsd, sac_metra
+from tests.kit import terms
 from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, STEPS, make_episodes
-from tests.kit.terms import (
-    context,
-    filled_replay,
-    first_update,
-    gradient_of_loss,
-    gradient_of_reward,
-    made_transition,
-    train,
-    weights_of,
-)
 
 SIZE = 2
 
@@ -33,7 +24,7 @@ def distance(kind="sphere", size=SIZE, columns=(0, 2), scale=None, seen=(), fact
     config = {"hidden_sizes": (16,), "normalize_inputs": scale is not None} | config
     settings = DistanceConfig(columns=seen, **config)
     measured = scale or np.float32([[0.0], [1.0]]).repeat(len(seen or columns), axis=1)
-    made = context(columns=columns, skills=size, scale=measured, **(facts or {}))
+    made = terms.context(columns=columns, skills=size, scale=measured, **(facts or {}))
     return Distance(settings, made._replace(condition=condition))
 
 
@@ -55,7 +46,7 @@ def following(count, seed=0):
 
 
 def batch_of(episodes, count=8):  # the first steps of some episodes, [1, B]
-    return made_transition(
+    return terms.made_transition(
         observation=tf.constant(episodes.observation[None, :count, 0]),
         next_observation=tf.constant(episodes.observation[None, :count, 1]),
         skill=tf.constant(episodes.skill[None, :count]),
@@ -64,7 +55,7 @@ def batch_of(episodes, count=8):  # the first steps of some episodes, [1, B]
 
 def test_the_reward_is_the_way_of_the_embedding_along_the_condition():
     term, episodes = distance(), following(8)
-    weights = weights_of(term, seed=3)
+    weights = terms.weights_of(term, seed=3)
     kernel, bias, last, shift = (weight.numpy() for weight in weights["phi"])
 
     def phi(rows):
@@ -73,7 +64,7 @@ def test_the_reward_is_the_way_of_the_embedding_along_the_condition():
     way = phi(episodes.observation[:, 1]) - phi(episodes.observation[:, 0])
     found = term.reward(weights, batch_of(episodes), {})
     np.testing.assert_allclose(found[0], (way * episodes.skill).sum(axis=-1), rtol=1e-4)
-    assert gradient_of_reward(term, batch_of(episodes), {}) is None
+    assert terms.gradient_of_reward(term, batch_of(episodes), {}) is None
 
 
 def test_under_a_place_steps_are_paid_for_the_way_that_they_come_nearer():
@@ -82,7 +73,7 @@ def test_under_a_place_steps_are_paid_for_the_way_that_they_come_nearer():
     weights = {"phi": [tf.eye(2), tf.constant([9.0, 9.0])]}  # a bias does not count
     seen = np.zeros([3, SPEC.observation_dim], np.float32)
     seen[:, 0], seen[:, 2] = [1.0, 2.5, 2.5], [2.0, 2.0, 18.0]  # phi: (0, 0), (3, 0), (3, 4)
-    batch = made_transition(
+    batch = terms.made_transition(
         observation=tf.constant(seen[None, :-1]),
         next_observation=tf.constant(seen[None, 1:]),
         skill=tf.constant([[[0.0, 2.0]] * 2]),  # the place is (0, 4)
@@ -95,7 +86,7 @@ def test_under_a_place_steps_are_paid_for_the_way_that_they_come_nearer():
 def test_skills_are_paid_by_their_zero_centred_codes():
     term = distance(kind="one_hot", size=3)
     episodes = make_episodes(0, 3, skills=3)
-    weights = weights_of(term, seed=1)
+    weights = terms.weights_of(term, seed=1)
     towards = np.eye(3) * 1.5 - 0.5  # (e_k - 1/3) 3/2
     ends = [episodes.observation[:, end][:, [0, 2]] for end in (0, 1)]
     kernel, bias, last, _ = (weight.numpy() for weight in weights["phi"])
@@ -115,7 +106,7 @@ def test_an_embedding_of_time_grows_along_conditions_up_to_its_limit():
     # a step that follows z pays at most sqrt(D) where the mean of squares is held at 1
     for norm, least, most in (("mean", 1.1, 1.6), ("sum", 0.8, 1.15)):
         term = distance(dual_start=5.0, learning_rate=1e-2, norm=norm)
-        weights, _ = train(term, filled_replay(episodes), 400)
+        weights, _ = terms.train(term, terms.filled_replay(episodes), 400)
         assert least < term.reward(weights, batch_of(episodes, 64), {}).numpy().mean() < most
 
 
@@ -123,7 +114,7 @@ def test_each_network_feels_its_own_loss_alone():
     term = distance(distance="density", dual_start=2.0)
     layout = Layout(term.networks)
     flat = tf.Variable(layout.initial())
-    feed = first_update(term.feed(filled_replay(following(32)), 1, 0))
+    feed = terms.first_update(term.feed(terms.filled_replay(following(32)), 1, 0))
 
     def gradients(name="phi", factor=1.0):  # where the weights of one network are scaled
         scales = np.ones(layout.size, np.float32)
@@ -147,9 +138,9 @@ def test_each_network_feels_its_own_loss_alone():
 
 def test_the_gradient_of_two_workers_is_the_mean_of_theirs():
     term = distance()
-    feed = first_update(term.feed(filled_replay(following(64)), 1, 0))
+    feed = terms.first_update(term.feed(terms.filled_replay(following(64)), 1, 0))
     halves = {name: tf.reshape(part, [2, 32, -1]) for name, part in feed.items()}
-    gradients = [gradient_of_loss(term, fed) for fed in (feed, halves)]
+    gradients = [terms.gradient_of_loss(term, fed) for fed in (feed, halves)]
     np.testing.assert_allclose(*gradients, atol=1e-6)
 
 
@@ -170,7 +161,7 @@ def test_a_step_may_be_as_long_as_its_distance(settings, squared, model):
     }
     scale = np.zeros(3, np.float32), np.full(3, 0.5, np.float32)
     term = distance(seen=(0, 1, 2), scale=scale, **settings)
-    weights = {name: [0.0 * each for each in own] for name, own in weights_of(term).items()}
+    weights = {name: [0.0 * each for each in own] for name, own in terms.weights_of(term).items()}
     after = tf.constant([[[0.05, 0.15, -0.05]]])
     feed = {"seen": 0.0 * after, "seen_after": after, "condition": tf.ones([1, 1, 2])}
     loss, metrics = term.loss(weights, feed | {"modelled": 0.0 * after, "modelled_after": after})
@@ -183,8 +174,8 @@ def test_a_step_may_be_as_long_as_its_distance(settings, squared, model):
 @pytest.mark.parametrize("constraint", ["dual", "spectral"])
 def test_an_embedding_does_not_learn_until_conditions_are_followed(constraint):
     term = distance(constraint=constraint, rest_until=0.5)
-    feed = first_update(term.feed(filled_replay(following(64)), 1, 0))
-    weights = weights_of(term)
+    feed = terms.first_update(term.feed(terms.filled_replay(following(64)), 1, 0))
+    weights = terms.weights_of(term)
     step = term._step(weights, feed["seen"], feed["seen_after"])
     way = (step * feed["condition"]).numpy().sum(axis=-1)
     expected = way.sum() / np.linalg.norm(step, axis=-1).sum()  # conditions have length 1
@@ -196,10 +187,10 @@ def test_an_embedding_does_not_learn_until_conditions_are_followed(constraint):
         return learned.get("distance/resting")
 
     assert resting(term, 0.5) == 1.0
-    assert not np.any(gradient_of_loss(term, feed))
+    assert not np.any(terms.gradient_of_loss(term, feed))
     other = distance(constraint=constraint, rest_until=0.5)
     assert resting(term, 0.51) == 0.0
-    assert np.any(gradient_of_loss(term, feed))
+    assert np.any(terms.gradient_of_loss(term, feed))
     assert (resting(term, 0.2), resting(distance(), 0.2)) == (0.0, None)
     assert float(other._resting) == 1.0
     other.load(term.shared())
@@ -213,31 +204,33 @@ def test_a_light_that_is_seldom_switched_counts_ten_times_what_moves_at_once():
     episodes.observation[..., 2] = 0.0
     settings = {"seen": (1, 3, 2), "learning_rate": 3e-3, "sigma_floor": 1e-3}
     term = distance(distance="density", **settings)
-    weights, _ = train(term, filled_replay(episodes), 1500)
+    weights, _ = terms.train(term, terms.filled_replay(episodes), 1500)
     before = tf.constant(episodes.observation[:, 5][:, [1, 3, 2]])
     logs = term._change_deviation.rows(weights["change_deviation"], before).numpy()
     # deviations 1 and sqrt(39) / 40 = .156: weights 41 to 1; nothing changes column 2
     free, light, constant = np.median(logs, axis=0)
     assert math.exp(2.0 * (free - light)) > 10.0
     assert constant < light - 1.0
-    _, metrics = term.loss(weights, first_update(term.feed(filled_replay(episodes), 1, 7)))
+    _, metrics = term.loss(
+        weights, terms.first_update(term.feed(terms.filled_replay(episodes), 1, 7))
+    )
     spread = 2.0 * (free - max(constant, math.log(1e-3)))
     assert float(metrics["distance/weight_spread"][0]) == pytest.approx(spread, abs=0.7)
 
 
 def test_a_linear_embedding_that_does_not_learn_is_a_turned_state():
     turned = distance(train=False, initializer="orthogonal", hidden_sizes=())
-    (kernel, _) = weights_of(turned)["phi"]
+    (kernel, _) = terms.weights_of(turned)["phi"]
     np.testing.assert_allclose(kernel @ tf.transpose(kernel), np.eye(2), atol=1e-5)
     ends = tf.constant(following(8).observation[:, :2][..., [0, 2]])
-    way = turned._step(weights_of(turned), ends[:, 0], ends[:, 1])
+    way = turned._step(terms.weights_of(turned), ends[:, 0], ends[:, 1])
     np.testing.assert_allclose(np.linalg.norm(way, axis=-1), 1.0, rtol=1e-5)
     assert {network.learning_rate for network in turned.networks} == {0.0}
-    assert turned.feed(filled_replay(following(8)), 3, 0) == {}
-    assert turned.loss(weights_of(turned), {}) == (0.0, {})
+    assert turned.feed(terms.filled_replay(following(8)), 3, 0) == {}
+    assert turned.loss(terms.weights_of(turned), {}) == (0.0, {})
     as_it_is = {"train": False, "initializer": "orthogonal", "hidden_sizes": ()}
     apart = distance("ball", groups=2, **as_it_is)  # of two objects, which no turn may mix
-    np.testing.assert_array_equal(weights_of(apart)["phi"][0], np.eye(2))
+    np.testing.assert_array_equal(terms.weights_of(apart)["phi"][0], np.eye(2))
 
 
 @cases(
@@ -259,7 +252,7 @@ def test_a_height_that_random_actions_hardly_change_counts_as_the_other_coordina
 @cases(("same", "unit"), ((3, 4), 0.5), ((3,), 0.01))
 def test_an_object_that_random_actions_never_move_has_the_unit_of_the_hand(same, unit):
     deviation = {(3, 4): [0.01, 0.01], (0, 1): [0.3, 0.6403]}  # sqrt((.3^2 + .6403^2) / 2) = .5
-    made = context(columns=(3, 4), skills=2, same=same, gripper=(0, 1))._replace(
+    made = terms.context(columns=(3, 4), skills=2, same=same, gripper=(0, 1))._replace(
         measure=lambda seen: (np.zeros(2), np.array(deviation[seen.columns])),
         condition=ConditionConfig(kind="sphere", size=2),
     )
@@ -286,7 +279,7 @@ def test_kernels_of_lsd_have_a_largest_singular_value_of_one():
 
 def test_spectral_kernels_never_lengthen_a_step():
     term = distance(constraint="spectral", seen=(0, 1, 2, 3))
-    weights = weights_of(term, seed=2)
+    weights = terms.weights_of(term, seed=2)
     assert [network.name for network in term.networks] == ["phi"]
     before, after = np.random.default_rng(0).normal(size=(2, 500, 4)).astype(np.float32)
     way = np.linalg.norm(term._step(weights, before, after), axis=-1)
@@ -342,7 +335,7 @@ def test_a_speed_is_one_of_the_inputs_whatever_an_embedding_makes_of_them(deviat
     steps = np.zeros([2, 1, 3, SPEC.observation_dim], np.float32)
     steps[1, ..., 0] = 1.0
     skill = tf.constant([[[z, 0.0]] * 3])
-    batch = made_transition(
+    batch = terms.made_transition(
         observation=tf.constant(steps[0]), next_observation=tf.constant(steps[1]), skill=skill
     )
     np.testing.assert_allclose(term.reward(DOUBLING, batch, {}), [[paid] * 3], rtol=1e-5)

@@ -16,18 +16,9 @@ from music_tf.recipes.influence import InfluenceConfig, ddpg_cai
 from music_tf.replay.buffer import all_transitions
 from music_tf.rollout import Candidates
 from music_tf.types import SplitSpec
+from tests.kit import terms
 from tests.kit.episodes import SPEC, STEPS, make_episodes
 from tests.kit.small import MUSIC, paying, trainer_of
-from tests.kit.terms import (
-    context,
-    filled_replay,
-    first_update,
-    gradient_of_loss,
-    gradient_of_reward,
-    made_transition,
-    train,
-    weights_of,
-)
 
 NEAR, PLACE, NOISE = 1, 2, 3
 """Columns: whether the robot is near, where the object is, and what moves by itself."""
@@ -38,7 +29,7 @@ def influence_term(scale=None, columns=(PLACE,), change_scale=1.0, **config):
     kind = type("Scaled", (InfluenceConfig,), {"change_scale": change_scale})
     small = {"samples": 8, "hidden_sizes": (32, 32), "learning_rate": 3e-3}
     settings = kind(columns=columns, **{**small, **config})
-    return Influence(settings, context(scale=scale)._replace(spec=SPEC))
+    return Influence(settings, terms.context(scale=scale)._replace(spec=SPEC))
 
 
 def pushed(count, seed=0):
@@ -59,21 +50,21 @@ def pushed(count, seed=0):
 
 
 def states_of(episodes, count=8):  # the first states of some episodes, [1, B]
-    return made_transition(observation=tf.constant(episodes.observation[None, :count, 0]))
+    return terms.made_transition(observation=tf.constant(episodes.observation[None, :count, 0]))
 
 
 @pytest.fixture(scope="module", params=[PLACE, NOISE], ids=["object", "noise"])
 def learned(request):
     """A term that looks at the object, or at what moves by itself, its weights, and its losses."""
     term = influence_term(columns=(request.param,))
-    return request.param, term, *train(term, filled_replay(pushed(256)), 500)
+    return request.param, term, *terms.train(term, terms.filled_replay(pushed(256)), 500)
 
 
 @pytest.mark.thorough
 def test_actions_have_influence_where_they_move_the_object_and_nowhere_else(learned):
     column, term, weights, losses = learned
     episodes = pushed(64, seed=1)
-    feed = first_update(term.feed(filled_replay(episodes), 1, 0))
+    feed = terms.first_update(term.feed(terms.filled_replay(episodes), 1, 0))
     batch = states_of(episodes, 64)
     near, far = term.reward(weights, batch, feed).numpy().reshape(-1, 2).T
     assert far.mean() < 0.15
@@ -84,7 +75,7 @@ def test_actions_have_influence_where_they_move_the_object_and_nowhere_else(lear
     # there to know, of which 8 actions show at most log 8 = 2.1
     assert near.mean() > 1.2
     assert losses[-50:].mean() < losses[:50].mean() - 1.0
-    assert gradient_of_reward(term, batch, feed) is None
+    assert terms.gradient_of_reward(term, batch, feed) is None
 
 
 def test_an_evaluation_tells_steps_that_move_the_object_from_those_that_do_not(learned):
@@ -96,7 +87,7 @@ def test_an_evaluation_tells_steps_that_move_the_object_from_those_that_do_not(l
     steps = all_transitions(played)
     actions = term.steady_feed(80)["actions"]
     paid = term.reward(
-        weights, made_transition(observation=steps.observation), {"actions": actions}
+        weights, terms.made_transition(observation=steps.observation), {"actions": actions}
     )
     taken = np.arange(STEPS) < played.length[:, None]
     assert found["influence/heldout"] == pytest.approx(paid.numpy()[taken].mean(), rel=1e-5)
@@ -108,8 +99,8 @@ def test_an_evaluation_tells_steps_that_move_the_object_from_those_that_do_not(l
 
 
 def test_the_loss_is_minus_the_log_density_of_the_scaled_change():
-    term, replay = influence_term(change_scale=50.0), filled_replay(pushed(8))
-    feed, weights = first_update(term.feed(replay, 1, 0)), weights_of(term, seed=2)
+    term, replay = influence_term(change_scale=50.0), terms.filled_replay(pushed(8))
+    feed, weights = terms.first_update(term.feed(replay, 1, 0)), terms.weights_of(term, seed=2)
     batch = replay.transitions(term.draws(replay, 1, 0)["picks"])
     change = 50.0 * (batch.next_observation - batch.observation)[0, 0, :, PLACE]
     rows = np.concatenate([batch.observation[0, 0], batch.action[0, 0]], axis=-1)
@@ -126,7 +117,7 @@ def test_the_loss_is_minus_the_log_density_of_the_scaled_change():
 
 
 def test_each_state_meets_all_actions_of_its_minibatch_and_each_update_others():
-    term, replay = influence_term(times=3), filled_replay(pushed(8))
+    term, replay = influence_term(times=3), terms.filled_replay(pushed(8))
     feed = term.feed(replay, 3, 0)
     assert (term.times, feed["actions"].shape) == (3, (3, 1, 8, SPEC.action_dim))
     assert len(np.unique(feed["actions"])) == feed["actions"].size
@@ -134,10 +125,12 @@ def test_each_state_meets_all_actions_of_its_minibatch_and_each_update_others():
     again, later = (term.feed(replay, 3, cycle)["actions"] for cycle in (0, 1))
     np.testing.assert_array_equal(feed["actions"], again)
     assert (feed["actions"] != later).all()
-    weights, batch = weights_of(term, seed=1), states_of(pushed(8))
-    some = first_update(feed)
+    weights, batch = terms.weights_of(term, seed=1), states_of(pushed(8))
+    some = terms.first_update(feed)
     alone = [
-        term.reward(weights, made_transition(observation=batch.observation[:, i : i + 1]), some)
+        term.reward(
+            weights, terms.made_transition(observation=batch.observation[:, i : i + 1]), some
+        )
         for i in range(8)
     ]
     np.testing.assert_allclose(term.reward(weights, batch, some), np.concatenate(alone, 1), 1e-4)
@@ -146,20 +139,20 @@ def test_each_state_meets_all_actions_of_its_minibatch_and_each_update_others():
 def test_it_looks_at_the_object_else_at_the_surroundings_and_compares_no_choices():
     config = InfluenceConfig(hidden_sizes=(4,))
     split = SplitSpec(agent=(0, 1), surrounding=(5, 6))
-    of_object = Influence(config, context(split, object=(7, 8, 9)))
+    of_object = Influence(config, terms.context(split, object=(7, 8, 9)))
     assert of_object.inputs["influence_model"]["components"] == [7, 8, 9]
-    assert Influence(config, context(split)).inputs["influence_model"]["components"] == [5, 6]
+    assert Influence(config, terms.context(split)).inputs["influence_model"]["components"] == [5, 6]
     with pytest.raises(UsageError, match=r"expected columns .*\n.*--influence.columns 24"):
-        Influence(config, context())
+        Influence(config, terms.context())
     with pytest.raises(UsageError, match=r"influence.columns: .* 0 to 3, got 25\nnearest: 3"):
         influence_term(columns=(25,))
 
 
 def test_the_gradient_of_two_workers_is_the_mean_of_theirs():
     term = influence_term()
-    feed = first_update(term.feed(filled_replay(pushed(64)), 1, 0))
+    feed = terms.first_update(term.feed(terms.filled_replay(pushed(64)), 1, 0))
     halves = {n: tf.reshape(part, [2, 32, -1]) for n, part in feed.items() if n != "actions"}
-    gradients = [gradient_of_loss(term, fed) for fed in (feed, halves)]
+    gradients = [terms.gradient_of_loss(term, fed) for fed in (feed, halves)]
     np.testing.assert_allclose(*gradients, atol=1e-5)
 
 

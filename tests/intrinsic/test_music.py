@@ -12,17 +12,9 @@ from music_tf.losses.mutual_information import donsker_varadhan
 from music_tf.recipes.music import MusicConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.types import EnvSpec, SplitSpec
+from tests.kit import terms
 from tests.kit.cases import cases
 from tests.kit.episodes import make_episodes
-from tests.kit.terms import (
-    context,
-    first_update,
-    gradient_of_loss,
-    gradient_of_reward,
-    train,
-    transitions,
-    weights_of,
-)
 
 STEPS = 50
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
@@ -69,7 +61,7 @@ def music(scale=None, seed=0, **config):
     settings = MusicConfig(
         trajectories=32, gain=5000.0, normalize_inputs=scale is not None, **config
     )
-    return Music(settings, context(SPLIT, scale=scale, seed=seed))
+    return Music(settings, terms.context(SPLIT, scale=scale, seed=seed))
 
 
 def rng(seed=0):
@@ -95,7 +87,7 @@ def keras_scores(term, weights, agent, surrounding):
 def test_scores_are_those_of_the_keras_model(shape, activation):
     term = music(activation=activation)
     for seed in (None, 1):
-        weights = weights_of(term, seed)
+        weights = terms.weights_of(term, seed)
         agent, surrounding = (tf.constant(rng(n).normal(size=shape), tf.float32) for n in (0, 1))
         found = term._score(weights["statistics"], agent, surrounding)
         expected = keras_scores(term, weights, agent, surrounding)
@@ -106,7 +98,7 @@ def test_scores_are_those_of_the_keras_model(shape, activation):
 @pytest.mark.parametrize("negatives", ["random", "swap", "all_pairs"])
 def test_the_reward_is_the_bound_on_the_two_states_of_a_transition(negatives):
     term = music(pair_negatives=negatives)
-    weights = weights_of(term, 3)
+    weights = terms.weights_of(term, 3)
     states = observations()
     score = {
         (i, j): keras_scores(term, weights, x[..., :3], y[..., 3:6]).numpy().astype(np.float64)
@@ -119,7 +111,7 @@ def test_the_reward_is_the_bound_on_the_two_states_of_a_transition(negatives):
     marginal = np.stack([crossed[0], same[1]])  # worker 0 is swapped, worker 1 is not
     if negatives == "all_pairs":
         marginal = 0.5 * (same + crossed)
-    found = term.reward(weights, transitions(*states), COINS)
+    found = term.reward(weights, terms.transitions(*states), COINS)
     np.testing.assert_allclose(found, joint - np.log(marginal), atol=1e-6)
 
 
@@ -130,25 +122,25 @@ def test_a_still_object_or_gripper_pays_nothing(still, negatives):
     before, after = observations()
     after[..., still] = before[..., still]
     for seed in range(5):
-        reward = term.reward(weights_of(term, seed), transitions(before, after), COINS)
+        reward = term.reward(terms.weights_of(term, seed), terms.transitions(before, after), COINS)
         assert np.max(reward) <= 1e-6
 
 
 def test_only_positions_of_gripper_and_object_matter_and_no_gradient_passes_the_reward():
     term = music()
-    weights = weights_of(term)
+    weights = terms.weights_of(term)
     before, after = observations()
-    expected = term.reward(weights, transitions(before, after), COINS)
+    expected = term.reward(weights, terms.transitions(before, after), COINS)
     for states in (before, after):
         states[..., 6:] += rng(5).normal(size=states[..., 6:].shape)
-    found = term.reward(weights, transitions(before, after), COINS)
+    found = term.reward(weights, terms.transitions(before, after), COINS)
     np.testing.assert_array_equal(found, expected)
     for component in range(6):
         moved = after.copy()
         moved[..., component] += 0.01
-        found = term.reward(weights, transitions(before, moved), COINS)
+        found = term.reward(weights, terms.transitions(before, moved), COINS)
         assert np.mean(found != expected) > 0.5
-    assert gradient_of_reward(music(), transitions(*observations()), COINS) is None
+    assert terms.gradient_of_reward(music(), terms.transitions(*observations()), COINS) is None
 
 
 def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
@@ -161,7 +153,7 @@ def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
     assert (term.feed(replay, 1000, 1)["swapped"] != swapped).any()
     swapping = music(train=False, pair_negatives="swap")
     assert swapping.feed(replay, 100, 0)["swapped"].all()
-    weights, states = weights_of(term, 3), transitions(*observations())
+    weights, states = terms.weights_of(term, 3), terms.transitions(*observations())
     most = {
         coin: np.max(term.reward(weights, states, {"swapped": tf.fill([2], coin)}), axis=1)
         for coin in (True, False)
@@ -172,7 +164,7 @@ def test_about_half_of_the_batches_pay_nothing_since_they_share_a_coin():
 
 def test_the_bound_is_that_of_whole_trajectories_with_the_object_shuffled_in_time():
     term, replay = music(), replay_of(0.5, 0.0)
-    feed, weights = first_update(term.feed(replay, 3, 0)), weights_of(term, 1)
+    feed, weights = terms.first_update(term.feed(replay, 3, 0)), terms.weights_of(term, 1)
     agent, surrounding = np.split(feed["trajectories"], 2, axis=-1)
     assert agent.shape == (2, 32, STEPS + 1, 3)
     shuffled = surrounding.copy()
@@ -210,7 +202,9 @@ def test_one_permutation_for_all_shuffles_as_the_same_for_each_does():
     term, whole, short = music(), replay_of(0.5, 0.0), replay_of(1.0, 1.0, length=9)
     feeds = [term.feed(replay, 2, 0) for replay in (whole, short, whole)]
     assert [feed["order"].shape[2] for feed in feeds] == [1, 32, 32]  # and stays as it is
-    one, each = (term.loss(weights_of(term, 1), first_update(feed))[0] for feed in feeds[::2])
+    one, each = (
+        term.loss(terms.weights_of(term, 1), terms.first_update(feed))[0] for feed in feeds[::2]
+    )
     np.testing.assert_array_equal(one, each)
 
 
@@ -239,16 +233,16 @@ def test_padding_changes_neither_bound_nor_gradient():
     for padding in (0.0, 7.0, -300.0):
         replay = replay_of(1.0, length=20)
         replay.shards[0].tracks[:, 21:] = padding
-        feed = first_update(term.feed(replay, 1, 0))
+        feed = terms.first_update(term.feed(replay, 1, 0))
         assert (feed["lengths"].numpy() == 20).all()
-        loss, _ = term.loss(weights_of(term), feed)
-        results.append(np.append(gradient_of_loss(term, feed), loss))
+        loss, _ = term.loss(terms.weights_of(term), feed)
+        results.append(np.append(terms.gradient_of_loss(term, feed), loss))
     np.testing.assert_allclose(results, results[:1] * 3, atol=1e-7)
 
 
 @pytest.fixture(scope="module")
 def trained():  # weights and bounds of 400 updates on walks that carry the object from half time on
-    weights, losses = train(music(), replay_of(1.0, count=1000), 400)
+    weights, losses = terms.train(music(), replay_of(1.0, count=1000), 400)
     return weights, -losses
 
 
@@ -259,7 +253,7 @@ def paid(weights, moves, other):
     after[..., :3] += moves
     after[..., 3:6] += other
     term = music(pair_negatives="swap")
-    reward = term.reward(weights, transitions(start, after), {"swapped": tf.constant([True])})
+    reward = term.reward(weights, terms.transitions(start, after), {"swapped": tf.constant([True])})
     return float(np.mean(np.clip(5000.0 * reward, 0.0, 1.0)))
 
 
@@ -268,7 +262,7 @@ def test_carried_objects_raise_the_bound_and_those_that_never_move_are_worth_not
     _, bounds = trained
     assert np.mean(bounds[:5]) < 0.005
     assert np.mean(bounds[-50:]) > 0.02
-    _, losses = train(music(), replay_of(0.0), 60)
+    _, losses = terms.train(music(), replay_of(0.0), 60)
     assert losses.min() >= -1e-6
 
 
@@ -288,7 +282,7 @@ def test_moving_together_pays_most_and_apart_or_not_at_all_the_least(trained):
 def test_a_frozen_network_samples_nothing_and_has_no_loss():
     term = music(train=False)
     assert set(term.feed(replay_of(0.5, count=2), 3, 0)) == {"swapped"}
-    loss, metrics = term.loss(weights_of(term), {})
+    loss, metrics = term.loss(terms.weights_of(term), {})
     assert (float(loss), metrics) == (0.0, {})
     assert term.networks[0].learning_rate == 0.0
     assert music(learning_rate=0.1).networks[0].learning_rate == 0.1
@@ -297,7 +291,7 @@ def test_a_frozen_network_samples_nothing_and_has_no_loss():
 def test_the_gain_is_that_of_the_task_unless_another_is_set():
     gains = (None, 5000.0), (7.0, 7.0), ("auto", 1.0)  # a measured one is 1 at first
     for gain, expected in gains:
-        made = Music(MusicConfig(gain=gain), context(SPLIT, music_gain=5000.0))
+        made = Music(MusicConfig(gain=gain), terms.context(SPLIT, music_gain=5000.0))
         assert made.gain == expected
     assert set(made.feed(replay_of(0.5, count=2), 1, 0)) >= {"gain", "swapped"}
 
@@ -305,7 +299,7 @@ def test_the_gain_is_that_of_the_task_unless_another_is_set():
 def test_normalised_inputs_are_centred_and_x_y_z_divided_by_one_root_of_their_mean():
     centre, unit = np.arange(6, dtype=np.float32), np.float32([1, 2, 4, 8, 16, 32])
     scaled, plain = music(scale=(centre, unit)), music()
-    weights = weights_of(plain, 1)
+    weights = terms.weights_of(plain, 1)
     raw = rng().normal(size=(5, 6)).astype(np.float32)
     inputs = (raw - centre) / unit
     found = scaled._score(weights["statistics"], raw[:, :3], raw[:, 3:])
@@ -313,7 +307,7 @@ def test_normalised_inputs_are_centred_and_x_y_z_divided_by_one_root_of_their_me
     np.testing.assert_allclose(found, expected, atol=1e-6)
     split = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5, 9))
     scale = (np.arange(7, dtype=np.float32), np.float32([3, 0.5, 0.5, 0.1, 0.1, 0.01, 7]))
-    told = context(split, scale=scale, gripper=(0, 1, 2), object=(3, 4, 5))
+    told = terms.context(split, scale=scale, gripper=(0, 1, 2), object=(3, 4, 5))
     found = Music(MusicConfig(normalize_inputs=True), told).scales["statistics"].numpy()
     np.testing.assert_array_equal(found[0], np.arange(7))
     # sqrt(9.5 / 3), and sqrt((0.01 + 0.01 + 0.0001) / 3); what is no position is by itself
@@ -333,7 +327,7 @@ def test_within_a_flat_piece_a_step_of_both_is_paid_by_tanh_and_not_by_relu():
     states[0, ..., [0, 3]], states[1, ..., [0, 3]] = -0.2, 0.0
     paid = {
         activation: music(pair_negatives="swap", activation=activation)
-        .reward(weights, transitions(*states), {"swapped": tf.constant([True])})
+        .reward(weights, terms.transitions(*states), {"swapped": tf.constant([True])})
         .numpy()
         .item()
         for activation in ("relu", "tanh")
@@ -364,7 +358,7 @@ def test_the_heldout_bound_is_a_bound_on_episodes_given(trained):
 
 def test_the_heldout_pay_is_the_mean_of_steps_before_an_end_with_swapped_negatives():
     term = music(pay="log", clip=(-4.0, 4.0), shift=0.0)
-    weights = weights_of(term)
+    weights = terms.weights_of(term)
     episodes = carried_episodes(6, 1.0, rng(99))._replace(length=np.array([3, 50, 50, 50, 40, 1]))
     steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
     raw = term.reward(weights, steps, {"swapped": tf.fill([6], True)})
@@ -383,11 +377,11 @@ def test_the_heldout_pay_is_the_mean_of_steps_before_an_end_with_swapped_negativ
 )
 def test_the_priority_of_an_episode_is_the_sum_of_bounds_up_to_what_is_paid_in_full(paid, full):
     term = music(pair_negatives="swap", **paid)
-    weights = weights_of(term, 3)
+    weights = terms.weights_of(term, 3)
     episodes, bounds = carried_episodes(6, 0.5, rng(5)), []
     for t in range(STEPS):
         states = (episodes.observation[None, :, t], episodes.observation[None, :, t + 1])
-        steps = transitions(*states)
+        steps = terms.transitions(*states)
         bounds.append(term.reward(weights, steps, {"swapped": tf.constant([True])})[0])
     expected = np.clip(np.array(bounds), 0.0, full).sum(axis=0)
     found = term.priorities(weights, episodes, 0, 0)
@@ -398,7 +392,7 @@ def test_the_priority_of_an_episode_is_the_sum_of_bounds_up_to_what_is_paid_in_f
 
 def test_steps_after_the_end_of_an_episode_do_not_count():
     term = music(pair_negatives="swap")
-    weights = weights_of(term, 3)
+    weights = terms.weights_of(term, 3)
     whole = carried_episodes(4, 1.0, rng(5))
     found = term.priorities(weights, whole._replace(length=np.array([0, 20, 30, STEPS])), 0, 0)
     assert found[0] == 0.0
@@ -409,7 +403,7 @@ def test_steps_after_the_end_of_an_episode_do_not_count():
 @pytest.mark.thorough
 def test_each_step_has_a_coin_that_the_episodes_of_a_worker_share():
     term, swapping = music(pair_negatives="random"), music(pair_negatives="swap")
-    weights = weights_of(term, 3)
+    weights = terms.weights_of(term, 3)
     episodes = carried_episodes(3, 1.0, rng(5))
     whole = swapping.priorities(weights, episodes, 0, 0)
     # an identity permutation pays nothing but rounding, so half of the steps are left on average

@@ -5,16 +5,11 @@ import math
 import pytest
 import tensorflow as tf
 
+from music_tf.losses import temporal_difference
 from music_tf.losses.discriminator import skill_hits, skill_log_likelihood
 from music_tf.losses.mutual_information import donsker_varadhan, pair_bound
 from music_tf.losses.neighbours import kth_nearest
 from music_tf.losses.policy import deterministic_policy_loss, entropy_loss, entropy_reward
-from music_tf.losses.temporal_difference import (
-    critic_loss,
-    half_mean_critic_loss,
-    td_target,
-    value_target,
-)
 from tests.kit.cases import cases
 
 
@@ -28,11 +23,11 @@ from tests.kit.cases import cases
     (entropy_loss, ([1, 3], [3]), ()),
     (skill_log_likelihood, ([4, 3], [4, 1]), ()),
     (skill_hits, ([4, 3], [4, 1]), ()),
-    (td_target, ([2, 3], [2, 3], [2, 3]), ((-math.inf, math.inf),)),
-    (td_target, ([2, 3], [2, 1], [1, 2, 3]), ((-math.inf, math.inf),)),
-    (critic_loss, ([1, 2, 3], [2, 1]), ()),
-    (half_mean_critic_loss, ([1, 2, 3], [2, 1]), ()),
-    (value_target, ([1, 2, 3], [2, 1], []), ()),
+    (temporal_difference.td_target, ([2, 3], [2, 3], [2, 3]), ((-math.inf, math.inf),)),
+    (temporal_difference.td_target, ([2, 3], [2, 1], [1, 2, 3]), ((-math.inf, math.inf),)),
+    (temporal_difference.critic_loss, ([1, 2, 3], [2, 1]), ()),
+    (temporal_difference.half_mean_critic_loss, ([1, 2, 3], [2, 1]), ()),
+    (temporal_difference.value_target, ([1, 2, 3], [2, 1], []), ()),
     (kth_nearest, ([2, 5, 3], [1, 7, 3]), (2,)),
     (kth_nearest, ([2, 5, 3], [2, 7, 1]), (2,)),
     (kth_nearest, ([5, 3], [7, 3]), (2,)),

@@ -235,8 +235,7 @@ def test_relay_hindsight_takes_16_updates_in_ten_steps_and_bounds_values_by_minu
 
 
 @every(
-    ("name", "preset", "env_id"),
-    itertools.product(VARIANTS, recipes.PRESETS, (PUSH, REACH, SLIDE)),
+    ("name", "preset", "env_id"), itertools.product(VARIANTS, recipes.PRESETS, (PUSH, REACH, SLIDE))
 )
 def test_a_variant_is_its_baseline_with_what_music_gives(name, preset, env_id):
     learner, _, variant, *her = name.split("_")

@@ -39,10 +39,7 @@ def told(recipe, env_id=PUSH, goals=True, info=None, **changes):
     ("ddpg_music", "HandManipulateBlock-v1", True, ["I(dx; dy)", "pay", "bound"]),
     ("ddpg_joint_motion", PUSH, True, ["co-motion", "I(dx; dy)", "pay for joint_motion"]),
     ("ddpg_her", PUSH, True, ["success", "distance", "moved"]),
-    (
-        *("ddpg_her_fast", PUSH, True),
-        ["success", "distance", "moved", "I(dx; dy)", "pay", "bound"],
-    ),
+    (*("ddpg_her_fast", PUSH, True), ["success", "distance", "moved", "I(dx; dy)", "pay", "bound"]),
     ("sac", "Hopper-v5", False, ["return"]),
     ("sac_diayn", "Hopper-v5", False, ["accuracy"]),
     ("sac_diayn", PUSH, True, ["co-motion", "accuracy"]),

@@ -12,15 +12,10 @@ from music_tf.errors import UsageError
 from music_tf.measures.skills import Track, end_spreads, separation
 from music_tf.recipes.skills import DadsConfig, SkillConfig
 from music_tf.replay.buffer import all_transitions
+from music_tf.runs import skills
 from music_tf.runs.inspection import evaluate_run
 from music_tf.runs.learned_rewards import LearnedRewards
 from music_tf.runs.loaded_run import load_run
-from music_tf.runs.skills import (
-    describe_episodes,
-    play_each_skill,
-    skill_arrays,
-    summarize_skills,
-)
 from music_tf.storage.loading import load_policy
 from music_tf.tools.export import exporter
 from tests.kit.cases import cases
@@ -41,7 +36,7 @@ def run(tmp_path_factory):
 def followed(run):
     loaded = load_run(run)
     with contextlib.closing(loaded.envs):
-        return list(play_each_skill(loaded, 2))
+        return list(skills.play_each_skill(loaded, 2))
 
 
 def test_each_skill_plays_the_same_episodes_and_is_named_as_the_run_names_it(run, followed):
@@ -132,7 +127,7 @@ def test_numpy_and_the_network_agree_on_what_an_episode_earned(tmp_path, env_id)
     loaded = load_run(tmp_path)
     played = loaded.evaluation.play(loaded.policy, 2, 1)
     expected = LearnedRewards(loaded.evaluation, loaded.learned).heldout(played, 1)
-    described = describe_episodes(loaded, played)
+    described = skills.describe_episodes(loaded, played)
     loaded.envs.close()
     earned, likelihood = (
         expected[f"skill/{name}"] for name in ("diversity_return", "log_likelihood_heldout")
@@ -147,7 +142,7 @@ def test_the_diversity_return_of_dads_is_the_sum_of_what_it_pays(tmp_path):
     rewards = {"dads": DadsConfig(hidden_sizes=(8,), omit=0)}
     trainer = save_run(tmp_path, "sac_dads", skills=3, rewards=rewards)
     loaded = load_run(tmp_path)
-    followed = list(play_each_skill(loaded, 2))
+    followed = list(skills.play_each_skill(loaded, 2))
     (term,) = trainer.terms
     for one in followed:
         played = loaded.evaluation.play(loaded.policy, 2, one.skill)
@@ -156,17 +151,17 @@ def test_the_diversity_return_of_dads_is_the_sum_of_what_it_pays(tmp_path):
         counted = np.arange(paid.shape[1]) < one.length[:, None]
         np.testing.assert_allclose(one.diversity, (paid * counted).sum(axis=1), rtol=1e-5)
         np.testing.assert_array_equal(
-            skill_arrays(loaded, played)["skill/diversity_return"], one.diversity
+            skills.skill_arrays(loaded, played)["skill/diversity_return"], one.diversity
         )
         assert one.named is None
     loaded.envs.close()
-    found = summarize_skills(followed)
+    found = skills.summarize_skills(followed)
     assert found["matrix"] is None
     assert found["each"][1]["diversity_return"] == pytest.approx(followed[1].diversity.mean())
 
 
 def test_the_summary_of_skills(followed):
-    found = summarize_skills(followed)
+    found = skills.summarize_skills(followed)
     assert 1.0 <= found["effective"] <= 3.0
     likelihood = np.mean([one.log_likelihood for one in followed])
     assert found["recognised"] == pytest.approx(3 * np.exp(likelihood))
@@ -215,7 +210,7 @@ def test_the_verb_writes_a_table_a_file_and_a_picture(run, capsys):
 def test_skills_without_a_discriminator_are_measured_without_a_matrix(tmp_path):
     save_run(tmp_path, skills=2)
     loaded = load_run(tmp_path)
-    found = summarize_skills(list(play_each_skill(loaded, 2)))
+    found = skills.summarize_skills(list(skills.play_each_skill(loaded, 2)))
     loaded.envs.close()
     assert (found["matrix"], found["effective"], found["recognised"]) == (None, None, None)
     assert np.shape(found["end_distances"]) == (2, 2)

@@ -424,10 +424,7 @@ def test_all_checkpoints_of_a_warm_start_count_the_steps_of_its_source(
     train(path, replace(HER_RUN, epochs=2), resume=True)
     for label in ("epoch_000001", "epoch_000002", "best"):
         assert meta_of(path, label)["before"] == before
-    again, own = (
-        read_parts(HER_RUN, path / "checkpoints", ("actor",)),
-        meta_of(path)["counters"],
-    )
+    again, own = (read_parts(HER_RUN, path / "checkpoints", ("actor",)), meta_of(path)["counters"])
     assert again.record["before"] == {
         f"time/{name}": before[f"time/{name}"] + own[name]
         for name in ("env_steps", "episodes", "episodes_cut", "elapsed_s", "wall_s")

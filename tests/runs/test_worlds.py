@@ -77,7 +77,7 @@ def measured(config, policy, worlds):
 def test_each_skill_has_a_row_for_each_world_with_where_it_ends_there():
     rows = measured(CONFIG, opposite, range(2))
     assert [(row["world"], row["skill"], row["learned_in"], row["episodes"]) for row in rows] == [
-        *((0, 0, 1, 3), (0, 1, 1, 3), (1, 0, 1, 3), (1, 1, 1, 3)),
+        *((0, 0, 1, 3), (0, 1, 1, 3), (1, 0, 1, 3), (1, 1, 1, 3))
     ]
     ends = [(row["end_0"], row["end_1"]) for row in rows]
     assert ends == [(0.0, 10.0), (-10.0, -10.0), (10.0, 10.0), (-10.0, -10.0)]

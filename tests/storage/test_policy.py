@@ -243,10 +243,7 @@ def test_the_latest_run_is_found_by_its_name_and_is_not_touched(tmp_path):
 
 @cases(
     ("changes", "text"),
-    (
-        {"agent.hidden_sizes": (16, 8)},
-        r"kernel: expected float32 \(12, 16\), found .*\(12, 8\)",
-    ),
+    ({"agent.hidden_sizes": (16, 8)}, r"kernel: expected float32 \(12, 16\), found .*\(12, 8\)"),
     ({"agent.hidden_sizes": (8, 8, 8)}, "actor/hidden_2/kernel: missing"),
     ({"agent.hidden_sizes": (8,)}, "actor/hidden_1/bias: no such weight"),
     ({"skills": 4}, r"hidden_0/kernel: expected float32 \(15, 8\)"),

@@ -30,13 +30,7 @@ from music_tf.storage.warm_start import (
 from tests.kit.cases import cases
 from tests.kit.drawn import sample_transitions
 from tests.kit.guessing import GuessConfig
-from tests.kit.saved_run import (
-    load_weights,
-    save_checkpoint,
-    save_run,
-    small_config,
-    write_config,
-)
+from tests.kit.saved_run import load_weights, save_checkpoint, save_run, small_config, write_config
 from tests.kit.small import (
     BASE,
     EVERYTHING,

@@ -15,14 +15,7 @@ from music_tf.training.build import build_trainer
 from music_tf.training.checks import CHECKS, concerns_of, try_environment
 from tests.kit.arm import ARM, ARM_WITH_GOALS
 from tests.kit.cases import cases
-from tests.kit.counting import (
-    COUNTING,
-    FORGETFUL,
-    NORMALIZED,
-    NORMALIZED_REWARD,
-    RAISING,
-    SHARING,
-)
+from tests.kit.counting import COUNTING, FORGETFUL, NORMALIZED, NORMALIZED_REWARD, RAISING, SHARING
 from tests.kit.layouts import LAYOUT
 from tests.kit.liberties import Quits
 from tests.kit.odd import ODD

@@ -172,10 +172,7 @@ def test_a_return_that_nothing_pays_has_no_curve_and_what_is_paid_comes_first(tm
     policies = {"ours": {"eval/return": 0.0, "eval/length": 50.0, "eval/information": 1.0}}
     bounds = {"music/bound_heldout", "music/bound_random"}
     paid = {"eval/return", "eval/length"}
-    for recipe, drawn, leading in (
-        ("ddpg_music", bounds, bounds),
-        ("ddpg", bounds | paid, paid),
-    ):
+    for recipe, drawn, leading in (("ddpg_music", bounds, bounds), ("ddpg", bounds | paid, paid)):
         run = tmp_path / recipe
         write_run(run, recipe)
         writer = MetricsWriter(run, resume_after=None)

@@ -20,47 +20,34 @@ from music_tf.recipes.skills import DadsConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.training.device import DeviceReplay
 from music_tf.training.feeding import DeviceFeeding
+from tests.kit import small
 from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, make_episodes
 from tests.kit.guessing import GuessConfig
-from tests.kit.small import (
-    ALL,
-    BASE,
-    BATCHES,
-    EVERYTHING,
-    HER,
-    LEARNED_PRIOR,
-    MUSIC,
-    PUSH,
-    SMALL_SKILL,
-    go_on,
-    paying,
-    trainer_of,
-)
 from tests.kit.started import ROOT, python
 
 pytestmark = pytest.mark.thorough
 
 DADS = DadsConfig(hidden_sizes=(8,), omit=0)
 CONFIGS = {
-    **ALL,
-    "learned_prior": LEARNED_PRIOR,
-    "dads": paying(BASE, DADS, skills=3),
-    "random": paying(BASE, RandomRewardConfig()),
-    "feeds_itself": paying(BASE, GuessConfig(), SMALL_SKILL, skills=3),
+    **small.ALL,
+    "learned_prior": small.LEARNED_PRIOR,
+    "dads": small.paying(small.BASE, DADS, skills=3),
+    "random": small.paying(small.BASE, RandomRewardConfig()),
+    "feeds_itself": small.paying(small.BASE, GuessConfig(), small.SMALL_SKILL, skills=3),
     "final_goals": dataclasses.replace(
-        HER, replay=ReplayConfig(relabel_k=4.0, strategy="final", **BATCHES)
+        small.HER, replay=ReplayConfig(relabel_k=4.0, strategy="final", **small.BATCHES)
     ),
     "priorities": dataclasses.replace(
-        MUSIC, replay=ReplayConfig(priority="music", **BATCHES), goals="environment"
+        small.MUSIC, replay=ReplayConfig(priority="music", **small.BATCHES), goals="environment"
     ),
-    "overwritten": dataclasses.replace(HER, replay=ReplayConfig(batch_size=32, capacity=90)),
+    "overwritten": dataclasses.replace(small.HER, replay=ReplayConfig(batch_size=32, capacity=90)),
     "reaching": dataclasses.replace(
-        HER,
+        small.HER,
         env_id="music_tf/PointPushTerminating-v0",
-        replay=ReplayConfig(relabel_k=4.0, reach=0.3, **BATCHES),
+        replay=ReplayConfig(relabel_k=4.0, reach=0.3, **small.BATCHES),
     ),
-    "terminating": dataclasses.replace(HER, env_id="music_tf/PointPushTerminating-v0"),
+    "terminating": dataclasses.replace(small.HER, env_id="music_tf/PointPushTerminating-v0"),
 }
 NEAR = DistanceReward(0.5, 0.0, -1.0)
 INPUTS = NetworkInputs(
@@ -72,7 +59,7 @@ INPUTS = NetworkInputs(
 
 
 def trainers(config, **changes):  # two alike but for where updates look up replay
-    host, device = (trainer_of(config, **changes) for _ in range(2))
+    host, device = (small.trainer_of(config, **changes) for _ in range(2))
     assert device.copy_replay() == "replay has a copy on the device, 0.00 GiB"
     return host, device
 
@@ -159,16 +146,16 @@ def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
 
 def test_a_full_store_is_sent_in_parts(monkeypatch):
     monkeypatch.setattr("music_tf.training.device._AT_ONCE", 3)
-    host, device = trainers(HER)
+    host, device = trainers(small.HER)
     play(host, device, cycles=4)
     assert_same_feed(host, device)
 
 
 @pytest.mark.parametrize("from_device", [True, False])
 def test_a_run_goes_on_from_the_other_ones_checkpoint(from_device):
-    host, device = trainers(EVERYTHING)
+    host, device = trainers(small.EVERYTHING)
     first, second = (device, host) if from_device else (host, device)
-    first.run_epoch(go_on)
+    first.run_epoch(small.go_on)
     second.load(first.shared(), first.meta())
     second.load_workers({worker: [rows] for worker, rows in first.of_workers().items()})
     np.testing.assert_equal(second.shared(), first.shared())
@@ -181,7 +168,7 @@ def test_a_run_goes_on_from_the_other_ones_checkpoint(from_device):
 
 
 def test_bad_numbers_come_with_all_that_was_drawn():
-    _, device = trainers(EVERYTHING)
+    _, device = trainers(small.EVERYTHING)
     play(device)
     drawn = device.feed()
     bad = [moments._replace(mean=moments.mean * np.nan) for moments in drawn.moments]
@@ -209,20 +196,20 @@ def test_replay_stays_on_the_host_for_a_reward_in_python_that_counts_or_a_ring_o
     name = "EnvOverrides-v0"
     spec = gymnasium.envs.registration.EnvSpec(name, EnvOverrides, max_episode_steps=10)
     monkeypatch.setitem(gymnasium.registry, name, spec)
-    trainer = trainer_of(HER, env_id=name)
+    trainer = small.trainer_of(small.HER, env_id=name)
     message = trainer.copy_replay()
     assert message.endswith("on the host: compute_reward is Python, which a device cannot call")
     trainer.run_cycle()
     assert not isinstance(trainer.feeding, DeviceFeeding)
-    config = paying(BASE, SMALL_SKILL, skills=2, env_id=name)
-    assert trainer_of(config).copy_replay().startswith("replay has a copy")
-    trainer = trainer_of(BASE, replay=ReplayConfig(draw="steps", **BATCHES))
+    config = small.paying(small.BASE, small.SMALL_SKILL, skills=2, env_id=name)
+    assert small.trainer_of(config).copy_replay().startswith("replay has a copy")
+    trainer = small.trainer_of(small.BASE, replay=ReplayConfig(draw="steps", **small.BATCHES))
     assert trainer.copy_replay() == "replay stays on the host: it is a ring of steps"
 
 
 @cases(
     ("env_id", "known"),
-    (PUSH, (0.1, 0.0, -1.0)),
+    (small.PUSH, (0.1, 0.0, -1.0)),
     ("FetchPush-v4", (0.05, -0.0, -1.0)),
     ("FetchPushDense-v4", None),
     ("FetchReach-v4", (0.05, -0.0, -1.0)),
@@ -236,7 +223,7 @@ def test_rewards_of_a_distance_are_known_and_no_others(env_id, known):
 
 
 def test_what_is_known_of_a_reward_is_compared_with_what_it_is(monkeypatch):
-    envs = LockstepEnvs(PUSH, 1)
+    envs = LockstepEnvs(small.PUSH, 1)
     monkeypatch.setattr("music_tf.envs.toys.REACHED", 0.2)
     assert distance_reward(envs._some_member().environment) is not None
     assert envs.distance_reward() is None
@@ -272,7 +259,7 @@ def test_a_device_that_is_too_small_says_what_would_fit(monkeypatch):
     def full(*shape, **more):
         raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
 
-    trainer = trainer_of(HER)
+    trainer = small.trainer_of(small.HER)
     monkeypatch.setattr(tf, "zeros", full)
     with pytest.raises(MemoryError, match=r"0\.0 GiB of replay do not fit on the device"):
         trainer.copy_replay()

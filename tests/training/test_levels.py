@@ -12,17 +12,9 @@ from music_tf.config.terms import TaskConfig
 from music_tf.envs.registry import EnvironmentInfo, Support, lookup
 from music_tf.errors import UsageError
 from music_tf.training.levels import WeightLevels
+from tests.kit import small
 from tests.kit.cases import cases
 from tests.kit.ranks import Beside
-from tests.kit.small import (
-    BASE,
-    HER,
-    SMALL_MUSIC,
-    assert_same_state,
-    go_on,
-    paying,
-    trainer_of,
-)
 
 OBJECT = (0, 1, 2)
 INFO = EnvironmentInfo(
@@ -33,9 +25,9 @@ INFO = EnvironmentInfo(
 )
 TASK = TaskConfig(weight_by="moved", weight_episodes=4, weight=((0.5, 0.0), (1.0, 1.0)))
 LIFTS = dataclasses.replace(
-    SMALL_MUSIC, weight_by="lifted", weight_episodes=2, weight=((0.5, 0.25), (1.0, 0.0))
+    small.SMALL_MUSIC, weight_by="lifted", weight_episodes=2, weight=((0.5, 0.25), (1.0, 0.0))
 )
-CONFIG = paying(BASE, TASK, LIFTS)
+CONFIG = small.paying(small.BASE, TASK, LIFTS)
 STEPS = 12
 
 
@@ -84,7 +76,7 @@ def test_episodes_count_in_the_order_of_their_workers_on_any_ranks():
 
 
 def test_a_run_without_levels_asks_no_other_rank():
-    levels, comm = WeightLevels(BASE, INFO), Beside()
+    levels, comm = WeightLevels(small.BASE, INFO), Beside()
     levels.take_in(run_of(comm=comm), {0: played([1], [1])}, 0)
     assert (comm.asked, levels.now, levels.shared()) == ([], {}, {})
 
@@ -113,7 +105,7 @@ def test_a_weight_has_its_last_value_after_its_latest_epoch_and_that_is_said_onc
     ("Own-v0", "moved", "Own-v0 has no known object\n"),
 )
 def test_what_a_task_has_not_is_refused_in_three_lines(env_id, by, told):
-    config = paying(BASE, dataclasses.replace(TASK, weight_by=by), env_id=env_id)
+    config = small.paying(small.BASE, dataclasses.replace(TASK, weight_by=by), env_id=env_id)
     with pytest.raises(UsageError, match=f"task.weight_by: {by} needs object.*{told}") as caught:
         WeightLevels(config, lookup(env_id))
     nearest = "moved" if env_id.startswith("Hand") else "epoch"
@@ -121,7 +113,7 @@ def test_what_a_task_has_not_is_refused_in_three_lines(env_id, by, told):
 
 
 def test_weights_and_terms_that_rest_follow_the_level_and_not_the_epoch():
-    trainer = trainer_of(CONFIG)
+    trainer = small.trainer_of(CONFIG)
     trainer.counters.epoch = 9
     for task, music, weights, active in (
         (0.0, 0.0, (0.0, 0.25), ["task", "music"]),
@@ -133,11 +125,11 @@ def test_weights_and_terms_that_rest_follow_the_level_and_not_the_epoch():
         assert [term.name for term in trainer.active_terms()] == active
 
 
-SWITCHES = paying(
-    HER,
+SWITCHES = small.paying(
+    small.HER,
     dataclasses.replace(TASK, weight_episodes=8, weight=((0.1, 0.0), (0.25, 1.0))),
     dataclasses.replace(
-        SMALL_MUSIC, weight_by="moved", weight_episodes=8, weight=((0.1, 1.0), (0.25, 0.0))
+        small.SMALL_MUSIC, weight_by="moved", weight_episodes=8, weight=((0.1, 1.0), (0.25, 0.0))
     ),
     cycles=3,
 )
@@ -147,7 +139,7 @@ SWITCHES = paying(
 @pytest.mark.thorough
 @pytest.mark.parametrize("lag", [0, 1])
 def test_a_run_that_is_saved_within_an_epoch_switches_in_the_same_cycle(lag):
-    straight, levels = trainer_of(SWITCHES, lag=lag), []
+    straight, levels = small.trainer_of(SWITCHES, lag=lag), []
 
     def noted(done):
         del done
@@ -158,11 +150,11 @@ def test_a_run_that_is_saved_within_an_epoch_switches_in_the_same_cycle(lag):
     assert levels == sorted(levels)
     assert 0.0 == levels[0] < levels[-1]
     assert [row["reward/music_level"] for row in rows] == [levels[2], levels[5]]
-    cut, resumed = trainer_of(SWITCHES, lag=lag), trainer_of(SWITCHES, lag=lag)
+    cut, resumed = small.trainer_of(SWITCHES, lag=lag), small.trainer_of(SWITCHES, lag=lag)
     cut.run_epoch(lambda done: done == 2)
     arrays = {name: np.copy(array) for name, array in cut.shared().items()}
     resumed.load(arrays, json.loads(json.dumps(cut.meta())))
     resumed.load_workers({worker: [rows] for worker, rows in cut.of_workers().items()})
     while resumed.counters.epoch < 2:
-        resumed.run_epoch(go_on)
-    assert_same_state(straight, resumed)
+        resumed.run_epoch(small.go_on)
+    small.assert_same_state(straight, resumed)

@@ -11,21 +11,9 @@ from music_tf.config.settings import NormalizerConfig
 from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs, Snapshot, arrays_of
 from music_tf.rollout import blank, padded
+from music_tf.training import messages
 from music_tf.training.adaptation import Adaptation, no_visits
 from music_tf.training.collect import Collected
-from music_tf.training.messages import (
-    PLAY,
-    AnswerHeader,
-    EpisodeFormat,
-    OrderHeader,
-    SnapshotFormat,
-    VisitFormat,
-    answer_in,
-    body_of,
-    headed,
-    header_size,
-    order_in,
-)
 from music_tf.types import EnvSpec, Episodes
 
 SPEC = EnvSpec(
@@ -60,7 +48,7 @@ def played(spec, skills, steps, lengths, seed=0):  # padded episodes of any numb
 )
 def test_episodes_come_out_to_the_bit_as_sent(lengths, goals, extras, ends, skills, unfinished):
     spec = dataclasses.replace(SPEC, goal_dim=goals, extras=SPEC.extras if extras else {})
-    form = EpisodeFormat(spec, skills, 4)
+    form = messages.EpisodeFormat(spec, skills, 4)
     parts = [len(own) for own in lengths]
     whole = played(spec, skills, 4, [length for own in lengths for length in own])
     over = np.arange(ends) % 2 == 0
@@ -82,7 +70,7 @@ def spoiled(packed, at, number):
 
 
 def test_what_is_no_message_is_refused():
-    form = EpisodeFormat(SPEC, 1, 4)
+    form = messages.EpisodeFormat(SPEC, 1, 4)
     packed = form.pack(Collected(played(SPEC, 1, 4, [2, 4]), [2], np.zeros(2, bool)))
     whole = np.frombuffer(packed, np.uint8)
     assert len(form.unpack(whole, 1, 2).played.length) == 2
@@ -105,20 +93,25 @@ def test_what_is_no_message_is_refused():
 
 
 def test_headers_come_back_and_other_formats_are_refused():
-    order = OrderHeader(PLAY, number=7, cycle=10**9 + 3, at_random=True, code=75, world=2)
-    assert order_in(headed(order, b"rest")) == order
-    answer = AnswerHeader(7, 3, 4, 2, fault=0, ends=5, stop=1, played_us=9, waited_us=8)
-    data = headed(answer, b"rest")
-    assert (answer_in(data), body_of(data, AnswerHeader).tobytes()) == (answer, b"rest")
+    order = messages.OrderHeader(
+        messages.PLAY, number=7, cycle=10**9 + 3, at_random=True, code=75, world=2
+    )
+    assert messages.order_in(messages.headed(order, b"rest")) == order
+    answer = messages.AnswerHeader(7, 3, 4, 2, fault=0, ends=5, stop=1, played_us=9, waited_us=8)
+    data = messages.headed(answer, b"rest")
+    assert (messages.answer_in(data), messages.body_of(data, messages.AnswerHeader).tobytes()) == (
+        answer,
+        b"rest",
+    )
     for bit in range(8 * len(b"rest")):
         changed = data.copy()
-        changed[header_size(AnswerHeader) + bit // 8] ^= 1 << bit % 8
+        changed[messages.header_size(messages.AnswerHeader) + bit // 8] ^= 1 << bit % 8
         with pytest.raises(NumbersFault, match="a message of 92 bytes was changed on its way"):
-            body_of(changed, AnswerHeader)
+            messages.body_of(changed, messages.AnswerHeader)
     with pytest.raises(NumbersFault, match="a message of format 2, expected 5"):
-        answer_in(spoiled(data.tobytes(), 0, 2))
+        messages.answer_in(spoiled(data.tobytes(), 0, 2))
     with pytest.raises(NumbersFault, match="a message of 10 bytes, expected at least 88"):
-        answer_in(data[:10])
+        messages.answer_in(data[:10])
 
 
 @pytest.mark.parametrize("skills", [0, 3])
@@ -134,18 +127,18 @@ def test_a_snapshot_comes_out_bit_by_bit_as_it_went_in(skills):
     chooser = {"explorer/influence_model/mean/kernel": numbers(2, 1)}
     prior = numbers(skills) if skills else None
     snapshot = Snapshot("deterministic", weights, inputs, prior, explorer=chooser)
-    form = SnapshotFormat.of(snapshot)
+    form = messages.SnapshotFormat.of(snapshot)
     data = np.frombuffer(form.pack(snapshot), np.uint8)
     assert len(data) == form.bytes == 4 * (8 + 2 + 2 + 2 * 3 + skills)
     zeros = snapshot._replace(weights=dict.fromkeys(weights, np.zeros(1)), prior=None)
     zeros = zeros._replace(explorer=dict.fromkeys(chooser, np.zeros(1)))
-    found = SnapshotFormat(form.shapes).unpack(data, zeros)
+    found = messages.SnapshotFormat(form.shapes).unpack(data, zeros)
     np.testing.assert_equal(arrays_of(found), arrays_of(snapshot))
     assert list(found.weights) == list(weights)
 
 
 def test_visits_come_back_as_they_were_sent_or_are_refused():
-    form = VisitFormat(episodes=3, latent=2)
+    form = messages.VisitFormat(episodes=3, latent=2)
     generator = np.random.default_rng(0)
     empty = no_visits(4, 3, 2)
     visits = Adaptation(*(generator.normal(size=v.shape).astype(np.float32) for v in empty))
