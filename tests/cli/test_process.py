@@ -79,7 +79,7 @@ def test_flags_are_there_before_tensorflow_where_a_gpu_learns(monkeypatch, tmp_p
         raise EnvironmentFault("far enough")
 
     monkeypatch.setenv("XLA_FLAGS", "")
-    monkeypatch.setattr(start, "load_tensorflow", import_it)
+    monkeypatch.setattr(tensorflow_start, "load_tensorflow", import_it)
     path = tmp_path / "run"
     words = ["ddpg_her", "--env-id", "music_tf/PointPush-v0", "--run-dir", str(path)]
     with pytest.raises(EnvironmentFault, match="far enough"):

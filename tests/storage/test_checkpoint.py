@@ -549,7 +549,7 @@ def test_what_an_earlier_save_left_stops_none_if_it_cannot_go(tmp_path, monkeypa
     def busy(path):
         raise OSError(errno.EBUSY, "Device or resource busy", str(path))
 
-    monkeypatch.setattr(checkpoint, "remove_drafts", busy)
+    monkeypatch.setattr(checkpoint.files, "remove_drafts", busy)
     assert checkpoints.save(2, *state_of(2))
     assert "cannot be removed: Device or resource busy" in caplog.text
     assert_holds(restore(tmp_path), 2)

@@ -220,7 +220,7 @@ def test_loading_and_acting_need_neither_tensorflow_nor_a_simulator(tmp_path):
 
 def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypatch):
     trainer = save_run(tmp_path)
-    read = checkpoint.read_arrays
+    read = checkpoint.gate.read_arrays
 
     def overtaken(folder, *given):
         if folder.name == "epoch_000001":
@@ -228,7 +228,7 @@ def test_a_run_that_removes_what_is_being_read_is_read_again(tmp_path, monkeypat
             discard(folder)
         return read(folder, *given)
 
-    monkeypatch.setattr(checkpoint, "read_arrays", overtaken)
+    monkeypatch.setattr(checkpoint.gate, "read_arrays", overtaken)
     assert load_policy(tmp_path).epoch == 5
 
 
