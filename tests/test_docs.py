@@ -21,7 +21,7 @@ from music_tf.config.settings import Config
 from music_tf.config.terms import ENTROPY, reward_metrics
 from music_tf.errors import EnvironmentFault, ModuleNotAllowed, UsageError
 from music_tf.reading.command import parse_train
-from music_tf.reading.stored import stored_tasks
+from music_tf.reading.stored import read_record
 from music_tf.runs import session
 from music_tf.storage.metrics import JUDGED, METRICS
 from music_tf.storage.run_directory import link_latest
@@ -108,7 +108,7 @@ def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(tmp_
     ]
     env_id = "my_tasks:me/Pendulums-v0"
     run_session(parse_train(["sac_pearl", "--env-id", env_id, *small, "--run-dir", "run"]))
-    gravity = np.array(stored_tasks(tmp_path / "run")["train"])
+    gravity = np.array(read_record(tmp_path / "run")["tasks"]["train"])
     assert gravity.shape == (6, 1)
     assert 5.0 <= gravity.min() < gravity.max() <= 15.0
     judge = ["evaluate", "run", "--episodes", "2"]

@@ -1,14 +1,14 @@
 """The base class of learners with an actor and an ensemble of critics."""
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner, Losses, Phase, stopped
+from music_tf.agents.base import Batch, Learner, Losses, Noise, Phase, stopped
 from music_tf.config.agents import AgentConfig
 from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss, td_target
 from music_tf.networks.acting import NetworkInputs
@@ -121,7 +121,7 @@ class ActorCritic(Learner):
         order = generator.random([updates, len(self._critics)]).argsort(axis=-1)
         return {_MEMBERS: order[:, :count].astype(np.int32)}
 
-    def of_members(self, targets: Weights, noise: Mapping[str, tf.Tensor]) -> Weights:
+    def of_members(self, targets: Weights, noise: Noise) -> Weights:
         """Returns targets whose first n critics are the drawn ones, without any other critic."""
         if _MEMBERS not in noise:
             return targets

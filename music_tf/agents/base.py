@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,9 @@ from music_tf.networks.acting import NetworkInputs
 from music_tf.networks.parameters import Network, Scalar, Weights
 from music_tf.replay.buffer import ReplayBuffer
 from music_tf.types import Array
+
+Noise: TypeAlias = Mapping[str, tf.Tensor]
+"""What `draws`, `feed` and earlier phases have for an update, by name."""
 
 
 class Batch(NamedTuple):
@@ -115,14 +118,9 @@ class Learner(abc.ABC):
 
     @abc.abstractmethod
     def losses(
-        self,
-        weights: Weights,
-        targets: Weights,
-        batch: Batch,
-        noise: Mapping[str, tf.Tensor],
-        entropy_weight: tf.Tensor,
+        self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
-        """Returns the losses on one minibatch, all at the given weights."""
+        """Returns the losses on one minibatch, at the given weights and weight of the entropy."""
 
 
 def stopped(weights: list[tf.Tensor]) -> list[tf.Tensor]:

@@ -1,13 +1,11 @@
 """Deep deterministic policy gradient (Lillicrap et al., 2016, arXiv:1509.02971)."""
 
-from collections.abc import Mapping
-
 import keras
 import numpy as np
 import tensorflow as tf
 
 from music_tf.agents.actor_critic import ActorCritic
-from music_tf.agents.base import Batch, Losses
+from music_tf.agents.base import Batch, Losses, Noise
 from music_tf.losses.policy import deterministic_policy_loss
 from music_tf.networks.models import deterministic_actor
 from music_tf.networks.parameters import Weights
@@ -27,12 +25,7 @@ class Ddpg(ActorCritic):
         )
 
     def losses(
-        self,
-        weights: Weights,
-        targets: Weights,
-        batch: Batch,
-        noise: Mapping[str, tf.Tensor],
-        entropy_weight: tf.Tensor,
+        self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
         next_action = self._actor.rows(targets["actor"], batch.next_inputs)
         next_q = self.values(self.of_members(targets, noise), batch.next_inputs, next_action)

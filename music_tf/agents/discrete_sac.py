@@ -1,13 +1,12 @@
 """Discrete soft actor-critic over K choices (Christodoulou, 2019, arXiv:1910.07207)."""
 
 import math
-from collections.abc import Mapping
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses
+from music_tf.agents.base import Batch, Losses, Noise
 from music_tf.agents.soft import SoftActorCritic
 from music_tf.config.agents import DiscreteSacConfig
 from music_tf.losses.discrete import choice_entropy, choice_loss, soft_value
@@ -38,12 +37,7 @@ class DiscreteSac(SoftActorCritic):
         return self._config.target_entropy * math.log(self._action_dim)
 
     def losses(
-        self,
-        weights: Weights,
-        targets: Weights,
-        batch: Batch,
-        noise: Mapping[str, tf.Tensor],
-        entropy_weight: tf.Tensor,
+        self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         next_q = self.counted(self._all_values(self.of_members(targets, noise), batch.next_inputs))

@@ -1,11 +1,11 @@
 """PEARL: soft actor-critic conditioned on a latent that an encoder infers from a context."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses
+from music_tf.agents.base import Batch, Losses, Noise
 from music_tf.agents.sac_value import SacValue
 from music_tf.config.agents import MLP, RECURRENT
 from music_tf.distributions import SquashedSample
@@ -86,8 +86,8 @@ class Pearl(SacValue):
         weights: Weights,
         targets: Weights,
         batch: Batch,
-        noise: Mapping[str, tf.Tensor],
-        entropy_weight: tf.Tensor,
+        noise: Noise,
+        entropy: tf.Tensor,
         critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
         """As `Learner.losses`; the steps of a task are adjacent in the batch.
@@ -108,7 +108,7 @@ class Pearl(SacValue):
             inputs=tf.concat([now, still], axis=-1), next_inputs=tf.concat([after, still], axis=-1)
         )
         live = tf.concat([now, rows], axis=-1)
-        losses = super().losses(weights, targets, seen, noise, entropy_weight, live)
+        losses = super().losses(weights, targets, seen, noise, entropy, live)
         # gradients are averaged over workers, but the divergence is a sum over all their tasks
         pull = config.kl_weight * config.meta_batch * tf.reduce_mean(divergence, axis=-1)
         at_once = config.update_order == "simultaneous"

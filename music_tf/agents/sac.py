@@ -1,11 +1,11 @@
 """Soft actor-critic: the variant of the MUSIC release, and the algorithm of the papers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses
+from music_tf.agents.base import Batch, Losses, Noise
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.agents import SacConfig
 from music_tf.config.terms import ENTROPY
@@ -37,12 +37,7 @@ class Sac(GaussianActorCritic):
         return {"policy": here, "next_policy": after}
 
     def losses(
-        self,
-        weights: Weights,
-        targets: Weights,
-        batch: Batch,
-        noise: Mapping[str, tf.Tensor],
-        entropy_weight: tf.Tensor,
+        self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
         config = self._config
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
@@ -56,7 +51,7 @@ class Sac(GaussianActorCritic):
         if config.entropy_mode == "next_state":
             next_q -= temperature * following.log_density
         elif config.entropy_mode != "off":
-            paid[ENTROPY] = entropy_weight * entropy_reward(
+            paid[ENTROPY] = entropy * entropy_reward(
                 drawn.log_density,
                 config.entropy_scale,
                 config.entropy_clip,

@@ -1,11 +1,11 @@
 """Soft actor-critic with a state value, as it was first published."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Losses
+from music_tf.agents.base import Batch, Losses, Noise
 from music_tf.agents.soft import GaussianActorCritic
 from music_tf.config.agents import SacValueConfig
 from music_tf.distributions import SquashedSample
@@ -55,8 +55,8 @@ class SacValue(GaussianActorCritic):
         weights: Weights,
         targets: Weights,
         batch: Batch,
-        noise: Mapping[str, tf.Tensor],
-        entropy_weight: tf.Tensor,
+        noise: Noise,
+        entropy: tf.Tensor,
         critic_inputs: tf.Tensor | None = None,
     ) -> Losses:
         """As `Learner.losses`; `critic_inputs` [W, B, I], if any, get the critics' gradient."""

@@ -375,11 +375,6 @@ class Config(Settings):
         incremental = dataclasses.replace(self.incremental, epochs=each)
         return dataclasses.replace(self, skills=count, epochs=sum(each), incremental=incremental)
 
-    @property
-    def task_seed(self) -> int:
-        seed = self.tasks.seed
-        return 1337 + self.seed if seed is None else seed
-
     def rounds(self, initial: bool = False) -> int:
         """Returns how many episodes each environment plays in a cycle, or in the first one."""
         if self.agent.inference is None:

@@ -69,14 +69,9 @@ class Dads(GatedTerm):
         compared = config.samples + 1 if self._continuous else context.skills
         self.mixing = self.mixed_up_to(math.log(compared))
         self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
-        model = plain(
-            width - omit + context.skills,
-            config.components * (1 + width),
-            "mixture",
-            config.hidden_sizes,
-            stream(context.seed, "initial weights/dynamics"),
-            config.initializer,
-        )
+        sizes = width - omit + context.skills, config.components * (1 + width)
+        seed = stream(context.seed, "initial weights/dynamics")
+        model = plain(*sizes, "mixture", config.hidden_sizes, seed, config.initializer)
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("dynamics", model, rate)]
 

@@ -49,13 +49,9 @@ class Music(ScaledTerm):
         # checkpoints of earlier versions have ReLU units and no entry for the activation
         units = {} if config.activation == "relu" else {"activation": config.activation}
         self.inputs = {"statistics": {**seen, **units}}
-        model = statistics_network(
-            self._agent_dim,
-            len(split.surrounding),
-            config.hidden_size,
-            stream(context.seed, "initial weights/statistics"),
-            config.activation,
-        )
+        sizes = self._agent_dim, len(split.surrounding), config.hidden_size
+        seed = stream(context.seed, "initial weights/statistics")
+        model = statistics_network(*sizes, seed, config.activation)
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("statistics", model, rate)]
 

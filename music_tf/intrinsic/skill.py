@@ -73,14 +73,8 @@ class Skill(GatedTerm):
         self._rows: npt.NDArray[np.int64] | None = None
         """Fresh rows of each skill since replay was emptied by `forget`; None without that."""
         self.mixing = self.mixed_up_to(highest)
-        model = plain(
-            width,
-            outputs,
-            "logits",
-            config.hidden_sizes,
-            stream(context.seed, "initial weights/discriminator"),
-            config.initializer,
-        )
+        seed = stream(context.seed, "initial weights/discriminator")
+        model = plain(width, outputs, "logits", config.hidden_sizes, seed, config.initializer)
         rate = config.learning_rate if config.train else 0.0
         self.networks: Sequence[Network] = [Network("discriminator", model, rate)]
 

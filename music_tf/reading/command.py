@@ -30,7 +30,6 @@ from music_tf.reading.options import (
     is_option,
     last_value,
     read_value,
-    reward_names,
     split,
     words_taken,
 )
@@ -300,7 +299,8 @@ def _options(command: TrainCommand, terms: Terms) -> dict[str, Field]:
     groups = [command, *unpaid]
     fields = {field.name: field for group in groups for field in fields_of(group)}
     del fields["recipe"]
-    return fields | {"rewards": fields["rewards"]._replace(hint=reward_names(terms))}
+    paid: Any = tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]
+    return fields | {"rewards": fields["rewards"]._replace(hint=paid)}
 
 
 def _stored_run(command: TrainCommand, env_id: str) -> StoredRun:

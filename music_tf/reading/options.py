@@ -12,7 +12,7 @@ import itertools
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
@@ -206,7 +206,3 @@ def read_value(field: Field, words: Sequence[str]) -> Any:
         + f"\n{textwrap.shorten(field.documentation, 240, placeholder=' ...')}"
         + ("" if field.value is None else f" Now {show_value(field.value)}.")
     )
-
-
-def reward_names(terms: Terms) -> Any:
-    return tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]

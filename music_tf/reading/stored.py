@@ -141,10 +141,6 @@ def stored_start(directory: Path) -> Mapping[str, Any] | None:
     return read_record(directory).get("init_from")
 
 
-def stored_tasks(directory: Path) -> Mapping[str, Any] | None:
-    return read_record(directory).get("tasks")
-
-
 def stored_env_id(directory: Path) -> str | None:
     """Returns the environment that a run directory names, for a user who trusts the directory."""
     env_id = read_record(directory, "config")["config"].get("env_id")

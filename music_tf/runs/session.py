@@ -33,7 +33,7 @@ from music_tf.process.launcher import launch_words
 from music_tf.process.signals import ending_at_once, is_guest, since_launch, stop_requested
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.command import TrainCommand, allowing, resume_line
-from music_tf.reading.stored import read_record, runs_root, stored_start, stored_tasks
+from music_tf.reading.stored import read_record, runs_root, stored_start
 from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.comparison import EPISODES, compare
@@ -294,7 +294,7 @@ class Session:
         if family is None:
             return
         drawn = family.tasks.record()
-        kept = comm.broadcast_object(stored_tasks(path) if comm.is_root else None)
+        kept = comm.broadcast_object(read_record(path).get("tasks") if comm.is_root else None)
         if kept is None:
             refuse_too_many(drawn)
             fail_together(lambda: self._directory.keep_tasks(drawn), comm)

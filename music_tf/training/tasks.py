@@ -74,7 +74,8 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
             f"{config.tasks.train // config.workers} tasks, {episodes} episodes of {longest} "
             f"steps, got {config.replay.capacity}\nnearest: --replay.capacity {needed}"
         )
-    generator = stream(config.task_seed, "tasks")
+    seed = 1337 + config.seed if config.tasks.seed is None else config.tasks.seed
+    generator = stream(seed, "tasks")
     train, test = config.tasks.train, config.tasks.test
     if not envs.draws_test_tasks:
         drawn = envs.sample_tasks(train + test, generator)

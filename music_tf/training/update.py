@@ -119,7 +119,9 @@ class Update(Part):
 
         The sum of these over ranks is the mean over workers; `_min` and `_max` are of this rank.
         """
-        before, parts = self._updates_so_far(early), []
+        pairs = zip(self._phase_steps, self._phases, strict=True)
+        steps = [count for count, phase in pairs if phase.early] if early else [self.step]
+        before, parts = int(steps[0].numpy()), []
         fed: frozenset[str] = frozenset()
         evidence: Mapping[str, Array] = {}
         for feed in feeds:
@@ -158,12 +160,6 @@ class Update(Part):
         for name, low, high in zip(paid, lows.min(axis=0), highs.max(axis=0), strict=True):
             values[f"reward/{name}_min"], values[f"reward/{name}_max"] = low, high
         return {name: float(value) for name, value in values.items()}
-
-    def _updates_so_far(self, early: bool) -> int:
-        """Returns the number of updates so far, or of the steps of early phases."""
-        pairs = zip(self._phase_steps, self._phases, strict=True)
-        steps = [count for count, phase in pairs if phase.early]
-        return int((steps[0] if early else self.step).numpy())
 
     def _take(self, feed: Feed, schedules: Schedules, early: bool) -> list[Array]:
         """Takes the updates of a part; returns rows of metrics, reward minima and maxima."""
