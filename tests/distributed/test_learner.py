@@ -11,25 +11,10 @@ import pytest
 
 from music_tf.runs.session import OTHER_CYCLES
 from music_tf.storage.metrics import OF_ACTORS
+from tests.kit import jobs
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
 from tests.kit.demonstrated import play_at_random, write_demonstrations
-from tests.kit.jobs import (
-    DONE,
-    ENVIRONMENT,
-    HANGING,
-    STOPPED,
-    USAGE,
-    Job,
-    assert_same_bits,
-    computed,
-    mpirun,
-    resume,
-    rows_of,
-    run,
-    state_of,
-    train,
-)
 from tests.kit.seen import FOLDER, SEEN
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(900)]
@@ -52,7 +37,7 @@ def learner(actors):  # how a learner and some actors are started; 0: one proces
 
 
 def words(path, actors, *more):
-    return train(path, *more, *(("--learners", 1) if actors else ()))
+    return jobs.train(path, *more, *(("--learners", 1) if actors else ()))
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +47,8 @@ def alone(tmp_path_factory):  # runs of one process, by what is asked for
     def run_of(*more):
         if more not in made:
             path = folder / str(len(made))
-            ended = run(words(path, 0, *more), path, how="alone")
-            assert ended.code == DONE, ended.err
+            ended = jobs.run(words(path, 0, *more), path, how="alone")
+            assert ended.code == jobs.DONE, ended.err
             made[more] = path
         return made[more]
 
@@ -75,12 +60,12 @@ def alone(tmp_path_factory):  # runs of one process, by what is asked for
 @pytest.mark.parametrize("more", [(*EPISODES, *LEVELS), STEPS], ids=["episodes", "steps"])
 def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, actors, lag, more):
     path, more = tmp_path / "run", (*more, "--lag", lag)
-    ended = run(words(path, actors, *more), path, **learner(actors))
-    assert ended.code == DONE, ended.err
-    assert_same_bits(path, alone(*more))
+    ended = jobs.run(words(path, actors, *more), path, **learner(actors))
+    assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_bits(path, alone(*more))
     assert f"{actors} actor(s) beside 1 learner(s)" in ended.out
     assert ended.out.count("ms, the learner ") == 1  # the line after the third cycle
-    row = rows_of(path, without=())[-1]
+    row = jobs.rows_of(path, without=())[-1]
     assert float(row["time/staleness_cycles"]) == lag
     assert all(float(row[name]) >= 0.0 for name in OF_ACTORS)
     if more[: len(STEPS)] == STEPS:  # of 15 steps in 8 environments, the second episode has 7 of 8
@@ -92,9 +77,9 @@ def test_any_number_of_actors_gives_the_bits_of_one_process(alone, tmp_path, act
 def test_a_level_rises_in_the_same_cycle_on_any_equal_ranks(alone, tmp_path, ranks):
     # without updates any ranks play the same episodes; an epoch is a cycle
     path, more = tmp_path / "run", ("--updates", 0, "--cycles", 1, "--epochs", 6, *LEVELS)
-    ended = run(train(path, *more), path, ranks=ranks)
-    assert ended.code == DONE, ended.err
-    several, one = computed(path), computed(alone(*more))
+    ended = jobs.run(jobs.train(path, *more), path, ranks=ranks)
+    assert ended.code == jobs.DONE, ended.err
+    several, one = jobs.computed(path), jobs.computed(alone(*more))
     for name in ("state/level/task", "metrics/reward/task_level"):
         np.testing.assert_array_equal(several[name], one[name])
     levels = one["metrics/reward/task_level"].astype(float)
@@ -105,10 +90,10 @@ def test_a_level_rises_in_the_same_cycle_on_any_equal_ranks(alone, tmp_path, ran
 def test_demonstrations_give_the_same_bits_with_actors(alone, tmp_path):
     file = write_demonstrations(tmp_path / "shown.npz", *play_at_random(episodes=5))
     path, more = tmp_path / "run", (*EPISODES, "--demonstrations", file)
-    ended = run(words(path, 2, *more), path, **learner(2))
-    assert ended.code == DONE, ended.err
+    ended = jobs.run(words(path, 2, *more), path, **learner(2))
+    assert ended.code == jobs.DONE, ended.err
     assert "demonstrations: 5 episodes" in ended.out
-    assert_same_bits(path, alone(*more))
+    jobs.assert_same_bits(path, alone(*more))
 
 
 @pytest.mark.parametrize("lag", [0, 1])
@@ -116,23 +101,23 @@ def test_an_actor_draws_skills_by_the_prior_that_the_learner_has_learned(tmp_pat
     paths = [tmp_path / "actors", tmp_path / "alone"]
     for path, actors in zip(paths, (1, 0), strict=True):
         _, _, *given = words(path, actors, *EPISODES, "--lag", lag, *LEARNED_PRIOR)
-        ended = run(["train", "sac_diayn", *given], path, real=True, **learner(actors))
-        assert ended.code == DONE, ended.err
-    assert_same_bits(*paths)
-    assert 1.0 < float(rows_of(paths[0])[-1]["skill/effective"]) < 4.0
+        ended = jobs.run(["train", "sac_diayn", *given], path, real=True, **learner(actors))
+        assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_bits(*paths)
+    assert 1.0 < float(jobs.rows_of(paths[0])[-1]["skill/effective"]) < 4.0
 
 
 @pytest.mark.parametrize("lag", [0, 1])
 def test_two_learners_with_an_actor_each_give_the_bits_of_two_equal_ranks(tmp_path, lag):
     paths = [tmp_path / "teams", tmp_path / "equal"]
     for path, ranks, more in zip(paths, (4, 2), (("--learners", 2), ()), strict=True):
-        ended = run(train(path, *EPISODES, "--lag", lag, *more), path, ranks=ranks)
-        assert ended.code == DONE, ended.err
-    assert_same_bits(*paths)
+        ended = jobs.run(jobs.train(path, *EPISODES, "--lag", lag, *more), path, ranks=ranks)
+        assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_bits(*paths)
 
 
 def test_lag_is_what_makes_runs_differ(alone):
-    without, late = (computed(alone(*EPISODES, "--lag", lag)) for lag in (0, 1))
+    without, late = (jobs.computed(alone(*EPISODES, "--lag", lag)) for lag in (0, 1))
     assert {name for name in late if name.startswith("state/lagged/")}
     assert not np.array_equal(
         without["state/parameters/actor/kernel"], late["state/parameters/actor/kernel"]
@@ -143,25 +128,25 @@ def test_lag_is_what_makes_runs_differ(alone):
 def test_a_run_of_two_actors_goes_on_with_any_number(alone, tmp_path, then):
     path, more = tmp_path / "run", (*EPISODES, "--lag", 1)
     slow = {"phase": "update", "how": "slow"}
-    with Job(words(path, 2, *more), path, fault=slow, **learner(2)) as job:
+    with jobs.Job(words(path, 2, *more), path, fault=slow, **learner(2)) as job:
         job.wait_for_epoch(1)
         job.send(signal.SIGUSR1)
         ended = job.end()
-    assert ended.code == STOPPED, ended.err
+    assert ended.code == jobs.STOPPED, ended.err
     assert ended.err.count("stopped and saved after") == 1
     again = f"music-tf launch -n 3 train --run-dir {path} --resume --learners 1"
     assert ended.err.splitlines()[-1] == again
-    ended = resume(path, *(("--learners", 1) if then else ()), **learner(then))
-    assert ended.code == DONE, ended.err
-    assert_same_bits(path, alone(*more))
+    ended = jobs.resume(path, *(("--learners", 1) if then else ()), **learner(then))
+    assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_bits(path, alone(*more))
 
 
 def test_a_run_with_actors_goes_on_with_equal_ranks(tmp_path):
     path = tmp_path / "run"
-    assert run(words(path, 2, *EPISODES[:-1], 1), path, **learner(2)).code == DONE
-    ended = resume(path, "--epochs", 2, ranks=2)
-    assert ended.code == DONE, ended.err
-    first, second = rows_of(path, without=())
+    assert jobs.run(words(path, 2, *EPISODES[:-1], 1), path, **learner(2)).code == jobs.DONE
+    ended = jobs.resume(path, "--epochs", 2, ranks=2)
+    assert ended.code == jobs.DONE, ended.err
+    first, second = jobs.rows_of(path, without=())
     assert {name for name in OF_ACTORS if first[name]} == set(OF_ACTORS)
     assert not any(second[name] for name in OF_ACTORS)
     reductions = ("mpi/allreduce_ms", "mpi/wait_ms_max")
@@ -174,11 +159,11 @@ def test_a_run_with_actors_goes_on_with_equal_ranks(tmp_path):
 def test_a_checkpoint_of_equal_ranks_goes_on_with_actors_as_it_does_in_one_process(tmp_path):
     paths = [tmp_path / "actors", tmp_path / "alone"]
     for path, actors in zip(paths, (2, 0), strict=True):
-        assert run(train(path, *EPISODES[:-1], 1), path, ranks=4).code == DONE
+        assert jobs.run(jobs.train(path, *EPISODES[:-1], 1), path, ranks=4).code == jobs.DONE
         more = ("--learners", 1) if actors else ()
-        ended = resume(path, "--epochs", 2, *more, **learner(actors))
-        assert ended.code == DONE, ended.err
-    assert_same_bits(*paths)
+        ended = jobs.resume(path, "--epochs", 2, *more, **learner(actors))
+        assert ended.code == jobs.DONE, ended.err
+    jobs.assert_same_bits(*paths)
 
 
 def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
@@ -186,8 +171,8 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     path = tmp_path / "run"
     more = ("--env-id", SEEN, "--epochs", 1, "--agent.return-clip", "off")
-    ended = run(words(path, 2, *more), path, real=True, **learner(2))
-    assert ended.code == DONE, ended.err
+    ended = jobs.run(words(path, 2, *more), path, real=True, **learner(2))
+    assert ended.code == jobs.DONE, ended.err
     learning, *acting = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3))
     assert (learning["tensorflow"], learning["gpus"]) == (True, "0")
     for found in acting:
@@ -204,8 +189,10 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
 @pytest.mark.parametrize("how", ["launch", "mpirun"])
 def test_what_ranks_cannot_share_is_refused_once_with_the_nearest(tmp_path, ranks, text, how):
     path = tmp_path / "run"
-    ended = run(train(path, "--learners", 2 if ranks == 5 else 1), path, ranks=ranks, how=how)
-    assert ended.code == USAGE
+    ended = jobs.run(
+        jobs.train(path, "--learners", 2 if ranks == 5 else 1), path, ranks=ranks, how=how
+    )
+    assert ended.code == jobs.USAGE
     assert ended.err.count(text) == ended.err.count("music-tf:") == 1
     assert len(ended.err.splitlines()) <= 10
     nearest = {4: "start 3 ranks, of which 2 act, or set --workers 3", 5: "start 6 ranks"}
@@ -215,21 +202,23 @@ def test_what_ranks_cannot_share_is_refused_once_with_the_nearest(tmp_path, rank
 
 def test_ranks_that_were_told_of_other_learners_are_refused_and_do_not_wait(tmp_path):
     path = tmp_path / "run"
-    apart = [":", "-n", "1", sys.executable, "-m", "mpi4py", "-m", "music_tf", *train(path)]
-    ended = mpirun(1, "-m", "music_tf", *train(path), "--learners", "1", *apart, limit=100)
-    assert ended.returncode == USAGE, ended.stderr
+    apart = [":", "-n", "1", sys.executable, "-m", "mpi4py", "-m", "music_tf", *jobs.train(path)]
+    ended = jobs.mpirun(
+        1, "-m", "music_tf", *jobs.train(path), "--learners", "1", *apart, limit=100
+    )
+    assert ended.returncode == jobs.USAGE, ended.stderr
     assert "--learners: expected the same on every rank, got [1, 0]" in ended.stderr
     assert not path.exists()
 
 
 def test_a_gpu_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
     path = tmp_path / "run"
-    ended = run(words(path, 2, "--device", "gpu"), path, real=True, **learner(2))
-    assert ended.code == ENVIRONMENT, ended.err
+    ended = jobs.run(words(path, 2, "--device", "gpu"), path, real=True, **learner(2))
+    assert ended.code == jobs.ENVIRONMENT, ended.err
     assert ended.err.count("music-tf: --device gpu: TensorFlow sees no GPU") == 1
     assert not path.exists()
-    ended = run(words(path, 0, "--device", "gpu"), path, ranks=2)
-    assert ended.code == USAGE
+    ended = jobs.run(words(path, 0, "--device", "gpu"), path, ranks=2)
+    assert ended.code == jobs.USAGE
     assert "--device gpu: expected one rank that learns, got 2" in ended.err
 
 
@@ -246,8 +235,8 @@ gymnasium.register("Opens-v0", PointPush, max_episode_steps=30)
 def test_a_run_whose_actors_see_a_gpu_is_refused_and_leaves_nothing(tmp_path):
     (tmp_path / "opens.py").write_text(OPENS)
     path = tmp_path / "run"
-    ended = run(words(path, 2, "--env-id", "opens:Opens-v0"), path, **learner(2))
-    assert ended.code == ENVIRONMENT, ended.err
+    ended = jobs.run(words(path, 2, "--env-id", "opens:Opens-v0"), path, **learner(2))
+    assert ended.code == jobs.ENVIRONMENT, ended.err
     assert "rank 1 only acts, and sees a GPU" in ended.err
     assert not path.exists()
 
@@ -255,8 +244,8 @@ def test_a_run_whose_actors_see_a_gpu_is_refused_and_leaves_nothing(tmp_path):
 def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
     path = tmp_path / "run"
     more = ("--env-id", "music_tf/PointPush-v0", "--lost-object", "absorb")
-    ended = run(words(path, 2, *STEPS, *more), path, **learner(2))
-    assert ended.code == USAGE
+    ended = jobs.run(words(path, 2, *STEPS, *more), path, **learner(2))
+    assert ended.code == jobs.USAGE
     assert ended.err.count("music-tf: lost_object: 'absorb' needs whole episodes") == 1
     assert len(ended.err.splitlines()) == 2
     assert not path.exists()
@@ -265,12 +254,12 @@ def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
 @cases(
     ("way", "more", "code", "told"),
     # with bounds of rewards, for which the learner would play first
-    ("raises", ("--task.clip", -1, 0), ENVIRONMENT, "rank 1: 4 tries at one episode failed"),
-    ("hangs", ("--hang-after", 2), HANGING, "in _go_wrong"),
+    ("raises", ("--task.clip", -1, 0), jobs.ENVIRONMENT, "rank 1: 4 tries at one episode failed"),
+    ("hangs", ("--hang-after", 2), jobs.HANGING, "in _go_wrong"),
 )
 def test_a_broken_environment_of_an_actor_ends_the_job(tmp_path, way, more, code, told):
     path, env_id = tmp_path / "run", f"tests.faults.faulty:Faulty/{way}-v0"
-    ended = run(words(path, 2, "--env-id", env_id, "--epochs", 2, *more), path, **learner(2))
+    ended = jobs.run(words(path, 2, "--env-id", env_id, "--epochs", 2, *more), path, **learner(2))
     assert ended.code == code, ended.err
     assert told in ended.err
     assert "Traceback" not in ended.err or way == "hangs"
@@ -278,12 +267,14 @@ def test_a_broken_environment_of_an_actor_ends_the_job(tmp_path, way, more, code
 
 def test_a_learner_that_is_stopped_ends_the_job_with_the_stacks_of_others(tmp_path):  # F4
     path, rare = tmp_path / "run", ("--checkpoint-every", 10**6, "--hang-after", 3)
-    with Job(words(path, 2, *EPISODES[:-1], 10**6, "--lag", 1, *rare), path, **learner(2)) as job:
+    with jobs.Job(
+        words(path, 2, *EPISODES[:-1], 10**6, "--lag", 1, *rare), path, **learner(2)
+    ) as job:
         pids = job.wait_for_ranks()
         job.wait_for_epoch(1)
         os.kill(pids[0], signal.SIGSTOP)
         ended = job.end()
-    assert ended.code == HANGING, ended.err
+    assert ended.code == jobs.HANGING, ended.err
     assert re.search(r"music-tf: rank [12]: no progress for \d+ s; to resume:\n", ended.err)
     assert "most recent call first" in ended.err
 
@@ -295,8 +286,8 @@ def test_bad_numbers_of_an_actor_are_named_and_send_the_run_back(  # F14, F15
 ):
     path = tmp_path / "run"
     more = ("--env-id", f"tests.faults.acting:Acting/{way}-v0", "--cycles", 3, "--epochs", 4)
-    ended = run(words(path, 2, *more, "--lag", lag), path, **learner(2))
-    assert ended.code == DONE, ended.err
+    ended = jobs.run(words(path, 2, *more, "--lag", lag), path, **learner(2))
+    assert ended.code == jobs.DONE, ended.err
     first, *others = ended.err.splitlines()
     assert first.startswith("warning: rank 1: ")
     assert told in first
@@ -307,8 +298,8 @@ def test_bad_numbers_of_an_actor_are_named_and_send_the_run_back(  # F14, F15
 
 def assert_went_back(path):
     """A fault in the sixth cycle, or the one before, has cost the second epoch."""
-    assert [row["epoch"] for row in rows_of(path)] == ["1", "2", "3", "4"]
-    arrays, meta = state_of(path)
+    assert [row["epoch"] for row in jobs.rows_of(path)] == ["1", "2", "3", "4"]
+    arrays, meta = jobs.state_of(path)
     assert all(np.isfinite(array).all() for array in arrays.values())
     assert (meta["step_scale"], meta["counters"]["cycle"]) == (0.5, OTHER_CYCLES + 12)
 
@@ -319,11 +310,11 @@ def test_a_learner_goes_back_while_actors_play_as_one_process_does(tmp_path, lag
     fault = {"phase": "update", "how": "nan", "after": 4, "once": True}
     for path, actors in zip(paths, (2, 0), strict=True):
         more = (*EPISODES[:-1], 4, "--lag", lag)
-        ended = run(words(path, actors, *more), path, fault=fault, **learner(actors))
-        assert ended.code == DONE, ended.err
+        ended = jobs.run(words(path, actors, *more), path, fault=fault, **learner(actors))
+        assert ended.code == jobs.DONE, ended.err
         assert "back to the checkpoint of epoch 1" in ended.err
         assert_went_back(path)
-    assert_same_bits(*paths)
+    jobs.assert_same_bits(*paths)
 
 
 @cases(
@@ -336,13 +327,13 @@ def test_a_learner_goes_back_while_actors_play_as_one_process_does(tmp_path, lag
 def test_a_lost_rank_changes_no_bit(alone, tmp_path, rank, number, restarts, told):  # F26
     path, more = tmp_path / "run", (*EPISODES[:-1], 30, "--lag", 1)
     how = {"ranks": 3, "how": ("--restarts", str(restarts))}
-    with Job(words(path, 2, *more, "--hang-after", 5), path, **how) as job:
+    with jobs.Job(words(path, 2, *more, "--hang-after", 5), path, **how) as job:
         pids = job.wait_for_ranks()
         job.wait_for_epoch(1)
         os.kill(pids[rank], number)
         ended = job.end()  # once no process is left
-    assert ended.code == (HANGING if "resume" in told else DONE), ended.err
+    assert ended.code == (jobs.HANGING if "resume" in told else jobs.DONE), ended.err
     assert re.search(told, ended.err)
-    if ended.code == HANGING:
-        assert resume(path, "--learners", 1, **learner(2)).code == DONE
-    assert_same_bits(path, alone(*more))
+    if ended.code == jobs.HANGING:
+        assert jobs.resume(path, "--learners", 1, **learner(2)).code == jobs.DONE
+    jobs.assert_same_bits(path, alone(*more))

@@ -12,22 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.kit import jobs
 from tests.kit.hosts import Hosts
-from tests.kit.jobs import (
-    ENDLESS,
-    LIMIT,
-    MPIRUN,
-    STOPPED,
-    Job,
-    assert_same_run,
-    processes_of,
-    resume,
-    rows_of,
-    run,
-    state_of,
-    train,
-    until,
-)
 
 ALLOWED_S = 10.0
 ALLOWED_ON_HOSTS_S = 25.0
@@ -50,7 +36,7 @@ class Trial:
 
 def starting_seconds(path: Path, ranks: int) -> float:
     """Returns how long a job takes here and now from its command to the end of an epoch."""
-    with Job(train(path, *ENDLESS), path, ranks=ranks) as job:
+    with jobs.Job(jobs.train(path, *jobs.ENDLESS), path, ranks=ranks) as job:
         job.wait_for_epoch(1)
         taken: float = time.monotonic() - job.started
         job.send(signal.SIGUSR1)
@@ -62,7 +48,7 @@ def disturb(
     path: Path,
     ranks: int,
     moment_s: float,
-    disturbance: Callable[[Job], None],
+    disturbance: Callable[[jobs.Job], None],
     *more: object,
     hosts: Hosts | None = None,
 ) -> Trial:
@@ -75,15 +61,19 @@ def disturb(
     with a table that continues what was there before by whole epochs, of which at most the last
     is in no checkpoint.
     """
-    before = rows_of(path)
+    before = jobs.rows_of(path)
     kept = saved_epoch(path)
     known = (path / "config.json").exists()
-    words = ["train", "--run-dir", str(path), "--resume"] if known else train(path, *ENDLESS, *more)
+    words = (
+        ["train", "--run-dir", str(path), "--resume"]
+        if known
+        else jobs.train(path, *jobs.ENDLESS, *more)
+    )
     allowed_s = ALLOWED_S
     if hosts is not None:
         allowed_s = ALLOWED_ON_HOSTS_S
         words += LEARNER[:2] if known else LEARNER
-    with Job(words, path, ranks=ranks, how=hosts or "launch") as job:
+    with jobs.Job(words, path, ranks=ranks, how=hosts or "launch") as job:
         start = job.started
         if hosts is not None:
             job.wait_for_epoch(len(before) + 1)
@@ -94,7 +84,7 @@ def disturb(
             ended = job.end(limit=3 * allowed_s)
         except Exception as hang:
             return Trial(moment_s, -1, 3 * allowed_s, 0, False, repr(hang))
-    rows = rows_of(path)
+    rows = jobs.rows_of(path)
     epochs = [int(row["epoch"]) for row in rows]
     lost = len(epochs) - saved_epoch(path)
     wrong = {
@@ -112,26 +102,26 @@ def disturb(
     return Trial(moment_s, ended.code, ended.seconds, lost, not faults, note)
 
 
-def kill_a_rank(generator: np.random.Generator) -> Callable[[Job], None]:
+def kill_a_rank(generator: np.random.Generator) -> Callable[[jobs.Job], None]:
     """Kills one of the ranks that have started by then."""
 
-    def strike(job: Job) -> None:
-        until(job.rank_pids, "no rank starts")
+    def strike(job: jobs.Job) -> None:
+        jobs.until(job.rank_pids, "no rank starts")
         os.kill(int(generator.choice(job.rank_pids())), signal.SIGKILL)
 
     return strike
 
 
-def kill_mpirun(job: Job) -> None:
+def kill_mpirun(job: jobs.Job) -> None:
     """Kills mpirun, which then cannot take its ranks along."""
-    until(lambda: _mpirun_of(job), "mpirun does not start")
+    jobs.until(lambda: _mpirun_of(job), "mpirun does not start")
     os.kill(_mpirun_of(job)[0], signal.SIGKILL)
 
 
-def kill_daemon(hosts: Hosts) -> Callable[[Job], None]:
+def kill_daemon(hosts: Hosts) -> Callable[[jobs.Job], None]:
     """Kills what mpirun has started on the second host to start ranks there."""
 
-    def strike(job: Job) -> None:
+    def strike(job: jobs.Job) -> None:
         daemons = [pid for pid in hosts.pids(2) if "prted" in _program(pid)]
         assert daemons, f"no daemon of {job.path} on the second host"
         for pid in daemons:
@@ -140,22 +130,22 @@ def kill_daemon(hosts: Hosts) -> Callable[[Job], None]:
     return strike
 
 
-def cut_link(hosts: Hosts) -> Callable[[Job], None]:
+def cut_link(hosts: Hosts) -> Callable[[jobs.Job], None]:
     """Takes the second host off the network."""
     return lambda job: hosts.cut(2)
 
 
-def kill_launcher(job: Job) -> None:
+def kill_launcher(job: jobs.Job) -> None:
     os.kill(job.process.pid, signal.SIGKILL)
 
 
-def ask_to_stop(number: int) -> Callable[[Job], None]:
+def ask_to_stop(number: int) -> Callable[[jobs.Job], None]:
     return lambda job: job.send(number)
 
 
 def judge_stop(trial: Trial) -> Trial:
     """Judges a job that was asked to stop: it must have saved everything and say so."""
-    if trial.code != STOPPED or trial.epochs_lost:
+    if trial.code != jobs.STOPPED or trial.epochs_lost:
         wrong = f"code {trial.code}, {trial.epochs_lost} epochs lost\n{trial.note}"
         return dataclasses.replace(trial, survived=False, note=wrong)
     return trial
@@ -167,25 +157,29 @@ def finish_and_compare(
     """Lets a chain go on for two epochs, then compares it with an undisturbed run."""
     epochs = saved_epoch(path) + 2
     learner = LEARNER[:2] if hosts else ()
-    ended = resume(path, "--epochs", epochs, *learner, ranks=ranks, how=hosts or "launch")
+    ended = jobs.resume(path, "--epochs", epochs, *learner, ranks=ranks, how=hosts or "launch")
     assert ended.code == 0, ended.err
     assert not list((path / "checkpoints").rglob("*.tmp-*"))
-    patience = LIMIT + epochs  # on a busy machine a chain is long, and so is what it is held to
-    whole = run(train(reference, "--epochs", epochs, *more), reference, patience, ranks=ranks)
+    patience = (
+        jobs.LIMIT + epochs
+    )  # on a busy machine a chain is long, and so is what it is held to
+    whole = jobs.run(
+        jobs.train(reference, "--epochs", epochs, *more), reference, patience, ranks=ranks
+    )
     assert whole.code == 0, whole.err
-    assert_same_run(path, reference)
+    jobs.assert_same_run(path, reference)
 
 
 def saved_epoch(path: Path) -> int:
     """Epochs done in the newest intact checkpoint; 0 without one."""
     if not list((path / "checkpoints").glob("epoch_??????*/manifest.json")):
         return 0
-    return int(state_of(path)[1]["counters"]["epoch"])
+    return int(jobs.state_of(path)[1]["counters"]["epoch"])
 
 
-def _mpirun_of(job: Job) -> list[int]:
-    pids = processes_of(job.path)
-    return [pid for pid in pids if _program(pid) == str(MPIRUN) or "prterun" in _program(pid)]
+def _mpirun_of(job: jobs.Job) -> list[int]:
+    pids = jobs.processes_of(job.path)
+    return [pid for pid in pids if _program(pid) == str(jobs.MPIRUN) or "prterun" in _program(pid)]
 
 
 def _program(pid: int) -> str:

@@ -8,13 +8,7 @@ from music_tf.cli import run_verb
 from music_tf.conditions import continuous_conditions
 from music_tf.errors import UsageError
 from music_tf.runs.loaded_run import load_run
-from music_tf.tools.adaptation_pictures import (
-    PICTURE,
-    adaptation_svg,
-    curves_of,
-    draw_visits,
-    paths_of_visits,
-)
+from music_tf.tools import adaptation_pictures
 from music_tf.tools.film import film, sheets_of, visit_episodes
 from tests.kit.cases import cases
 from tests.kit.pearl import small
@@ -41,15 +35,15 @@ def run(tmp_path_factory):
 
 
 def test_curves_are_what_an_evaluation_says():
-    (part, curves), *others = curves_of(TOLD, "returns").items()
+    (part, curves), *others = adaptation_pictures.curves_of(TOLD, "returns").items()
     assert part == "test"
     assert not others
     assert curves.by_task == [[-3.0, -1.0], [-5.0, -2.0]]
     assert (curves.mean, curves.random) == ([-4.0, -1.5], [-6.0, -7.0])
-    svg = adaptation_svg({"test": curves}, 1, "salt")
+    svg = adaptation_pictures.adaptation_svg({"test": curves}, 1, "salt")
     assert svg.startswith("<svg")
     assert "random" in svg
-    of_training = adaptation_svg({"train": curves}, 1, "salt")
+    of_training = adaptation_pictures.adaptation_svg({"train": curves}, 1, "salt")
     assert svg.count("<path ") > of_training.count("<path ")  # a thin line for each task of `test`
 
 
@@ -63,12 +57,14 @@ def test_curves_are_what_an_evaluation_says():
     {"test": {"tasks": [7], "returns": [1.0]}},
 )
 def test_a_file_that_says_anything_else_has_no_curves(told):
-    assert curves_of(told, "returns") == {}
+    assert adaptation_pictures.curves_of(told, "returns") == {}
 
 
 def test_a_picture_has_a_row_a_task_with_its_goal_and_a_column_an_episode():
     paths, goals = np.random.default_rng(0).normal(size=(2, 3, 5, 2)), np.array([[1, 1], [-1, 0]])
-    figure = paths_of_visits(paths, goals, np.arange(6.0).reshape(2, 3), [0, 1, 4])
+    figure = adaptation_pictures.paths_of_visits(
+        paths, goals, np.arange(6.0).reshape(2, 3), [0, 1, 4]
+    )
     for number, panel in enumerate(figure.axes):
         task, episode = divmod(number, 3)
         path, start, end, goal = (line.get_xydata() for line in panel.lines)
@@ -86,13 +82,13 @@ def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
 
 
 def test_the_goal_of_a_row_is_the_place_that_pays_for_its_paths(run, monkeypatch):
-    drawn, draw = [], paths_of_visits
+    drawn, draw = [], adaptation_pictures.paths_of_visits
     monkeypatch.setattr(
         "music_tf.tools.adaptation_pictures.paths_of_visits",
         lambda *of: drawn.append(of) or draw(*of),
     )
     loaded = load_run(run, environments=2)
-    assert draw_visits(loaded)
+    assert adaptation_pictures.draw_visits(loaded)
     loaded.envs.close()
     ((paths, goals, returns, _),) = drawn
     apart = np.linalg.norm(paths[:, :, 1:] - goals[:, None, None], axis=-1).sum(axis=-1)
@@ -101,7 +97,7 @@ def test_the_goal_of_a_row_is_the_place_that_pays_for_its_paths(run, monkeypatch
 
 
 def test_an_evaluation_draws_visits_and_a_report_shows_them_with_curves(run, tmp_path):
-    with Image.open(run / "videos" / PICTURE) as picture:
+    with Image.open(run / "videos" / adaptation_pictures.PICTURE) as picture:
         assert picture.size[0] > 300
     page = tmp_path / "page.html"
     assert run_verb(["report", str(run), "--out", str(page)]) == 0

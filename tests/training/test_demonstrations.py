@@ -171,38 +171,30 @@ def test_the_moments_of_goals_see_no_zeros_of_goals_that_nobody_had(played):
     assert total == 3.0 * (rows - 1.0)
 
 
-class Minari:  # a stand-in that holds these episodes
-    def __init__(self, *episodes, env_id=None):
-        self.episodes, self.env_spec = episodes, env_id and SimpleNamespace(id=env_id)
-
-    def load_dataset(self, _):
-        return self
-
-    def iterate_episodes(self):
-        return iter(self.episodes)
-
-
-def episode_of(episodes, number=0, **changes):
-    steps = episodes.length[number]
-    states = {name: getattr(episodes, name)[number, : steps + 1] for name in HELD[:2]}
-    states["desired_goal"] = np.tile(episodes.desired_goal[number], (steps + 1, 1))
-    return SimpleNamespace(
-        **{"observations": states, "actions": episodes.action[number, :steps]},
-        rewards=episodes.reward[number, :steps],
-        terminations=np.zeros(steps, np.bool_),
-    )
+def data_set_of(played):  # a stand-in for one of Minari that holds the first episode
+    steps = played.length[0]
+    states = {name: getattr(played, name)[0, : steps + 1] for name in HELD[:2]}
+    states["desired_goal"] = np.tile(played.desired_goal[0], (steps + 1, 1))
+    taken = {"actions": played.action[0, :steps], "rewards": played.reward[0, :steps]}
+    taken["terminations"] = np.zeros(steps, np.bool_)
+    episode = SimpleNamespace(observations=states, **taken)
+    return SimpleNamespace(env_spec=None, iterate_episodes=lambda: [episode])
 
 
-def moved_goal(episode):
+def moved_goal(held, episode):
     episode.observations["desired_goal"][7] += 0.1
 
 
-def ended(episode):
+def ended(held, episode):
     episode.terminations[11] = True
 
 
-def vectors(episode):
+def vectors(held, episode):
     episode.observations = episode.observations["observation"]
+
+
+def of_another_task(held, episode):
+    held.env_spec = SimpleNamespace(id="music_tf/PointReach-v0")
 
 
 @cases(
@@ -210,19 +202,14 @@ def vectors(episode):
     (moved_goal, "episode 0: step 7: another desired_goal"),
     (ended, "episode 0: step 11: terminated before"),
     (vectors, "push/music-v0: expected a FILE.npz .*\n.*cannot be read: IndexError"),
+    (of_another_task, "expected music_tf/PointPush-v0, got music_tf/PointReach"),
 )
 def test_a_data_set_is_checked_as_a_file_is(played, monkeypatch, change, text):
-    episode = episode_of(played[0])
-    change(episode)
-    monkeypatch.setattr(demonstrations, "import_minari", lambda option: Minari(episode))
+    held = data_set_of(played[0])
+    change(held, *held.iterate_episodes())
+    minari = SimpleNamespace(load_dataset=lambda name: held)
+    monkeypatch.setattr(demonstrations, "import_minari", lambda option: minari)
     with pytest.raises(UsageError, match=f"(?s){text}"):
-        checked(run_of(dataclasses.replace(HER, workers=1)), read_demonstrations(["push/music-v0"]))
-
-
-def test_a_data_set_of_another_task_is_refused(played, monkeypatch):
-    held = Minari(episode_of(played[0]), env_id="music_tf/PointReach-v0")
-    monkeypatch.setattr(demonstrations, "import_minari", lambda option: held)
-    with pytest.raises(UsageError, match="expected music_tf/PointPush-v0, got music_tf/PointReach"):
         checked(run_of(dataclasses.replace(HER, workers=1)), read_demonstrations(["push/music-v0"]))
 
 

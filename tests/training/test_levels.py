@@ -45,10 +45,6 @@ def run_of(epoch=0, comm=None):  # what the levels use of a trainer
     return SimpleNamespace(comm=comm, counters=counters, envs=SimpleNamespace(info=INFO))
 
 
-def shown(levels):
-    return levels.end_epoch(run_of())
-
-
 def test_a_level_is_the_highest_share_of_the_last_episodes_after_a_cycle():
     levels = WeightLevels(CONFIG, INFO)
     for moved, lifted, of_task, of_music in (
@@ -61,7 +57,7 @@ def test_a_level_is_the_highest_share_of_the_last_episodes_after_a_cycle():
         saved, levels = levels.shared(), WeightLevels(CONFIG, INFO)
         levels.load(saved, {})  # as if the run had been resumed
         levels.take_in(run_of(), {0: played(moved, lifted)}, 0)
-        assert shown(levels) == {"reward/task_level": of_task, "reward/music_level": of_music}
+        assert levels.now == {"task": of_task, "music": of_music}
 
 
 def test_episodes_count_in_the_order_of_their_workers_on_any_ranks():
