@@ -5,9 +5,19 @@ import signal
 
 import pytest
 
-from tests.distributed.test_learner import EPISODES, assert_same_bits, words
+from tests.distributed.test_learner import EPISODES, words
 from tests.kit.hosts import Hosts
-from tests.kit.jobs import DONE, ENVIRONMENT, HANGING, STOPPED, Job, resume, rows_of, run
+from tests.kit.jobs import (
+    DONE,
+    ENVIRONMENT,
+    HANGING,
+    STOPPED,
+    Job,
+    assert_same_bits,
+    resume,
+    rows_of,
+    run,
+)
 
 pytestmark = [pytest.mark.distributed, pytest.mark.timeout(400)]
 

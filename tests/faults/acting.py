@@ -11,20 +11,19 @@ import numpy as np
 
 from music_tf.envs.toys import PointPush
 from music_tf.networks.acting import Snapshot
-from music_tf.training import acting_rank
-from music_tf.training.messages import PLAY
+from music_tf.training import messages
 
 RANK = "1"
 CYCLE = 5
 
 
 def strike(way):  # hooks into what an actor does with an order
-    order_in, act, body_of = acting_rank.order_in, Snapshot.act, acting_rank.body_of
+    order_in, act, body_of = messages.order_in, Snapshot.act, messages.body_of
     left = {"cycles": 0, "strikes": 1}
 
     def noted(message):
         order = order_in(message)
-        left["cycles"] = int(order.kind == PLAY and order.cycle == CYCLE)
+        left["cycles"] = int(order.kind == messages.PLAY and order.cycle == CYCLE)
         return order
 
     def strikes(name):
@@ -46,7 +45,7 @@ def strike(way):  # hooks into what an actor does with an order
             numbers[-1] = np.nextafter(numbers[-1], np.float32(np.inf))
         return body_of(message, kind)
 
-    acting_rank.order_in, Snapshot.act, acting_rank.body_of = noted, acted, came
+    messages.order_in, Snapshot.act, messages.body_of = noted, acted, came
 
 
 class Acting(PointPush):
