@@ -56,7 +56,6 @@ class Family(
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the robot."""
         observation, _, terminated, truncated, info = self.env.step(action)
         paid = self.paid(info)
         costs = info["reward_ctrl"] + info.get("reward_contact", 0.0)

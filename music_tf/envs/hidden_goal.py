@@ -54,7 +54,6 @@ class HiddenGoal(gymnasium.Wrapper[Floats, Action, dict[str, Floats], Action]):
         return _without_goal(observed), info
 
     def step(self, action: Action) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the robot."""
         observed, reward, terminated, truncated, info = self.env.step(action)
         success = bool(info.get("is_success", info.get("success")))
         sparse = float(success) - (0.0 if self._in_maze else 1.0)

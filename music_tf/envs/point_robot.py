@@ -69,7 +69,6 @@ class PointRobot(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the point."""
         self._point = self._point + _STEP_LENGTH * np.clip(action.astype(np.float64), -1.0, 1.0)
         distance = math.dist(self._point, self._place)
         near = distance <= _NEAR

@@ -55,7 +55,6 @@ class AntGoals(AntEnv):
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
 
     def reset_model(self) -> Floats:
-        """Places ant and goal."""
         super().reset_model()
         angle = self.np_random.uniform(-np.pi, np.pi)
         self._goal = self.radius * np.array([np.cos(angle), np.sin(angle)])
