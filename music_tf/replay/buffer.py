@@ -414,10 +414,10 @@ def empty_store(
 ) -> Shard | StepRing | TaskStore:
     """Returns an empty store for a worker: of episodes, of steps, or of steps by task."""
     replay, collect = config.replay, config.collect
-    if not keeps_steps(config, spec):
+    if not keeps_steps(config, spec) and (spec.goal_dim or not replay.reach):
         return Shard(spec, config.condition_size, replay, columns)
     relabelled = relabel_probability(replay) > 0.0
-    if relabelled and not spec.goal_dim:
+    if (relabelled or replay.reach) and not spec.goal_dim:
         raise UsageError(
             f"--env-id: hindsight needs goals, and {spec.env_id!r} has none\n"
             "recipes for it: sac, ddpg"

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import World
 from music_tf.errors import UsageError
@@ -17,7 +18,7 @@ from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, goal_reward, make_episodes
 from tests.kit.small import HER, PUSH, trainer_of
 
-REACHING = dataclasses.replace(HER, replay=dataclasses.replace(HER.replay, reach=0.3))
+REACHING = with_fields(HER, {"replay.reach": 0.3, "replay.draw": "episodes"})
 ALONE = "music_tf/PointReach-v0"
 # state t of episode 7 has the hand at (700 + t, 700.1 + t), the object at (700.2 + t, 700.3 + t)
 REACH = Reach(hand=(0, 1), object=(2, 3), within=1.2, rewards=(-3.0, 5.0))
@@ -90,7 +91,7 @@ def test_drawn_steps_lead_to_the_object_as_long_as_the_hand_is_far():
     (ALONE, World(), "PointReach-v0 has no known columns of hand and object"),
     (ALONE, World(gripper=(0, 1)), "PointReach-v0 has no known columns of the object"),
     (ALONE, World(object=(0, 1)), "PointReach-v0 has no known columns of the hand"),
-    ("Pendulum-v1", World(), "hindsight needs goals, and 'Pendulum-v1' has none"),
+    ("Pendulum-v1", World(gripper=(0,), object=(1,)), "needs goals, and 'Pendulum-v1' has none"),
 )
 def test_it_needs_goals_and_the_columns_of_hand_and_object(env_id, world, told):
     with pytest.raises(UsageError, match=told) as fault:
