@@ -157,7 +157,7 @@ class Evaluate(PlayingVerb):
     how well the belief predicts the task, and whether a visit depends on other tasks."""
     zero_shot: Flag = False
     """Measure the share of the environment's goals, none seen in training, that the policy reaches:
-    by its embedding (docs/distance.md), or by the skill that ends nearest. Unknown ends of skills
+    by its embedding (docs/goals.md), or by the skill that ends nearest. Unknown ends of skills
     are measured first, as by music-tf skills RUN."""
     out: Path | None = None
     """An .npz file for the episodes of our policy, as plain arrays."""
@@ -256,7 +256,7 @@ class Play(PlayingVerb):
     """Skills to film, counted from 0: one, several as in 0,2,7, or all."""
     reach: Annotated[tuple[float, ...] | None, In(-1e9, 1e9)] = None
     """Where to go, as in 1.3 0.8 for x and y of a block: values of what an embedding sees, or of
-    what skills are distinguished by (docs/distance.md). The goal is drawn."""
+    what skills are distinguished by (docs/goals.md). The goal is drawn."""
     zero_shot: Flag = False
     """Go to the environment's own goals, none seen in training, and stop at the distance that
     evaluate --zero-shot has measured."""

@@ -137,7 +137,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = names.
     """Skills that are learned one after the other, without any task reward.
 
     DISk (arXiv:2203.11176). `seed` is the algorithm as the paper states it, `released` the authors'
-    code with its numbers of skills and steps: see docs/disk.md.
+    code with its numbers of skills and steps: see docs/skills.md.
     """
     small = names.is_one_of(env_id, (names.SQUARE,))
     base = _laptop(env_id, small)

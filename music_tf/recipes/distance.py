@@ -238,7 +238,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
     """Skills that each move far in their own direction, measured in time steps.
 
     METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
-    skills are paid for displacement along their condition. See docs/distance.md for `laptop`, on
+    skills are paid for displacement along their condition. See docs/goals.md for `laptop`, on
     FetchPush and FetchPickAndPlace with velocities, and for `metra_release`, the authors' code.
     """
     if preset == "metra_release":

@@ -23,7 +23,7 @@ def ddpg(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
     """DDPG on the task reward, without hindsight: the released baseline of MUSIC.
 
     On tasks without goals it is DDPG as published (arXiv:1509.02971), but for the noise, the
-    normalisation and the weight decay: see docs/tasks.md.
+    normalisation and the weight decay: see docs/goals.md.
     """
     if not names.is_one_of(env_id, names.WITH_GOALS):
         published = preset == "paper"
@@ -61,7 +61,7 @@ def ddpg_rher(preset: Literal["laptop"], env_id: str = names.FETCH_PUSH) -> Conf
     Relay hindsight (Luo et al., 2022, arXiv:2208.00843): one policy for two goals, a place of the
     object and a place of the hand. It takes as prior knowledge which columns of an observation are
     hand and object (`world.gripper`, `world.object`), and that the hand has to go to the object;
-    MUSIC needs the columns alone. docs/her.md says what differs.
+    MUSIC needs the columns alone. docs/goals.md says what differs.
     """
     changes = {
         "workers": 2,
