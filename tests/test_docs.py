@@ -256,7 +256,7 @@ def test_every_equation_has_its_place_in_the_code_beneath():
     methods = ("music.md", "skills.md", "goals.md", "pearl.md")
     for page in methods:
         _, *equations = (DOCS / page).read_text(encoding="utf-8").split("\n$$\n")[::2]
-        assert len(equations) > 2, page  # noqa: PLR2004
+        assert len(equations) > 2, page
         beneath = [text.lstrip("\n").partition("\n\n")[0] for text in equations]
         assert [text for text in beneath if not re.search(r"`[\w/]+\.py: \w", text)] == [], page
 
