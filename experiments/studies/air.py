@@ -6,6 +6,16 @@ goals are those of the environments, which no run was trained on. Ablations, Pan
 with the task's reward, after as many steps in all, have one seed: fewer than three seeds. The row
 of a larger speed on FetchPush was added after that of 0.84 had been seen on its seed.
 
+Related work: CEE-US (arXiv:2206.11403) stacks objects after free play, by planning in learned
+models with the task's cost. LSD, CSD, METRA and, from a dataset, HILP (2402.15567) learn
+directions, which say neither how fast nor when to stop. Constrained Skill Discovery (2410.07877)
+matches the norm of a displacement in the embedding instead of maximising it; a walking robot
+reaches places. HIRO (1805.08296) rewards a lower policy by minus the distance to a relative goal,
+which a policy with a task sets. Skew-Fit (1903.03698) and LEXA (2110.09514) practise goals that are
+images, LEXA in a learned model; MEGA (2007.02832) goals that were rarely achieved, with hindsight.
+DADS (1907.01657) plans among skills. VISR (1906.05030) and APS (2108.13956) learn successor
+features for rewards that are linear in z; the square in a velocity's reward would be one more.
+
 Settings were chosen on seeds 100 to 102 of FetchPickAndPlace (conditions, horizon, steps to a goal)
 and on seed 100 of both tasks (the share of the fastest motion that is the speed). METRA's embedding
 rests to a cosine of 0.25: at 0.5 it never began to learn on seed 320 (`metra_rests`).
