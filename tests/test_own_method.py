@@ -1,5 +1,6 @@
 """Methods from files of a user's alone: a learner, a reward with a network, one that adapts."""
 
+import re
 import sys
 import types
 
@@ -12,159 +13,11 @@ from music_tf.runs import session
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.small import OPTIONS
+from tests.kit.sources import ROOT
 
-REGRESSION = '''
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
-
-from music_tf.config.agents import AgentConfig
-from music_tf.config.fields import In
-from music_tf.recipes.tasks import ddpg_her
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegressionConfig(AgentConfig):
-    """Advantage-weighted regression (arXiv:1910.00177)."""
-
-    learner: ClassVar[str] = "fresh.regression:Regression"
-    networks: ClassVar[tuple[str, ...]] = ("value",)
-    metrics: ClassVar[dict[str, str]] = {
-        **AgentConfig.metrics, "regression/weight": "mean weight of replayed actions",
-    }
-    spread: Annotated[float, In(0, 1e3, "(]")] = 1.0
-    """Advantage that multiplies the weight of an action by e."""
-
-
-def regression(preset, env_id="music_tf/PointPush-v0"):
-    """Advantage-weighted regression with hindsight."""
-    return replace(ddpg_her(preset, env_id), agent=RegressionConfig())
-'''
-LEARNER = '''
-import tensorflow as tf
-
-from music_tf.agents.base import Learner, Losses
-from music_tf.losses.temporal_difference import critic_loss, td_target
-from music_tf.networks.models import critic, deterministic_actor
-from music_tf.networks.parameters import Network
-
-
-class Regression(Learner):
-    """Imitates replayed actions, the more the better they did than their state is worth."""
-
-    def __init__(self, config, input_dim, action_dim, return_bounds, seed):
-        self._config, self._bounds = config, return_bounds
-        actor = deterministic_actor(input_dim, action_dim, config.actor_layers, seed)
-        value = critic(config, input_dim, seed)
-        self._actor = Network("actor", actor, config.actor_learning_rate)
-        self._value = Network("value", value, config.critic_learning_rate)
-
-    @property
-    def networks(self):
-        return [self._actor, self._value]
-
-    @property
-    def target_networks(self):
-        return [self._value]
-
-    def draws(self, generators, updates, batch_size):
-        return {}
-
-    def losses(self, weights, targets, batch, noise, entropy_weight):
-        worth = self._value.rows(weights["value"], batch.inputs)[..., 0]
-        later = self._value.rows(targets["value"], batch.next_inputs)[..., 0]
-        target = td_target(batch.reward, batch.discount, later[None], self._bounds)
-        advantage = target - tf.stop_gradient(worth)
-        weight = tf.exp(tf.minimum(advantage / self._config.spread, 3.0))
-        apart = self._actor.rows(weights["actor"], batch.inputs) - batch.action
-        value_loss = critic_loss(worth[None], target)
-        policy_loss = tf.reduce_mean(weight * tf.reduce_sum(tf.square(apart), -1), -1)
-        return Losses(value_loss + policy_loss, {
-            "train/critic_loss": value_loss,
-            "train/actor_loss": policy_loss,
-            "train/mean_q": tf.reduce_mean(worth, -1),
-            "regression/weight": tf.reduce_mean(weight, -1),
-        })
-'''
-CURIOUS = '''
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
-
-from music_tf.config.fields import In
-from music_tf.config.terms import TermConfig
-from music_tf.config.values import Bounds, Rate
-from music_tf.recipes.music import ddpg_music
-
-
-@dataclass(frozen=True, kw_only=True)
-class CuriousConfig(TermConfig):
-    """Pays what a model of the object's motion does not foretell (arXiv:1705.05363)."""
-
-    name: ClassVar[str] = "curious"
-    term: ClassVar[str] = "fresh.curiosity:Curiosity"
-    networks: ClassVar[tuple[str, ...]] = ("model",)
-    metrics: ClassVar[dict[str, str]] = {
-        "curious/loss": "mean squared error of the model", "curious/heldout": "the same, held out",
-    }
-    clip: Bounds = (0.0, 1.0)
-    units: Annotated[int, In(1, 1000)] = 8
-    """Units of the model's hidden layer."""
-    learning_rate: Rate = 1e-2
-    """Adam step size of the model."""
-
-
-def curious(preset, env_id="music_tf/PointPush-v0"):
-    """DDPG that moves the object as it has not learned to foretell."""
-    return replace(ddpg_music(preset, env_id), rewards={"curious": CuriousConfig()})
-'''
-TERM = '''
-import tensorflow as tf
-
-from music_tf.intrinsic.base import RewardTerm
-from music_tf.networks.models import plain
-from music_tf.networks.parameters import Network
-from music_tf.randomness import stream
-from music_tf.replay.buffer import all_transitions
-
-
-class Curiosity(RewardTerm):
-    """Squared error in what follows for the object."""
-
-    def __init__(self, config, context):
-        super().__init__(config, context)
-        self._columns = list(context.split().surrounding)
-        size = context.spec.observation_dim + context.spec.action_dim
-        seed = stream(context.seed, "initial weights/model")
-        model = plain(size, len(self._columns), "change", [config.units], seed)
-        self.networks = [Network("model", model, config.learning_rate)]
-
-    def draws(self, replay, updates, cycle):
-        return {"picks": replay.pick(updates, cycle, "curious")}
-
-    def looked_up(self, drawn, store):
-        batch = store.transitions(drawn["picks"])
-        return {
-            "before": batch.observation, "action": batch.action, "after": batch.next_observation
-        }
-
-    def reward(self, weights, batch, feed):
-        steps = batch.observation, batch.action, batch.next_observation
-        return tf.stop_gradient(self._errors(weights, *steps))
-
-    def loss(self, weights, feed):
-        errors = self._errors(weights, feed["before"], feed["action"], feed["after"])
-        loss = tf.reduce_mean(errors, axis=-1)
-        return loss, {"curious/loss": loss}
-
-    def heldout(self, weights, episodes):
-        steps = all_transitions(episodes)
-        errors = self._errors(weights, steps.observation, steps.action, steps.next_observation)
-        return {"curious/heldout": float(tf.reduce_mean(errors))}
-
-    def _errors(self, weights, before, action, after):
-        foretold = self.networks[0].rows(weights["model"], tf.concat([before, action], axis=-1))
-        change = tf.gather(after - before, self._columns, axis=-1)
-        return tf.reduce_sum(tf.square(foretold - change), axis=-1)
-'''
+PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+SHOWN = dict(re.findall(r"^```python\n# (my_\w+)\.py\n(.*?)^```", PAGE, re.M | re.S))
+"""The files that the page shows."""
 CORNER = '''
 import gymnasium
 import numpy as np
@@ -209,11 +62,11 @@ from music_tf.recipes.pearl import sac_pearl
 class ForesightConfig(DdpgConfig):
     """DDPG on a latent that foretells the rewards of a task."""
 
-    learner: ClassVar[str] = "fresh.foresight:Foresight"
+    learner: ClassVar[str] = "foresight:Foresight"
     networks: ClassVar[tuple[str, ...]] = ("encoder", "decoder")
     collector: ClassVar[str] = "music_tf.training.tasks:TaskCollector"
     parts: ClassVar[tuple[str, ...]] = (
-        "music_tf.training.parts:TaskFamily", "fresh.foresight:Visits",
+        "music_tf.training.parts:TaskFamily", "foresight:Visits",
     )
     metrics: ClassVar[dict[str, str]] = {
         **DdpgConfig.metrics,
@@ -228,7 +81,7 @@ class ForesightConfig(DdpgConfig):
         return Inference(MLP, self.latent, True, False, 4, 6, 6, False, "", 1.0, (8,))
 
 
-def foresight(preset, env_id="fresh.corner:Corner-v0"):
+def foresight(preset, env_id="corner:Corner-v0"):
     """Adapts to hidden corners by foretelling rewards."""
     told = {"tasks.train": 8, "tasks.test": 3, "tasks.adapt": 2}
     base = replace(sac_pearl(preset, env_id), exploration=ExplorationConfig())
@@ -309,10 +162,7 @@ class Visits(Part):
         self._counts = shared["foresight/counts"].copy()
 '''
 FILES = {
-    "regression_recipe": REGRESSION,
-    "regression": LEARNER,
-    "curiosity_recipe": CURIOUS,
-    "curiosity": TERM,
+    **SHOWN,
     "corner": CORNER,
     "foresight_recipe": FORESIGHT,
     "foresight": FORETELLER,
@@ -321,15 +171,14 @@ FILES = {
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Puts the files into a package `fresh`, beside which there is nothing of the user's."""
-    (tmp_path / "fresh").mkdir()
-    for name, text in {"__init__": "", **FILES}.items():
-        (tmp_path / "fresh" / f"{name}.py").write_text(text)
+    """Puts the files into a folder of the user's."""
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
     monkeypatch.setattr(session, "compare", lambda *given: {})
     yield
-    for name in ("fresh", *(f"fresh.{name}" for name in FILES)):
+    for name in FILES:
         sys.modules.pop(name, None)
 
 
@@ -337,20 +186,20 @@ def package(tmp_path, monkeypatch):
 @cases(
     ("recipe", "options", "networks", "logged"),
     (
-        "fresh.curiosity_recipe:curious",
+        "my_curiosity:curious",
         {"curious": {"units": 5}},
         {"parameters/model": 5, "parameters/actor": 16},
         ("curious/loss", "curious/heldout", "reward/curious_mean"),
     ),
     (
-        "fresh.regression_recipe:regression",
+        "my_regression:regression",
         {"agent": {"hidden_sizes": (5, 5), "spread": 0.5}},
         {"parameters/actor": 5, "parameters/value": 5, "targets/value": 5},
         ("train/critic_loss", "regression/weight"),
     ),
     (
-        "fresh.foresight_recipe:foresight",
-        {"env_id": "fresh.corner:Corner-v0"},
+        "foresight_recipe:foresight",
+        {"env_id": "corner:Corner-v0"},
         {"parameters/encoder": 8, "parameters/decoder": 8, "parameters/actor": 16},
         ("foresight/error", "foresight/episodes"),
     ),
@@ -386,44 +235,45 @@ def test_a_method_of_new_files_learns_and_goes_on(recipe, options, networks, log
 @cases(
     ("file", "word", "wrong", "told"),
     (
-        "curiosity_recipe",
-        "fresh.curiosity:Curiosity",
-        "fresh.curiosty:Curiosity",
-        "term of curious: the module 'fresh.curiosty' cannot be imported: ModuleNotFoundError",
+        "my_curiosity",
+        "my_curiosity:Curiosity",
+        "my_curiosty:Curiosity",
+        "term of curious: the module 'my_curiosty' cannot be imported: ModuleNotFoundError",
     ),
     (
-        "regression_recipe",
-        "fresh.regression:Regression",
-        "fresh.regression:Regresion",
-        r"learner of agent: there is no 'Regresion' in fresh.regression\ndid you mean Regress",
+        "my_regression",
+        "my_regression:Regression",
+        "my_regression:Regresion",
+        r"learner of agent: there is no 'Regresion' in my_regression\ndid you mean ",
     ),
 )
 @pytest.mark.usefixtures("package")
 def test_a_class_that_settings_name_and_no_file_holds_is_refused(file, word, wrong, told, tmp_path):
-    path = tmp_path / "fresh" / f"{file}.py"
+    path = tmp_path / f"{file}.py"
     path.write_text(path.read_text().replace(word, wrong))
-    recipe = f"fresh.{file}:{'curious' if 'curious' in told else 'regression'}"
+    recipe = f"{file}:{'curious' if 'curious' in told else 'regression'}"
     with pytest.raises(music_tf.UsageError, match=told):
         music_tf.train(recipe, run_dir=tmp_path / "run", epochs=1, **OPTIONS)
     assert not (tmp_path / "run").exists()
 
 
-MEASURES = """
-    def measures(self, reward, batch, feed):
+MEASURES = """    def measures(self, reward, batch, feed):
         return {"curious/odd": tf.reduce_mean(reward, -1)}
+
 """
-HELDOUT = ', "curious/heldout": "the same, held out"'
+HELDOUT = '        "curious/heldout": "the same in evaluation episodes",\n'
+LEARNS = "    def heldout"
 
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("package")
 def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_path):
-    path = tmp_path / "fresh" / "curiosity.py"
-    path.write_text(path.read_text() + MEASURES)
+    path = tmp_path / "my_curiosity.py"
+    path.write_text(path.read_text().replace(LEARNS, MEASURES + LEARNS))
     cycles = []
     with pytest.raises(music_tf.UsageError, match="settings declare, got curious/odd\n"):
         music_tf.train(
-            "fresh.curiosity_recipe:curious",
+            "my_curiosity:curious",
             run_dir=tmp_path / "run",
             callbacks=[types.SimpleNamespace(on_cycle=cycles.append)],
             **OPTIONS | {"epochs": 1, "cycles": 3},
@@ -434,29 +284,28 @@ def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_p
 @pytest.mark.thorough
 @pytest.mark.usefixtures("package")
 def test_a_metric_of_evaluations_that_no_settings_declare_costs_no_epoch(tmp_path):
-    path = tmp_path / "fresh" / "curiosity_recipe.py"
+    path = tmp_path / "my_curiosity.py"
     path.write_text(path.read_text().replace(HELDOUT, ""))
-    recipe, run = "fresh.curiosity_recipe:curious", tmp_path / "run"
+    recipe, run = "my_curiosity:curious", tmp_path / "run"
     with pytest.raises(music_tf.UsageError, match="settings declare, got curious/heldout\n"):
         music_tf.train(recipe, run_dir=run, epochs=2, **OPTIONS)
-    path.write_text(CURIOUS)
-    for name in ("fresh", "fresh.curiosity_recipe", "fresh.curiosity"):
-        sys.modules.pop(name, None)
+    path.write_text(SHOWN["my_curiosity"])
+    sys.modules.pop("my_curiosity", None)
     resumed = music_tf.load_run(run, allow_import=True).resume()
     assert resumed.metrics["time/epoch"].tolist() == [2]
 
 
 @pytest.mark.usefixtures("package")
 def test_a_recipe_that_raises_says_where(tmp_path):
-    path = tmp_path / "fresh" / "curiosity_recipe.py"
-    before, _, after = CURIOUS.partition("rewards={")
-    path.write_text(f'{before}seed=env_id["none"], rewards={{{after}')
+    path = tmp_path / "my_curiosity.py"
+    before, _, after = SHOWN["my_curiosity"].partition("rewards=")
+    path.write_text(f'{before}seed=env_id["none"], rewards={after}')
     line = before.count("\n") + 1
     told = rf"the recipe fails: TypeError: string(?s:.*) at {path.name}:{line} in "
     with pytest.raises(music_tf.UsageError, match=told) as caught:
-        recipes.resolve("fresh.curiosity_recipe:curious")
+        recipes.resolve("my_curiosity:curious")
     assert isinstance(caught.value.__cause__, TypeError)
-    path.write_text(CURIOUS.replace('{"curious": CuriousConfig()}', "[CuriousConfig()]"))
-    sys.modules.pop("fresh.curiosity_recipe")
+    path.write_text(f"{before}rewards=[CuriousConfig()])")
+    sys.modules.pop("my_curiosity")
     with pytest.raises(music_tf.UsageError, match=r"rewards: expected settings by name, got \[Cur"):
-        recipes.resolve("fresh.curiosity_recipe:curious")
+        recipes.resolve("my_curiosity:curious")
