@@ -31,16 +31,16 @@ from tests.kit.sessions import run_session
 from tests.kit.small import OPTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
-AFTER = (DOCS / "after_training.md").read_text(encoding="utf-8")
-ACTING, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", AFTER, re.MULTILINE | re.DOTALL)
+VIEWING = (DOCS / "viewing.md").read_text(encoding="utf-8")
+ACTING, _, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", VIEWING, re.M | re.S)
 FROM_PYTHON = re.findall(
-    r"^```python\n(.*?)^```", (DOCS / "python.md").read_text(encoding="utf-8"), re.M | re.S
+    r"^```python\n(import .*?)^```", (DOCS / "python.md").read_text(encoding="utf-8"), re.M | re.S
 )
 (OWN_TASKS,) = re.findall(
-    r"^```python\n(# my_tasks.py\n.*?)^```", (DOCS / "pearl.md").read_text("utf-8"), re.M | re.S
+    r"^```python\n(# my_tasks.py\n.*?)^```", (DOCS / "environments.md").read_text(), re.M | re.S
 )
 NOTEBOOK = json.loads((DOCS / "quickstart.ipynb").read_text(encoding="utf-8"))
-COMMANDS = re.findall(r"^music-tf (evaluate .*)$", AFTER, re.MULTILINE)
+COMMANDS = re.findall(r"^music-tf (evaluate latest --ep.*)$", VIEWING, re.MULTILINE)
 PAGES = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -81,7 +81,7 @@ def test_the_example_of_an_archive_reads_what_evaluate_wrote_all_of_it_explained
     assert names["states_after_each_step"].shape == (50, 25)
     assert capsys.readouterr().out.splitlines()[-1].startswith("ddpg_music FetchPush-v4 ")
     with np.load("episodes.npz", allow_pickle=False) as archive:
-        assert [name for name in archive if f"| `{name}` |" not in AFTER] == []
+        assert [name for name in archive if f"| `{name}` |" not in VIEWING] == []
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ OFFERED = (
     *("losses/", "api.py", "errors.py", "intrinsic/base.py", "agents/base.py", "config/world.py"),
     *("envs/switching.py", "runs/callbacks.py", "storage/loading.py"),
 )
-"""Losses, `music_tf.__all__`, and the extension points of docs/architecture.md."""
+"""Losses, `music_tf.__all__`, and the extension points of docs/extend.md."""
 ARRAYS = ("Array", "Tensor", "NDArray", "ndarray", "Floats")
 PROPERTIES = {"property", "cached_property", "functools.cached_property"}
 

@@ -60,7 +60,7 @@ def exporter(npz: Path | None, minari: str | None) -> Callable[..., list[str]] |
 def export_npz(
     path: Path, episodes: Episodes, about: Mapping[str, Any], beside: Mapping[str, np.ndarray]
 ) -> None:
-    """Writes the arrays that docs/after_training.md lists, which need no pickle to be read."""
+    """Writes the arrays that docs/viewing.md lists, which need no pickle to be read."""
     columns = {name: getattr(episodes, name) for name in _COLUMNS}
     numbers = episodes.skill_numbers()
     if ENVIRONMENT in about:

@@ -102,7 +102,7 @@ def actors(saved: SavedPolicy) -> tuple[Snapshot, ...]:
 
 
 def write_onnx(saved: SavedPolicy, path: Path) -> None:
-    """Writes the policy with the normalisation of its inputs, as docs/after_training.md says."""
+    """Writes the policy with the normalisation of its inputs, as docs/viewing.md says."""
     if saved.bounds is None:
         raise UsageError(
             "--onnx: the bounds of actions are unknown, since earlier versions did not store them\n"

@@ -1,6 +1,6 @@
 """`music-tf study FILE`: compares conditions by training each of them with several seeds.
 
-FILE is Python that defines STUDY; docs/results/how_to.md shows one.
+FILE is Python that defines STUDY; docs/extend.md shows one.
 """
 
 import dataclasses
