@@ -36,8 +36,10 @@ ACTING, _, ARCHIVE, MINARI = re.findall(r"^```python\n(.*?)^```", VIEWING, re.M 
 FROM_PYTHON = re.findall(
     r"^```python\n(import .*?)^```", (DOCS / "python.md").read_text(encoding="utf-8"), re.M | re.S
 )
-(OWN_TASKS,) = re.findall(
-    r"^```python\n(# my_tasks.py\n.*?)^```", (DOCS / "environments.md").read_text(), re.M | re.S
+OWN_TASKS = re.findall(
+    r"^```python\n(# my_tasks.py\n.*?)^```",
+    "".join(page.read_text("utf-8") for page in sorted(DOCS.glob("*.md"))),
+    re.M | re.S,
 )
 NOTEBOOK = json.loads((DOCS / "quickstart.ipynb").read_text(encoding="utf-8"))
 COMMANDS = re.findall(r"^music-tf (evaluate latest --ep.*)$", VIEWING, re.MULTILINE)
@@ -97,7 +99,8 @@ def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, mon
 
 @pytest.mark.thorough
 def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(tmp_path, monkeypatch):
-    (tmp_path / "my_tasks.py").write_text(OWN_TASKS)
+    (own_tasks,) = OWN_TASKS
+    (tmp_path / "my_tasks.py").write_text(own_tasks)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_tasks", raising=False)
