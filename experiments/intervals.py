@@ -11,6 +11,8 @@ from music_tf.types import Floats
 
 _HALF = 0.5
 _LARGE = 100.0
+_DECIMALS = 2
+"""The most that a mean and its interval have."""
 
 
 def number(value: float | None) -> str:
@@ -22,6 +24,16 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if abs(value) >= _LARGE else f"{value:.2f}"
 
 
+def with_interval(value: float, half: float, sign: str = "") -> str:
+    """Returns a value and half of its interval, both with two digits of the half.
+
+    Neither has more than two decimals, and neither loses digits before the point.
+    """
+    exponent = int(f"{half:.1e}".partition("e")[2])
+    decimals = min(max(1 - exponent, 0), _DECIMALS)
+    return f"{value:{sign}z.{decimals}f} ± {half:.{decimals}f}"
+
+
 def mean(values: Sequence[float | None], *, share: bool = False) -> str:
     """Returns the mean over seeds with the half width of Student's 95 % interval.
 
@@ -31,12 +43,12 @@ def mean(values: Sequence[float | None], *, share: bool = False) -> str:
     finite = [value for value in values if value is not None and not math.isnan(value)]
     if not finite or len(finite) < len(values):
         return ""
-    average = number(statistics.fmean(finite))
+    average = statistics.fmean(finite)
     if share and len(finite) > 1 and at_a_bound(finite):
-        return f"{average}: {counted(finite)}"
-    if np.ptp(finite) == 0.0:
-        return average
-    return f"{average} ± {number(half_width(finite))}"
+        return f"{number(average)}: {counted(finite)}"
+    if not math.isfinite(average) or np.ptp(finite) == 0.0:
+        return number(average)
+    return with_interval(average, half_width(finite))
 
 
 def arrivals(times: Sequence[float | None], digits: int = 0) -> str:
@@ -78,7 +90,8 @@ def difference(
     sides = [np.array(list(side), np.float64) for side in (ours, theirs)]
     if not all(side.size and np.isfinite(side).all() for side in sides):
         return ""
-    shown = f"{sides[0].mean() - sides[1].mean():+.2f}"
+    apart = float(sides[0].mean() - sides[1].mean())
+    shown = f"{apart:+.2f}"
     degrees = np.array([side.size - 1 for side in sides])
     if not degrees.all():
         return shown
@@ -88,7 +101,7 @@ def difference(
     if not squares.any():
         return shown
     freedom = squares.sum() ** 2 / (squares**2 / degrees).sum()
-    return f"{shown} ± {number(stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()))}"
+    return with_interval(apart, stats.t.ppf(0.975, freedom) * math.sqrt(squares.sum()), "+")
 
 
 def half_width(values: Sequence[float] | Floats) -> float:

@@ -9,13 +9,20 @@ INF = math.inf
 @cases(
     ("values", "expected"),
     # deviation 0.3536 over sqrt(2), times t(0.975, 1) = 12.706
-    ([0.5, 1.0], "0.75 ± 3.18"),
+    ([0.5, 1.0], "0.8 ± 3.2"),
     ([0.5, 0.5], "0.50"),  # no width: it would say that no other seed could differ
     ([0.5], "0.50"),
     ([0.5, None], ""),
     ([0.5, math.nan], ""),
     ([], ""),
-    ([100.0, 300.0], "200 ± 1271"),
+    ([100.0, 300.0], "200 ± 1271"),  # digits before the point stay
+    # two digits of the half: 36.33, 12.77 and 23.57 from -223.03; 31.93 / sqrt(3) times 4.303
+    ([-186.7, -235.8, -246.6], "-223 ± 79"),
+    ([10.0, 12.0], "11 ± 13"),
+    ([1.0, 1.02], "1.01 ± 0.13"),
+    ([1.0, 1.002], "1.00 ± 0.01"),  # two decimals at most
+    ([0.0, 1.568], "1 ± 10"),  # 9.96 rounds to 10, which has no decimal
+    ([-2.5, 1.9], "0 ± 28"),  # -0.3, without the sign
 )
 def test_a_mean_has_its_interval_and_is_blank_where_a_seed_lacks_its_value(values, expected):
     assert intervals.mean(values) == expected
@@ -57,11 +64,11 @@ def test_a_seed_that_never_came_to_a_level_is_later_than_all_others(times, digit
     # Variances 0.01 / 3 and 0.04 / 3: an error of 0.1291 with 25 / 8.5 degrees, times 3.219
     ([0.4, 0.5, 0.6], [0.1, 0.3, 0.5], "+0.20 ± 0.42"),
     # Variances 1.2 / 6 on either side: an error of 0.6325 with 10 degrees, times 2.228
-    ([4.0, 6.0] * 3, [1.0, 3.0] * 3, "+3.00 ± 1.41"),
+    ([4.0, 6.0] * 3, [1.0, 3.0] * 3, "+3.0 ± 1.4"),
     # Variances 40 / 39 / 40 on either side: an error of 0.2265 with 78 degrees, times 1.991
     ([4.0, 6.0] * 20, [1.0, 3.0] * 20, "+3.00 ± 0.45"),
     # Variances 0.5 / 2 and 0: an error of 0.5 with 1 degree, times 12.706
-    ([2.5, 3.5], [1.0, 1.0, 1.0], "+2.00 ± 6.35"),
+    ([2.5, 3.5], [1.0, 1.0, 1.0], "+2.0 ± 6.4"),
     ([1.0, 1.0], [0.5, 0.5, 0.5], "+0.50"),
     ([0.5], [0.25], "+0.25"),
     ([0.5, None], [0.25, 0.5], ""),
