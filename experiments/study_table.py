@@ -154,14 +154,21 @@ def waiting(groups: Iterable[Group]) -> str:
     return "".join(f" Not run yet on {at}: {'; '.join(labels)}." for at, labels in names.items())
 
 
-def value_of(study: str, group: str, metric: str, results: Path) -> str:
-    """Returns the mean of a metric over the seeds of a condition on a task."""
+def value_of(study: str, group: str, metric: str, form: str | None, results: Path) -> str:
+    """Returns a metric of a condition on a task, as in its table.
+
+    The form `least` is the mean with the least seed, `random` the metric of random actions.
+    """
     groups = {row.name: row for row in groups_of(study, results) if row.study == study and row.runs}
     if group not in groups:
         raise UsageError(f"{study}: no run of {group!r}{suggestion(group, groups)}")
-    shown = cell(groups[group], metric)
+    row = groups[group]
+    if form == "random":
+        shown = mean([measures.get(metric) for measures in row.beside("random")])
+    else:
+        shown = with_least(row.final(metric)) if form else cell(row, metric)
     if not shown:
-        metrics = {name for row in groups[group].measured for name in row}
+        metrics = {name for measures in row.measured for name in measures}
         raise UsageError(
             f"{study}: a seed of {group!r} lacks {metric!r}{suggestion(metric, metrics)}"
         )

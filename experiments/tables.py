@@ -11,7 +11,8 @@ by a table of that study (for several names: of all of them, with the columns of
     <!-- value: STUDY/CONDITION_TASK METRIC -->
     <!-- /value -->
 
-by the mean of a metric over seeds, and between `<!-- columns: NAME -->` and `<!-- /columns -->` by
+by the mean of a metric over seeds (with `least` after METRIC and the least of them, with `random`
+by that of random actions), and between `<!-- columns: NAME -->` and `<!-- /columns -->` by
 the list of that name. All measures of each seed go to
 experiments/results/STUDY/README.md, and pictures of studies are drawn again if their data have
 changed. `--check` only lists the differences (exit code 1).
@@ -34,7 +35,9 @@ from music_tf.errors import EXIT_BUG, EXIT_DONE, UsageError
 
 _TABLE = re.compile(r"(<!-- results: ([\w ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
 _LIST = re.compile(r"(<!-- columns: ([\w ]+) -->\n).*?(<!-- /columns -->)", re.DOTALL)
-_VALUE = re.compile(r"(<!-- value: (\w+)/(\S+) (\S+) -->)[^`\n]*?(<!-- /value -->)")
+_VALUE = re.compile(
+    r"(<!-- value: (\w+)/(\S+) (\S+)(?: (least|random))? -->)[^`\n]*?(<!-- /value -->)"
+)
 
 
 def filled(text: str, page: Path, results: Path = RESULTS) -> str:

@@ -249,6 +249,7 @@ def _trained(words: list[str], callbacks: object) -> Run:
             f"music_tf.train: expected one process, got {launched_world_size()} ranks\n"
             "for several: music-tf launch -n N train RECIPE ..."
         )
+    _prepare(shows_gpus=True)  # a user's module may import TensorFlow
     command = parse_train(words)
     with as_guest():
         _prepare(command.may_use_gpu)

@@ -31,6 +31,7 @@ def main(arguments: list[str]) -> int:
         hide_gpus()  # this rank only acts; the user's module is imported later
     if launched_world_size() > 1:
         die_with_parent(signal.SIGKILL)  # MPI does not end the ranks of a killed mpirun
+    prepare_tensorflow(shows_gpus=True)  # a user's module may import it
     parsed: TrainCommand | UsageError
     try:
         parsed = parse_train(arguments)

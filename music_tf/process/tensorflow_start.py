@@ -81,8 +81,9 @@ def standard_error_to(target: TextIO) -> Iterator[None]:
         redirected.target = None
 
 
-def load_tensorflow() -> None:
-    """Imports TensorFlow without the log lines of its libraries, which are shown if it fails."""
+@contextlib.contextmanager
+def without_chatter() -> Iterator[None]:
+    """Hides what C libraries log to standard error, unless the block fails; Python's is shown."""
     sys.stderr.flush()
     with contextlib.ExitStack() as stack:
         chatter = stack.enter_context(open(os.memfd_create("chatter"), "r+b"))  # needs no disk
@@ -92,18 +93,24 @@ def load_tensorflow() -> None:
             faulthandler.enable(screen)
             stack.callback(faulthandler.disable)
         os.dup2(chatter.fileno(), 2)
-        if "matplotlib" not in sys.modules:  # hidden from Keras, which saves each rank 20 MB
-            sys.modules["matplotlib"] = None  # type: ignore[assignment]
-            stack.callback(sys.modules.pop, "matplotlib")
         try:
-            tensorflow = importlib.import_module("tensorflow")
-            tensorflow.config.list_physical_devices()
+            yield
         except BaseException:
             chatter.seek(0)
             os.write(screen.fileno(), chatter.read())
             raise
         finally:
             os.dup2(screen.fileno(), 2)
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow without the log lines of its libraries, which are shown if it fails."""
+    with without_chatter(), contextlib.ExitStack() as stack:
+        if "matplotlib" not in sys.modules:  # hidden from Keras, which saves each rank 20 MB
+            sys.modules["matplotlib"] = None  # type: ignore[assignment]
+            stack.callback(sys.modules.pop, "matplotlib")
+        tensorflow = importlib.import_module("tensorflow")
+        tensorflow.config.list_physical_devices()
 
 
 def claim_gpu(needed: bool, allowed: bool = True) -> str | None:

@@ -23,6 +23,7 @@ from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
 from music_tf.hints import choices_of, hints_of
+from music_tf.process.tensorflow_start import without_chatter
 
 Preset: TypeAlias = Literal["laptop", "paper"]
 PRESETS = choices_of(Preset)
@@ -90,7 +91,8 @@ def agents() -> list[type[AgentConfig]]:
 
 def import_own(name: str) -> None:
     """Imports the module of a recipe that the user typed or trusts; never one named by a file."""
-    _find(name)
+    with without_chatter():  # of TensorFlow, which a reward imports
+        _find(name)
     _TRUSTED.add(name)
 
 

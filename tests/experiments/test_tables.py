@@ -148,6 +148,8 @@ def test_a_value_is_the_mean_of_a_condition_as_in_a_table(place):
         return tables.filled(text.format(metric), place / "README.md", place)
 
     assert ">0.38: 1 of 2 seeds (0.01 to 0.99)<" in stated("eval/success_rate")
+    assert ">0.38 (least 0.25)<" in stated("eval/success_rate least")
+    assert ">0.07<" in stated("eval/success_rate random")
     with pytest.raises(UsageError) as fault:
         stated("eval/success_rat")
     assert str(fault.value) == (
