@@ -123,6 +123,8 @@ newest-tests: $(STAMP)
 
 docs: $(DOCS_STAMP)  ## Build the pages as a site in site/; a dead link or an unknown reference fails
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet --strict
+	@echo "look at it, search included: $(VENV_PYTHON) -m http.server --directory site 8000"
+	@echo "then http://localhost:8000"
 
 $(DOCS_STAMP): docs.lock $(STAMP)
 	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \

@@ -75,7 +75,12 @@ setup(
         "wandb": ["wandb>=0.18"],
         "mlflow": ["mlflow>=2.16,!=3.18.0"],  # of that version a part is missing
         "notebook": ["jupyterlab>=4", "ipywidgets>=8"],  # the progress bar is a widget
-        "docs": ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2"],
+        "docs": [
+            "mkdocs>=1.6,<2",
+            "mkdocs-material>=9.5,<10",
+            "mkdocstrings[python]>=1,<2",
+            "latex2mathml>=3.77,<4",
+        ],
     },
     entry_points={"console_scripts": ["music-tf = music_tf.cli:main"]},
 )

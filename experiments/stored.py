@@ -1,5 +1,6 @@
 """Results of the stored runs of a study, by condition, task and seed."""
 
+import ast
 import csv
 import io
 import itertools
@@ -110,6 +111,12 @@ def planned(name: str) -> Study:
         names = [path.stem for path in STUDIES.glob("*.py")]
         raise UsageError(f"there is no study {name!r}{suggestion(name, names)}")
     return load_study(file)
+
+
+def about(name: str) -> str:
+    """Returns what the docstring of a study says under its question."""
+    source = (STUDIES / f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[2]
 
 
 def groups_of(name: str, results: Path) -> list[Group]:

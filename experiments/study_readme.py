@@ -1,6 +1,7 @@
-"""Writes all measures of a study, seed by seed: the README beside its stored results."""
+"""Writes what was done in a study, and all its measures: the README beside its stored results."""
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from experiments.intervals import difference, mean, number
 from experiments.stored import (
     RESULTS,
     Group,
+    about,
     evaluated,
     followed,
     groups_of,
@@ -17,6 +19,7 @@ from experiments.stored import (
     planned,
     policies_beside,
 )
+from experiments.study_pictures import IMAGES
 from experiments.study_table import cell, made_by, markdown, rows_beside, waiting
 from music_tf.measures.behaviour import direction
 from music_tf.runs.comparison import RANDOM_SHOVE, SHOVE
@@ -41,16 +44,22 @@ def readme(name: str, results: Path = RESULTS) -> str:
     groups = [group for group in planned_groups if group.runs]
     parts = [
         f"# {name}\n\n{study.question} Role: {study.role}. `make results` writes this page.",
+        about(name),
         f"{made_by(name, own_groups)}.{waiting(own_groups)}",
         "Means have half of their 95 % interval (Student's t), differences Welch's; shares at a "
         "bound have counts of seeds. Many measures are compared: an interval that just excludes "
         "zero may be chance. [What each measure is](../../../docs/metrics.md).",
+        *(
+            f"![{', '.join(picture.metrics)}]({os.path.relpath(IMAGES, RESULTS / name)}/"
+            f"{picture.name}.png)"
+            for picture in study.pictures
+        ),
     ]
     for task in study.tasks:
         here = [group for group in groups if group.task.env_id == task.env_id]
         if not here:
             continue
-        parts += [f"## {here[0].place}", _overview(here, study.overview)]
+        parts += [f"## {here[0].place}", _overview(here, study.overview or study.shown)]
         parts += _differences(here, study.compared_with)
         parts += [_progress(here, metric) for metric in study.followed]
         for group in here:

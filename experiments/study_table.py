@@ -22,6 +22,8 @@ from music_tf.storage.metrics import METRICS
 
 USUAL_MUJOCO = "3.10.0"
 """Version that docs/results.md names for all results."""
+FEWEST = 2
+"""Fewest seeds of a row on a page; README beside the stored results has all rows."""
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -31,15 +33,17 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def table_of(names: Sequence[str], page: Path, results: Path) -> str:
-    """Returns the table of one or several studies, with the origin of the runs."""
+    """Returns the table of one or several studies, with links to all their rows and seeds."""
     titles = planned(names[0]).shown
     if not titles:
         raise UsageError(f"{names[0]}: does not say what its table shows (shown={{...}})")
     groups = [group for name in names for group in groups_of(name, results)]
-    measured = [group for group in groups if group.runs]
-    notes = [origin_of(name, groups, page, results) for name in names]
+    measured = [group for group in groups if len(group.runs) >= FEWEST]
+    stored = [name for name in names if (results / name).is_dir()]
+    links = [f"[{n}]({os.path.relpath(results / n / 'README.md', page.parent)})" for n in stored]
     if not measured:
-        return "\n\n".join(notes)
+        waits = f"Not measured yet: `music-tf study experiments/studies/{names[0]}.py`."
+        return f"Rows of single seeds: {', '.join(links)}." if links else waits
     for metric in titles:
         if not any(value is not None for group in measured for value in group.final(metric)):
             stored = {name for group in measured for row in group.measured for name in row}
@@ -51,11 +55,11 @@ def table_of(names: Sequence[str], page: Path, results: Path) -> str:
         for place in places
         for row in _rows([group for group in measured if group.place == place], titles)
     ]
-    return "\n\n".join([markdown(["", *titles.values(), "seeds"], rows), *notes])
+    return f"{markdown(['', *titles.values(), 'seeds'], rows)}\n\nEvery seed: {', '.join(links)}."
 
 
 def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[str]]:
-    """Yields a row for each condition on a task, and those of random actions.
+    """Yields a row for each condition on a task that has a value, and those of random actions.
 
     A share that is 0 in all runs and for random actions is written without an interval.
     """
@@ -76,7 +80,8 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
         cells = [
             "0" if m in never and text else text for m, text in zip(metrics, cells, strict=True)
         ]
-        yield [f"{group.label}, {group.place}", *cells, seeds]
+        if any(cells):
+            yield [f"{group.label}, {group.place}", *cells, seeds]
     for title, row in beside.items():
         cells = [mean(column) for column in row.values()]
         yield [f"{title}, {groups[0].place}", *cells, f"{max(map(len, row.values()))}"]
@@ -115,16 +120,6 @@ def cell(group: Group, metric: str) -> str:
     if metric in (FIRST, MINUTES):
         return arrivals(values, digits=int(metric == MINUTES))
     return with_least(values) if metric == HELD else mean(values, share=is_share(metric))
-
-
-def origin_of(name: str, groups: Sequence[Group], page: Path, results: Path) -> str:
-    """Returns the command of a study, a link to its README, and conditions without runs."""
-    own_groups = [group for group in groups if group.study == name]
-    made = made_by(name, own_groups)
-    if not any(group.runs for group in own_groups):
-        return f"Not measured yet: {made}."
-    link = os.path.relpath(results / name / "README.md", page.parent)
-    return f"{made}; [every seed]({link}).{waiting(own_groups)}"
 
 
 def made_by(name: str, groups: Iterable[Group]) -> str:

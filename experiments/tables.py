@@ -12,9 +12,9 @@ by a table of that study (for several names: of all of them, with the columns of
     <!-- /value -->
 
 by the mean of a metric over seeds (with `least` after METRIC and the least of them, with `random`
-by that of random actions), and between `<!-- columns: NAME -->` and `<!-- /columns -->` by
-the list of that name. All measures of each seed go to
-experiments/results/STUDY/README.md, and pictures of studies are drawn again if their data have
+by that of random actions), and between `<!-- columns: NAME -->` and `<!-- /columns -->` by the list
+of that name. Rows of a single seed, all measures of each seed and the docstring of the study go to
+experiments/results/STUDY/README.md. Pictures of studies are drawn again if their data have
 changed. `--check` only lists the differences (exit code 1).
 """
 
@@ -65,7 +65,8 @@ def _made(page: Path, make: Callable[..., str], marker: re.Match[str]) -> str:
 
 def pages() -> list[Path]:
     """Returns the pages that may hold tables."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    index = [RESULTS / "README.md"] if (RESULTS / "README.md").exists() else []
+    return [ROOT / "README.md", *index, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def studies_in(results: Path) -> list[str]:

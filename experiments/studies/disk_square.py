@@ -5,6 +5,8 @@ baseline `sac_diayn` has the same numbers of skills, steps and updates, the same
 learning rates. A minute per run on one core. Settings of `sac_disk` were chosen on seeds 100 to
 102; those of `sac_diayn` follow from them. Seeds 350 to 359 were added after a check
 on 11 other seeds, whose runs are not stored, had found pairs 8.19 and 10.65 apart on two of them.
+
+The nearest two of four skills lie at least 12.6 apart on 15 of 15 seeds; about 14 is possible.
 """
 
 from music_tf.tools.study import Condition, Study, Task

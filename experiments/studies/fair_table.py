@@ -16,6 +16,14 @@ chosen on seeds 100 to 107 of both tasks, those of METRA on seeds 100 to 104 and
 and 102 of FetchPush, the noise of CAI's model on 100 and 101 (after a run of `influence` with seed
 280), those of LSD on none. CSD with the 4 million steps of its authors is not compared. About 10
 minutes per run and 3 for its evaluation on one core, 17 hours in all.
+
+What the single seeds say, on FetchPush unless stated. METRA with a linear embedding that rests
+until the policy follows conditions needs no MUSIC. Relabelling adds nothing to METRA after MUSIC.
+An embedding that never learns reaches 0.28 of goals, at 0.6 to 0.9 of METRA's final reward per
+metre; the place itself has 1.2 to 1.3 of it. On FetchPickAndPlace METRA from random weights never
+lifts the block and loses it in three episodes of four; its two embeddings that learned have 1.8 and
+1.9 units per metre of height, 12 to 34 along the table. LSD keeps the block in 0.54 of episodes,
+METRA in 0.37, MUSIC in 0.98. Joint motion, MUSIC and CAI have co-motions of 0.24, 0.34 and 0.11 m.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -4,6 +4,12 @@
 others for adaptation, drawn for each seed. The preset's beliefs have a full covariance: a step
 observes one direction of the latent. The ablation has the paper's diagonal beliefs, where a step
 observes each component. A minute per run on one core. Settings were chosen on seeds 100 to 102.
+
+54,880 steps and 4,000 updates. A policy that knows the place returns about -5.3. The full
+covariance became the preset after these seeds had been measured. Criteria for each seed: at most
+-15 under the prior (4 of 5 seeds, worst -14.8); at least -14, and 2.5 above the prior, after 2
+episodes (5 of 5); at least -10, and 6 above the prior, after 6 (5 of 5). Diagonal beliefs meet them
+on 5, 5 and 4 seeds (worst -10.1 after 6).
 """
 
 from music_tf.tools.study import Condition, Study, Task

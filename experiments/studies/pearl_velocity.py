@@ -5,6 +5,8 @@ others, drawn for each seed. A return over 200 steps is about -300 for standing 
 -150 for the best speed without knowledge of the task. Settings were chosen on seed 100, after runs
 of at most 12 thousand updates, at whose end most cheetahs still fell on their backs; discount 0.97
 lies between the two that were tried. At most 40 minutes per run on one core.
+
+1.9 million steps in 32 to 37 minutes. The aim was -130 after two episodes, which each seed meets.
 """
 
 from music_tf.tools.study import Condition, Study, Task

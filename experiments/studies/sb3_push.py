@@ -2,6 +2,8 @@
 
 They have our layers, batch size and hindsight, else their defaults, with one update per step. The
 two ran at the same time. There are fewer than three seeds, for want of time.
+
+Version 2.9.2. DDPG makes 64 and SAC 44 thousand steps in 30 minutes, and both are at chance.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -2,6 +2,8 @@
 
 It has the same layers, batch size, updates per step and random steps; its runs alternated with ours
 on one core. The return is that of the last evaluation, of 20 episodes.
+
+Version 2.9.2 with PyTorch 2.15; both had one thread.
 """
 
 from music_tf.tools.study import Condition, Study, Task

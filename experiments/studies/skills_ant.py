@@ -12,6 +12,12 @@ and `sac_counted` takes those of the skills as well.
 `music_tf/Ant-v0` is Ant-v5 without contact forces and with x and y at the start of its observation,
 as in the task. The skills take about 25 minutes per run on one core, the controller 4, `sac` 10,
 `sac_counted` 30. So three seeds of all take about five hours; those of `cool` come first.
+
+Most skills stop after half a metre. A controller of them gets farther at equal steps (0.62 m
+against 0.14), but not once the steps of its skills are counted (2.66 m), one seed each. A return of
+AntGoals is the distance in metres by which the ant approached a goal 4 m away; that of a controller
+discounts the ten steps of a choice by 0.99 each and is about 4 % smaller. Runs had `--skill.batch
+own`.
 """
 
 from music_tf.tools.study import Condition, Study, Task

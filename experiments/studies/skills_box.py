@@ -5,6 +5,17 @@ episodes have 5 steps and end before a wall, where nothing changes for any skill
 `smerl` is 0.8 of the way to the wall.
 
 Half a minute to two minutes per run on one core, ten skills twice that: at most 30 minutes in all.
+
+Runs have 20 thousand steps and as many updates, 40 thousand with ten skills. Four and ten skills of
+DIAYN are recognised within 66 seconds, SMERL's solve the task within 85; DADS met its threshold on
+one seed of three. Seed 240 of SMERL: three of four skills reach the maximum at different places
+along the wall, the fourth stops a tenth short. A discriminator that learned from shuffled skills
+names 0.33 of steps correctly, mean of three seeds (`experiments/shuffled.py` of commit 13deee0).
+
+Resumed without the replay after ten thousand steps (`experiments/resume_skills.py` of commit
+b14ee01): if the discriminator waits for 500 fresh steps of each skill, the default, its loss on
+evaluation episodes stays within 22 %. Trained at once it memorises a few fresh episodes, and its
+loss on them falls to about a third or less within an epoch.
 """
 
 from music_tf.tools.study import Condition, Study, Task

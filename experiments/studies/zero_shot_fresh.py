@@ -4,6 +4,8 @@ FetchPush, as in `zero_shot`, whose seeds had been seen with a former preset bef
 `laptop`, was chosen. The commit of the runs does not know `distance.speed`: leave it out there.
 Both conditions have the linear embedding that rests until the policy follows conditions. Nothing
 was chosen here.
+
+Relabelling gains 0.04 ± 0.06 with a brake, over pairs of seeds: no significant difference.
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -3,6 +3,11 @@
 FetchSlide, three seeds: 160 thousand steps of MUSIC, then 56 thousand of METRA, or of the position
 of the puck itself in place of an embedding. Preset `laptop` everywhere; no setting was chosen here.
 About 13 minutes per seed for MUSIC and 4 for each of the two on one core.
+
+The puck passes 39 % of the goals (random directions: 8 %) but comes to rest at 2 %. The brake does
+not help: a puck slides on after the robot lets go. On tuning seed 100 (not stored), after 24
+thousand steps of MUSIC, 3 of 100 goals were reached at the end: the robot touched the puck in fewer
+than half of the episodes. Two seeds have not been run.
 """
 
 from music_tf.tools.study import Condition, Study, Task

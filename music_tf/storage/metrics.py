@@ -128,7 +128,7 @@ def _sections() -> dict[str, Mapping[str, str]]:
         "tasks without goals": _WITHOUT_GOALS,
         "tasks with goals": _OF_TASKS,
         "an object": _OF_OBJECTS,
-        "MUSIC or a control of it": _OF_MOTION,
+        "MUSIC or a baseline of it": _OF_MOTION,
         **{f"`{name}`": metrics for name, metrics in declared.items() if metrics},
         "learning": _OF_LEARNING,
         "goals": _OF_GOALS,

@@ -404,7 +404,7 @@ def test_a_study_of_ours_is_one_that_can_be_run(path):
     for number, run in enumerate(runs):
         assert run.source is None or run.source.name in names[:number]
     done = [run for run in runs if run.result(ROOT / "experiments/results").exists()]
-    assert done or f"studies/{path.name}" in (ROOT / "docs/results/not_measured.md").read_text()
+    assert done or f"studies/{path.name}" in (ROOT / "experiments/results/README.md").read_text()
     for run in done:  # a result of another command would be refused
         assert read_result(run.result(ROOT / "experiments/results")).command == run.command
 

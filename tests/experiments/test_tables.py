@@ -10,7 +10,6 @@ from music_tf.errors import UsageError
 from music_tf.storage.results import header
 from tests.kit.cases import cases
 
-MARKER = re.compile(r"^<!-- results: ([\w ]+) -->$", re.MULTILINE)
 COMMAND = "music-tf train ddpg_her --env-id FetchPush-v4 --seed {} --threads 1"
 ROWS = """epoch,time/env_steps,time/elapsed_s,eval/success_rate
 1,1000,60,0.25
@@ -65,44 +64,41 @@ def test_pages_readmes_and_pictures_show_the_stored_results():
     assert study_pictures.outdated_pictures() == []
 
 
-def test_every_study_with_results_is_on_a_page():
-    texts = [path.read_text(encoding="utf-8") for path in tables.pages()]
-    shown = {name for text in texts for names in MARKER.findall(text) for name in names.split()}
-    shown |= {name for t in texts for name in re.findall(r"\]\(\S*results/(\w+)/README.md", t)}
-    beside = [one for name in shown for one in stored.planned(name).beside]
-    shown |= {name.partition("/")[0] for name in beside}
-    assert sorted({*tables.studies_in(stored.RESULTS)} - shown) == []
+def test_every_study_and_agent_has_a_page_of_results():
+    index = (stored.RESULTS / "README.md").read_text(encoding="utf-8")
+    for name in tables.studies_in(stored.RESULTS):
+        assert f"]({name}/README.md)" in index
+        lines = stored.about(name).splitlines()
+        assert lines[0] in (stored.RESULTS / name / "README.md").read_text(encoding="utf-8")
     agents = (stored.ROOT / "music_tf/weights").glob("*/agent.json")
     published = [json.loads(about.read_text())["published"] for about in agents]
     assert [path for path in published if not (stored.ROOT / path).exists()] == []
 
 
-def test_a_page_of_results_is_a_question_of_a_screen_and_a_half():
-    for path in sorted((stored.ROOT / "docs/results").glob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        assert re.match(r"# .*\?\n\n", text), path
-        assert len(text.split()) <= 1000, path
-        widths = [line.count(" | ") + 1 for line in text.splitlines() if line.startswith("| ")]
-        assert max(widths, default=0) <= 5, path
-        for table in re.findall(r"<!-- results: .*?<!-- /results -->", text, re.DOTALL):
-            titles = re.findall(r"^\| (.*?) \| ", table, re.MULTILINE)
-            assert sorted(titles) == sorted({*titles}), path  # rows that cannot be told apart
+def test_tables_of_results_have_few_columns_and_rows_that_can_be_told_apart():
+    text = (stored.ROOT / "docs/results.md").read_text(encoding="utf-8")
+    found = re.findall(r"<!-- results: .*?<!-- /results -->", text, re.DOTALL)
+    assert len(found) > 5
+    for table in found:
+        assert max(line.count(" | ") for line in table.splitlines()) < 5, table
+        titles = re.findall(r"^\| (.*?) \| ", table, re.MULTILINE)
+        assert sorted(titles) == sorted({*titles})
 
 
 def test_a_study_says_itself_what_its_table_shows(place):
     store(place, "her", {0: 0.9, 1: 0.4})
-    store(place, "more", {0: 1.0}, before={"time/env_steps": 5000.0})
+    store(place, "more", {0: 1.0, 1: 1.0}, before={"time/env_steps": 5000.0})
     assert lines_of(place) == [
         "|  | success | 0.9 after | seeds |",
         "|---|---|---|---|",
         # 0.65 and an interval of 3.18 around it; all of 2: the lower end is 0.025^(1/2)
         "| her, FetchPush | 0.65: 1 of 2 seeds (0.01 to 0.99) | 1 of 2 seeds: never (3 to never) "
         "| 2 |",
-        "| with more, FetchPush | 1.00 | 1 of 1 seeds: 8 | 1 of 2 |",
+        "| with more, FetchPush | 1.00: 2 of 2 seeds (0.16 to 1.00) | 2 of 2 seeds: 8 (8 to 8) "
+        "| 2 |",
         "| random actions, FetchPush | 0.07 |  | 2 |",
         "",
-        "`music-tf study experiments/studies/mine.py`; commit 0123456; Some Chip; "
-        "[every seed](mine/README.md).",
+        "Every seed: [mine](mine/README.md).",
     ]
 
 
@@ -118,12 +114,17 @@ def test_a_page_names_another_mujoco_than_the_usual_one(place, versions, said):
     assert study_table.made_by("mine", stored.groups_of("mine", place)).endswith(f"Chip{said}")
 
 
-def test_a_study_that_waits_for_runs_says_which(place):
+def test_a_page_leaves_single_seeds_and_waiting_conditions_to_the_readme(place):
     assert lines_of(place) == ["Not measured yet: `music-tf study experiments/studies/mine.py`."]
     store(place, "her", {0: 0.9})
-    *rows, _, told = lines_of(place)
-    assert [row.rpartition(" | ")[2] for row in rows[2:]] == ["1 of 2 |", "1 |"]
-    assert told.endswith("(mine/README.md). Not run yet on FetchPush: with more.")
+    assert lines_of(place) == ["Rows of single seeds: [mine](mine/README.md)."]
+    readme = study_readme.readme("mine", place)
+    assert "; Some Chip. Not run yet on FetchPush: with more." in readme
+    assert "| her | 0.90 |" in readme
+    (place / "mine.py").write_text(STUDY.replace("seeds=(0, 1)", "seeds=(0, 1, 2)"))
+    store(place, "her", {0: 0.9, 1: 0.8})
+    store(place, "more", {0: 0.9})
+    assert [row.rpartition(" | ")[2] for row in lines_of(place)[2:-2]] == ["2 of 3 |", "2 |"]
 
 
 def test_random_actions_of_conditions_that_share_a_row_agree():
@@ -169,7 +170,7 @@ def test_a_value_is_the_mean_of_a_condition_as_in_a_table(place):
     (('"success"', "1"), "Study : shown: expected Mapping[str, str]"),
 )
 def test_what_a_page_states_and_no_run_has_is_refused_with_page_and_row(place, change, text):
-    store(place, "her", {0: 0.9})
+    store(place, "her", {0: 0.9, 1: 0.9})
     (place / "mine.py").write_text(STUDY.replace(*change))
     marked = "a\n<!-- results: mine -->\n<!-- /results -->\n".replace(*change)
     with pytest.raises(UsageError, match=re.escape(text)) as fault:
@@ -215,7 +216,7 @@ def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatc
 
 
 def test_checking_writes_nothing_and_says_what_differs(place, monkeypatch, capsys):
-    store(place, "her", {0: 0.9})
+    store(place, "her", {0: 0.25, 1: 0.5})
     (place / "docs").mkdir()
     home = place / "README.md"
     home.write_text("<!-- results: mine -->\n<!-- /results -->\n")
@@ -228,6 +229,6 @@ def test_checking_writes_nothing_and_says_what_differs(place, monkeypatch, capsy
     assert capsys.readouterr().out.split() == ["mine/README.md", "README.md"]
     assert "her" not in home.read_text()
     assert tables.main([]) == 0
-    assert "| her, FetchPush | 0.90 |" in home.read_text()
+    assert "| her, FetchPush | 0.38: 1 of 2 seeds" in home.read_text()
     assert "### her, FetchPush" in (place / "mine/README.md").read_text()
     assert tables.main(["--check"]) == 0

@@ -40,7 +40,7 @@ def test_skills_are_soon_predictable_from_how_a_point_moves_where_no_wall_is_met
 
 
 BOX = "--env-id music_tf/UnitBox-v0"
-"""Lines of its tests are those of docs/results/skills.md, which three seeds of three hold."""
+"""Lines of its tests are those of docs/results.md, which three seeds of three hold."""
 
 
 def told_apart(run, recipe, words):  # the last held-out log q and what else was found in the box
