@@ -18,6 +18,12 @@ against 0.14), but not once the steps of its skills are counted (2.66 m), one se
 AntGoals is the distance in metres by which the ant approached a goal 4 m away; that of a controller
 discounts the ten steps of a choice by 0.99 each and is about 4 % smaller. Runs had `--skill.batch
 own`.
+
+Seed 240 of `cool`: paths of its skills in metres, which skill is taken for which, and films.
+
+![paths of five skills of an ant](../../../docs/images/skills_ant.png)
+
+![three of these skills](../../../docs/images/skills_ant_strip.png)
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -14,6 +14,22 @@ Hopper's skills stand, or hop and fall: eleven and thirteen of twenty return 300
 standing. Ten of twenty skills of MountainCarContinuous reach the flag, all in one way. No skill of
 BipedalWalker or HalfCheetah walks or runs. Runs had `--skill.batch own` and `--collect.update-after
 0`; presets now follow the original codes.
+
+Paths of skills, which skill is taken for which, returns by skill, and some of them as films.
+
+![skills of Hopper](../../../docs/images/skills_hopper.png)
+
+![three of them](../../../docs/images/skills_hopper_strip.png)
+
+![skills of MountainCarContinuous](../../../docs/images/skills_car.png)
+
+![three of them](../../../docs/images/skills_car_strip.png)
+
+![skills of HalfCheetah](../../../docs/images/skills_cheetah.png)
+
+![three of them](../../../docs/images/skills_cheetah_strip.png)
+
+![skills of BipedalWalker](../../../docs/images/skills_walker.png)
 """
 
 from music_tf.tools.study import Condition, Study, Task

@@ -24,6 +24,10 @@ known in part: an embedding that is trained from the first update may fit coinci
 seed 102 (not stored) a linear one lost an axis within 16 thousand steps and reached 0.26; frozen
 until replayed steps aligned with their condition (cosine 0.5), both axes remained, and 0.89 of
 goals were reached. Whether a nonlinear embedding can be frozen at first is not known.
+
+Seed 280 of `metra`, with its brake:
+
+![a gripper pushes a block to red goals](../../../docs/images/reach.gif)
 """
 
 from music_tf.tools.study import Condition, Study, Task
