@@ -269,7 +269,7 @@ def test_a_page_is_in_the_navigation_and_begins_with_what_answers_its_title():
     for page in sorted(DOCS.glob("*.md")):
         title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
         assert re.fullmatch("# .+", title), page
-        assert re.fullmatch(r"[^|`#<-].*[.:]", first, re.DOTALL), page  # a paragraph
+        assert re.fullmatch(r"(?!```)[^|#<-].*[.:]", first, re.DOTALL), page  # a paragraph
     texts = {page: page.read_text("utf-8") for page in (*PAGES, DOCS / "quickstart.ipynb")}
     copies = r"pip install '\.\["  # over the editable package
     assert [page for page, text in texts.items() if re.search(copies, text)] == []
@@ -277,7 +277,7 @@ def test_a_page_is_in_the_navigation_and_begins_with_what_answers_its_title():
 
 def test_pages_are_few_and_short_and_their_code_is_fenced_and_fits_a_screen():
     words, long = 0, []
-    for page in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
+    for page in {DOCS.parent / "README.md", *DOCS.rglob("*.md")} - {DOCS / "reference.md"}:
         text = page.read_text(encoding="utf-8")
         by_hand = re.sub(r"(?s)<!-- (results|columns): .*?<!-- /\1 -->|<!--.*?-->", "", text)
         words += len(re.findall(r"\S*\w\S*", by_hand))
