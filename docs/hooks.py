@@ -139,14 +139,18 @@ def on_page_content(content: str, **_: Any) -> str:
 def _set(equation: re.Match[str]) -> str:
     block = equation[2] == "["
     mathml = convert(html.unescape(equation[3]).strip(), display="block" if block else "inline")
+    mathml = mathml.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')  # of equal height
+    mathml = re.sub(r"(<mi>(?:log|exp)</mi>)(?=<m(?!o))", r'\1<mspace width="0.17em"/>', mathml)
     return f'<div class="equation">{mathml}</div>' if block else str(mathml)
 
 
 def _whole(code: re.Match[str]) -> str:
-    if len(html.unescape(code[1])) <= SHORT:
-        return f'<code class="whole">{code[1]}</code>'
-    words = [f'<span class="whole">{w}</span>' if "-" in w else w for w in code[1].split(" ")]
-    return f"<code>{' '.join(words)}</code>"
+    """Keeps short code on a line; in longer code options with their values, or else words."""
+    parts = [code[1]] if len(code[1]) <= SHORT else re.split(r" (?=--)", code[1])
+    if len(parts) == 1 and len(code[1]) > SHORT:
+        parts = code[1].split(" ")
+    whole = [f'<span class="whole">{part}</span>' for part in parts]
+    return f"<code>{' '.join(whole)}</code>"
 
 
 def settings_page() -> str:

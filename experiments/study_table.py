@@ -39,8 +39,8 @@ def table_of(names: Sequence[str], page: Path, results: Path) -> str:
         raise UsageError(f"{names[0]}: does not say what its table shows (shown={{...}})")
     groups = [group for name in names for group in groups_of(name, results)]
     measured = [group for group in groups if len(group.runs) >= FEWEST]
-    stored = [name for name in names if (results / name).is_dir()]
-    links = [f"[{n}]({os.path.relpath(results / n / 'README.md', page.parent)})" for n in stored]
+    readmes = {name: results / name / "README.md" for name in names if (results / name).is_dir()}
+    links = [f"[{name}]({os.path.relpath(path, page.parent)})" for name, path in readmes.items()]
     if not measured:
         waits = f"Not measured yet: `music-tf study experiments/studies/{names[0]}.py`."
         return f"Rows of single seeds: {', '.join(links)}." if links else waits
