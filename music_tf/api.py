@@ -50,7 +50,8 @@ def train(
     """Trains a recipe in this process, as `music-tf train RECIPE` does, and returns the run.
 
     Args:
-        recipe: One that `music-tf recipes` lists, or `module:function` of yours.
+        recipe: Name of a recipe, such as `ddpg_music` (`music-tf recipes` lists all), or
+            `module:function` of yours.
         run_dir: The run directory; by default runs/ENV/RECIPE/seedN-TIME.
         callbacks: Objects with any of the methods of `Callback`.
         options: Options of the command line, with underscores, as in `max_minutes=3`; a group of
@@ -96,7 +97,7 @@ def load_run(
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run, in the current state of its directory."""
+    """A stored run; reads its directory anew at each call, so it may still be training."""
 
     path: Path
     """The run directory."""
@@ -105,7 +106,9 @@ class Run:
 
     @property
     def metrics(self) -> "dict[str, npt.NDArray[np.float64]]":
-        """The columns of metrics.csv by name, with a value for each epoch; nan where there is none.
+        """The columns of metrics.csv, with a value for each epoch; nan where there is none.
+
+        Such as `{"eval/object_comotion_m": array([0.002, 0.11]), ...}`; docs/metrics.md lists all.
 
         Raises:
             UsageError: No epoch is finished yet, or the table is damaged.
@@ -136,7 +139,8 @@ class Run:
             overwrite: Whether to store fewer episodes, too.
 
         Raises:
-            MusicError: As `music-tf evaluate`.
+            UsageError: No checkpoint yet, one that does not fit config.json, or no such stage.
+            EnvironmentFault: All checkpoints are damaged, or the environment cannot be made.
         """
         count = None if episodes is None else 0
         with contextlib.suppress(TypeError):
@@ -152,10 +156,11 @@ class Run:
         return evaluate_run(loaded, count, extras=extras, shown=False)
 
     def policy(self) -> "SavedPolicy":
-        """Returns the latest policy, ready to act.
+        """Returns the latest policy, ready to act; of a run that adapts an `AdaptivePolicy`.
 
         Raises:
-            MusicError: There is no checkpoint yet, or all are damaged.
+            UsageError: There is no checkpoint yet, or it does not fit config.json.
+            EnvironmentFault: All checkpoints are damaged.
         """
         from music_tf.storage.loading import load_policy  # noqa: PLC0415 - numpy
 
@@ -179,7 +184,9 @@ class Run:
             reach: Goal in place of a skill, as for `music-tf play --reach`.
 
         Raises:
-            MusicError: As `music-tf play`.
+            UsageError: There is no checkpoint yet, or the run has no such skill or stage, or cannot
+                be sent to a place, or the file is no .gif or .mp4.
+            EnvironmentFault: All checkpoints are damaged, or nothing can draw the environment.
         """
         out = film_path(self.path) if path is None else Path(path)
         words = ["play", str(self.path), f"--out={out}", f"--episodes={episodes}"]
@@ -204,10 +211,18 @@ class Run:
         return Film(out)
 
     def resume(self, *, callbacks: Iterable[object] = (), **options: Any) -> "Run":
-        """Continues the run exactly; only `epochs`, `max_minutes` and `hang_after` may change.
+        """Continues the run exactly, as `--resume` does, and returns it.
+
+        Args:
+            callbacks: As in `train`; those of the earlier call are not stored.
+            options: Settings that may change: `epochs`, `max_minutes`, `hang_after`. A run that
+                learns skills one after the other (DISk) also takes more `skills` behind those that
+                it has, with their `incremental={"epochs": ...}` and `env={"changes": ...}`.
+                Options that are no settings: `without_replay`, `device`, `track`.
 
         Raises:
-            MusicError: As `train`.
+            UsageError: Another setting differs from the run's, or the run cannot be resumed.
+            MusicError: Any other that `train` raises.
         """
         words = as_typed({"run_dir": self.path, "resume": True, **options})
         if self.env_id is not None:

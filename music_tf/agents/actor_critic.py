@@ -23,7 +23,7 @@ _OF_POLICY = "train/actor_loss", "train/entropy", "train/temperature", "train/te
 
 
 class ActorCritic(Learner):
-    """An actor, and an ensemble of critics on the same inputs."""
+    """Base of DDPG and SAC: an actor, C critics on the same inputs, and their target networks."""
 
     def __init__(
         self,

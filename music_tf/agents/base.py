@@ -93,10 +93,19 @@ class Learner(abc.ABC):
     def draws(
         self, generators: Sequence[np.random.Generator], updates: int, batch_size: int
     ) -> dict[str, Array]:
-        """Draws noise [U, W, B, ...] for all updates of a cycle, with a generator for each worker.
+        """Draws noise [U, W, B, ...] for all U updates of a cycle.
 
-        Returns:
-            Arrays by name, for `noise` of `losses`.
+        `losses` gets the part of its update, [W, B, ...], in `noise`. For example for actions:
+
+            shape = (updates, batch_size, self._action_dim)
+            drawn = [each.standard_normal(shape, np.float32) for each in generators]
+            return {"policy": np.stack(drawn, axis=1)}  # [U, W, B, A]
+
+        Args:
+            generators: One for each of the W workers of this rank, so that the draws of a worker
+                are the same on any number of ranks.
+            updates: Number U of updates.
+            batch_size: Transitions B of each worker in an update.
         """
         return {}
 

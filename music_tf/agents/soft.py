@@ -17,7 +17,7 @@ from music_tf.networks.parameters import Network, Scalar, Weights
 
 
 class SoftActorCritic(ActorCritic):
-    """An actor-critic with a stochastic policy, whose entropy is weighted by a temperature."""
+    """Base of `Sac`, `SacValue`, `Pearl`, `DiscreteSac`: a temperature alpha (arXiv:1812.05905)."""
 
     _config: SoftConfig
 

@@ -56,9 +56,10 @@ class TermConfig(Settings):
     skills."""
 
     clip: Bounds = (-math.inf, math.inf)
-    """Bounds of the scaled reward."""
+    """Bounds of the scaled reward of a step, such as 0 1; finite for `agent.return_clip` auto and
+    paid, which bound the TD target by them."""
     shift: Annotated[float, In(-1e9, 1e9)] = 0.0
-    """Added after clipping."""
+    """Added after clipping: -1 turns rewards from 0 to 1 into costs from -1 to 0."""
     weight: Schedule = ((0.0, 1.0),)
     """Weight in the sum of rewards, by epoch, or by a level from 0 to 1 with `weight_by`."""
     weight_by: Literal["epoch", "moved", "lifted"] = "epoch"

@@ -148,11 +148,13 @@ class World(Settings):
             _are_extras,
         ),
     ] = ()
-    """Values kept beside each state for reward terms: entries of `info` by name, the steps of its
-    episode so far (NAME=time), the mean change of the descriptor in each of the last 20 steps
-    (NAME=stride:20), or what a function of yours reads from the environment
-    after each step, as NAME=module:function. The entry music_tf/discount multiplies the discount of
-    the step that brought it."""
+    """Values kept beside each state for reward terms, in one of four forms:
+    NAME, the entry NAME of `info`, such as slip;
+    NAME=time, the number of steps of its episode so far;
+    NAME=stride:20, the mean change of the descriptor in each of the last 20 steps;
+    NAME=module:function, what your function returns for the unwrapped environment after each step,
+    a number or several, such as tip=my_robot:tip.
+    The entry music_tf/discount of `info` multiplies the discount of the step that brought it."""
 
     def __post_init__(self) -> None:
         for name in hints_of(type(self)):

@@ -88,7 +88,7 @@ class PlayResult(NamedTuple):
 class Match(NamedTuple):
     """Columns of the robot beside as many of a thing, and what relates them."""
 
-    grip: Columns
+    gripper: Columns
     thing: Columns
     score: float
     touches: int
@@ -96,7 +96,7 @@ class Match(NamedTuple):
 
 
 def look(envs: LockstepEnvs, first: int = 0) -> PlayResult:
-    """Plays one environment some thousand steps, seeds from `first` on; says what columns are."""
+    """Plays some thousand steps from seed `first` on: what moves each column, and proposals."""
     start, player = time.monotonic(), Player(envs, first)
     for number in range(SEEDS):
         player.part(number)
@@ -181,9 +181,9 @@ def first_touch(branch: Branch, thing: Columns, tolerance: Rows) -> int | None:
     return branch.at + 1 + int(touched.argmax()) if touched.any() else None
 
 
-def matched(facts: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
+def matched(facts: ColumnFacts, gripper: Columns, thing: Columns) -> Match | None:
     """Returns what speaks for a gripper that moves a thing; None where nothing does."""
-    g, o, least = list(grip), list(thing), MOVED * facts.tolerance[list(thing)]
+    g, o, least = list(gripper), list(thing), MOVED * facts.tolerance[list(thing)]
     steps = [(branch, first_touch(branch, thing, facts.tolerance)) for branch in facts.branches]
     touched = [(branch, branch.rows[step]) for branch, step in steps if step is not None]
     if not touched:
@@ -191,7 +191,7 @@ def matched(facts: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
     rows = np.concatenate([branch.rows for branch in facts.branches])
     at_touch = np.array([row for _, row in touched])
     usual, off = (np.median(np.abs(r[:, o] - r[:, g]), axis=0) for r in (rows, at_touch))
-    related = [pair in facts.differences for pair in zip(thing, grip, strict=True)]
+    related = [pair in facts.differences for pair in zip(thing, gripper, strict=True)]
     is_goal = set(thing) <= set(facts.goal)
     near = off[-1] < min(_NEAR * usual[-1], 2.0 * off[:2].max())
     if len(thing) == _WAYS and not (near or related[-1] or is_goal):
@@ -212,7 +212,7 @@ def matched(facts: ColumnFacts, grip: Columns, thing: Columns) -> Match | None:
     if why and is_goal:
         why.append("it is the achieved goal")
         score += 1.0
-    return Match(grip, thing, score, len(touched), tuple(why)) if why else None
+    return Match(gripper, thing, score, len(touched), tuple(why)) if why else None
 
 
 def matches(facts: ColumnFacts) -> list[Match]:
@@ -223,9 +223,9 @@ def matches(facts: ColumnFacts) -> list[Match]:
     things = [c for c in touched if c not in facts.turned]
     flat = facts.branches[0].actions.shape[1] > 1 and len(facts.places) > 1
     pairs = [
-        matched(facts, grip, thing)
+        matched(facts, gripper, thing)
         for size in ((3, 2) if flat else (1,))
-        for grip, thing in itertools.product(windows(facts.places, size), windows(things, size))
+        for gripper, thing in itertools.product(windows(facts.places, size), windows(things, size))
     ]
     return sorted(filter(None, pairs), key=lambda match: match.score, reverse=True)
 
@@ -242,20 +242,20 @@ def pushed(facts: ColumnFacts, ranked: Sequence[Match]) -> PlayResult:
     others: list[Columns] = []
     for match in ranked[1:]:
         overlaps = any(set(match.thing) & set(thing) for thing in (best.thing, *others))
-        if match.grip == best.grip and not overlaps:
+        if match.gripper == best.gripper and not overlaps:
             others.append(match.thing)
-    agent = f"{listed(best.grip)} respond to the action at once"
-    thing = f"{listed(best.thing)} rest until touched ({best.touches} times)"
+    moving, moved = listed(best.gripper), listed(best.thing)
     reasons = {
-        "agent": Proposal(best.grip, agent),
-        "surrounding": Proposal(best.thing, thing),
+        "agent": Proposal(best.gripper, f"{moving} respond to the action at once"),
+        "surrounding": Proposal(best.thing, f"{moved} rest until touched ({best.touches} times)"),
         "object": Proposal(best.thing, "; ".join(best.why)),
-        "gripper": Proposal(best.grip, f"{listed(best.grip)} are what moves {listed(best.thing)}"),
+        "gripper": Proposal(best.gripper, f"{moving} are what moves {moved}"),
         "descriptor": Proposal(best.thing, "skills differ by where they bring the object"),
     }
     enough = len(best.why) > 1 and best.touches >= _TOUCHES
     verdict = Certainty.SURE if enough else Certainty.LIKELY
-    pairs = [pair for pair in zip(best.thing, best.grip, strict=True) if pair in facts.differences]
+    related = zip(best.thing, best.gripper, strict=True)
+    pairs = [pair for pair in related if pair in facts.differences]
     relations = {facts.differences[pair]: "difference of {} and {}".format(*pair) for pair in pairs}
     return PlayResult(facts.kinds, relations, verdict, "", reasons, others)
 

@@ -78,6 +78,7 @@ class Velocity(Family):
         return generator.uniform(0.0, self._fastest, (count, 1))
 
     def set_task(self, task: Floats) -> None:
+        """Sets the speed to run at in m/s, [1]."""
         self._speed = float(task[0])
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -98,6 +99,7 @@ class ForwardOrBack(Family):
         return _in_turns(count)[:, None]
 
     def set_task(self, task: Floats) -> None:
+        """Sets the direction along x, [1]: 1 or -1."""
         self._sign = float(task[0])
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -121,6 +123,7 @@ class Direction(Family):
         return _around(generator.uniform(0.0, 2.0 * math.pi, count))
 
     def set_task(self, task: Floats) -> None:
+        """Sets the direction, [2], a unit vector."""
         self._direction = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:
@@ -142,6 +145,7 @@ class Place(Family):
         return np.asarray(radii * directions)
 
     def set_task(self, task: Floats) -> None:
+        """Sets the place to walk to, x and y in metres, [2]."""
         self._place = np.array(task, np.float64)
 
     def paid(self, info: dict[str, Any]) -> float:

@@ -221,7 +221,21 @@ class RewardTerm(abc.ABC):
 
     @abc.abstractmethod
     def reward(self, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
-        """Returns the raw reward of each transition, shape [W, B], without gradient."""
+        """Returns the raw reward of each transition, float32 [W, B], without gradient.
+
+        The compiled update calls it for each minibatch of replay, with the weights of that moment.
+        Of its settings, weight * (clip(reward, *clip) + shift) enters the sum that the learner
+        gets. Evaluations call it for whole episodes, [E, T]. For example a block's height:
+
+            return batch.next_observation[..., 5] - 0.42  # columns 3 to 5: its place in metres
+
+        Args:
+            weights: Of all networks, by name, for `Network.rows`; then `tf.stop_gradient`.
+            batch: Observations [W, B, O] before and after the action, not normalised, in the
+                environment's units; actions [W, B, A] in [-1, 1]; the task's reward [W, B] under
+                the goal [W, B, G], which may be relabelled; skills [W, B, K]; extras by name.
+            feed: What `feed` returned for this update, each [W, ...].
+        """
 
     def rests(self, epoch: float) -> bool:
         """Whether the term is neither computed nor trained from this epoch or level on."""
@@ -297,11 +311,22 @@ class RewardTerm(abc.ABC):
         return None
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
-        """Callback with the fresh episodes of each worker of this rank."""
+        """Called in each cycle with its new episodes, after replay got them and before updates.
+
+        All ranks that learn call it, so it may sum over them (`TermContext.total`). What it counts
+        belongs in `meta`, `shared` or `of_worker`, or a resumed run lacks it. For example:
+
+            steps = sum(int(played.length.sum()) for played in episodes.values())
+
+        Args:
+            episodes: Those of each worker of this rank, as read-only arrays such as `observation`
+                [E, T + 1, O], in the environment's units; an action lies in [-1, 1].
+            cycle: Number of the cycle, which keys random streams.
+        """
         del episodes, cycle
 
     def forget(self) -> None:  # noqa: B027 - optional
-        """Callback when replay has been emptied although the run goes on."""
+        """Called on `--resume --without-replay`, after `load_meta`: drop what episodes taught."""
 
     def meta(self) -> dict[str, Any]:
         """Returns counts for a checkpoint, equal on all ranks, as JSON values."""

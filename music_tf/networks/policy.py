@@ -116,7 +116,7 @@ class Policy:
 
     @property
     def leads(self) -> Embedding | Ends | str | None:
-        """What chooses a condition for a place: the embedding, else the ends of skills."""
+        """What answers `reach=`: an embedding, ends of skills, why neither fits, or None."""
         if isinstance(self.embedding, str):
             return f"the checkpoint does not fit config.json: {self.embedding}"
         return self.ends if self.embedding is None else self.embedding

@@ -28,7 +28,7 @@ from music_tf.recipes.tasks import sac
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiversityConfig(TermConfig):
-    """Common settings of rewards for diverse skills: when networks learn, and a gate (SMERL)."""
+    """Base of `SkillConfig`, `DadsConfig`, `DistanceConfig`: when networks learn, SMERL's gate."""
 
     scale: Annotated[float, In(0, 1e9)] = 1.0
     """Factor on the reward before clipping."""
