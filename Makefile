@@ -41,7 +41,7 @@ fetch = $(call launch,$(or $(RECIPE),ddpg_her_fast),$(1),$(MINUTES))
 
 .DEFAULT_GOAL := help
 .PHONY: help install train fetch-reach fetch-push fetch-slide fetch-pick \
-    tensorboard play plot report doctor test lint types check newest newest-tests docs same faults mutants results bench
+    tensorboard play plot report doctor test lint types check newest newest-tests docs release same faults mutants results bench
 
 help:  ## List the targets and their variables
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,14 @@ $(DOCS_STAMP): docs.lock $(STAMP)
 	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
 	  --require-hashes -r docs.lock
 	@touch $@
+
+# The tests build and try wheel and sdist; those that they have tried are kept.
+release: $(STAMP)  ## Build wheel and sdist of the last commit in dist/, and try them; nothing is uploaded
+	@test -z "$$(git status --porcelain)" || { echo "release: expected a clean tree; commit or stash these:" >&2; \
+	  git status --short >&2; exit 2; }
+	$(VENV_PYTHON) -m pytest -q tests/test_packaging.py --basetemp build/release
+	@rm -rf dist && mkdir dist && mv build/release/built/*.whl build/release/built/*.tar.gz dist
+	@rm -rf build/release && cd dist && sha256sum *
 
 same: $(STAMP)  ## Compare all numbers with those of a commit, bit by bit (AGAINST=COMMIT, ARGS='--only sac')
 	$(VENV_PYTHON) tests/same/same.py $(AGAINST) $(ARGS)

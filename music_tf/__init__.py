@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from music_tf.runs.callbacks import Callback
     from music_tf.storage.loading import load_policy
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = [
     "Callback",
     "EnvironmentFault",

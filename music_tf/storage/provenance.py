@@ -5,6 +5,7 @@ import importlib.metadata
 import platform
 import re
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from music_tf.distributed import Communicator
 
 _PACKAGES = (
-    "music_tf",
     "tensorflow",
     "keras",
     "numpy",
@@ -43,7 +43,10 @@ def provenance(comm: "Communicator", record: Mapping[str, Any]) -> dict[str, Any
 
 def versions() -> dict[str, str | None]:
     """Returns the versions of Python and of the packages that affect a run's numbers."""
-    versions_by_name: dict[str, str | None] = {"python": platform.python_version()}
+    versions_by_name: dict[str, str | None] = {
+        "python": platform.python_version(),
+        "music_tf": sys.modules["music_tf"].__version__,  # metadata may be of an earlier install
+    }
     for package in _PACKAGES:
         try:
             versions_by_name[package] = importlib.metadata.version(package)

@@ -4,15 +4,18 @@ import json
 import logging
 import math
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import music_tf
 from music_tf.distributed import Communicator
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_json
@@ -28,6 +31,8 @@ RECORD = {
     "arguments": ["ddpg_her", "--epochs", "3"],
     "config": {"epochs": 3, "max_minutes": "inf", "workers": 2, "agent": {"discount": 0.9}},
 }
+RELEASED = Path(__file__).parent / "released"
+"""A small run of `ddpg_music` for each release from which stored files may be different."""
 
 
 def changed(**settings):
@@ -309,3 +314,13 @@ def test_tasks_that_the_record_has_no_room_for_are_refused_with_how_many_it_has(
     monkeypatch.setattr(run_directory, "_ROOM_FOR_TASKS", 1934)
     with pytest.raises(UsageError, match=r"expected at most 99 tasks .* got 101"):
         refuse_too_many({"train": [[0.5]] * 100, "test": [[0.5]]})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("release", [path.name for path in RELEASED.iterdir()])
+def test_a_run_of_a_release_acts_as_then_and_goes_on(release, tmp_path):
+    run = music_tf.load_run(shutil.copytree(RELEASED / release, tmp_path / "run"))
+    acted = json.loads((run.path / "acted.json").read_text())  # kept beside the run, by hand
+    np.testing.assert_allclose(run.policy().act(acted["observation"]), acted["action"], atol=1e-4)
+    columns, metrics = set(run.metrics), run.resume(epochs=2).metrics
+    assert (metrics["time/epoch"].tolist(), columns - set(metrics)) == ([1.0, 2.0], set())
