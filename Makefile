@@ -135,9 +135,9 @@ $(DOCS_STAMP): docs.lock $(STAMP)
 release: $(STAMP)  ## Build wheel and sdist of the last commit in dist/, and try them; nothing is uploaded
 	@test -z "$$(git status --porcelain)" || { echo "release: expected a clean tree; commit or stash these:" >&2; \
 	  git status --short >&2; exit 2; }
+	@rm -rf build dist && mkdir build dist
 	$(VENV_PYTHON) -m pytest -q tests/test_packaging.py --basetemp build/release
-	@rm -rf dist && mkdir dist && mv build/release/built/*.whl build/release/built/*.tar.gz dist
-	@rm -rf build/release && cd dist && sha256sum *
+	@mv build/release/built/*.whl build/release/built/*.tar.gz dist && cd dist && sha256sum *
 
 same: $(STAMP)  ## Compare all numbers with those of a commit, bit by bit (AGAINST=COMMIT, ARGS='--only sac')
 	$(VENV_PYTHON) tests/same/same.py $(AGAINST) $(ARGS)
