@@ -224,8 +224,8 @@ class RewardTerm(abc.ABC):
         """Returns the raw reward of each transition, float32 [W, B], without gradient.
 
         The compiled update calls it for each minibatch of replay, with the weights of that moment.
-        Of its settings, weight * (clip(reward, *clip) + shift) enters the sum that the learner
-        gets. Evaluations call it for whole episodes, [E, T]. For example a block's height:
+        Then weight * (clip(reward, *clip) + shift), by the term's settings, enters the sum that the
+        learner gets. Evaluations call it for whole episodes, [E, T]. For example a block's height:
 
             return batch.next_observation[..., 5] - 0.42  # columns 3 to 5: its place in metres
 
