@@ -164,13 +164,17 @@ def export_weights(
             f"{folder}: an export replaces the whole folder, expected nothing in it but one, got "
             f"{', '.join(others[:_SHOWN])[:_LONGEST]}\nmove that, or name a new folder"
         )
-    stored = _stored(source, parts)
+    terms = () if run is None else run.config.rewards.values()
+    gains = [term.name for term in terms if term.built and {*term.built} <= {*parts}]
+    stored = _stored(source, (*parts, *gains))
     arrays: Arrays = {}
     for part in parts:
         exported = _part(part, stored.arrays)
         if not exported:
             raise _absent(part, str(stored.folder), stored.names)
         arrays |= exported
+    for term in gains:  # without its running gain no film could show a reward
+        arrays |= _part(term, stored.arrays)
     facts: dict[str, Any] = {}
     if run is not None:
         facts = {"recipe": run.recipe, "env_id": run.config.env_id, "seed": run.config.seed}

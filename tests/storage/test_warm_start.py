@@ -14,6 +14,7 @@ from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun
 from music_tf.recipes.distance import DistanceConfig
+from music_tf.runs.loaded_run import learned_arrays
 from music_tf.storage.checkpoint import StoredWeights, save_weights
 from music_tf.storage.results import COUNTED
 from music_tf.storage.warm_start import (
@@ -286,6 +287,19 @@ def test_an_export_does_not_say_where_its_run_lay(place, tmp_path, music_run):
     export_weights(source, tmp_path / "weights", ("actor", "normalizer"), run)
     stored = json.loads((tmp_path / "weights/config.json").read_text())
     assert stored["arguments"] == ["ddpg_music", "--seed", "3", "--threads", "1"]
+
+
+@cases(("parts", "kept"), (("actor", "statistics"), 1), (("actor", "normalizer"), 0))
+def test_an_export_keeps_the_gain_of_a_reward_with_its_network(tmp_path, parts, kept):
+    config = with_fields(MUSIC, {"music.gain": "auto"})
+    trainer = trainer_of(config)
+    save_weights(tmp_path / "run", trainer.shared(), trainer.meta())
+    export_weights(
+        tmp_path / "run", tmp_path / "few", parts, StoredRun("ddpg_music", "", (), config)
+    )
+    arrays, _ = load_weights(tmp_path / "few")
+    assert list(arrays).count("scales/music") == kept
+    assert bool(learned_arrays(arrays, config.rewards)) == bool(kept)
 
 
 def test_steps_are_counted_through_runs_and_exports(tmp_path, music_run):
