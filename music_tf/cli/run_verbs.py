@@ -246,7 +246,7 @@ class Evaluate(PlayingVerb):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Play(PlayingVerb):
-    """Films the latest policy of a run without exploration."""
+    """Films the latest policy of a run without exploration, or shows it live in a window."""
 
     example: ClassVar[str] = "play latest --out push.gif"
 
@@ -264,6 +264,10 @@ class Play(PlayingVerb):
     """Follow a goal that moves at half the speed v of an agent whose conditions are a ball: on a
     circle, a square or an eight, or along the points of a .csv file, with rows as for --reach; if
     the last point equals the first, again and again."""
+    beside: Literal["random"] | None = None
+    """Show the same episodes with random actions, too."""
+    live: Flag = False
+    """Open the environment's own window, in place of a film; needs a screen."""
     stage: str = LEARNED
     out: Path | None = None
     """An .mp4 or .gif file; default RUN/videos/policy.mp4, of an agent runs/NAME.mp4."""
@@ -281,17 +285,20 @@ class Play(PlayingVerb):
                 "--skill: expected skills counted from 0, as in 3 or 0,2,7, or all; got "
                 f"{self.skill[:80]!r}"
             )
-        if self.strip is None and (self.episode or self.frames):
-            raise UsageError("--episode, --frames: expected with --strip; films have --episodes")
-        if self.strip is not None and self.out is not None:
-            raise UsageError("--strip: replaces the film; leave out --out")
-        if self.reach == ():
-            raise UsageError("--reach: expected where to go, as in 1.3 0.8; got no number")
         aims = sum(map(bool, (self.reach, self.zero_shot, self.path)))
-        if aims > 1:
-            raise UsageError("--reach: sets the goal, as --zero-shot and --path do; leave one out")
-        if aims and self.skill != "all":
-            raise UsageError("--skill: the goal decides which skill acts; leave it out")
+        refusals = {
+            "--episode, --frames: expected with --strip; films have --episodes": self.strip is None
+            and (self.episode or self.frames),
+            "--strip: replaces the film; leave out --out": self.strip and self.out,
+            "--live: opens a window; leave out --out, --strip and --beside": self.live
+            and (self.out or self.strip or self.beside),
+            "--reach: expected where to go, as in 1.3 0.8; got no number": self.reach == (),
+            "--reach: sets the goal, as --zero-shot and --path do; leave one out": aims > 1,
+            "--skill: the goal decides which skill acts; leave it out": aims
+            and self.skill != "all",
+        }
+        for text in (text for text, wrong in refusals.items() if wrong):
+            raise UsageError(text)
         out = _file("--out", self.out or film_path(run), (".mp4", ".gif"))
         episodes = range(self.episodes)
         if self.strip is not None:
@@ -299,7 +306,7 @@ class Play(PlayingVerb):
             first = (self.episode or 1) - 1
             episodes = range(first, first + 1)
         prepare_tensorflow()
-        from music_tf.tools.film import Aim, play  # noqa: PLC0415 - numpy, MuJoCo
+        from music_tf.tools.film import Aim, play, show  # noqa: PLC0415 - numpy, MuJoCo
 
         shown: Sequence[int] | Aim = []  # all skills
         if aims:
@@ -307,7 +314,11 @@ class Play(PlayingVerb):
         elif self.skill != "all":
             shown = [int(number) for number in self.skill.split(",")]
         where = {"stage": self.stage, "env_overrides": self.env_overrides}
-        play(run, out, episodes, shown, self.frames or 6, env_id, **where)
+        if self.live:
+            show(run, episodes, shown, env_id, **where)
+        else:
+            where |= {"beside": self.beside or ""}
+            play(run, out, episodes, shown, self.frames or 6, env_id, **where)
         return EXIT_DONE
 
 

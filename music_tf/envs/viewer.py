@@ -17,13 +17,16 @@ from music_tf.types import Array
 
 _CAMERAS: dict[str, tuple[tuple[float, float, float], dict[str, float]]] = {
     "FetchSlide": ((1.35, 0.75, 0.4), {"distance": 1.9, "azimuth": 132.0, "elevation": -28.0}),
-    "Fetch": ((1.26, 0.75, 0.57), {"distance": 1.5, "azimuth": 140.0, "elevation": -28.0}),
+    "FetchPick": ((1.23, 0.66, 0.6), {"distance": 1.45, "azimuth": 155.0, "elevation": -25.0}),
+    "Fetch": ((1.3, 0.75, 0.45), {"distance": 1.15, "azimuth": 140.0, "elevation": -32.0}),
 }
 """Target and position of the camera, by prefix of the name; other environments keep their own."""
 
 _SHADOW = 1024
 """Pixels per side of the shadow map. Without a graphics card, MuJoCo's 4096 and its multisampling
 take three quarters of the time of a picture."""
+_GLASS = 0.45
+"""Opacity of the goal of Fetch, a ball as large as what counts as reached."""
 _TRAILS, _DOT, _MOST_DOTS = ((0.1, 0.4, 0.2, 1.0), (1.0, 0.5, 0.0, 1.0)), 0.005, 300
 """Colours of a path and of a way on it, radius of their dots in metres, and most dots of each."""
 
@@ -37,15 +40,36 @@ def can_render(environment: gymnasium.Env[Any, Any]) -> bool:
 class Viewer:
     """Renders MuJoCo in a twin, since rendering moves the goal marker; others render themselves."""
 
-    def __init__(self, env_id: str, settings: EnvConfig) -> None:
+    def __init__(self, env_id: str, settings: EnvConfig, mode: str = "rgb_array") -> None:
         self._env_id = env_id
         self._settings = settings
+        self._mode = mode
         self._twin: Any = None
 
     def render(
         self, environment: gymnasium.Env[Any, Any], goal: Array | None = None, *trails: Array
     ) -> npt.NDArray[np.uint8]:
         """Returns an image [height, width, 3]; MuJoCo draws places [N, G] of path and way, too."""
+        image = self._drawn(environment, goal, trails)
+        if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
+            raise UsageError(
+                f"{self._env_id}: render() gave {type(image).__name__}, expected an array "
+                '[height, width, 3]\ncure: return one under render_mode="rgb_array"'
+            )
+        return image.astype(np.uint8, copy=False)
+
+    def show(self, environment: gymnasium.Env[Any, Any], goal: Array | None = None) -> bool:
+        """Draws in the window of mode `human`; returns whether its user has left it open."""
+        self._drawn(environment, goal, ())
+        if self._twin is None:  # only MuJoCo's window says when it is closed
+            return True
+        import glfw  # noqa: PLC0415 - MuJoCo brings it
+
+        return not glfw.window_should_close(self._twin.unwrapped.mujoco_renderer.viewer.window)
+
+    def _drawn(
+        self, environment: gymnasium.Env[Any, Any], goal: Array | None, trails: Sequence[Array]
+    ) -> Any:
         source: Any = environment.unwrapped
         if goal is not None:
             show_goal(source, goal.astype(np.float64))
@@ -56,15 +80,9 @@ class Viewer:
             place = f"define it in a module, and train module:{self._env_id}"
             raise self._fault("OpenGL may crash beside TensorFlow in one process", place)
         try:
-            image = self._draw(source, trails)
+            return self._draw(source, trails)
         except FROM_USERS as error:
             raise self._fault(error_line(error), cure) from error
-        if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
-            raise UsageError(
-                f"{self._env_id}: render() gave {type(image).__name__}, expected an array "
-                '[height, width, 3]\ncure: return one under render_mode="rgb_array"'
-            )
-        return image.astype(np.uint8, copy=False)
 
     def close(self) -> None:
         if self._twin is not None:
@@ -73,16 +91,18 @@ class Viewer:
 
     def _draw(self, source: Any, trails: Sequence[Array]) -> Any:
         if not _is_mujoco(source):
-            source.render_mode = "rgb_array"
+            source.render_mode = self._mode
             return source.render()
         import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
 
         if self._twin is None:
-            self._twin = make_environment(self._env_id, self._settings, render_mode="rgb_array")
-            self._twin.reset(seed=0)
+            self._twin = make_environment(self._env_id, self._settings, render_mode=self._mode)
             quality = self._twin.unwrapped.model.vis.quality
             quality.shadowsize, quality.offsamples = min(quality.shadowsize, _SHADOW), 0
             _aim(self._env_id, self._twin.unwrapped)
+            self._twin.reset(seed=0)  # which opens a window
+            if self._mode == "human":
+                _calm(self._twin.unwrapped.mujoco_renderer.viewer)
         twin = self._twin.unwrapped
         kind = mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(mujoco.mj_stateSize(source.model, kind))
@@ -105,18 +125,35 @@ class Viewer:
         return EnvironmentFault(f"{self._env_id}: cannot draw images ({reason})\ncure: {cure}")
 
 
+def _calm(viewer: Any) -> None:
+    """Hides the menu of a window until H is pressed, and lets Escape close it."""
+    import glfw  # noqa: PLC0415 - MuJoCo brings it
+
+    def press(window: Any, key: int, *more: int) -> None:
+        if key == glfw.KEY_ESCAPE:  # Gymnasium would free the window meanwhile, and crash
+            glfw.set_window_should_close(window, True)
+        else:
+            viewer._key_callback(window, key, *more)
+
+    viewer._hide_menu = True
+    glfw.set_key_callback(viewer.window, press)
+
+
 def _is_mujoco(unwrapped: Any) -> bool:
     return type(getattr(unwrapped, "data", None)).__name__ == "MjData"
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:
-    """Moves the camera near and hides the mocap body of known robots; else `track` follows."""
+    """Shows hand, object and goal of known robots large enough; else the camera `track` follows."""
     name = without_module(env_id).rpartition("/")[2]
     for prefix, (place, angles) in _CAMERAS.items():
         if name.startswith(prefix) and hasattr(unwrapped, "mujoco_renderer"):
             unwrapped.mujoco_renderer.default_cam_config = {"lookat": np.array(place), **angles}
             model = unwrapped.model
             model.geom_rgba[model.body_mocapid[model.geom_bodyid] >= 0, 3] = 0.0
+            for site in map(model.site, range(model.nsite)):
+                if site.name.startswith("target"):  # else block and hand hide the goal
+                    site.size[:], site.rgba[3] = unwrapped.distance_threshold, _GLASS
             return
     cameras = [unwrapped.model.camera(index).name for index in range(unwrapped.model.ncam)]
     if "track" in cameras and hasattr(unwrapped, "mujoco_renderer"):

@@ -7,12 +7,16 @@ computes the learned rewards.
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import itertools
 import math
 import os
 import sys
 import tempfile
+import textwrap
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +30,10 @@ from music_tf import rollout
 from music_tf.config.changes import LEARNED
 from music_tf.config.names import ROBOTICS, WITHOUT_OPENGL, is_local, is_one_of, without_module
 from music_tf.config.settings import Config
+from music_tf.config.terms import TaskConfig
+from music_tf.envs.viewer import Viewer
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
+from music_tf.measures.behaviour import support_lost_at
 from music_tf.process.children import Probe, run_command
 from music_tf.process.tensorflow_start import NO_GPU, prepare_tensorflow
 from music_tf.reading.stored import read_run
@@ -36,13 +43,14 @@ from music_tf.runs.comparison import Trace
 from music_tf.runs.evaluation_file import brake_distance
 from music_tf.runs.loaded_run import LoadedRun, load_run
 from music_tf.runs.progress import Progress
+from music_tf.storage.run_paths import agents, comes_with_package
 from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.film_pace import Pace, Steps, pace_of, reported
-from music_tf.training.evaluation import evaluation_conditions
-from music_tf.types import Episodes
+from music_tf.training.evaluation import evaluation_conditions, random_actions
+from music_tf.types import Array, Episodes
 
-_GOOD, _AXIS, _CURSOR = "#007828", "#969696", "#282828"
+_GOOD, _AXIS, _CURSOR, _ORIGIN = "#007828", "#969696", "#282828", "#696969"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
 _MOST_SKILLS, _MOST_ROWS, _MOST_TILES = 10, 4, 40
 """Most columns and rows of a sheet, and most tiles of a sheet with more skills than columns. The
@@ -50,8 +58,10 @@ rest follows on further sheets."""
 _MOST_EPISODES_OF_A_VISIT = 7
 _LARGEST_TILE = {".mp4": 480, ".gif": 320, ".png": 240}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
+_LATE = 0.3
+"""Seconds by which a window may lag; until then it leaves out what it cannot draw in time."""
 _FRAMES_FOR_PALETTE = 64
-_LAST_STATE_SECONDS = 0.6
+_LAST_STATE_SECONDS = 1.2
 _REWARD_COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
 _PALE = 0.22
 """Opacity of the curve of a reward in the rest of the episode."""
@@ -67,6 +77,8 @@ class Shot(NamedTuple):
     skill: int | None
     """None for continuous conditions, which are those of evaluation. For a run that adapts, the
     number of an evaluation task; `episode` then counts episodes of a visit to it."""
+    random: bool = False
+    """Whether random actions replace those of the policy."""
 
 
 class Sheet(NamedTuple):
@@ -115,7 +127,7 @@ def play(
     skills: Sequence[int] | Aim = (),
     frames: int = 6,  # states in a row of a strip
     typed_env_id: str | None = None,
-    **where: str,  # `stage` and `env_overrides`, as of `load_run`
+    **where: str,  # `beside` if random actions are shown; `stage`, `env_overrides` of `load_run`
 ) -> None:
     """Films the policy in evaluation episodes, or draws a strip (.png) with a row for each."""
     # `skills` is empty for all; of a run that adapts, `episodes` are tasks
@@ -125,7 +137,8 @@ def play(
     is_strip = out.suffix.lower() == ".png"
     fewest = 1 if config.incremental.on else len(chosen)  # the rest may not be learned yet
     counts = range(fewest, len(chosen) + 1)
-    tried = (sheets_of(config, episodes, chosen[:count], is_strip) for count in counts)
+    lay = functools.partial(sheets_of, one_sheet=is_strip, beside=where.pop("beside", ""))
+    tried = (lay(config, episodes, chosen[:count]) for count in counts)
     most = max(len(sheet.shots) for sheets in tried for sheet in sheets)
     progress = Progress()
 
@@ -137,7 +150,7 @@ def play(
         loaded = load_run(run, typed_env_id, most, **{"stage": LEARNED, **where})
         with contextlib.closing(loaded.envs) as envs:
             config = loaded.config  # without skills that are not learned yet
-            sheets = sheets_of(config, episodes, _skills(config, skills), is_strip)
+            sheets = lay(config, episodes, _skills(config, skills))
             if aim is not None:
                 _guide_of(loaded, aim)  # refuses before anything is announced
             text = str(out)
@@ -157,6 +170,57 @@ def play(
                 count = write_film(draft, images, pace.frames_per_second)
                 text = f"{count} frames, {draft.stat().st_size / 1000.0:.0f} kB: {out}"
     say(text)
+
+
+class _ClosedError(Exception):
+    """The window was closed."""
+
+
+def show(
+    run: Path,
+    episodes: range,
+    skills: Sequence[int] | Aim = (),
+    typed_env_id: str | None = None,
+    **where: str,  # as of `load_run`
+) -> None:
+    """Plays the policy in the environment's own window in real time, until that is closed."""
+    os.environ["MUJOCO_GL"] = "glfw"
+    import glfw  # noqa: PLC0415 - MuJoCo brings it
+
+    with warnings.catch_warnings(action="ignore"):
+        if not glfw.init():
+            raise EnvironmentFault("--live: there is no screen for a window; films need none")
+    loaded = load_run(run, typed_env_id, 1, **{"stage": LEARNED, **where})
+    envs, config, aim = loaded.envs, loaded.config, skills if isinstance(skills, Aim) else None
+    window = Viewer(config.env_id, config.evaluated_env, "human")
+    due = time.monotonic()
+
+    def draw(goal: Array | None) -> None:
+        nonlocal due  # the time at which this state is to be seen
+        due += 1.0 / envs.steps_per_second
+        late = time.monotonic() - due
+        if 0.0 < late < _LATE:
+            return
+        time.sleep(max(0.0, -late))
+        due += max(0.0, late)
+        if not window.show(envs.environment, goal):
+            raise _ClosedError
+
+    with contextlib.closing(envs), contextlib.closing(window), contextlib.suppress(_ClosedError):
+        if "human" not in (envs.environment.metadata.get("render_modes") or ()):
+            raise UsageError(f"--live: {config.env_id} opens no window; leave it out for a film")
+        sheets = sheets_of(config, episodes, _skills(config, skills))
+        for shot in itertools.chain.from_iterable(sheet.shots for sheet in sheets):
+            Progress().banner([_label(loaded, shot).strip()])
+            conditions, policy, _ = _arranged(loaded, [shot], aim)
+
+            def act(*inputs: Array, policy: rollout.Policy = policy) -> Array:
+                draw(inputs[1][0] if aim and aim.path else None)
+                return policy(*inputs)
+
+            rollout.play(envs, act, conditions, None)
+            window.show(envs.environment)
+            time.sleep(_LAST_STATE_SECONDS)
 
 
 def drawing_variables(env_id: str) -> dict[str, str]:
@@ -179,9 +243,13 @@ def drawing_variables(env_id: str) -> dict[str, str]:
 
 
 def sheets_of(
-    config: Config, episodes: range, skills: Sequence[int | None], one_sheet: bool = False
+    config: Config,
+    episodes: range,
+    skills: Sequence[int | None],
+    one_sheet: bool = False,
+    beside: str = "",
 ) -> list[Sheet]:
-    """A column per skill, or a row per task to adapt to."""
+    """A column per skill, or a row per task to adapt to, and one of random actions."""
     if config.agent.inference is not None:
         tasks = [task for task in episodes if task < config.tasks.test]
         if not tasks:
@@ -192,6 +260,10 @@ def sheets_of(
         rows = [[Shot(episode, task) for episode in visit_episodes(config)] for task in tasks]
     else:
         rows = [[Shot(episode, skill) for skill in skills] for episode in episodes]
+    if beside:
+        rows = [[*row, row[0]._replace(random=True)] for row in rows]
+        if len(rows[0]) == 2:  # noqa: PLR2004 - of one skill, below the policy
+            rows = [list(row) for row in zip(*rows, strict=True)]
     across, shots = len(rows[0]), list(itertools.chain.from_iterable(rows))
     if one_sheet:
         return [Sheet(shots, across)]
@@ -236,6 +308,8 @@ def _skills(config: Config, skills: Sequence[int] | Aim) -> Sequence[int | None]
 
 def _label(loaded: LoadedRun, shot: Shot) -> str:
     config, episode, skill = loaded.config, f"episode {shot.episode + 1}   ", shot.skill
+    if shot.random:
+        return f"random actions   {episode}"
     if skill is not None and config.agent.inference is not None:
         return f"task {skill + 1}   {episode}"
     if skill is None or not config.acting_skills or config.condition_size == 1:
@@ -261,11 +335,25 @@ def frames_of(
     for shots, columns in sheets:
         for views in film(loaded, shots, lambda lengths: pace.shown(int(lengths.max())), aim):
             sheet = grid([tile(view, width, steps) for view in views], columns, (across, down))
-            title = line(loaded.title, sheet.width, _TITLE)
             between = Image.new("RGB", (sheet.width, GAP), BETWEEN)
-            image = stacked([title, between, sheet])
+            image = stacked([*heading(loaded, sheet.width, aim), between, sheet])
             yield image
         yield from [image] * _held(pace)
+
+
+def heading(loaded: LoadedRun, width: int, aim: Aim | None = None) -> list[Image.Image]:
+    """Returns lines that say what one sees, and small ones about its origin."""
+    recipe, config = loaded.stored.recipe, loaded.config
+    shown = f"{recipe} on {config.env_id} after {loaded.saved.env_steps:,} steps"
+    shown += "" if TaskConfig.name in config.rewards else ", without a task"
+    shown += ", told where to go" if aim else ""
+    if comes_with_package(loaded.path):
+        shown = agents()[loaded.path.resolve().name]["does"].rstrip(".")
+    return [
+        line(row, width, size, colour)
+        for text, size, colour in ((shown, _TITLE, INK), (loaded.title, _NOTE, _ORIGIN))
+        for row in textwrap.wrap(text, 2 * width // size)  # letters are half as wide as high
+    ]
 
 
 def _held(pace: Pace) -> int:
@@ -366,14 +454,17 @@ def film(
     config, envs = loaded.config, loaded.envs
     steps, labels = envs.spec.max_episode_steps, [_label(loaded, shot) for shot in shots]
     visible = not aim.path if aim else config.goals != "zero" or not envs.spec.goal_dim  # a goal
-    conditions, notes = _conditions(loaded, shots)
-    policy: rollout.Policy = loaded.policy
-    if aim is not None:
-        conditions, policy = _aimed(loaded, shots, aim)
-        notes = [aim.note] * len(shots)
-    loaded.evaluation.set_world(conditions.skills)
+    conditions, policy, notes = _arranged(loaded, shots, aim)
+    explore = None
+    if any(shot.random for shot in shots):
+        drawn = map(random_actions(envs.spec), (shot.episode for shot in shots))
+        actions = np.stack(list(drawn), axis=1)  # [T, E, A]
+        replaced = np.tile([shot.random for shot in shots], (len(actions), 1))
+        nothing = np.zeros_like(actions)
+        explore = rollout.Perturbation(nothing, replaced, actions, nothing)
     # first without rendering, since an environment may break, and curves show the whole episode
-    played = rollout.play(envs, policy, conditions, None)
+    played = rollout.play(envs, policy, conditions, explore)
+    lost = support_lost_at(played.observation, played.length, envs.info)
     # with an aim, conditions change from step to step and are not stored, but rewards need them
     paid = rewards_along(loaded, played) if aim is None else []
     traces = [
@@ -382,7 +473,7 @@ def film(
     ]
     active = list(range(len(shots)))
     images = [np.empty([0, 0, 3], np.uint8) for _ in shots]
-    drawn = np.full(len(shots), -1)  # the step that each image shows
+    pictured = np.full(len(shots), -1)  # the step that each image shows
     wanted = set(choose(played.length).tolist())
     seen = envs.reset(active, played.seed.tolist(), conditions.goals, conditions.tasks).observation
     for step in range(int(played.length.max()) + 1):
@@ -397,17 +488,31 @@ def film(
         if step not in wanted:
             continue
         now = np.minimum(step, played.length)
-        for index in np.flatnonzero(now > drawn):
+        for index in np.flatnonzero(now > pictured):
             path, way = conditions.moving, played.achieved_goal[index, : step + 1]
             drawing = [] if path is None else [path[step], path, way]
             images[index] = envs.render(int(index), *drawing)
-        drawn = now
+        pictured = now
         sizes = {image.shape for image in images}
         if len(sizes) > 1:
             raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
-        captions = map("{}step {}/{}{}".format, labels, now, itertools.repeat(steps), notes)
         good = played.success & (now == played.length) & visible
+        ends = np.where(good, "   goal reached", np.where(now >= lost, "   object lost", ""))
+        captions = map("{}step {}/{}{}{}".format, labels, now, itertools.repeat(steps), notes, ends)
         yield list(map(View, images, now.tolist(), captions, good.tolist(), traces))
+
+
+def _arranged(
+    loaded: LoadedRun, shots: Sequence[Shot], aim: Aim | None
+) -> tuple[Conditions, rollout.Policy, list[str]]:
+    """Sets the world for episodes; returns their conditions, policy, and notes for captions."""
+    conditions, notes = _conditions(loaded, shots)
+    policy: rollout.Policy = loaded.policy
+    if aim is not None:
+        conditions, policy = _aimed(loaded, shots, aim)
+        notes = [aim.note] * len(shots)
+    loaded.evaluation.set_world(conditions.skills)
+    return conditions, policy, notes
 
 
 def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:

@@ -37,7 +37,9 @@ def test_drawing_copies_state_and_goal_and_leaves_the_simulator_alone(monkeypatc
         source.step(np.full(4, 0.5, np.float32))
     before = [array.copy() for array in (source.data.qpos, source.data.qacc_warmstart)]
     assert viewer.Viewer(env_id, EnvConfig()).render(source).shape == (4, 4, 3)
-    assert twin.unwrapped.mujoco_renderer.default_cam_config["distance"] == 1.5  # near the block
+    assert twin.unwrapped.mujoco_renderer.default_cam_config["distance"] == 1.15  # near the block
+    goal = twin.unwrapped.model.site("target0")  # a glass ball of what counts as reached
+    assert (*goal.size, goal.rgba[3]) == pytest.approx((0.05, 0.05, 0.05, 0.45))
     np.testing.assert_array_equal(twin.unwrapped.data.qpos, before[0])
     np.testing.assert_array_equal(twin.unwrapped.goal, source.goal)
     np.testing.assert_array_equal(source.data.qpos, before[0])

@@ -2,9 +2,12 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
+from typing import ClassVar
 
 import imageio.v2 as imageio
 import numpy as np
@@ -15,12 +18,14 @@ from music_tf import rollout
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
 from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process.children import Probe
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.skills import SkillConfig
 from music_tf.runs.comparison import Trace
 from music_tf.runs.loaded_run import load_run
+from music_tf.storage.run_paths import AGENTS, agents
 from music_tf.tools import film
 from music_tf.tools.doctor import working_backend
 from music_tf.tools.film import (
@@ -34,6 +39,7 @@ from music_tf.tools.film import (
     strip_of,
     tile,
 )
+from music_tf.training.evaluation import random_actions
 from tests.kit.cases import cases
 from tests.kit.one_by_one import trainer_of
 from tests.kit.saved_run import along, in_a_ball, save_checkpoint, save_run, write_config
@@ -44,7 +50,7 @@ from tests.test_rollout import Faulty
 pytestmark = pytest.mark.thorough
 
 TOY = "music_tf/PointPush-v0"
-TITLE, CAPTION, GAP = 26, 23, 4
+CAPTION, GAP = 23, 4
 WIDTH, STEPS = 246, 4  # less 6 on either side, that is 234 for 4 steps: about 58 each
 STEP_CENTRES = [6 + round(234 * (step + 0.5) / STEPS) for step in range(STEPS)]
 ALONE = """
@@ -97,7 +103,29 @@ def gif(path):  # the size of a gif, how many milliseconds it lasts, and its fir
         return shown.size, milliseconds, first, np.asarray(shown.convert("RGB"))
 
 
+def above(run, width):  # the height of the heading of a film
+    loaded = load_run(run, environments=1)
+    loaded.envs.close()
+    return sum(row.height for row in film.heading(loaded, width))
+
+
 # Films.
+
+
+@cases(
+    ("run", "aim", "said"),
+    ("task", Aim(), "ddpg on music_tf/PointPush-v0 after 100 steps, told where to go"),
+    ("ddpg_joint_motion", None, "ddpg_joint_motion on music_tf/PointPush-v0 after 100 steps, w"),
+    ("agent", None, agents()["push"]["does"][:-1]),
+)
+def test_a_heading_says_what_one_sees_and_below_where_it_is_from(tmp_path, written, run, aim, said):
+    save_run(tmp_path, *([] if run == "task" else ["ddpg_joint_motion"]))
+    loaded = load_run(AGENTS / "push" if run == "agent" else tmp_path, environments=1)
+    loaded.envs.close()
+    film.heading(loaded, 2000, aim)
+    assert written[0].startswith(said)
+    assert written[1] == loaded.title
+    assert len(film.heading(loaded, 200)) > 4  # narrow ones have more lines
 
 
 def test_an_mp4_shows_every_episode_and_what_it_shows_is_said(runs, tmp_path, monkeypatch, capsys):
@@ -105,9 +133,11 @@ def test_an_mp4_shows_every_episode_and_what_it_shows_is_said(runs, tmp_path, mo
     out = tmp_path / "new" / "film.mp4"
     play(runs / "skilled", out, range(1), [0, 2])
     shown = imageio.get_reader(out)
-    # Steps 0, 5 and so on to 30, and 0.6 s of the last one; one pixel to make it even.
-    assert shown.count_frames() == 22
-    assert shown.get_meta_data()["size"] == (2 * 480 + GAP, TITLE + GAP + 480 + CAPTION + 1)
+    # Steps 0, 5 and so on to 30, and 1.2 s of the last one; one pixel to make it even.
+    assert shown.count_frames() == 37
+    width = 2 * 480 + GAP
+    height = above(runs / "skilled", width) + GAP + 480 + CAPTION + 1
+    assert shown.get_meta_data()["size"] == (width, height)
     assert shown.get_meta_data()["fps"] == 25
     assert shown.get_meta_data()["pix_fmt"].startswith("yuv420p")
     assert [path.name for path in out.parent.iterdir()] == ["film.mp4"]
@@ -116,7 +146,7 @@ def test_an_mp4_shows_every_episode_and_what_it_shows_is_said(runs, tmp_path, mo
         "filming 2 episodes of up to 30 steps: one step in 5, 25 frames a second; "
         "episodes are played first"
     )
-    assert re.fullmatch(f"22 frames, [0-9]+ kB: {out}", last)
+    assert re.fullmatch(f"37 frames, [0-9]+ kB: {out}", last)
 
 
 @cases(
@@ -128,9 +158,9 @@ def test_an_mp4_shows_every_episode_and_what_it_shows_is_said(runs, tmp_path, mo
 def test_a_gif_shows_skills_side_by_side_to_the_end(runs, tmp_path, run, episodes, across, down):
     play(runs / run, tmp_path / "film.gif", range(episodes))
     size, milliseconds, *_ = gif(tmp_path / "film.gif")
-    height = TITLE + down * (GAP + 320 + CAPTION)
+    height = above(runs / run, size[0]) + down * (GAP + 320 + CAPTION)
     assert size == (across * (320 + GAP) - GAP, height + height % 2)
-    assert milliseconds == 37 * 100
+    assert milliseconds == 43 * 100
 
 
 def test_a_film_of_a_run_that_has_learned_few_of_its_skills_has_room_for_more_episodes(tmp_path):
@@ -199,7 +229,7 @@ def test_sheets_hold_every_episode_of_every_skill_once_in_a_square_or_in_columns
     for episodes, skills in ((1, [0]), (5, [3]), (17, [0]), (1000, [0]), (9, range(23))):
         sheets = sheets_of(config, range(episodes), skills)
         shots = [shot for sheet in sheets for shot in sheet.shots]
-        assert sorted(shots) == [(e, s) for e in range(episodes) for s in skills]
+        assert sorted(shots) == [(e, s, False) for e in range(episodes) for s in skills]
         assert all(sheet.columns <= 10 and len(sheet.shots) <= 40 for sheet in sheets)
     for episodes, skills, expected in (
         (4, [0], [(4, 2)]),
@@ -209,7 +239,82 @@ def test_sheets_hold_every_episode_of_every_skill_once_in_a_square_or_in_columns
     ):
         sheets = sheets_of(config, range(episodes), skills)
         assert [(len(sheet.shots), sheet.columns) for sheet in sheets] == expected
-    assert sheets_of(config, range(2), [5, 6])[0].shots == [(0, 5), (0, 6), (1, 5), (1, 6)]
+    (sheet,) = sheets_of(config, range(2), [5, 6])
+    assert [shot[:2] for shot in sheet.shots] == [(0, 5), (0, 6), (1, 5), (1, 6)]
+
+
+@cases(
+    ("episodes", "skills", "columns", "shots"),
+    (1, [4], 2, [(0, 4, False), (0, 4, True)]),
+    (2, [4], 2, [(0, 4, False), (1, 4, False), (0, 4, True), (1, 4, True)]),
+    (1, [4, 5], 3, [(0, 4, False), (0, 5, False), (0, 4, True)]),
+)
+def test_random_actions_are_below_a_policy_or_beside_its_skills(episodes, skills, columns, shots):
+    config = SimpleNamespace(agent=SimpleNamespace(inference=None))
+    (sheet,) = sheets_of(config, range(episodes), skills, beside="random")
+    assert (sheet.columns, list(sheet.shots)) == (columns, shots)
+
+
+def test_random_actions_are_those_of_evaluations_from_the_same_start(runs, monkeypatch):
+    loaded, shown, own = load_run(runs / "plain", environments=2), [], rollout.play
+    monkeypatch.setattr(rollout, "play", lambda *of: shown.append(own(*of)) or shown[0])
+    views = list(film.film(loaded, [Shot(1, 0), Shot(1, 0, True)], every_step))
+    np.testing.assert_array_equal(shown[0].action[1], random_actions(loaded.envs.spec)(1))
+    alone = loaded.evaluation.play(loaded.policy, 2)
+    np.testing.assert_allclose(shown[0].action[0], alone.action[1], atol=1e-6)
+    assert [view.caption[:14] for view in views[0]] == ["episode 2   st", "random actions"]
+    np.testing.assert_array_equal(views[0][0].image, views[0][1].image)
+    assert (views[-1][0].image != views[-1][1].image).any()
+    loaded.envs.close()
+
+
+class Window:  # in place of a window, which its user closes at the fourth state
+    shown: ClassVar = []
+
+    def __init__(self, env_id, settings, mode):
+        assert (env_id, mode) == (TOY, "human")
+        self.shown.clear()
+
+    def show(self, environment, goal=None):
+        self.shown.append(environment.unwrapped.goal.copy() if goal is None else goal)
+        return len(self.shown) < 4
+
+    def close(self):
+        self.shown.append("closed")
+
+
+def test_a_window_shows_a_policy_in_real_time_until_it_is_closed(runs, monkeypatch):
+    monkeypatch.setattr("glfw.init", lambda: True)
+    with pytest.raises(UsageError, match=f"--live: {TOY} opens no window"):
+        film.show(runs / "plain", range(1))
+    modes = {"render_modes": ["human"], "render_fps": 20}
+    monkeypatch.setattr(make_environment(TOY).unwrapped.__class__, "metadata", modes)
+    monkeypatch.setattr(film, "Viewer", Window)
+    began = time.monotonic()
+    film.show(runs / "plain", range(2))
+    assert Window.shown[4:] == ["closed"]
+    assert time.monotonic() - began > 4 / 20
+
+
+def test_a_window_needs_a_screen(monkeypatch, runs):
+    monkeypatch.setattr("glfw.init", lambda: False)
+    with pytest.raises(EnvironmentFault, match="--live: there is no screen"):
+        film.show(runs / "plain", range(1))
+
+
+def test_fetch_opens_a_window_on_a_screen(tmp_path):
+    if shutil.which("Xvfb") is None:
+        pytest.skip("there is no virtual screen")
+    save_run(tmp_path, "ddpg_music", env_id="FetchPush-v4")
+    screen = subprocess.Popen(["Xvfb", "-displayfd", "1"], stdout=-1, stderr=-3, text=True)
+    try:
+        seen = os.environ | {"DISPLAY": f":{screen.stdout.readline().strip()}"}
+        words = ["play", tmp_path, "--live", "--episodes", "1", "--env.max-episode-steps", "3"]
+        done = python(ALONE, *words, timeout=200, env=seen)
+        assert done.stdout.splitlines() == ["episode 1", "False"], done.stderr
+    finally:
+        screen.kill()
+        screen.wait()
 
 
 @cases(
@@ -432,8 +537,9 @@ def test_the_reward_is_drawn_below_each_picture_by_a_process_without_tensorflow(
     alone("play", tmp_path, "--episodes", "1", "--out", tmp_path / "film.gif")
     size, _, first, last = gif(tmp_path / "film.gif")
     # Between picture and caption, for each reward, a line of 20 and a curve of 320 // 9.
-    assert size == (2 * 320 + GAP, TITLE + GAP + 320 + 2 * (20 + 35) + CAPTION + 1)
-    drawn = slice(TITLE + GAP + 320 + 20, TITLE + GAP + 320 + 20 + 35)
+    title = above(tmp_path, size[0])
+    assert size == (2 * 320 + GAP, title + GAP + 320 + 2 * (20 + 35) + CAPTION + 1)
+    drawn = slice(title + GAP + 320 + 20, title + GAP + 320 + 20 + 35)
     assert (first[drawn] != last[drawn]).any()
 
 
