@@ -1,16 +1,17 @@
 """The pictures of studies, which are drawn again if their data have changed."""
 
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.stored import RESULTS, ROOT, STUDIES, groups_of, planned
-from music_tf.storage.metrics import METRICS
+from experiments.stored import RESULTS, ROOT, STUDIES, Group, groups_of, planned
 from music_tf.tools.curves import draw_curves
 from music_tf.tools.curves import load as load_curve
 from music_tf.tools.study import Picture
 
+OURS = "music_tf"
 IMAGES = ROOT / "docs" / "images"
 ORIGINS = IMAGES / "made_from.json"
 """Digests of the data of each picture, and of the picture itself."""
@@ -25,17 +26,29 @@ def pictures() -> dict[str, tuple[str, Picture]]:
     }
 
 
-def files_of(name: str, picture: Picture, results: Path = RESULTS) -> list[Path]:
-    """Returns the stored results that a picture shows."""
-    return [
-        file
+def shown_by(name: str, picture: Picture, results: Path = RESULTS) -> dict[str, list[Path]]:
+    """Returns the stored results that a picture shows, by method, and by library if it has two."""
+    groups = [
+        group
         for group in groups_of(name, results)
         if not picture.tasks or group.task.env_id in picture.tasks
         if not picture.conditions
         or group.study != name
         or group.condition.name in picture.conditions
-        for file in group.files.values()
     ]
+    libraries = {_library(group) for group in groups}
+    shown: dict[str, list[Path]] = {}
+    for group in groups:
+        label, recipe = group.label.removesuffix(" of SB3").replace("`", ""), group.condition.recipe
+        if _library(group) == OURS and recipe not in label:
+            label += f" ({recipe})"
+        label += f", {_library(group)}" if len(libraries) > 1 else ""
+        shown.setdefault(label, []).extend(group.files.values())
+    return shown
+
+
+def _library(group: Group) -> str:
+    return "Stable-Baselines3" if group.condition.recipe.startswith("stable-") else OURS
 
 
 def outdated_pictures() -> list[str]:
@@ -47,9 +60,9 @@ def outdated_pictures() -> list[str]:
 
 def _digests(name: str, study: str, picture: Picture) -> dict[str, str | None]:
     """Returns digests of the data of a picture, and of the picture."""
-    titles = [METRICS[metric] for metric in picture.metrics]
-    told = hashlib.sha256(repr((picture, titles)).encode())
-    for path in files_of(study, picture):
+    shown = shown_by(study, picture)
+    told = hashlib.sha256(repr((picture, list(shown))).encode())
+    for path in itertools.chain.from_iterable(shown.values()):
         told.update(path.read_bytes())
     path = IMAGES / name
     drawn = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
@@ -61,9 +74,12 @@ def draw(names: Sequence[str]) -> None:
     drawable = pictures()
     for name in names:
         study, picture = drawable[name]
-        curves = [load_curve(path) for path in files_of(study, picture)]
-        each = picture.lines == "seeds"
-        draw_curves(curves, picture.metrics, picture.axis, IMAGES / name, each)
+        curves = [
+            load_curve(path)._replace(group=label)
+            for label, paths in shown_by(study, picture).items()
+            for path in paths
+        ]
+        draw_curves(curves, picture.metrics, picture.axis, IMAGES / name)
     if names:
         digests = {name: _digests(name, *of) for name, of in drawable.items()}
         ORIGINS.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")

@@ -45,7 +45,6 @@ STUDY = Study(
             name=f"music_holds_{name}",
             metrics=("eval/object_comotion_m", "reward/music_mean"),
             tasks=(task,),
-            lines="seeds",
         )
         for name, task in (("push", PUSH), ("pick", PICK))
     ),

@@ -1,8 +1,8 @@
 """Learning curves of one or many runs: one colour per group of seeds, with its uncertainty.
 
-From five seeds on, the line is their interquartile mean, as Agarwal et al. recommend for few runs
-(2021, arXiv:2108.13264), with its 95 % bootstrap interval as a band and every seed as a thin line.
-Fewer seeds have a line each.
+The line of several seeds is their interquartile mean, as Agarwal et al. recommend for few runs
+(2021, arXiv:2108.13264), from five seeds on with its 95 % bootstrap interval as a band. Every seed
+is a thin line, unless there are many groups. Grey lines are random actions, and a known level.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from music_tf.config.fields import fields_of, show_value
 from music_tf.config.key_metrics import INFORMATION
 from music_tf.config.names import FEW, few, suggestion
 from music_tf.errors import ModuleNotAllowed, UsageError
+from music_tf.files import read_json
 from music_tf.reading import stored
-from music_tf.storage.metrics import CSV_NAME, METRICS
-from music_tf.storage.results import BEFORE, NoEpochError, group_and_seed, read_result
+from music_tf.storage.metrics import CSV_NAME
+from music_tf.storage.results import BEFORE, FINAL, NoEpochError, group_and_seed, read_result
+from music_tf.storage.run_directory import SUMMARY_NAME
 from music_tf.storage.warm_start import digest_of, parts_taken, taken_before
 from music_tf.tools.drawing import COLOURS, appearing
 from music_tf.types import Floats
@@ -44,10 +46,18 @@ LEAST_FOR_BAND = 5
 """Least runs of a group for a mean with a band. For four runs, the 95 % bootstrap interval would go
 from the lowest to the highest curve."""
 _PRESET = "preset"
+_LARGEST_JSON, _LARGEST = 20_000_000, 1e300
 _TRIMMED = 0.25
 """Share of the runs that the interquartile mean leaves out at each end."""
 _WIDTH, _HEIGHT = 6.2, 4.0
 """Inches of a picture for each panel, without the legend below."""
+_MOST_WITH_SEEDS = 4
+"""Most groups of a panel in which each seed is drawn, too."""
+_GREY = "#7a7a7a"
+_REFERENCE: Mapping[str, Any] = MappingProxyType({"color": _GREY, "linewidth": 1.2, "zorder": 1.5})
+RANDOM, LEVEL = "random actions", "level"
+LEVELS = {"eval/object_comotion_m": (0.2, "control"), "eval/success_rate": (0.9, "success")}
+"""From where on a metric counts as what."""
 
 
 class RunCurves(NamedTuple):
@@ -64,6 +74,8 @@ class RunCurves(NamedTuple):
     seed: int | None = None
     source: str = ""
     """Digest of the checkpoint of a warm start; empty without one."""
+    random: Mapping[str, float] = MappingProxyType({})
+    """Metrics of random actions, as they were measured with the policy in the end."""
 
     @property
     def epochs(self) -> int:
@@ -85,13 +97,39 @@ def load(path: Path) -> RunCurves:
     if not os.path.isdir(path):
         group, seed = group_and_seed(path)
         study = {"of": path.resolve().parent.name}
-        columns = read_result(path).counted_in_all()
-        return RunCurves(path.stem, group, columns, study, str(path.parent), seed)
+        result = read_result(path)
+        run = RunCurves(path.stem, group, result.counted_in_all(), study, str(path.parent), seed)
+        return run._replace(random=numbers_in(result.details.get(FINAL, {}).get("random")))
     before = taken_before(stored.read_record(path, "config").get("init_from"), path)
     if not (path / CSV_NAME).exists():
         raise NoEpochError(f"{path}: holds no epoch of a run yet")
     counted = read_result(path / CSV_NAME)._replace(details={BEFORE: before})
-    return described(path, counted.counted_in_all())
+    random: dict[str, float] = {}
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # none yet, or damaged
+        random = numbers_in(read_json(path / SUMMARY_NAME, _LARGEST_JSON)["evaluation"]["random"])
+    return described(path, counted.counted_in_all())._replace(random=random)
+
+
+def numbers_in(content: Any) -> dict[str, float]:
+    """Returns the numbers of an untrusted JSON object by name."""
+    items = content.items() if isinstance(content, dict) else ()
+    return {name: float(value) for name, value in items if is_number(value)}
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a JSON value is a number of a size that can be shown."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and -_LARGEST < value < _LARGEST
+
+
+def words_of(metric: str) -> str:
+    """Returns a metric in words, as in `Co-motion, m` for `eval/object_comotion_m`."""
+    group, _, name = metric.rpartition("/")
+    if group == "reward":
+        name = " reward, ".join(name.rsplit("_", 1))
+    name, unit = (name[:-2], ", m") if name.endswith("_m") else (name, "")
+    words = name.removeprefix("object_").replace("comotion", "co-motion").replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}{unit}"
 
 
 def described(path: Path, columns: Mapping[str, Floats]) -> RunCurves:
@@ -243,15 +281,22 @@ def curve_of(run: RunCurves, metric: str, axis: str) -> Curve:
     return Curve(unit * across[finite], up[finite])
 
 
-def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Floats, Floats]:
-    """Returns the interquartile mean of curves over their common range, and its 95 % interval."""
+def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Sequence[Floats]]:
+    """Returns the interquartile mean of curves over their common range; its 95 % interval, too.
+
+    There is no interval of fewer than `LEAST_FOR_BAND` curves, and a single one is its own mean.
+    """
+    if len(curves) == 1:
+        return curves[0], ()
     from scipy import stats  # noqa: PLC0415 - heavy
 
     first = max(curve.across[0] for curve in curves)
     last = max(first, min(curve.across[-1] for curve in curves))
     across = np.linspace(first, last, 200)
     values = np.stack([np.interp(across, curve.across, curve.up) for curve in curves])  # [R, P]
-    middle = stats.trim_mean(values, _TRIMMED, axis=0)
+    middle = Curve(across, stats.trim_mean(values, _TRIMMED, axis=0))
+    if len(curves) < LEAST_FOR_BAND:
+        return middle, ()
     resampled = stats.bootstrap(
         (values,),
         lambda sample, axis: stats.trim_mean(sample, _TRIMMED, axis=axis),
@@ -259,7 +304,7 @@ def summary_of(curves: Sequence[Curve]) -> tuple[Curve, Floats, Floats]:
         method="percentile",
         rng=0,
     )
-    return Curve(across, middle), *resampled.confidence_interval
+    return middle, resampled.confidence_interval
 
 
 def draw_curves(
@@ -275,9 +320,11 @@ def draw_curves(
     lines: dict[str, Any] = {}
     for panel, metric in zip(panels, chosen, strict=True):
         lines = _draw_panel(panel, groups, metric, axis) | lines
-        title = textwrap.fill(f"{metric}: {METRICS.get(metric, '')}", 68)
-        panel.set_title(title, fontsize="medium")
-    shown = [lines[label] for label in groups if label in lines]
+        panel.set_title(words_of(metric))
+        panel.set_ylabel(metric, fontsize="small", color=_GREY)
+    last = {RANDOM, LEVEL}  # the others from the highest end to the lowest
+    ends = {label: (label in last, -line.get_ydata()[-1]) for label, line in lines.items()}
+    shown = [lines[label] for label in sorted(ends, key=ends.__getitem__)]
     labels = [textwrap.fill(line.get_label(), 60) for line in shown]
     named = [label.replace("$", r"\$") for label in labels]  # not to be typeset as mathematics
     place = {"fontsize": "small", "frameon": False, "loc": "outside lower center"}
@@ -317,30 +364,49 @@ def svg_of(draw: Callable[[Any], object], salt: str) -> str:
 def _draw_panel(
     panel: Any, groups: Mapping[str, Sequence[RunCurves]], metric: str, axis: str
 ) -> dict[str, Any]:
-    """Draws a metric of all groups, without a title; returns the line of each group that has it."""
+    """Draws a metric of all groups, without a title; returns the lines of a legend by label."""
     lines: dict[str, Any] = {}
     for (label, members), colour in zip(groups.items(), itertools.cycle(COLOURS), strict=False):
         having = [run for run in members if curve_of(run, metric, axis).up.size]
         curves = [curve_of(run, metric, axis) for run in having]
         if not curves:
             continue
+        middle, interval = summary_of(curves)
+        if interval:
+            band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": 1.6}
+            panel.fill_between(middle.across, *interval, **band)
+        for curve in curves if len(curves) > 1 and len(groups) <= _MOST_WITH_SEEDS else ():
+            panel.plot(*curve, color=colour, alpha=0.35, linewidth=1.0, zorder=1.8)
         named = {"color": colour, "label": with_count(label, having)}
-        if len(curves) < LEAST_FOR_BAND:
-            for curve in curves:
-                marker = "o" if curve.up.size == 1 else ""
-                (line,) = panel.plot(*curve, marker=marker, **named)
-                named["label"] = "_"  # matplotlib leaves it out of legends
-                lines.setdefault(label, line)
-            continue
-        for curve in curves:  # all behind the lines with a label
-            panel.plot(*curve, color=colour, alpha=0.5, linewidth=1.0, zorder=1.8)
-        middle, low, high = summary_of(curves)
-        band = {"color": colour, "alpha": 0.18, "linewidth": 0.0, "zorder": 1.6}
-        panel.fill_between(middle.across, low, high, **band)
-        (lines[label],) = panel.plot(*middle, **named)
+        (lines[label],) = panel.plot(*middle, marker="o" if middle.up.size == 1 else "", **named)
+        if (chance := _draw_random(panel, having, metric, axis)) is not None:
+            lines[RANDOM] = chance
+    if metric in LEVELS and lines:
+        level, what = LEVELS[metric]
+        label = f"{what} from {level:g} on"
+        lines[LEVEL] = panel.axhline(level, linestyle=":", label=label, **_REFERENCE)
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)
     panel.set_xlim(left=0.0)
     if metric.endswith("_rate"):
         panel.set_ylim(-0.02, 1.02)
+    elif panel.dataLim.y0 >= 0.0:
+        panel.set_ylim(bottom=0.0)
     return lines
+
+
+def _draw_random(panel: Any, runs: Sequence[RunCurves], metric: str, axis: str) -> Any:
+    """Draws a metric of random actions: its column, else what was measured in the end."""
+    dashed = {"linestyle": "--", "label": RANDOM, **_REFERENCE}
+    curves = [curve_of(run, random_column(metric), axis) for run in runs]
+    if all(curve.up.size for curve in curves):
+        return panel.plot(*summary_of(curves)[0], **dashed)[0]
+    known = [run.random[metric] for run in runs if metric in run.random]
+    return panel.axhline(np.mean(known), **dashed) if known else None
+
+
+def random_column(metric: str) -> str:
+    """Returns the column of a metric for random actions, which few metrics have."""
+    if metric.startswith("adapt/return"):
+        return "adapt/random_return"
+    return f"{metric.removesuffix('_heldout')}_random"

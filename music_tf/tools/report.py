@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
@@ -55,7 +55,7 @@ _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """First bytes of a PNG, and the bytes with its width in pixels."""
 _CONTROL = "measures of control"
 _TIMES = {"time/epoch", "time/env_steps", "time/updates", "time/elapsed_s", "time/wall_s"}
-_SMALL, _LARGE, _HUGE, _LARGEST = 1e-3, 1e4, 1e15, 1e300
+_SMALL, _LARGE, _HUGE = 1e-3, 1e4, 1e15
 
 Rows = dict[str, dict[str, float]]
 """Metrics of policies, or of skills, by label."""
@@ -106,7 +106,7 @@ class Recorded(NamedTuple):
         later = {name: at for name, at in self.last(epoch).items() if name.startswith("eval/")}
         if later:
             return later | {EPISODES: float(self.stored.config.evaluation.episodes)}
-        return policies.get(OURS, {}) | ({EPISODES: episodes} if is_number(episodes) else {})
+        return policies.get(OURS, {}) | ({EPISODES: episodes} if curves.is_number(episodes) else {})
 
     def last(self, after: float = -math.inf) -> dict[str, float]:
         """Returns the newest value of each metric in the epochs after a given one."""
@@ -267,7 +267,7 @@ def _measured(stored: StoredRun, record: Mapping[str, Any], name: str, epoch: fl
 def rows_of(content: Any) -> Rows:
     """Returns labelled metrics of an untrusted file; only numbers are kept."""
     return {
-        label: {name: float(value) for name, value in metrics.items() if is_number(value)}
+        label: curves.numbers_in(metrics)
         for label, metrics in (content.items() if isinstance(content, dict) else ())
         if isinstance(metrics, dict)
     }
@@ -386,19 +386,13 @@ def number(value: Any) -> str:
     return _written([value])[0]
 
 
-def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a JSON value is a number of a size that can be shown."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and -_LARGEST < value < _LARGEST
-
-
 def _written(values: Sequence[Any]) -> list[str]:
-    numbers = [value for value in values if is_number(value)]
+    numbers = [value for value in values if curves.is_number(value)]
     most = max(map(abs, numbers), default=0.0)
     form = "z.3f" if _SMALL <= most < _LARGE else "z.3g"
     if most < _HUGE and all(value == int(value) for value in numbers):
         form = "z,.0f"
-    return [format(value, form) if is_number(value) else "-" for value in values]
+    return [format(value, form) if curves.is_number(value) else "-" for value in values]
 
 
 def _read_json(path: Path, notes: list[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
     """Draws traces, confusion matrix, returns, and log q during training into a .png file."""
     named = [played.named for played in skills if played.named is not None]
     growth = _growth(run)
-    figure, panels = _figure(2 + bool(named) + len(growth))
+    figure, panels = _figure(2 + bool(named) + bool(growth.up.size))
 
     panel = next(panels)
     for played in skills:
@@ -44,7 +44,8 @@ def draw_skills(run: Path, skills: Sequence[SkillEpisodes], out: Path) -> None:
             box = {"facecolor": "white", "linewidth": 0.0, "pad": 1.0, "alpha": 0.8}
             x, y = float(across[-1]), float(up[-1])
             panel.text(x, y, str(played.skill), color=colour, bbox=box, **centred)
-    panel.set_title("what skills are distinguished by" + (": first two" if size > _PLANE else ""))
+    axes = ("first descriptor", "second descriptor") if size >= _PLANE else ("step", "descriptor")
+    panel.set(title="paths of skills", xlabel=axes[0], ylabel=axes[1])
 
     if named:
         panel = next(panels)
@@ -68,10 +69,10 @@ def skills_in_training(run: Path, episodes: Episodes) -> Picture | None:
     numbers = episodes.skill_numbers()
     if numbers is None or episodes.skill.shape[-1] < 2:  # noqa: PLR2004
         return None
-    growth: Mapping[str, Curve] = {}
+    growth = Curve(np.zeros(0), np.zeros(0))
     with contextlib.suppress(MusicError):  # an unreadable table does not end the run
         growth = _growth(run)
-    figure, panels = _figure(1 + len(growth))
+    figure, panels = _figure(1 + bool(growth.up.size))
     earned = episodes.reward.sum(axis=1)
     returns = {skill: earned[numbers == skill] for skill in np.unique(numbers).tolist()}
     _draw_returns(next(panels), returns)
@@ -95,16 +96,13 @@ def _draw_returns(panel: "Axes", returns: Mapping[int, Array]) -> None:
     panel.set(title="returns by skill", xlabel="sum of the task's rewards", ylabel="episodes")
 
 
-def _draw_growth(panels: "Iterator[Axes]", growth: Mapping[str, Curve]) -> None:
-    for (axis, curve), panel in zip(growth.items(), panels, strict=True):
-        panel.plot(*curve, color=COLOURS[0])
-        panel.set(title="running log q in training", xlabel=AXES[axis][2], ylabel="nats")
-        panel.locator_params(axis="x", nbins=5)  # so that labels do not overlap
+def _draw_growth(panels: "Iterator[Axes]", growth: Curve) -> None:
+    for panel in panels:
+        panel.plot(*growth, color=COLOURS[0])
+        text = "log-likelihood of the skill in training"
+        panel.set(title=text, xlabel=AXES["steps"][2], ylabel="nats, running mean")
 
 
-def _growth(run: Path) -> dict[str, Curve]:
-    if not (run / CSV_NAME).exists():
-        return {}
-    logged = RunCurves("", "", read_result(run / CSV_NAME).columns)
-    curves = {axis: curve_of(logged, _RUNNING, axis) for axis in ("episodes", "steps")}
-    return {axis: curve for axis, curve in curves.items() if curve.up.size}
+def _growth(run: Path) -> Curve:
+    columns = read_result(run / CSV_NAME).columns if (run / CSV_NAME).exists() else {}
+    return curve_of(RunCurves("", "", columns), _RUNNING, "steps")

@@ -122,8 +122,6 @@ class Picture(_Declared):
     conditions: Sequence[str] = ()
     """Names of its own conditions that are drawn; empty: all."""
     axis: Literal["steps", "minutes"] = "steps"
-    lines: Literal["means", "seeds"] = "means"
-    """A line with a band for each condition, or a line for each seed."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

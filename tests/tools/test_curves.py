@@ -1,3 +1,4 @@
+import json
 import random
 import re
 from pathlib import Path
@@ -165,8 +166,8 @@ def test_other_settings_always_make_another_label():
 
 
 def summary(*ups):  # middle, low and high of curves from 0 to 1 with these heights at both ends
-    middle, low, high = curves.summary_of([Curve(np.arange(2.0), np.full(2, up)) for up in ups])
-    return middle.up[0], low[0], high[0]
+    middle, interval = curves.summary_of([Curve(np.arange(2.0), np.full(2, up)) for up in ups])
+    return (middle.up[0], *(bound[0] for bound in interval))
 
 
 def test_the_middle_cuts_a_quarter_at_each_end_over_the_range_of_all_seeds():
@@ -179,10 +180,14 @@ def test_the_middle_cuts_a_quarter_at_each_end_over_the_range_of_all_seeds():
     assert up[[0, -1]] == pytest.approx([0.3, 0.7])
 
 
-def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not():
+def test_the_interval_of_four_seeds_goes_from_one_end_to_the_other_and_of_five_it_does_not(
+    monkeypatch,
+):
     # Three of a resample of four are the lowest in 1 of 20, which is more than 2.5 %; of five four
     # would have to be, which is 1 in 149. So bands begin with five.
     assert curves.LEAST_FOR_BAND == 5
+    assert summary(0, 1, 2, 3) == (1.5,)
+    monkeypatch.setattr(curves, "LEAST_FOR_BAND", 4)
     assert summary(0, 1, 2, 3)[1:] == (0.0, 3.0)
     _, low, high = summary(*range(5))
     assert (0.0 < low < 1.0, 3.0 < high < 4.0) == (True, True)
@@ -244,31 +249,27 @@ def test_seeds_of_a_folder_share_a_line(tmp_path, ending):
         assert out.read_text().count("mine (5 seeds)") == 1
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_few_seeds_are_drawn_each_by_itself_under_one_label(tmp_path, drawn, count):
-    runs = seeds(tmp_path / "a", range(count)) + seeds(tmp_path / "b", range(count))
+@cases(
+    ("groups", "count", "thin", "bands"),
+    (2, 1, 0, 0),
+    (2, 4, 4, 0),
+    (2, 5, 5, 2),
+    (5, 5, 0, 5),  # too many to see single seeds
+)
+def test_seeds_of_a_group_have_a_mean_from_five_on_a_band_and_are_thin_lines(
+    tmp_path, drawn, groups, count, thin, bands
+):
+    runs = [run for name in "abcde"[:groups] for run in seeds(tmp_path / name, range(count))]
     curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
     (panel,) = drawn[0].axes
-    assert not panel.collections
-    assert len(panel.lines) == 2 * count
-    named = [line for line in panel.lines if not line.get_label().startswith("_")]
-    assert len({line.get_color() for line in named}) == len(named) == 2
-    assert {line.get_linewidth() for line in panel.lines} == {named[0].get_linewidth()}
-    shown = sorted(line.get_ydata()[-1] for line in panel.lines)
-    assert shown == sorted([float(n) for n in range(count)] * 2)
-
-
-def test_the_mean_of_five_seeds_has_a_band_and_the_seeds_between(tmp_path, drawn):
-    runs = seeds(tmp_path / "a", range(5)) + seeds(tmp_path / "b", range(5))
-    curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
-    (panel,) = drawn[0].axes
-    means = [line for line in panel.lines if not line.get_label().startswith("_")]
-    thin = [line for line in panel.lines if line not in means]
-    assert (len(panel.collections), len(means), len(thin)) == (2, 2, 2 * 5)
-    assert all(line.get_alpha() >= 0.5 and line.get_linewidth() == 1.0 for line in thin)
-    assert all(line.get_linewidth() > 1.0 for line in means)
-    order = [artist.zorder for some in (panel.collections, thin, means) for artist in some]
-    assert (order, len(set(order))) == (sorted(order), 3)
+    means = [line for line in panel.lines if "seed" in line.get_label() or count == 1][:groups]
+    others = [line for line in panel.lines if line.get_label().startswith("_")]
+    assert [line.get_ydata()[-1] for line in means] == pytest.approx([(count - 1) / 2] * groups)
+    assert len({line.get_color() for line in means}) == groups
+    assert (len(others), len(panel.collections)) == (thin * groups, bands)
+    assert all(line.get_linewidth() == 1.0 < means[0].get_linewidth() for line in others)
+    order = [artist.zorder for some in (panel.collections, others, means) for artist in some]
+    assert order == sorted(order)
 
 
 def test_a_line_of_any_panel_is_in_the_legend_and_no_name_is_read_as_mathematics(tmp_path, drawn):
@@ -277,7 +278,61 @@ def test_a_line_of_any_panel_is_in_the_legend_and_no_name_is_read_as_mathematics
     metrics = ["eval/success_rate", "train/mean_q"]
     curves.draw_curves([second, both], metrics, "steps", tmp_path / "curves.svg")
     said = [text.get_text() for text in drawn[0].legends[0].get_texts()]
-    assert said == ["second", r"a\$\frac\$b"]
+    assert sorted(said) == sorted(["second", r"a\$\frac\$b", "success from 0.9 on"])
+    assert [panel.get_title() for panel in drawn[0].axes] == ["Success rate", "Mean q"]
+
+
+def test_the_legend_has_the_highest_end_first_and_random_actions_last(tmp_path, drawn):
+    runs = [seeds(tmp_path / name, [end])[0] for name, end in (("low", 0.2), ("high", 0.8))]
+    runs[0] = runs[0]._replace(random={"eval/success_rate": 0.05})
+    curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
+    said = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert said == ["high", "low", "success from 0.9 on", "random actions"]
+    *_, grey, level = drawn[0].axes[0].lines
+    ends = {line.get_label(): set(line.get_ydata()) for line in (grey, level)}
+    assert ends == {"random actions": {0.05}, "success from 0.9 on": {0.9}}
+
+
+@cases(
+    ("metric", "column", "ups"),
+    ("eval/information", "eval/information_random", [0.25, 0.5]),
+    ("music/bound_heldout", "music/bound_random", [0.25, 0.5]),
+    ("adapt/return_2", "adapt/random_return", [0.25, 0.5]),
+    ("eval/return", "unknown", [-3.0, -3.0]),  # measured in the end
+)
+def test_random_actions_are_a_line_of_the_same_panel(tmp_path, drawn, metric, column, ups):
+    (run,) = seeds(tmp_path, [0.5])
+    columns = dict.fromkeys((metric, column), np.array([0.25, np.nan, 0.5]))
+    run = run._replace(columns=run.columns | columns, random={"eval/return": -3.0})
+    curves.draw_curves([run], [metric], "steps", tmp_path / "out.png")
+    (grey,) = (line for line in drawn[0].axes[0].lines if line.get_label() == "random actions")
+    assert list(grey.get_ydata()) == ups
+    assert (drawn[0].axes[0].get_ylim()[0] == 0.0) == (min(ups) > 0.0)
+
+
+def test_random_actions_are_read_from_a_run_and_from_a_stored_result(tmp_path):
+    run_directory(tmp_path / "run")
+    for damaged, read in ((b"{", {}), (b'{"evaluation": 3}', {})):
+        (tmp_path / "run/summary.json").write_bytes(damaged)
+        assert load(tmp_path / "run").random == read
+    measured = {"random": {"eval/return": -3.0, "eval/length": "50"}}
+    (tmp_path / "run/summary.json").write_text(json.dumps({"evaluation": measured}))
+    assert load(tmp_path / "run").random == {"eval/return": -3.0}
+    stored = write(tmp_path / "a_seed0.csv")
+    details = json.dumps({"final_100_episodes": measured})
+    stored.write_text(f"# music-tf\n# commit\n# {details}\n{stored.read_text()}")
+    assert load(stored).random == {"eval/return": -3.0}
+
+
+@cases(
+    ("metric", "words"),
+    ("eval/object_comotion_m", "Co-motion, m"),
+    ("eval/object_lift_rate", "Lift rate"),
+    ("reward/joint_motion_mean", "Joint motion reward, mean"),
+    ("eval/return", "Return"),
+)
+def test_a_metric_is_named_in_words(metric, words):
+    assert curves.words_of(metric) == words
 
 
 # The verb.
