@@ -297,4 +297,5 @@ def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
         if isinstance(named, str):
             declared["descriptor"] = named if named == ALL else DESCRIPTOR
             extras |= {} if named == ALL else {DESCRIPTOR: READ.get(named, named)}
+            declared |= {"unit": "m"} if named in ("xy", "plane") else {}
     return dataclasses.replace(info, **declared, extras=extras)

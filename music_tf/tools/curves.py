@@ -128,7 +128,8 @@ def words_of(metric: str) -> str:
     if group == "reward":
         name = " reward, ".join(name.rsplit("_", 1))
     name, unit = (name[:-2], ", m") if name.endswith("_m") else (name, "")
-    words = name.removeprefix("object_").replace("comotion", "co-motion").replace("_", " ")
+    name = name.removeprefix("object_").replace("comotion", "co-motion")
+    words = name.replace("_heldout", ", held out").replace("_", " ")
     return f"{words[:1].upper()}{words[1:]}{unit}"
 
 

@@ -50,6 +50,8 @@ IN_WORLDS = ("return", "length", "success_rate", "spread", "hausdorff", "moved")
 EPISODES = "episodes"
 COUNTED = {EPISODES: "how many a row is a mean of; of a run that adapts, visits to each task"}
 MEANINGS = {**COUNTED, **METRICS, **WAYS, **{name: COLUMNS[name] for name in IN_WORLDS}}
+_ORDER = tuple(dict.fromkeys((EPISODES, *curves.LEADING, *MEANINGS)))
+"""Names of metrics, the most telling first."""
 _LARGEST_JSON, _LARGEST_PICTURE = 20_000_000, 5_000_000
 _PNG, _PNG_WIDTH = b"\x89PNG\r\n\x1a\n", slice(16, 20)
 """First bytes of a PNG, and the bytes with its width in pixels."""
@@ -283,6 +285,7 @@ def render(runs: Sequence[Recorded]) -> bytes:
         lstrip_blocks=True,
     )
     pages.filters |= {"number": number, "by_column": by_column, "start_line": start_line}
+    pages.filters["words"] = curves.words_of
     pages.filters["shell"] = shlex.join
     films, room = {}, MOST_FILM_BYTES
     for path in (path for run in runs for path in run.films):
@@ -292,6 +295,8 @@ def render(runs: Sequence[Recorded]) -> bytes:
     drawn, repeats = curves.without_repeats(curves.by_settings([run.curves for run in runs]))
     telling = {name for run in runs for name in telling_columns(run)} - _TIMES
     shown = {name for name in telling if any(run.has(name) for run in drawn)}
+    shown -= set(map(curves.random_column, shown))  # lines in the panels of others
+    shown = {name for name in shown if _moves(name, drawn)}
     tables = [rows for run in runs for rows in (run.measured.policies, run.skills())]
     explained = {name for rows in tables for row in rows.values() for name in row}
     page = pages.get_template("report.html.j2").render(
@@ -305,14 +310,21 @@ def render(runs: Sequence[Recorded]) -> bytes:
         groups=curves.in_groups(drawn),
         colours=COLOURS,
         repeats=repeats,
-        metrics={name: meaning for name, meaning in METRICS.items() if name in shown},
-        behaviour=[name for name in METRICS if name in shown & leading_columns(runs)],
+        metrics={name: MEANINGS[name] for name in _ORDER if name in shown},
+        behaviour=[name for name in _ORDER if name in shown & leading_columns(runs)],
         judged=JUDGED,
         policies=all_policies(runs),
         missing=missing(runs),
         glossary={name: meaning for name, meaning in MEANINGS.items() if name in explained},
     )
     return page.encode("utf-8", "replace")
+
+
+def _moves(metric: str, runs: Sequence[curves.RunCurves]) -> bool:
+    """Whether a metric has several values, or a single one, which may still change."""
+    values = np.concatenate([run.columns.get(metric, np.zeros(0)) for run in runs])
+    known = values[np.isfinite(values)]
+    return known.size == 1 or bool(np.ptp(known) > 0.0)
 
 
 def telling_columns(run: Recorded) -> set[str]:
@@ -373,7 +385,7 @@ def by_column(rows: Rows) -> list[tuple[str, str, list[tuple[str, int]]]]:
     """Returns a table by column: name, meaning, and the numbers with bars in per cent."""
     present = {name for row in rows.values() for name in row}
     columns = []
-    for name in [*filter(present.__contains__, MEANINGS), *sorted(present - set(MEANINGS))]:
+    for name in [*filter(present.__contains__, _ORDER), *sorted(present - set(_ORDER))]:
         values = [row.get(name) for row in rows.values()]
         most = max(0.0, *(value for value in values if value is not None))
         bars = [round(100.0 * max(0.0, value or 0.0) / (most or 1.0)) for value in values]

@@ -74,6 +74,7 @@ def test_the_plane_of_a_swimmer_is_that_of_its_centre_of_mass_which_a_turned_joi
 def test_a_run_may_tell_skills_apart_by_its_name_alone(word, size):
     envs = LockstepEnvs("Ant-v5", 1, EnvConfig(), world=World(descriptor=(word,)))
     assert envs.spec.extras == {DESCRIPTOR: size}
+    assert envs.info.unit == ("" if word == "foot_contacts" else "m")  # in pictures of paths
     envs.reset([0], [3])
     assert envs.step(np.zeros([1, 8], np.float32), [0]).extras[DESCRIPTOR].shape == (1, size)
     envs.close()

@@ -138,7 +138,7 @@ WAYS = [[0.0, 0.2, -0.1], [0.01, 0.0, 0.0], ["x", 0, 1]]
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):  # the page of a run with all that there can be
     folder = tmp_path_factory.mktemp("whole")
-    words = ("--seed", "7", "--skills", "3", "--music.gain", "42")
+    words = ("--seed", "7", "--skills", "3", "--music.gain", "42", "--epochs", "3")
     run = finish(save(make_run(folder / "run", *words, pictures=True)))
     skills = [
         {"skill": skill, "metrics": {"eval/object_comotion_m": 0.1 + skill}, "shift_m": way}
@@ -155,16 +155,46 @@ def test_a_page_says_what_was_run_and_how_far_it_came_with_a_curve_for_each_metr
     (title,) = whole.texts("h1")
     assert title == "ddpg_music on music_tf/PointPush-v0, seed 7"
     assert whole.texts("p[@class='quiet']")[0] == "finished, 3 epochs"
+    assert "A point of an evaluation is the mean of 40 episodes" in whole.text
     assert {"numpy2.9", "commitc0ffee", "hostrobot", "cores2"} <= set(whole.texts("tr"))
     command = f"music-tf train ddpg_music --env-id {TOY} --seed 7 --skills 3 --music.gain 42"
+    command += " --epochs 3"
     assert whole.texts("pre") == [command]
     assert whole.tiles() == {
-        "object comotion m": "0.105",
+        "Co-motion, m": "0.105",
         "environment steps": "300",
         "training": "3.0 min",
     }
-    assert whole.texts("figcaption")[0].startswith("eval/object_comotion_m path of the object")
+    assert whole.texts("figcaption")[0].startswith("Co-motion, m path of the object")
     assert (len(whole.all("{*}svg")), "1 more curve" in whole.text) == (2, True)
+
+
+@cases(
+    ("epochs", "said"),
+    (3, "finished, 3 epochs"),
+    (5, "stopped, 3 of 5 epochs"),  # by --max-minutes
+)
+def test_a_run_that_ended_before_its_last_epoch_was_stopped(tmp_path, epochs, said):
+    run = make_run(tmp_path / "run", "--epochs", str(epochs))
+    assert (
+        page_of(tmp_path, run).texts("p[@class='quiet']")[0]
+        == f"not finished, 3 of {epochs} epochs"
+    )
+    assert page_of(tmp_path, finish(run)).texts("p[@class='quiet']")[0] == said
+
+
+def test_random_actions_are_a_line_in_the_curve_of_a_policy_and_constants_have_no_curve(tmp_path):
+    run = finish(write_run(tmp_path / "run", "ddpg_music"), 2)
+    writer = MetricsWriter(run, resume_after=None)
+    for epoch in (1, 2):
+        row = {"time/epoch": epoch, "time/env_steps": epoch, "eval/object_lift_rate": 0.0}
+        row |= {"eval/information": 0.1 * epoch, "eval/information_random": 0.002}
+        writer.write({**row, "eval/object_comotion_m": 0.1 * epoch})
+    page = page_of(tmp_path, run)
+    titles = [text_of(title) for title in page.all("figcaption/b")]
+    assert titles == ["Co-motion, m", "Information"]
+    assert page.source.count("stroke-dasharray") >= 3  # random twice, and the level of control
+    assert page.tiles()["Co-motion, m"] == "0.210"
 
 
 def test_a_return_that_nothing_pays_has_no_curve_and_what_is_paid_comes_first(tmp_path):
@@ -189,20 +219,21 @@ def test_a_return_that_nothing_pays_has_no_curve_and_what_is_paid_comes_first(tm
 
 
 def test_behaviour_stands_beside_simple_policies_and_skills_beside_the_random_one(whole):
-    assert whole.table("Behaviour") == {
-        "": ["policy", "object moved rate", "object comotion m"],
-        "ours": ["0.500", "0.105"],
-        "random": ["0.500", "0.070"],
+    table = {name: cells[:2] for name, cells in whole.table("Behaviour").items()}
+    assert table == {
+        "": ["metric", "policy"],
+        "Co-motion, m": ["0.105", "0.070"],  # first, since displacement shows no control
+        "Moved rate": ["0.500", "0.500"],
     }
     bars = [cell.attrib["style"] for cell in whole.all("td") if "style" in cell.attrib]
-    assert bars[:4] == ["--share:100%", "--share:100%", "--share:100%", "--share:67%"]
+    assert bars[:4] == ["--share:100%", "--share:67%", "--share:100%", "--share:100%"]
     assert "20 episodes with the checkpoint of epoch 3. Each skill plays" in whole.text
     assert whole.table("Skills") == {
-        "": ["skill", "object moved rate", "object comotion m", "dx m", "dy m", "dz m"],
-        "skill 0 ↑ 90°": ["-", "0.100", "0.000", "0.200", "-0.100"],
-        "skill 1": ["-", "1.100", "0.010", "0.000", "0.000"],
-        "skill 2": ["-", "2.100", "-", "0.000", "1.000"],
-        "random": ["0.500", "0.070", "-", "-", "-"],
+        "": ["skill", "Co-motion, m", "Moved rate", "Dx, m", "Dy, m", "Dz, m"],
+        "skill 0 ↑ 90°": ["0.100", "-", "0.000", "0.200", "-0.100"],
+        "skill 1": ["1.100", "-", "0.010", "0.000", "0.000"],
+        "skill 2": ["2.100", "-", "-", "0.000", "1.000"],
+        "random": ["0.070", "0.500", "-", "-", "-"],
     }
 
 
@@ -223,20 +254,21 @@ def test_control_stands_beside_chance_and_coverage_says_of_how_many_episodes_it_
     rows = whole.table("Control")
     assert rows.pop("") == ["measure", "ours", "random", "meaning"]
     assert {name: cells[:2] for name, cells in rows.items()} == {
-        "coverage": ["0.250", "-"],
-        "skill variance": ["0.500 (chance 0.040)", "-"],
-        "information": ["0.750 (chance 0.125 ± 0.010, p = 0.048)", "-"],
+        "Coverage": ["0.250", "-"],
+        "Skill variance": ["0.500 (chance 0.040)", "-"],
+        "Information": ["0.750 (chance 0.125 ± 0.010, p = 0.048)", "-"],
     }
     rows = whole.table("Coverage")
     assert rows[""] == ["measure", "ours", "random", "meaning"]
-    assert rows["kept rate"][:2] == ["0.875", "1"]
+    assert rows["Kept rate"][:2] == ["0.875", "1"]
     assert [text for text in whole.texts("p[@class='quiet']") if text.startswith("200 episodes")]
 
 
 def test_settings_that_differ_from_the_recipe_come_first_and_all_are_folded(whole, tmp_path):
     changed = whole.table("Settings")
     assert changed.pop("") == ["setting", "here", "recipe", "meaning"]
-    assert (changed["music.gain"][0], set(changed)) == ("42", {"seed", "skills", "music.gain"})
+    words = "seed skills music.gain epochs"
+    assert (changed["music.gain"][0], set(changed)) == ("42", {*words.split()})
     assert {"music.clip", "music.gain"} <= set(whole.texts("th[@scope='row']"))
     usual = page_of(tmp_path, make_run(tmp_path / "usual"))
     assert f"All are those of ddpg_music (laptop) on {TOY}." in usual.text
