@@ -376,10 +376,10 @@ class Skills(PlayingVerb):
 class Plot(RunsVerb):
     """Draws learning curves.
 
-    Runs that differ in their seed alone share a colour. From five seeds on they have one line,
-    the interquartile mean, with a 95 % bootstrap band; each seed is drawn thinly behind. Copies of
-    a metrics.csv in one folder belong together, and so does CONDITION_seedN.csv for each condition.
-    What cannot be drawn is named and left out.
+    Runs that differ in their seed alone share a line, the interquartile mean, with a 95 % bootstrap
+    band from five seeds on; each seed is drawn thinly behind. Copies of a metrics.csv in one folder
+    belong together, and so does CONDITION_seedN.csv for each condition. What cannot be drawn is
+    named and left out.
     """
 
     example: ClassVar[str] = "plot runs/FetchPush-v4/*/* --axis minutes --out push.png"

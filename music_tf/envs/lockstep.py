@@ -336,6 +336,10 @@ class LockstepEnvs:
         member = self._members[index] or self._some_member()
         return self._viewer.render(member.environment, *shown)
 
+    def open_window(self) -> None:
+        """Lets `render` draw in the environment's own window."""
+        self._viewer = Viewer(self._env_id, self._settings, "human")
+
     @property
     def steps_per_second(self) -> float:
         """Steps per simulated second, as the environment declares by `render_fps`."""

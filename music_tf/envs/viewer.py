@@ -37,6 +37,10 @@ def can_render(environment: gymnasium.Env[Any, Any]) -> bool:
     return getattr(method, "__func__", None) is not gymnasium.Env.render
 
 
+class WindowClosedError(Exception):
+    """The window of mode `human` was closed."""
+
+
 class Viewer:
     """Renders MuJoCo in a twin, since rendering moves the goal marker; others render themselves."""
 
@@ -50,26 +54,6 @@ class Viewer:
         self, environment: gymnasium.Env[Any, Any], goal: Array | None = None, *trails: Array
     ) -> npt.NDArray[np.uint8]:
         """Returns an image [height, width, 3]; MuJoCo draws places [N, G] of path and way, too."""
-        image = self._drawn(environment, goal, trails)
-        if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
-            raise UsageError(
-                f"{self._env_id}: render() gave {type(image).__name__}, expected an array "
-                '[height, width, 3]\ncure: return one under render_mode="rgb_array"'
-            )
-        return image.astype(np.uint8, copy=False)
-
-    def show(self, environment: gymnasium.Env[Any, Any], goal: Array | None = None) -> bool:
-        """Draws in the window of mode `human`; returns whether its user has left it open."""
-        self._drawn(environment, goal, ())
-        if self._twin is None:  # only MuJoCo's window says when it is closed
-            return True
-        import glfw  # noqa: PLC0415 - MuJoCo brings it
-
-        return not glfw.window_should_close(self._twin.unwrapped.mujoco_renderer.viewer.window)
-
-    def _drawn(
-        self, environment: gymnasium.Env[Any, Any], goal: Array | None, trails: Sequence[Array]
-    ) -> Any:
         source: Any = environment.unwrapped
         if goal is not None:
             show_goal(source, goal.astype(np.float64))
@@ -80,9 +64,19 @@ class Viewer:
             place = f"define it in a module, and train module:{self._env_id}"
             raise self._fault("OpenGL may crash beside TensorFlow in one process", place)
         try:
-            return self._draw(source, trails)
+            image = self._draw(source, trails)
         except FROM_USERS as error:
             raise self._fault(error_line(error), cure) from error
+        if self._mode == "human":  # which draws into a window
+            if self._twin is not None and _is_closed(self._twin.unwrapped.mujoco_renderer.viewer):
+                raise WindowClosedError
+            return np.zeros((1, 1, 3), np.uint8)
+        if not isinstance(image, np.ndarray) or image.ndim != 3:  # noqa: PLR2004
+            raise UsageError(
+                f"{self._env_id}: render() gave {type(image).__name__}, expected an array "
+                '[height, width, 3]\ncure: return one under render_mode="rgb_array"'
+            )
+        return image.astype(np.uint8, copy=False)
 
     def close(self) -> None:
         if self._twin is not None:
@@ -100,9 +94,7 @@ class Viewer:
             quality = self._twin.unwrapped.model.vis.quality
             quality.shadowsize, quality.offsamples = min(quality.shadowsize, _SHADOW), 0
             _aim(self._env_id, self._twin.unwrapped)
-            self._twin.reset(seed=0)  # which opens a window
-            if self._mode == "human":
-                _calm(self._twin.unwrapped.mujoco_renderer.viewer)
+            self._twin.reset(seed=0)
         twin = self._twin.unwrapped
         kind = mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(mujoco.mj_stateSize(source.model, kind))
@@ -117,7 +109,7 @@ class Viewer:
             window.make_context_current()
         for colour, trail in zip(_TRAILS, trails, strict=False):
             for place in trail[:: 1 + len(trail) // _MOST_DOTS]:
-                window, at = twin.mujoco_renderer._get_viewer("rgb_array"), np.append(place, [0, 0])
+                window, at = twin.mujoco_renderer._get_viewer(self._mode), np.append(place, [0, 0])
                 window.add_marker(pos=at[:3], size=np.full(3, _DOT), rgba=np.array(colour))
         return twin.render()
 
@@ -125,8 +117,8 @@ class Viewer:
         return EnvironmentFault(f"{self._env_id}: cannot draw images ({reason})\ncure: {cure}")
 
 
-def _calm(viewer: Any) -> None:
-    """Hides the menu of a window until H is pressed, and lets Escape close it."""
+def _is_closed(viewer: Any) -> bool:
+    """Whether a window was closed; hides its menu until H is pressed, and lets Escape close it."""
     import glfw  # noqa: PLC0415 - MuJoCo brings it
 
     def press(window: Any, key: int, *more: int) -> None:
@@ -135,8 +127,9 @@ def _calm(viewer: Any) -> None:
         else:
             viewer._key_callback(window, key, *more)
 
-    viewer._hide_menu = True
-    glfw.set_key_callback(viewer.window, press)
+    if glfw.set_key_callback(viewer.window, press) == viewer._key_callback:
+        viewer._hide_menu = True
+    return bool(glfw.window_should_close(viewer.window))
 
 
 def _is_mujoco(unwrapped: Any) -> bool:

@@ -173,7 +173,7 @@ def export_weights(
         if not exported:
             raise _absent(part, str(stored.folder), stored.names)
         arrays |= exported
-    for term in gains:  # without its running gain no film could show a reward
+    for term in gains:  # else no film could show its reward
         arrays |= _part(term, stored.arrays)
     facts: dict[str, Any] = {}
     if run is not None:

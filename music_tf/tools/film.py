@@ -31,7 +31,7 @@ from music_tf.config.changes import LEARNED
 from music_tf.config.names import ROBOTICS, WITHOUT_OPENGL, is_local, is_one_of, without_module
 from music_tf.config.settings import Config
 from music_tf.config.terms import TaskConfig
-from music_tf.envs.viewer import Viewer
+from music_tf.envs.viewer import WindowClosedError
 from music_tf.errors import EXIT_USAGE, EnvironmentFault, UsageError
 from music_tf.measures.behaviour import support_lost_at
 from music_tf.process.children import Probe, run_command
@@ -48,7 +48,7 @@ from music_tf.tools.doctor import DEBIAN_PACKAGES, working_backend
 from music_tf.tools.drawing import BETWEEN, GAP, INK, PAPER, appearing, grid, line, stacked
 from music_tf.tools.film_pace import Pace, Steps, pace_of, reported
 from music_tf.training.evaluation import evaluation_conditions, random_actions
-from music_tf.types import Array, Episodes
+from music_tf.types import Episodes
 
 _GOOD, _AXIS, _CURSOR, _ORIGIN = "#007828", "#969696", "#282828", "#696969"
 _TITLE, _CAPTION, _NOTE = 18, 15, 12
@@ -58,8 +58,6 @@ rest follows on further sheets."""
 _MOST_EPISODES_OF_A_VISIT = 7
 _LARGEST_TILE = {".mp4": 480, ".gif": 320, ".png": 240}
 _LARGEST_SHEET = {".mp4": (1600, 960), ".gif": (960, 640)}
-_LATE = 0.3
-"""Seconds by which a window may lag; until then it leaves out what it cannot draw in time."""
 _FRAMES_FOR_PALETTE = 64
 _LAST_STATE_SECONDS = 1.2
 _REWARD_COLOURS = ("#0068ab", "#c75c00", "#5a3c96", "#007350", "#aa234b", "#5f503c")
@@ -117,7 +115,7 @@ class Aim:
     @property
     def note(self) -> str:
         to = " ".join(f"{number:.2f}" for number in self.place)
-        return "   at v/2" if self.path else f"   to {to}" if to else ""
+        return "   goal at half speed" if self.path else f"   to {to}" if to else ""
 
 
 def play(
@@ -172,10 +170,6 @@ def play(
     say(text)
 
 
-class _ClosedError(Exception):
-    """The window was closed."""
-
-
 def show(
     run: Path,
     episodes: range,
@@ -191,35 +185,20 @@ def show(
         if not glfw.init():
             raise EnvironmentFault("--live: there is no screen for a window; films need none")
     loaded = load_run(run, typed_env_id, 1, **{"stage": LEARNED, **where})
-    envs, config, aim = loaded.envs, loaded.config, skills if isinstance(skills, Aim) else None
-    window = Viewer(config.env_id, config.evaluated_env, "human")
-    due = time.monotonic()
-
-    def draw(goal: Array | None) -> None:
-        nonlocal due  # the time at which this state is to be seen
-        due += 1.0 / envs.steps_per_second
-        late = time.monotonic() - due
-        if 0.0 < late < _LATE:
-            return
-        time.sleep(max(0.0, -late))
-        due += max(0.0, late)
-        if not window.show(envs.environment, goal):
-            raise _ClosedError
-
-    with contextlib.closing(envs), contextlib.closing(window), contextlib.suppress(_ClosedError):
+    loaded, envs = dataclasses.replace(loaded, learned={}), loaded.envs
+    with contextlib.closing(envs), contextlib.suppress(WindowClosedError):
         if "human" not in (envs.environment.metadata.get("render_modes") or ()):
-            raise UsageError(f"--live: {config.env_id} opens no window; leave it out for a film")
-        sheets = sheets_of(config, episodes, _skills(config, skills))
+            name = loaded.config.env_id
+            raise UsageError(f"--live: {name} opens no window; leave it out for a film")
+        envs.open_window()
+        aim, pace = skills if isinstance(skills, Aim) else None, pace_of(envs.steps_per_second)
+        sheets = sheets_of(loaded.config, episodes, _skills(loaded.config, skills))
         for shot in itertools.chain.from_iterable(sheet.shots for sheet in sheets):
             Progress().banner([_label(loaded, shot).strip()])
-            conditions, policy, _ = _arranged(loaded, [shot], aim)
-
-            def act(*inputs: Array, policy: rollout.Policy = policy) -> Array:
-                draw(inputs[1][0] if aim and aim.path else None)
-                return policy(*inputs)
-
-            rollout.play(envs, act, conditions, None)
-            window.show(envs.environment)
+            due = time.monotonic()
+            for _ in film(loaded, [shot], lambda lengths: pace.shown(int(lengths.max())), aim):
+                due += 1.0 / pace.frames_per_second
+                time.sleep(max(0.0, due - time.monotonic()))
             time.sleep(_LAST_STATE_SECONDS)
 
 
@@ -454,14 +433,19 @@ def film(
     config, envs = loaded.config, loaded.envs
     steps, labels = envs.spec.max_episode_steps, [_label(loaded, shot) for shot in shots]
     visible = not aim.path if aim else config.goals != "zero" or not envs.spec.goal_dim  # a goal
-    conditions, policy, notes = _arranged(loaded, shots, aim)
+    conditions, notes = _conditions(loaded, shots)
+    policy: rollout.Policy = loaded.policy
+    if aim is not None:
+        conditions, policy = _aimed(loaded, shots, aim)
+        notes = [aim.note] * len(shots)
+    loaded.evaluation.set_world(conditions.skills)
     explore = None
     if any(shot.random for shot in shots):
-        drawn = map(random_actions(envs.spec), (shot.episode for shot in shots))
-        actions = np.stack(list(drawn), axis=1)  # [T, E, A]
+        labels = [text if "random" in text else f"policy   {text}" for text in labels]
+        at_random = random_actions(envs.spec)
+        actions = np.stack([at_random(shot.episode) for shot in shots], axis=1)  # [T, E, A]
         replaced = np.tile([shot.random for shot in shots], (len(actions), 1))
-        nothing = np.zeros_like(actions)
-        explore = rollout.Perturbation(nothing, replaced, actions, nothing)
+        explore = rollout.Perturbation(0.0 * actions, replaced, actions, 0.0 * actions)
     # first without rendering, since an environment may break, and curves show the whole episode
     played = rollout.play(envs, policy, conditions, explore)
     lost = support_lost_at(played.observation, played.length, envs.info)
@@ -473,7 +457,7 @@ def film(
     ]
     active = list(range(len(shots)))
     images = [np.empty([0, 0, 3], np.uint8) for _ in shots]
-    pictured = np.full(len(shots), -1)  # the step that each image shows
+    drawn = np.full(len(shots), -1)  # the step that each image shows
     wanted = set(choose(played.length).tolist())
     seen = envs.reset(active, played.seed.tolist(), conditions.goals, conditions.tasks).observation
     for step in range(int(played.length.max()) + 1):
@@ -488,11 +472,11 @@ def film(
         if step not in wanted:
             continue
         now = np.minimum(step, played.length)
-        for index in np.flatnonzero(now > pictured):
+        for index in np.flatnonzero(now > drawn):
             path, way = conditions.moving, played.achieved_goal[index, : step + 1]
             drawing = [] if path is None else [path[step], path, way]
             images[index] = envs.render(int(index), *drawing)
-        pictured = now
+        drawn = now
         sizes = {image.shape for image in images}
         if len(sizes) > 1:
             raise EnvironmentFault(f"{config.env_id}: pictures differ in size: {sorted(sizes)}")
@@ -500,19 +484,6 @@ def film(
         ends = np.where(good, "   goal reached", np.where(now >= lost, "   object lost", ""))
         captions = map("{}step {}/{}{}{}".format, labels, now, itertools.repeat(steps), notes, ends)
         yield list(map(View, images, now.tolist(), captions, good.tolist(), traces))
-
-
-def _arranged(
-    loaded: LoadedRun, shots: Sequence[Shot], aim: Aim | None
-) -> tuple[Conditions, rollout.Policy, list[str]]:
-    """Sets the world for episodes; returns their conditions, policy, and notes for captions."""
-    conditions, notes = _conditions(loaded, shots)
-    policy: rollout.Policy = loaded.policy
-    if aim is not None:
-        conditions, policy = _aimed(loaded, shots, aim)
-        notes = [aim.note] * len(shots)
-    loaded.evaluation.set_world(conditions.skills)
-    return conditions, policy, notes
 
 
 def _conditions(loaded: LoadedRun, shots: Sequence[Shot]) -> tuple[Conditions, list[str]]:

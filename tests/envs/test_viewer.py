@@ -58,6 +58,28 @@ def test_a_path_and_a_way_are_drawn_as_dots_and_another_goal_than_its_own(monkey
     assert not np.array_equal(dots[0]["rgba"], dots[-1]["rgba"])
 
 
+def test_a_window_hides_its_menu_once_and_is_closed_by_escape(monkeypatch):
+    (twin, source), closed, pressed = twin_and_source(monkeypatch, "FetchPush-v4"), [], []
+    keys = [None]
+    monkeypatch.setattr("glfw.window_should_close", lambda window: bool(closed))
+    monkeypatch.setattr("glfw.set_window_should_close", lambda *given: closed.append(given))
+    monkeypatch.setattr("glfw.set_key_callback", lambda _, call: (keys.append(call), keys[-2])[1])
+    window = SimpleNamespace(window=7, make_context_current=lambda: None, _hide_menu=False)
+    window._key_callback = keys[0] = lambda *given: pressed.append(given)
+    monkeypatch.setattr(twin.unwrapped.mujoco_renderer, "viewer", window)
+    shown = viewer.Viewer("FetchPush-v4", EnvConfig(), "human")
+    assert shown.render(source).shape == (1, 1, 3)
+    assert window._hide_menu
+    window._hide_menu = False  # as H does
+    keys[-1](7, 72, 0, 1, 0)
+    shown.render(source)
+    assert (window._hide_menu, pressed) == (False, [(7, 72, 0, 1, 0)])
+    keys[-1](7, 256, 0, 1, 0)  # Escape
+    assert (closed, len(pressed)) == ([(7, True)], 1)
+    with pytest.raises(viewer.WindowClosedError):
+        shown.render(source)
+
+
 def test_a_missing_display_is_a_fault_with_a_cure(monkeypatch):
     def fail(*_args, **_options):
         raise RuntimeError("no OpenGL context")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from types import SimpleNamespace
-from typing import ClassVar
 
 import imageio.v2 as imageio
 import numpy as np
@@ -19,6 +18,7 @@ from music_tf.config.conditioning import ConditionConfig
 from music_tf.config.fields import with_fields
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import make_environment
+from music_tf.envs.viewer import WindowClosedError
 from music_tf.errors import EXIT_STOPPED, EnvironmentFault, UsageError
 from music_tf.process.children import Probe
 from music_tf.recipes.music import MusicConfig
@@ -262,38 +262,31 @@ def test_random_actions_are_those_of_evaluations_from_the_same_start(runs, monke
     np.testing.assert_array_equal(shown[0].action[1], random_actions(loaded.envs.spec)(1))
     alone = loaded.evaluation.play(loaded.policy, 2)
     np.testing.assert_allclose(shown[0].action[0], alone.action[1], atol=1e-6)
-    assert [view.caption[:14] for view in views[0]] == ["episode 2   st", "random actions"]
+    assert [view.caption[:14] for view in views[0]] == ["policy   episo", "random actions"]
     np.testing.assert_array_equal(views[0][0].image, views[0][1].image)
     assert (views[-1][0].image != views[-1][1].image).any()
     loaded.envs.close()
 
 
-class Window:  # in place of a window, which its user closes at the fourth state
-    shown: ClassVar = []
+def test_a_window_shows_a_policy_in_real_time_until_it_is_closed(runs, monkeypatch, capsys):
+    shown = []
 
-    def __init__(self, env_id, settings, mode):
-        assert (env_id, mode) == (TOY, "human")
-        self.shown.clear()
+    def render(envs, index):
+        shown.append(time.monotonic())
+        if len(shown) == 20:  # in the second episode; every other one of 31 states is shown
+            raise WindowClosedError
+        return np.zeros((1, 1, 3), np.uint8)
 
-    def show(self, environment, goal=None):
-        self.shown.append(environment.unwrapped.goal.copy() if goal is None else goal)
-        return len(self.shown) < 4
-
-    def close(self):
-        self.shown.append("closed")
-
-
-def test_a_window_shows_a_policy_in_real_time_until_it_is_closed(runs, monkeypatch):
     monkeypatch.setattr("glfw.init", lambda: True)
     with pytest.raises(UsageError, match=f"--live: {TOY} opens no window"):
         film.show(runs / "plain", range(1))
-    modes = {"render_modes": ["human"], "render_fps": 20}
-    monkeypatch.setattr(make_environment(TOY).unwrapped.__class__, "metadata", modes)
-    monkeypatch.setattr(film, "Viewer", Window)
-    began = time.monotonic()
-    film.show(runs / "plain", range(2))
-    assert Window.shown[4:] == ["closed"]
-    assert time.monotonic() - began > 4 / 20
+    modes = {"render_modes": ["human"], "render_fps": 50}
+    monkeypatch.setattr(type(make_environment(TOY).unwrapped), "metadata", modes)
+    monkeypatch.setattr(LockstepEnvs, "render", render)
+    film.show(runs / "plain", range(3))
+    assert capsys.readouterr().out.split("\n")[:-1] == ["episode 1", "episode 2"]
+    assert len(shown) == 20
+    assert shown[15] - shown[0] == pytest.approx(30 / 50, abs=0.2)
 
 
 def test_a_window_needs_a_screen(monkeypatch, runs):
