@@ -78,7 +78,7 @@ def stand_in_for_film(monkeypatch):
     """Replaces the module that films, and returns the list of its calls."""
     calls = []
     stub = types.ModuleType("music_tf.tools.film")
-    stub.play = lambda *arguments, **named: calls.append((arguments, named))
+    stub.play = stub.show = lambda *arguments, **named: calls.append((arguments, named))
     stub.Aim = lambda *aim: ("to", *aim)
     monkeypatch.setitem(sys.modules, stub.__name__, stub)
     for variable in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "OMP_NUM_THREADS"):
@@ -137,9 +137,13 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
         "--path a.csv",
         "--path circle --env.max-episode-steps 7",
         "--strip a.png --episode 3 --frames 4 --skill 1,0",
+        "--live --episodes 1",
     ):
         assert run_verb(["play", str(stored_run), *words.split()]) == 0
-    film, plain = stored_run / "videos/policy.mp4", {"stage": "learned", "env_overrides": ""}
+    film, plain = (
+        stored_run / "videos/policy.mp4",
+        {"stage": "learned", "env_overrides": "", "beside": ""},
+    )
     longer = [plain | {"env_overrides": f'{{"max_episode_steps": {steps}}}'} for steps in (150, 7)]
     gif, png = pathlib.Path("a.gif"), pathlib.Path("a.png")
     assert calls == [
@@ -150,6 +154,7 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
         ((stored_run, film, range(4), ("to", (), "a.csv"), 6, None), longer[0]),
         ((stored_run, film, range(4), ("to", (), "circle"), 6, None), longer[1]),
         ((stored_run, png, range(2, 3), [1, 0], 4, None), plain),
+        ((stored_run, range(1), [], None), {"stage": "learned", "env_overrides": ""}),
     ]
     for place, text in (("nan 1", r"numbers in .* got \(nan, 1.0\)"), ("", "where .* no number")):
         with pytest.raises(UsageError, match=f"--reach: expected {text}"):
