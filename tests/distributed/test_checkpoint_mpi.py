@@ -13,9 +13,9 @@ PROGRAM = """
 import errno, json, logging, sys
 from pathlib import Path
 import numpy as np
+from music_tf import gate
 from music_tf.distributed import Communicator
 from music_tf.errors import MusicError
-from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import Checkpoints
 
 logging.basicConfig(level=logging.WARNING)
@@ -41,11 +41,11 @@ try:
     if task == "save":
         result["saved"] = [save(1), save(2)]
     if task == "fail":
-        written = checkpoint.write_file
+        written = gate.write_file
         if comm.rank == 1:
-            checkpoint.write_file = full
+            gate.write_file = full
         result["saved"] = [save(3)]
-        checkpoint.write_file = written
+        gate.write_file = written
         result["saved"].append(save(3))
 except MusicError as error:
     result["error"] = [type(error).__name__, str(error)]

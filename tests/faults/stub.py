@@ -104,14 +104,15 @@ class Fault:  # strikes one rank from one call of one phase on, or at that call 
         self._once = once
 
     def install(self):  # hooks into the functions of the library that a phase consists of
+        from music_tf import rollout
         from music_tf.envs import lockstep
         from music_tf.runs import progress
         from music_tf.storage import checkpoint
-        from music_tf.training import collect, evaluation
+        from music_tf.training import evaluation
 
         places = {
             "make": (lockstep.LockstepEnvs, "__init__"),
-            "rollout": (collect, "play"),
+            "rollout": (rollout, "play"),
             "update": (Update, "run_parts"),
             "eval": (evaluation.Evaluation, "play"),
             "save": (checkpoint.Checkpoints, "save"),

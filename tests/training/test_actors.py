@@ -76,8 +76,8 @@ def lying(**fields):
 @cases(
     ("fields", "told"),
     ({"number": 1}, r"rank 2: answered with number, .* \(1, 1, 1, 1\), expected \(3, 1, 1, 1\)"),
-    ({"cycle": 7}, r"rank 2: answered .* \(2, 7, 1, 1\)"),
-    ({"first_worker": 0}, r"rank 2: answered .* \(2, 1, 0, 1\)"),
+    ({"cycle": 7}, r"rank 2: answered .* \(3, 7, 1, 1\)"),
+    ({"first_worker": 0}, r"rank 2: answered .* \(3, 1, 0, 1\)"),
     ({"ends": 10**6}, "rank 2: a message ends after"),
 )
 def test_an_actor_that_answers_something_else_is_named(fields, told):
