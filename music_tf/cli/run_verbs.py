@@ -460,7 +460,7 @@ def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
     if path.suffix.lower() not in formats or os.path.isdir(path):
         raise UsageError(
             f"{option}: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
-            f"\ndid you mean {nearest(path.suffix, formats, 0.7) or formats[0]}?"
+            f"\ndid you mean {nearest(path.suffix, formats) or formats[0]}?"
         )
     return path
 

@@ -111,7 +111,7 @@ class ConditionConfig(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IncrementalConfig(Settings):
-    """Skills that are learned one after the other, each by its own actor, which is then frozen."""
+    """Skills that are learned one after the other, each by its own actor."""
 
     name: ClassVar[str] = "incremental"
 

@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -15,6 +14,9 @@ from music_tf import hints
 from music_tf.errors import UsageError
 
 Tree = TypeVar("Tree", bound="Settings")
+
+_ANY = 1e9
+"""A bound that no user meets is not shown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +38,9 @@ class In:
         return bool(above and (value < self.high or (value == self.high and self.ends[1] == "]")))
 
     def __str__(self) -> str:
-        if self.high == math.inf:
-            return f" {'of at least' if self.ends[0] == '[' else 'above'} {self.low:.10g}"
+        if self.high >= _ANY:
+            least = f" {'of at least' if self.ends[0] == '[' else 'above'} {self.low:.10g}"
+            return least if self.low > -_ANY else ""
         return f" in {self.ends[0]}{self.low:.10g}, {self.high:.10g}{self.ends[1]}"
 
 
@@ -71,7 +74,9 @@ class Settings:
             value = getattr(self, name)
             if not all(rule.fits(value) for rule in _rules(hint)):
                 expected = describe_type(hint)
-                raise UsageError(f"{self.shown(name)}: expected {expected}, got {value!r}")
+                large = isinstance(value, int | float) and abs(value) >= _ANY
+                what = f"{value!r}{', which is too large' * large}"
+                raise UsageError(f"{self.shown(name)}: expected {expected}, got {what}")
 
     def check(self, run: Any) -> None:
         """Refuses a run in which these settings cannot work, by a UsageError; by default none."""
@@ -94,9 +99,15 @@ class Field(NamedTuple):
     documentation: str
 
     @property
+    def short(self) -> str:
+        """The first sentence of its documentation, which fits a line of `train --help`."""
+        return self.documentation.partition(". ")[0].removesuffix(".")
+
+    @property
     def meaning(self) -> str:
         """Its documentation, and type and range or choices as a sentence, if it has any."""
         text = describe_type(self.hint)
+        text = text.removesuffix(" or None") if self.value is None else text
         limited = _rules(self.hint) or hints.choices_of(self.hint)
         sentence = f"{text[0].upper()}{text[1:]}." if limited else ""
         return f"{self.documentation} {sentence}".strip()

@@ -5,7 +5,6 @@ are those of music_tf, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
 import contextlib
-import difflib
 import inspect
 import re
 import sys
@@ -18,6 +17,7 @@ from music_tf.errors import UsageError
 
 FEW = 3
 """How many of several names a line usually shows."""
+_MOST_EDITS = 2
 
 _REWARDS = ("", "Dense")
 _TOUCH = ("", "_BooleanTouchSensors", "_ContinuousTouchSensors")
@@ -151,19 +151,39 @@ ENV_ID = re.compile(r"-v\d+$")  # how one ends
 _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 
-def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str | None:
-    """Returns the candidate that `name` most likely meant, its newest version, if one is near."""
-    lowered = {candidate.lower(): candidate for candidate in candidates}
-    matches = difflib.get_close_matches(name.lower()[:200], lowered, n=1, cutoff=cutoff)
-    return lowered[matches[0]] if matches else None
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """Returns the candidate within two edits, the nearest and newest, in any letter case."""
+    typed, most = name.lower().replace("-", "_"), min(_MOST_EDITS, len(name) // 2)
+    near: list[tuple[int, str]] = []
+    for candidate in candidates:
+        plain = candidate.lower().replace("-", "_")
+        if abs(len(plain) - len(typed)) <= most and (count := _edits(typed, plain)) <= most:
+            near.append((-count, candidate))
+    return max(near)[1] if near else None
+
+
+def _edits(one: str, other: str) -> int:
+    """Returns how many letters have to be put in, left out or replaced."""
+    counts = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        before, counts = counts, [row]
+        for at, wanted in enumerate(other):
+            counts.append(min(before[at + 1] + 1, counts[at] + 1, before[at] + (letter != wanted)))
+    return counts[-1]
+
+
+def likely_names(name: str, candidates: Iterable[str]) -> list[str]:
+    """Returns a few names that hold all words of the typed one, else the nearest, if any is."""
+    listed, words = list(candidates), re.findall("[a-z0-9]+", name.lower()[:200])
+    enough = len(name) > FEW and bool(words)
+    holding = [each for each in listed if enough and all(word in each.lower() for word in words)]
+    return sorted(holding, key=len)[:FEW] or [each for each in (nearest(name, listed),) if each]
 
 
 def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """Returns the line that proposes the names with the typed word in them, else the nearest."""
-    listed = list(candidates)
-    holding = [candidate for candidate in listed if len(name) > FEW and name in candidate]
-    proposal = " or ".join(holding[:FEW]) or nearest(name, listed)
-    return f"\ndid you mean {proposal}?" if proposal else ""
+    """Returns the line that proposes likely names, if there are any."""
+    likely = likely_names(name, candidates)
+    return f"\ndid you mean {' or '.join(likely)}?" if likely else ""
 
 
 def few(names: Sequence[str], most: int = FEW) -> str:
@@ -243,8 +263,8 @@ def check_env_id(env_id: Any) -> str:
         )
     listed = (*KNOWN, *_OTHERS_OF_ROBOTICS)
     short = {without_module(env).rpartition("/")[2]: env for env in listed}  # as remembered
-    likely = nearest(env_id, (*short, *listed))
-    meant = _registered_beside(env_id) or short.get(likely or "", likely)
+    likely = next(iter(likely_names(env_id, (*short, *listed))), "")
+    meant = _registered_beside(env_id) or short.get(likely, likely)
     hint = f"\ndid you mean {meant}?" if meant else ""
     raise UsageError(
         f"--env-id: unknown environment {env_id[:80]!r}{hint}\n"

@@ -262,50 +262,49 @@ class Config(Settings):
     """One training run."""
 
     env_id: Annotated[str, Where("not empty", bool)] = "FetchPush-v4"
-    """Gymnasium id of an environment, with goals or without; `module:Id` imports yours first."""
+    """Gymnasium id of the environment; yours is module:Id. The module is imported first."""
     seed: Annotated[int, In(0, 2**32 - 1)] = 0
     """Every random stream derives from this."""
     workers: Annotated[int, In(1, 4096)] = 16
-    """Units of data and randomness, divided among ranks: a multiple of their number."""
+    """Units of data and randomness, divided among ranks. A multiple of their number."""
     epochs: Annotated[int, In(1, 10**9)] = 50
     """Epochs to train."""
     max_minutes: Annotated[float, In(0, math.inf, "(]")] = math.inf
-    """Stops after the epoch in which this training time is reached, time before a resume
-    included."""
+    """Ends after the epoch in which this training time is over. Time before a resume counts."""
     hang_after: Annotated[float, In(0, math.inf, "(]")] = 300.0
-    """Seconds without progress after which a run ends with its stacks and exit code 86; compiling
-    and saving may take four times as long."""
+    """Seconds without progress after which a run is ended. It shows its stacks, with exit code 86;
+    compiling and saving may take four times as long."""
     cycles: Annotated[int, In(1, 10**6)] = 50
     """Rollouts with learning after each, per epoch."""
     rollouts: Annotated[int, In(1, 4096)] = 2
-    """Environments of a worker, each of which plays an episode per cycle."""
+    """Environments of a worker; each plays an episode per cycle."""
     updates: Annotated[int, In(0, 10**6)] = 40
-    """Updates of all networks per cycle, or at a time with `collect.updates_per_step` or
-    `tasks.visits`."""
+    """Updates of all networks per cycle. With `collect.updates_per_step` or `tasks.visits`, so many
+    at a time."""
     goals: Literal["environment", "zero"] = "environment"
-    """Goals of training episodes; zero for learning without a task."""
+    """Goals of training episodes: zero for learning without a task."""
     skills: Annotated[int, In(1, 4096)] = 1
-    """Number of discrete skills K; the policy sees a one-hot vector of this size, which is constant
+    """Number of discrete skills K. The policy sees a one-hot vector of this size, which is constant
     for one."""
     pinned_skill: Annotated[int | None, In(0, 4095)] = None
-    """The skill that acts in every episode, one of the K counted from 0; unset: each drawn with
+    """The skill that acts in every episode, counted from 0. Unset: each of the K is drawn with
     equal chance."""
     lost_object: Literal["continue", "absorb"] = "continue"
-    """How learning treats an object that has left its support: the episode goes on, or it is cut
-    there and every reward term counts as paying its lowest value for ever after. Needs
-    `world.support` or an environment whose support is known; elsewhere nothing is ever lost."""
+    """How an object counts that has left its support. The episode goes on, or it is cut there and
+    every reward term counts as having its lowest value for ever after. Needs `world.support` or an
+    environment whose support is known; elsewhere nothing is ever lost."""
     lag: Annotated[int, In(0, 1)] = 0
-    """Cycles by which acting weights are older than learning ones: with 1 actors (`--learners`)
+    """Cycles by which acting weights are older than learned ones. With 1, actors (`--learners`)
     play while the learner learns. The same lag gives the same numbers on any ranks."""
     threads: Annotated[int, In(0, 1024)] = 0
-    """TensorFlow threads per rank; 0 means all cores for one rank, else one."""
+    """TensorFlow threads per rank; 0: all cores for one rank, else one."""
     checkpoint_every: Annotated[int, In(1, 10**6)] = 1
     """Epochs between checkpoints."""
     agent: AgentConfig = dataclasses.field(default_factory=DdpgConfig)
     rewards: Mapping[str, TermConfig] = dataclasses.field(
         default_factory=lambda: {"task": TaskConfig()}
     )
-    """Terms that are summed into the reward, in this order; each has settings under its name."""
+    """Terms whose sum is the reward. Each has settings under its name."""
     env: EnvConfig = dataclasses.field(default_factory=EnvConfig)
     world: World = dataclasses.field(default_factory=World)
     condition: ConditionConfig = dataclasses.field(default_factory=ConditionConfig)

@@ -100,7 +100,7 @@ Axes: TypeAlias = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class World(Settings):
-    """What the columns of an observation mean; an empty field keeps the environment's own meaning.
+    """What the columns of an observation mean. An empty field keeps the environment's own meaning.
 
     Python code may also give lists and arrays, functions themselves, and a mapping of names to
     functions as `extras`.

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import dataclasses
-import difflib
 import functools
 import importlib
 import io
@@ -16,7 +15,15 @@ from typing import Any
 
 import gymnasium
 
-from music_tf.config.names import KNOWN, ROBOTICS, WITH_GOALS, is_local, is_one_of, without_module
+from music_tf.config.names import (
+    KNOWN,
+    ROBOTICS,
+    WITH_GOALS,
+    is_local,
+    is_one_of,
+    likely_names,
+    without_module,
+)
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
@@ -212,7 +219,7 @@ def _nearest(name: str, module: str = "") -> str:
         return (
             f": the module {module!r} registers none\ncure: gymnasium.register({name!r}, ...) in it"
         )
-    near = difflib.get_close_matches(name, goal_environments(), n=1, cutoff=0.5)
+    near = likely_names(name, goal_environments())
     if not near:
         return ""
     typed = {without_module(name_of_package): name_of_package for name_of_package in KNOWN}

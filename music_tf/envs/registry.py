@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from music_tf.config.names import HIDDEN_GOALS, KNOWN, WITH_GOALS, is_one_of, without_module
+from music_tf.config.settings import Config
 from music_tf.config.world import ALL, DESCRIPTOR, READ, World, registered_world
 from music_tf.errors import UsageError
 from music_tf.types import EnvSpec, SplitSpec
@@ -66,7 +67,7 @@ class EnvironmentInfo:
     """Source of each extra by name: `INFO`, `TIME`, `STRIDE`, the achieved goal, or a function of
     the environment as `module:function`."""
     why_no_split: str = ""
-    """Why there is no split, as one sentence for the user."""
+    """Why there is no split, as in `has no object`."""
 
 
 _GRIPPER = (0, 1, 2)
@@ -152,48 +153,44 @@ _POINT_CROWD = dataclasses.replace(
 
 
 def _without_split(family: str, reason: str) -> EnvironmentInfo:
-    sentence = (
-        f"{reason}, so MUSIC has no surroundings to control; give a split (observation indices "
-        "of the robot and of its surroundings) to run it here."
-    )
-    return EnvironmentInfo(family=family, why_no_split=sentence)
+    return EnvironmentInfo(family=family, why_no_split=reason)
 
 
 _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "FetchPush": _FETCH,
     "FetchPickAndPlace": _FETCH,
     "FetchSlide": _SLIDE,
-    "FetchReach": _without_split("Fetch, no object", "There is no object"),
-    "HandReach": _without_split("Shadow hand alone", "There is no object"),
+    "FetchReach": _without_split("Fetch, no object", "has no object"),
+    "HandReach": _without_split("Shadow hand alone", "has no object"),
     "HandManipulatePen": _PEN,
     "HandManipulate": _HAND,
-    "PointMaze": _without_split("point in a maze", "The maze never moves"),
-    "AntMaze": _without_split("ant in a maze", "The maze never moves"),
+    "PointMaze": _without_split("point in a maze", "has no object: the maze never moves"),
+    "AntMaze": _without_split("ant in a maze", "has no object: the maze never moves"),
     "PandaPush": _PANDA_PUSH,
     "PandaPickAndPlace": _PANDA_PICK,
     "PandaSlide": _PANDA_SLIDE,
-    "PandaReach": _without_split("Panda, no object", "There is no object"),
+    "PandaReach": _without_split("Panda, no object", "has no object"),
     "music_tf/FetchPushConveyor": _CONVEYOR,
     "music_tf/FetchPushTwo": _TWO,
     "music_tf/PointPushCrowd": _POINT_CROWD,
     "music_tf/PointPush": _POINT_PUSH,
-    "music_tf/PointReach": _without_split("point alone", "There is no object"),
+    "music_tf/PointReach": _without_split("point alone", "has no object"),
     "music_tf/UnitBox": dataclasses.replace(
-        _without_split("point in a box", "There is no object"),
+        _without_split("point in a box", "has no object"),
         descriptor=(0, 1),
         reward_bounds=(-1.0, 1.0),
     ),
     "music_tf/Square": dataclasses.replace(
-        _without_split("point in a square", "There is no object"),
+        _without_split("point in a square", "has no object"),
         descriptor=(0, 1),
         reward_bounds=(0.0, 0.0),
     ),
     "music_tf/PointRobot": dataclasses.replace(
-        _without_split("point that looks for a place", "There is no object"), descriptor=(0, 1)
+        _without_split("point that looks for a place", "has no object"), descriptor=(0, 1)
     ),
 }
 """Facts by prefix of the id; the first that fits is used."""
-UNKNOWN = _without_split("unknown", "The columns of this environment are not known")
+UNKNOWN = _without_split("unknown", "has no known object")
 """Facts about an environment that the table does not have."""
 _PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
 """Prefixes of the modules whose environments the table describes."""
@@ -220,10 +217,18 @@ def lookup(env_id: str) -> EnvironmentInfo:
 def no_split(env_id: str, info: EnvironmentInfo) -> UsageError:
     """Returns the fault of a method that needs the columns of the robot and its surroundings."""
     return UsageError(
-        f"{env_id}: {info.why_no_split}\n"
-        f"expected --world.agent COLUMNS --world.surrounding COLUMNS; music-tf check-env {env_id} "
-        "proposes them if it finds an object (about 5 s)"
+        f"{env_id} {info.why_no_split}, whose motion is to be rewarded\n"
+        f"music-tf check-env {env_id} looks for one (about 5 s); or set --world.agent COLUMNS "
+        "--world.surrounding COLUMNS"
     )
+
+
+def check_split(config: Config) -> None:
+    """Refuses a run whose rewards need columns of robot and surroundings that are not known."""
+    world, info = config.world.over(registered_world(config.env_id)), lookup(config.env_id)
+    needed = any(term.needs_split for term in config.rewards.values())
+    if needed and not world.agent and info.split is None:
+        raise no_split(config.env_id, info)
 
 
 def layers_of(environment: Any) -> Iterator[Any]:

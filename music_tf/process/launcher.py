@@ -75,8 +75,8 @@ def check_topology(
     actors = ranks - learners
     if actors < 1:
         raise UsageError(
-            f"--learners: expected fewer learners than ranks, since the others act, got "
-            f"{learners} of {ranks}\n"
+            f"--learners {learners} needs at least {learners + 1} ranks, since the others act, got "
+            f"{ranks}\n"
             f"for example: music-tf launch -n {2 * learners} train ... --learners {learners}"
         )
     if actors % learners:

@@ -29,6 +29,7 @@ from music_tf.reading.options import (
     Typed,
     is_option,
     last_value,
+    named_as_typed,
     read_value,
     split,
     words_taken,
@@ -54,38 +55,39 @@ class TrainCommand(Options):
     recipe: Annotated[str, tyro.conf.Positional] = ""
     """One that music-tf recipes lists, or module:function of yours."""
     preset: str = recipes.DEFAULT_PRESET
-    """Sizes: laptop is for two cores, paper as published; some recipes have more."""
+    """Sizes: laptop is for two cores, paper as published. Some recipes have more."""
     run_dir: Path | None = None
-    """Where the run goes; default runs/ENV/RECIPE/seedN-TIME. $MUSIC_TF_RUNS replaces runs/, and
+    """Folder of the run, by default runs/ENV/RECIPE/seedN-TIME. $MUSIC_TF_RUNS replaces runs/, and
     latest is the newest there."""
     resume: Flag = False
-    """Continue the run in --run-dir; only --epochs, --max-minutes and --hang-after may change, and
+    """Continue the run in --run-dir. Only --epochs, --max-minutes and --hang-after may change, and
     --skills may grow where each is learned after the other."""
     without_replay: Flag = False
-    """With --resume: leave the stored experience behind; `skill.resume_rows` says how long the
+    """With --resume: leave the stored experience behind. `skill.resume_rows` says how long the
     discriminator then waits."""
     allow_import: Flag = False
-    """With --resume: import the modules of your own recipe, environment and functions that the run
-    names; without it no file can import a module."""
+    """With --resume: import your own modules that the run names. They hold its recipe, environment
+    or functions; without it no file can import a module."""
     init_from: str | None = None
-    """Start from the latest checkpoint of another run, a folder of weights, or an agent of ours;
+    """Start from the weights of a run, a folder or an agent. Of a run it is the latest checkpoint;
     none: from random weights, where a recipe has a default."""
     parts: str | None = None
-    """What to load from it, as in actor,critic; some recipes have defaults."""
+    """What to load from there, as in actor,critic. Some recipes have defaults."""
     best_of: Annotated[int | None, In(1, 10**5)] = None
-    """With --init-from: pin the skill of that run with the highest return in the task, over this
-    many episodes of each; some recipes have a default."""
+    """With --init-from: pin the skill that is best at the task. Each is tried in this many
+    episodes, and the one with the highest return acts; some recipes have a default."""
     demonstrations: Annotated[tuple[str, ...], REPEATED] = ()
-    """Episodes to learn from beside the run's own: files of evaluate --out FILE.npz, or ids of
-    Minari data sets; for recipes with goals whose replay draws episodes."""
+    """Episodes to learn from: .npz files or ids of Minari. Files are those of evaluate --out
+    FILE.npz; for recipes with goals whose replay draws episodes."""
     learners: Annotated[int, In(0, 4096)] = 0
-    """Ranks that learn, the first ones; all others act for them, with numpy alone. 0: every rank
-    acts and learns. Results are those of as many equal ranks; --resume may change it."""
+    """Ranks that learn, while others act; 0: all ranks do both. The first ones learn, the others
+    need numpy alone. Results are those of as many equal ranks; --resume may change it."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """Device of the learner. auto: the first GPU that TensorFlow sees, for one learner with actors;
-    else the CPU. Last bits differ between CPU and GPU, and between kinds of GPU."""
+    """Where networks learn: auto, cpu or gpu. auto: the first GPU that TensorFlow sees, for one
+    learner with actors; else the CPU. Last bits differ between CPU and GPU, and between kinds of
+    GPU."""
     track: Literal["wandb", "mlflow"] | None = None
-    """Send configuration, metrics and films to W&B or MLflow; needs the package, docs/python.md."""
+    """Send settings, metrics and films to W&B or MLflow. Needs the package, see docs/python.md."""
     config: Config = dataclasses.field(default_factory=Config)
     arguments: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The command line as typed, after the verb."""
@@ -208,7 +210,7 @@ def train_help(arguments: Sequence[str]) -> None:
     command = TrainCommand(recipe=chosen, preset=preset, config=config)
     topic = last_value("help", arguments)
     if topic == ALL_OPTIONS:
-        text = all_options(_options(command, terms).values())
+        text = all_options(_options(command, terms).values(), chosen)
     elif topic and not topic.startswith("-") and topic != chosen:
         text = about_group(topic, config, terms)
     else:
@@ -227,6 +229,11 @@ def parse_train(argv: Sequence[str]) -> TrainCommand:
     every = _options(TrainCommand(), recipes.terms(_own_recipe(argv)))
     agents = [kind() for kind in _kinds(AgentConfig)]
     every |= {field.name: field for agent in agents for field in fields_of(agent)}
+    with named_as_typed(every):
+        return _parsed(argv, here, every)
+
+
+def _parsed(argv: Sequence[str], here: str, every: Mapping[str, Field]) -> TrainCommand:
     named = [fields_of(recipes.resolve(word)) for word in argv if word in recipes.names()]
     positional, typed = split(argv, every, [field.name for fields in named for field in fields])
     values: dict[str, Any] = {n: read_value(every[n], typed[n]) for n in _OWN if n in typed}
@@ -409,11 +416,6 @@ def _start(command: TrainCommand, existing: Sequence[str], typed: Typed) -> Warm
         if source is not None and not agent:
             raise _needs(command, source)
         return None
-    if command.parts is None and source is None:
-        raise UsageError(
-            f"--init-from: say which parts to take over, any of {','.join(existing)}\n"
-            "for example: --parts actor,normalizer"
-        )
     if command.best_of is not None and pinned is not None:
         raise UsageError(f"--best-of: pinned_skill is {pinned}; leave one of the two out")
     source = source or Source("", ())

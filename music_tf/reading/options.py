@@ -9,9 +9,10 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import math
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import tyro
@@ -26,7 +27,7 @@ from music_tf.config.fields import (
     show_value,
     with_fields,
 )
-from music_tf.config.names import FEW, nearest, suggestion
+from music_tf.config.names import FEW, likely_names, suggestion
 from music_tf.config.terms import TermConfig
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.hints import choices_of, is_optional, notes_of
@@ -50,10 +51,8 @@ class Options(Settings):
 
     example: ClassVar[str] = ""
     """A valid command line, after `music-tf`."""
-
-    @classmethod
-    def shown(cls, name: str) -> str:
-        return show_option(name)
+    untold: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of names of settings that its help leaves out."""
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
@@ -81,7 +80,8 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
         usage = " ".join([f"usage: music-tf {verb} [options]", *map(str.upper, places)])
         head = [f"for example: music-tf {kind.example}", "", usage, "", inspect.getdoc(kind) or ""]
         head += [f"\n{name.upper()}: {fields[name].meaning}" for name in places]
-        sys.stdout.write("\n".join([*head, "", "options:", *described(options.values()), ""]))
+        told = [field for name, field in options.items() if not name.startswith(kind.untold)]
+        sys.stdout.write("\n".join([*head, "", "options:" * bool(told), *described(told), ""]))
         raise SystemExit(EXIT_DONE)
     words, typed = split(arguments, options)
     several = [name for name in places if words_taken(fields[name].hint) is None]
@@ -93,16 +93,42 @@ def read(kind: type[Verb], verb: str, arguments: Sequence[str]) -> Verb:
             f"{expected}, got {' '.join(words)[:80]!r}\nfor example: music-tf {kind.example}"
         )
     typed |= dict.fromkeys(places, words)
-    return with_fields(
-        default, {name: read_value(fields[name], words) for name, words in typed.items()}
-    )
+    with named_as_typed(fields):
+        return with_fields(
+            default, {name: read_value(fields[name], words) for name, words in typed.items()}
+        )
+
+
+@contextlib.contextmanager
+def named_as_typed(options: Container[str]) -> Iterator[None]:
+    """Writes the setting at the start of a refusal as its option."""
+    try:
+        yield
+    except UsageError as fault:
+        name, colon, text = str(fault).partition(":")
+        if name not in options:
+            raise
+        raise UsageError(f"{show_option(name)}{colon}{text}") from fault
 
 
 def described(fields: Iterable[Field]) -> Iterator[str]:
     """Yields lines about settings: name and default, then meaning and range."""
-    for field in fields:
-        yield f"  {show_option(field.name)}  (default: {show_value(field.value)})"
+    listed = list(fields)
+    values = {field.name: field.value for field in listed}
+    for field in listed:
+        default = shown_default(field, values.get(f"{field.name}_by", "epoch"))
+        yield f"  {show_option(field.name)}" + (f"  (default: {default})" if default else "")
         yield textwrap.indent(textwrap.fill(field.meaning, _WIDTH - 6), " " * 6)
+
+
+def shown_default(field: Field, by: str = "epoch") -> str:
+    """Returns a default for a reader, points `by` epoch or level; nothing if none is set."""
+    value = field.value
+    if value in (None, "", (), math.inf) or words_taken(field.hint) == 0:
+        return ""
+    if isinstance(value, tuple) and isinstance(value[0], tuple):
+        return f"{by} " + ", ".join(f"{at:g}: {to:g}" for at, to in value)
+    return show_value(value)
 
 
 def split(
@@ -162,7 +188,7 @@ def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) 
     ends = tuple(f"{mark}{name}" for mark in "._")
     inside = [option for option in likely if name and option.endswith(ends)][:FEW]
     inside = inside or [option for option in options if name and option.endswith(f".{name}")]
-    near = [name] if name in options else inside or list(filter(None, [nearest(name, options)]))
+    near = [name] if name in options else inside or likely_names(name, options)
     cure = "--help lists the valid ones"
     if near:
         cure = f"did you mean {' or '.join(map(show_option, near))}?"

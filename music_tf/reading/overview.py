@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import tyro
 
@@ -13,18 +13,30 @@ from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.errors import UsageError
 from music_tf.hints import notes_of
-from music_tf.reading.options import described
+from music_tf.reading.options import described, shown_default
 from music_tf.recipes.releases import OTHER_PROGRAMS
 
 ALL_OPTIONS = "all"
 """The word after `--help` that asks for every option."""
-_WIDTH, _OPTION, _VALUE = 110, 19, 20
+_WIDTH, _OPTION = 110, 19
+_TITLES: Mapping[str, tuple[str, ...]] = {
+    "usual options": (
+        *("env_id", "seed", "epochs", "max_minutes", "preset", "run_dir", "resume"),
+        *("allow_import", "without_replay", "track"),
+    ),
+    "start from what was learned": ("init_from", "parts", "best_of", "demonstrations"),
+    "processes and machine": ("learners", "lag", "workers", "threads", "device", "hang_after"),
+    "what is learned, and how much": (),
+}
+"""Options of `train` by title; the last one has the rest."""
 _EXAMPLES = """\
 music-tf train RECIPE trains a recipe, on as many MPI ranks as music-tf launch -n N starts
 
-  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 10
-  music-tf train ddpg_music --seed 1 --max-minutes 30 --music.learning-rate 3e-4
-  music-tf train --run-dir runs/FetchPush-v4/ddpg_her/seed0-... --resume --epochs 100
+  music-tf train ddpg_music
+  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 10 --seed 1
+  music-tf train --run-dir latest --resume --epochs 100
+
+RECIPE: one of those that music-tf recipes lists, or module:function of yours
 """
 
 
@@ -35,11 +47,13 @@ def overview(command: Settings) -> str:
             defaults.setdefault(field.name, set()).add(show_value(field.value))
     differing = {name for name, values in defaults.items() if len(values) > 1}
     inner = {field.name.partition(".")[0] for field in fields_of(command) if "." in field.name}
-    names = sorted(map(_typed, inner | {*recipes.terms()}))
-    head = [_EXAMPLES, "recipes; music-tf recipes says what each of them does:"]
-    head += [_wrapped(", ".join(recipes.names())), "options:"]
-    rows = [_row(each, "by recipe" if each.name in differing else "") for each in _outer(command)]
-    return _page([*head, *rows], [_wrapped(", ".join(names))], "RECIPE")
+    names = ", ".join(sorted(map(_typed, inner | {*recipes.terms()})))
+    wrapped = textwrap.fill(names, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+    def default(field: Field) -> str:
+        return "recipe" if field.name in differing else shown_default(field)
+
+    return _page([_EXAMPLES, *_rows(command, default)], [wrapped], "RECIPE")
 
 
 def overview_of(recipe: str, command: Settings, config: Config) -> str:
@@ -47,14 +61,14 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
     if config.start is not None:
         parts, agent = ", ".join(config.start.parts), config.start.agent
         begins = f"needs --init-from, a run of {config.start.recipe}"
-        begins = f"starts from {agent} unless --init-from none" if agent else begins
+        begins = f"starts from the agent {agent} unless --init-from none" if agent else begins
         head.append(f"{begins}; takes over {parts}")
     groups = [
         f"  {_typed(group.name):{_OPTION}} {_first_sentence(inspect.getdoc(type(group)) or '')}"
         for group in groups_of(config)
         if any(True for _ in fields_of(group))
     ]
-    head += ["", f"options, with the defaults of {recipe}:", *map(_row, _outer(command))]
+    head += ["", f"Defaults of {recipe} are in brackets.", "", *_rows(command, shown_default)]
     return _page(head, groups, recipe)
 
 
@@ -72,39 +86,35 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
     return "\n".join([f"{name}: {inspect.getdoc(type(groups[chosen]))}", "", *lines, ""])
 
 
-def all_options(fields: Iterable[Field]) -> str:
+def all_options(fields: Iterable[Field], recipe: str) -> str:
     by_origin: dict[bool, list[Field]] = {False: [], True: []}
     for field in fields:
         by_origin[field.name in OTHER_PROGRAMS].append(field)
     ours, theirs = map(described, by_origin.values())
-    return "\n".join(["options:", *ours, "settings of other programs:", *theirs, ""])
+    title = f"All options of `train {recipe or 'RECIPE'}` and their defaults:"
+    return "\n".join([title, *ours, "settings of other programs:", *theirs, ""])
 
 
-def _outer(command: Settings) -> Iterator[Field]:
-    for field in fields_of(command):
-        if "." not in field.name and tyro.conf.Positional not in notes_of(field.hint):
-            yield field
+def _rows(command: Settings, default: Callable[[Field], str]) -> Iterator[str]:
+    """Yields options by title: name, short meaning, and default in brackets, if any."""
+    left = {
+        field.name: field
+        for field in fields_of(command)
+        if "." not in field.name and tyro.conf.Positional not in notes_of(field.hint)
+    }
+    for title, names in _TITLES.items():
+        yield f"{title}:"
+        for field in [left.pop(name) for name in names or tuple(left)]:
+            value = f" ({shown})" if (shown := default(field)) else ""
+            yield f"  {show_option(field.name):{_OPTION}} {field.short}{value}"
 
 
 def _typed(group: str) -> str:
     return group.replace("_", "-")
 
 
-def _row(field: Field, value: str = "") -> str:
-    """Returns an option on one line: name, default, and the start of its documentation."""
-    unset = field.value is None or field.value is False
-    plain = "" if unset else show_value(field.value)
-    left = f"  {show_option(field.name):{_OPTION}} {value or plain:{_VALUE}} "
-    return left + _first_sentence(field.documentation, _WIDTH - len(left))
-
-
-def _first_sentence(text: str, width: int = _WIDTH - _OPTION - 3) -> str:
-    sentence = " ".join(text.split()).partition(". ")[0].removesuffix(".")
-    return textwrap.shorten(sentence, width, placeholder=" ...")
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def _page(head: list[str], groups: list[str], recipe: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.making import with_registered_world
+from music_tf.envs.registry import check_split
 from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError, fault_of
 from music_tf.process.watchdog import longer_timeout
 from music_tf.reading.stored import StoredRun, flatten, run_to_json
@@ -43,6 +44,7 @@ def agreed(
     # Returns the command with registered facts of the environment, and the run's `config.json`.
     if not command.resume:
         command = dataclasses.replace(command, config=with_registered_world(command.config))
+        check_split(command.config)
     run = StoredRun(command.recipe, command.preset, command.arguments, command.config, start)
     check_alike(run_to_json(run), command.resume, comm, command.learners)
     config = tried(command.config, comm)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from music_tf.config.names import KNOWN
 from music_tf.config.settings import EnvConfig
 from music_tf.errors import EnvironmentFault, Stopped, UsageError
 from music_tf.process import tensorflow_start
@@ -130,6 +131,10 @@ def _learn(
 def _prepared(command: TrainCommand) -> _Prepared:
     """Returns run directory, warm start, and settings that its source implies."""
     config, warm_start = command.config, None
+    if config.env_id in KNOWN:  # others may say their columns when they are imported
+        from music_tf.envs.registry import check_split  # noqa: PLC0415 - numpy, Gymnasium
+
+        check_split(config)
     if command.track is not None:
         check_extra(f"--track {command.track}", command.track, command.track)
     if command.start is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from music_tf.config.agents import DdpgConfig
 from music_tf.config.fields import show_option, show_value
 from music_tf.config.settings import Config
-from music_tf.config.warm_start import AGENT_PARTS, WarmStart
+from music_tf.config.warm_start import AGENT_PARTS, WarmStart, parts_of
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
@@ -46,6 +46,12 @@ def read_start(config: Config, start: WarmStart) -> tuple[Config, LoadedWarmStar
     """Returns a new run's configuration with the skills of its source, and parts of that."""
     # a folder of the user's with that name is not meant by a recipe
     source = AGENTS / start.path if start.by_default else find_source(start.path)
+    if not start.parts:
+        parts = parts_of([type(config.agent), *map(type, config.rewards.values())])
+        raise UsageError(
+            f"--init-from: say which parts to take over, any of {','.join(parts)}\n"
+            "for example: --parts actor,normalizer"
+        )
     config = with_skills_of(config, start, source)
     otherwise = "; from random weights: --init-from none" if start.by_default else ""
     with _ending(otherwise):

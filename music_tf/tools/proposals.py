@@ -69,7 +69,7 @@ def world_text(played: PlayResult, info: EnvironmentInfo, env_id: str = "ID") ->
     if info.split is not None:
         lines.append(_compared(info.split, played))
     elif info.family != UNKNOWN.family and "surrounding" not in played.proposed:
-        lines.append(f"known: {info.why_no_split}")
+        lines.append(f"known: it {info.why_no_split}")
     elif played.verdict in (Certainty.CANNOT_TELL, Certainty.NO_OBJECT):
         lines.append(
             f"if there is an object: music-tf train {_MUSIC} --env-id {env_id} "

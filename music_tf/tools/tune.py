@@ -25,7 +25,7 @@ from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import with_registered_world
-from music_tf.envs.registry import lookup, no_split
+from music_tf.envs.registry import check_split
 from music_tf.envs.repeating import check_steps
 from music_tf.errors import EXIT_DONE, EnvironmentFault, Stopped, UsageError
 from music_tf.hints import hints_of
@@ -139,10 +139,7 @@ def search_of(
 def check_task(search: Search) -> None:
     """Refuses what would fail in every trial, before anything is written."""
     config = with_registered_world(parse_train(search.typed({})).config)
-    info = lookup(search.env_id)
-    needs_split = any(term.needs_split for term in config.rewards.values())
-    if needs_split and not config.world.agent and info.split is None:
-        raise no_split(search.env_id, info)
+    check_split(config)
     with closing(LockstepEnvs(search.env_id, 1, config.env, world=config.world)) as envs:
         envs.mute_faults()
         check_steps(envs)

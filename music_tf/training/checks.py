@@ -13,7 +13,7 @@ import numpy as np
 
 from music_tf.config.names import KNOWN, is_one_of
 from music_tf.config.settings import Config
-from music_tf.errors import EnvironmentFault, Finding, MusicError
+from music_tf.errors import EnvironmentFault, Finding, MusicError, UsageError
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.training import goal_checks, observation_checks, world_checks
 from music_tf.training.environment_trial import EnvironmentTrial
@@ -115,7 +115,8 @@ def try_environment(config: Config) -> TrialResult:
             texts.append(f"{config.env_id}: {finding.detail}\ncure: {finding.cure}")
         if not finding.ok:
             raise EnvironmentFault(f"{texts[-1]}\nmusic-tf check-env {config.env_id} says more")
-    if fault is not None and "foreign" in concerns and (asks or config.env.stages):
+    needed = "foreign" in concerns and (asks or config.env.stages)
+    if fault is not None and (needed or isinstance(fault, UsageError)):
         raise fault
     return TrialResult(tuple(texts), bounds)
 
