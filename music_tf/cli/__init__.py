@@ -16,12 +16,12 @@ VERBS = {
     "train": "trains a recipe, or continues a run",
     "evaluate": "measures a trained run: success rate and behaviour",
     "play": "makes a video of what a run has learned",
-    "skills": "compares the skills of a run: recognised, spread, best for the task",
+    "skills": "compares the skills of a run",
     "plot": "draws learning curves of runs",
     "report": "writes one page about one or many runs",
     "study": "trains the missing runs of a comparison, several side by side",
     "tune": "searches settings for an environment, yours for example",
-    "recipes": "lists the recipes, one name a line off a terminal",
+    "recipes": "lists recipes and ready-made agents",
     "launch": "runs a verb on several MPI ranks: launch -n 2 train ...",
     "check-env": "checks an environment, yours for example",
     "doctor": "checks the installation and says how to mend it",
@@ -84,7 +84,7 @@ verbs:
 music-tf VERB --help explains a verb; music-tf --version shows the version
 
 first steps:
-  music-tf doctor
-  music-tf train ddpg_her --env-id FetchReach-v4 --epochs 5
-  music-tf evaluate latest
+  music-tf play push
+  music-tf train ddpg_music
+  music-tf play latest
 """

@@ -3,9 +3,9 @@
 import dataclasses
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
@@ -25,37 +25,42 @@ from music_tf.storage.run_paths import agents
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipes(Verb):
-    """Lists the recipes: a table on a terminal, one name a line where the output goes elsewhere.
+    """Lists recipes and ready-made agents; with a name, says more about that one.
 
-    On a terminal also the agents that come with the package, for play, evaluate and --init-from.
-
-    music-tf train RECIPE --help shows every setting of one.
+    Where the output does not go to a terminal it has the names of recipes alone.
     """
 
-    example: ClassVar[str] = "recipes"
+    example: ClassVar[str] = "recipes ddpg_music"
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """Recipes or agents to explain; none: lists all."""
 
     def act(self) -> int:
-        if not sys.stdout.isatty() or launched_world_size() > 1:  # mpirun fakes a terminal
-            sys.stdout.write("".join(f"{name}\n" for name in recipes.names()))
-            return EXIT_DONE
-        from rich.console import Console  # noqa: PLC0415 - slow, and off a terminal not needed
-        from rich.table import Table  # noqa: PLC0415
-
-        table = Table("recipe", "what it does", "workers", "episodes per epoch", box=None)
-        for name in recipes.names():
-            presets = recipes.presets(name)
-            configs = [recipes.resolve(name, p) if p in presets else None for p in recipes.PRESETS]
-            workers = [str(c.workers) if c else "-" for c in configs]
-            sizes = [str(c.workers * c.rollouts * c.cycles) if c else "-" for c in configs]
-            table.add_row(name, recipes.describe(name), ", ".join(workers), ", ".join(sizes))
-        console = Console()
-        console.print(table)
-        console.print(f"numbers are for the presets {', '.join(recipes.PRESETS)}\n", style="dim")
-        ready = Table("agent", "what it does", "command that made it", box=None)
-        for name, about in agents().items():
-            ready.add_row(name, about["does"], about["command"])
-        console.print(ready)
+        known, ready = recipes.names(), agents()
+        lines: Iterable[str] = known
+        if self.names:
+            lines = [line for name in self.names for line in _explained(name, ready)]
+        elif sys.stdout.isatty() and launched_world_size() == 1:  # mpirun fakes a terminal
+            shown = [f"{name:27}{recipes.describe(name)}" for name in known]
+            does = {name: about["does"].partition(". ")[0] for name, about in ready.items()}
+            own = [f"{name:27}{text.removesuffix('.')}." for name, text in does.items()]
+            more = "music-tf recipes NAME says more; agents are for play, evaluate and --init-from"
+            lines = ["recipes, for music-tf train:", *shown, "agents:", *own, more]
+        sys.stdout.writelines(f"{line}\n" for line in lines)
         return EXIT_DONE
+
+
+def _explained(name: str, ready: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if name in ready:
+        yield from (f"{name}: {ready[name]['does']}", f"made by: {ready[name]['command']}")
+        return
+    yield f"{name}: {recipes.describe(name, whole=True)}"
+    for preset in recipes.presets(name):
+        config = recipes.resolve(name, preset)
+        episodes = config.workers * config.rollouts * config.cycles
+        sizes = f"{config.workers} workers, {config.epochs} epochs of {episodes} episodes"
+        yield f"preset {preset}: {sizes}, on {config.env_id}"
+    yield f"all settings: music-tf train {name} --help"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,6 +68,7 @@ class CheckEnv(Verb):
     """Makes an environment, plays it with random actions, and says what training cannot handle."""
 
     example: ClassVar[str] = "check-env FetchPush-v4"
+    untold: ClassVar[tuple[str, ...]] = ("env.skill", "env.success", "env.changes")
 
     id: Annotated[str, tyro.conf.Positional] = tyro.MISSING
     """A known environment, or module:Id for your own."""

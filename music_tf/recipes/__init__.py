@@ -1,8 +1,8 @@
 """Recipes: functions of preset and environment that return a `Config`.
 
 Every public function `(preset, env_id)` of a module in this folder is a recipe. `music-tf recipes`
-prints the first line of its docstring. The default of `env_id` is its environment, and the type of
-`preset` lists its presets. The settings of a reward term are a subclass of `TermConfig` beside its
+prints the first line of its docstring, at most 52 letters. The default of `env_id` is its
+environment, and the type of `preset` lists its presets. The settings of a reward term are a subclass of `TermConfig` beside its
 recipe. A module of your own may hold all of these; its recipes are called `module:function`. The
 modules here import the standard library alone.
 """
@@ -38,8 +38,10 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_recipes(_modules())))
 
 
-def describe(name: str) -> str:
-    return (inspect.getdoc(_find(name)) or "").partition("\n")[0]
+def describe(name: str, whole: bool = False) -> str:
+    """Returns the first line of a recipe's docstring, or the whole text."""
+    text = inspect.getdoc(_find(name)) or ""
+    return text if whole else text.partition("\n")[0]
 
 
 def presets(name: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from music_tf.config.names import episode_steps
 def skills_controller(
     preset: Literal["laptop", "paper"], env_id: str = "music_tf/AntGoals-v0"
 ) -> settings.Config:
-    """Chooses one of the frozen skills of another run every few steps, for the task's reward.
+    """A task, by choosing among frozen skills of a run.
 
     The hierarchy of DIAYN (arXiv:1802.06070), by discrete soft actor-critic (arXiv:1910.07207). A
     step of this run is a choice, k steps of the simulator. `paper` has DIAYN's k on its ant.

@@ -44,7 +44,7 @@ class RandomRewardConfig(ScaledConfig):
 
 
 def ddpg_music_frozen(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """`ddpg_music` with a statistics network that never learns: an ablation.
+    """Ablation of MUSIC: its network never learns.
 
     A random network already pays for some joint motion. Its bounds are smaller: under `laptop` the
     gain `auto` compensates for that; under `paper` set a larger gain.
@@ -53,12 +53,12 @@ def ddpg_music_frozen(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_joint_motion(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """`ddpg_music` with a hand-made reward for steps in which gripper and object both move."""
+    """Baseline of MUSIC: a hand-made reward for motion."""
     return _paid_as_music(JointMotionConfig(), preset, env_id)
 
 
 def ddpg_random_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """`ddpg_music` with a random reward: a baseline without a signal.
+    """Baseline of MUSIC: a random reward.
 
     Under `laptop` its mean pay is 1 a step, about that of `ddpg_music` after 80 thousand steps on
     the seeds used for tuning.

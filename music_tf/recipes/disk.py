@@ -134,7 +134,7 @@ class DiskConfig(TermConfig):
 
 
 def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = names.SQUARE) -> Config:
-    """Skills that are learned one after the other, without any task reward.
+    """Skills that are learned one after the other.
 
     DISk (arXiv:2203.11176). `seed` is the algorithm as the paper states it, `released` the authors'
     code with its numbers of skills and steps: see docs/skills.md.
@@ -188,7 +188,7 @@ def _laptop(env_id: str, small: bool) -> Config:
 
 
 def sac_disk_music(preset: Literal["laptop"], env_id: str = names.FETCH_PICK) -> Config:
-    """Control of the object first, then skills for the object one after the other.
+    """MUSIC first, then skills one after the other.
 
     The first skill is that of `sac_music`, from whose actor later ones start (`sac_disk`). Mutual
     information stays in the reward, so that the robot does not let go of the object.

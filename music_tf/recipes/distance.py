@@ -235,7 +235,7 @@ class DistanceConfig(DiversityConfig):
 
 
 def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PUSH) -> Config:
-    """Skills that each move far in their own direction, measured in time steps.
+    """Skills that each move far, measured in time steps.
 
     METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
     skills are paid for displacement along their condition. See docs/goals.md for `laptop`, on
@@ -248,7 +248,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
 
 
 def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) -> Config:
-    """Skills that each cause rare changes in their own direction.
+    """Skills that each cause rare changes.
 
     CSD (arXiv:2302.05103): as `sac_metra`, but the bound of a step is larger for changes that a
     Gaussian model finds unlikely. `csd_release` is the authors' code for Fetch.
@@ -261,7 +261,7 @@ def sac_csd(preset: Literal["laptop", "csd_release"], env_id: str = FETCH_PUSH) 
 
 
 def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) -> Config:
-    """Skills that each move far in their own direction, measured in the state.
+    """Skills that each move far, measured in the state.
 
     LSD (arXiv:2202.00914): as `sac_metra`, but spectral normalisation bounds a step by the change
     of its inputs. `lsd_release` is LSD in CSD's code for locomotion, not the LSD repository.
@@ -272,7 +272,7 @@ def sac_lsd(preset: Literal["laptop", "lsd_release"], env_id: str = FETCH_PUSH) 
 
 
 def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
-    """Skills that bring an object where they are told, without an embedding that learns.
+    """Brings an object to places that it is told.
 
     `sac_metra` with the place of the object, in units of its deviations under random actions. On
     FetchPush and FetchPickAndPlace conditions are velocities, so that it stops at a goal.

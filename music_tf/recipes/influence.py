@@ -116,7 +116,7 @@ _SMALL = InfluenceConfig(samples=8, hidden_sizes=(128, 128), learning_rate=1e-3,
 
 
 def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on the influence of its actions on the object alone, without any task reward.
+    """Influence of actions on an object, without a task.
 
     Causal action influence (CAI, arXiv:2106.03443), as its authors use it without a task.
     """
@@ -126,7 +126,7 @@ def ddpg_cai(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_cai_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG with hindsight relabelling, with the influence of actions on the object added.
+    """Hindsight, with the influence of actions added.
 
     A bonus of at most 0.4 a step, in a task that costs 1 a step. The authors' code also caps the
     sum at 0, so that influence at the goal would not be paid.

@@ -74,10 +74,10 @@ class MusicConfig(ScaledConfig):
 
 
 def ddpg_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on mutual information alone: learns to control an object without any task reward.
+    """MUSIC: control of an object, without a task.
 
-    Unsupervised MUSIC (arXiv:2103.08107). `paper` is the release, `laptop` is tuned for minutes on
-    two cores, with the same settings for every task: see docs/music.md.
+    DDPG on mutual information alone (arXiv:2103.08107). `paper` is the release, `laptop` is tuned
+    for minutes on two cores, with the same settings for every task: see docs/music.md.
     """
     paper = Config(
         env_id=env_id,
@@ -119,7 +119,7 @@ def ddpg_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def sac_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """Stochastic actor on mutual information alone: learns control without any task reward.
+    """MUSIC with a stochastic actor.
 
     MUSIC with the released "SAC", a Gaussian policy with a small entropy offset that is averaged
     over the batch. `laptop` has no offset: as its rewards are never negative, the offset would pay
@@ -135,7 +135,7 @@ def sac_music(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def sac_music_skills(preset: Preset, env_id: str = FETCH_PICK) -> Config:
-    """Unsupervised MUSIC with five skills: `sac_music` with a random one-hot input.
+    """MUSIC with five skills: a random one-hot input.
 
     Skills are not rewarded for being different. `sac_music_diayn` starts from its weights, which
     have room for skills in their inputs.

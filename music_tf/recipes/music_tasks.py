@@ -19,7 +19,7 @@ from music_tf.recipes.tasks import ddpg, ddpg_her, sac, sac_her
 
 
 def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """Hindsight relabelling after some epochs of MUSIC: learns to push and to pick in minutes.
+    """Hindsight after MUSIC: pushes or picks in minutes.
 
     A policy that has never moved the object learns little from hindsight, because all relabelled
     goals are then those of a resting object. So mutual information pays the first epochs, then the
@@ -50,7 +50,7 @@ def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
+    """MUSIC-f: the task, from the policy of a MUSIC run.
 
     The running statistics of observations are new in the release; `laptop` loads them too. On tasks
     without goals it is `ddpg` with the network sizes of `ddpg_music`, without random steps.
@@ -60,15 +60,15 @@ def ddpg_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG with hindsight relabelling, from the policy of a run of MUSIC."""
+    """Hindsight, from the policy of a MUSIC run."""
     return _finetuned(preset, ddpg_her(preset, env_id), "ddpg_music", AGENT_PARTS)
 
 
 def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """The released "SAC" on the task reward, from the policy of a run of MUSIC: "MUSIC-f".
+    """MUSIC-f with a stochastic actor.
 
-    With the larger weight of the entropy offset that the release gives to fine-tuning. On tasks
-    without goals only the actor is loaded, as in `sac_music_finetune_her`.
+    The released "SAC", with the larger weight of the entropy offset that the release gives to
+    fine-tuning. On tasks without goals only the actor is loaded, as in `sac_music_finetune_her`.
     """
     config = with_fields(sac(preset, env_id), {"agent.entropy_weight": ((0.0, 0.5),)})
     config = _on_networks_of(sac_music(preset, env_id), config)
@@ -77,7 +77,7 @@ def sac_music_finetune(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def sac_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """Soft actor-critic with hindsight relabelling, from the policy of a run of MUSIC.
+    """SAC with hindsight, from the policy of a MUSIC run.
 
     Critics of `sac_her` estimate soft values, those of `sac_music` do not: they are not loaded.
     """
@@ -85,27 +85,27 @@ def sac_music_finetune_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_music_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on the task reward, with mutual information as an added reward: "MUSIC-r"."""
+    """MUSIC-r: the task, with mutual information added."""
     return _rewarded(preset, ddpg(preset, env_id), "ddpg_music")
 
 
 def ddpg_music_reward_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG with hindsight, with mutual information as an added reward."""
+    """Hindsight, with mutual information added."""
     return _rewarded(preset, ddpg_her(preset, env_id), "ddpg_music")
 
 
 def sac_music_reward(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """The released "SAC" on the task, with mutual information as an added reward: "MUSIC-r"."""
+    """MUSIC-r with a stochastic actor."""
     return _rewarded(preset, sac(preset, env_id), "sac_music")
 
 
 def sac_music_reward_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """Soft actor-critic with hindsight, with mutual information as an added reward."""
+    """SAC with hindsight and mutual information."""
     return _rewarded(preset, sac_her(preset, env_id), "sac_music")
 
 
 def ddpg_music_transfer(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on the task reward, with the mutual information of another environment added: "MUSIC-t".
+    """MUSIC-t: MUSIC-r with the network of another task.
 
     Any environment will do in which robot and surroundings have the same columns.
     """
@@ -114,7 +114,7 @@ def ddpg_music_transfer(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG on the task reward, replaying episodes by their mutual information: "MUSIC-p".
+    """MUSIC-p: the task, replayed by mutual information.
 
     The network pays no reward: its weight is 0. Tasks without goals are collected by episodes, with
     as many updates for each step; an unknown environment counts as having episodes of 1000 steps.
@@ -123,17 +123,17 @@ def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 
 
 def ddpg_music_prioritized_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """DDPG with hindsight, replaying episodes by their mutual information."""
+    """Hindsight, replayed by mutual information."""
     return _prioritized(preset, ddpg_her(preset, env_id), "ddpg_music")
 
 
 def sac_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """The released "SAC" on the task, replaying episodes by their mutual information: "MUSIC-p"."""
+    """MUSIC-p with a stochastic actor."""
     return _prioritized(preset, sac(preset, env_id), "sac_music")
 
 
 def sac_music_prioritized_her(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
-    """Soft actor-critic with hindsight, replaying episodes by their mutual information."""
+    """SAC with hindsight, replayed by information."""
     return _prioritized(preset, sac_her(preset, env_id), "sac_music")
 
 

@@ -236,7 +236,7 @@ _FAMILIES: Mapping[str, Mapping[str, Changes]] = {
 def sac_pearl(
     preset: Literal["laptop", "paper", "oyster", "garage"], env_id: str = names.POINT_ROBOT
 ) -> settings.Config:
-    """Adapts to a new task of a family from a few episodes, by inferring which task it is.
+    """Adapts to a new task of a family in a few episodes.
 
     PEARL (arXiv:1903.08254): soft actor-critic on a latent, whose encoder is trained by the
     critics' loss. `oyster` is the authors' code, `paper` the same with the next observation in
@@ -277,7 +277,7 @@ def sac_pearl(
 
 
 def sac_pearl_music(preset: Literal["laptop"], env_id: str = HIDDEN_PUSH) -> settings.Config:
-    """Adapts to a hidden goal for an object that it has first learned to move.
+    """Adapts to hidden goals of an object that it moves.
 
     Mutual information is an added reward of meta-training: constant in the first half of a run,
     then falling to zero. Contexts hold the environment's reward alone.

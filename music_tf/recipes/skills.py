@@ -213,7 +213,7 @@ def sac_diayn(
     preset: Literal["laptop", "paper", "music", "qdax", "diayn_torch"],
     env_id: str = names.FETCH_PICK,
 ) -> Config:
-    """Skills that can be recognised by the states that they reach, without any task reward.
+    """Skills that are recognised by the states they reach.
 
     DIAYN (arXiv:1802.06070): a discriminator recognises the skill, and the agent is paid
     log q(z | s) - log p(z). `paper` is the authors' code, `qdax` and `diayn_torch` are public
@@ -225,7 +225,7 @@ def sac_diayn(
 
 
 def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = names.BOX) -> Config:
-    """Skills with predictable consequences, without any task reward.
+    """Skills with predictable consequences.
 
     DADS (arXiv:1907.01657) in the off-policy form of QDax. There is no preset `paper`: the
     published comparison with QDax has DADS only in addition to a task.
@@ -234,7 +234,7 @@ def sac_dads(preset: Literal["laptop", "qdax"], env_id: str = names.BOX) -> Conf
 
 
 def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = names.BOX) -> Config:
-    """Several ways to solve the task: skills are paid for diversity in episodes with a high return.
+    """Several skills that solve the task.
 
     SMERL (arXiv:2010.14484): the task's reward, and that of `sac_diayn` in episodes whose return
     reaches `skill.target - skill.margin`, those of the published comparison with QDax.
@@ -244,7 +244,7 @@ def sac_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = names.BO
 
 
 def sac_dads_smerl(preset: Literal["laptop", "paper", "qdax"], env_id: str = names.BOX) -> Config:
-    """Several ways to solve the task: `sac_smerl` with the reward of `sac_dads`."""
+    """Several skills that solve the task, by `sac_dads`."""
     return _gated(_compared(preset, env_id), preset, _dads(preset))
 
 
@@ -368,7 +368,7 @@ def _on_objects(preset: str, env_id: str) -> Config:
 
 
 def sac_diayn_finetune(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
-    """The task reward for an agent of `sac_diayn`, pinned to its first skill; no hindsight.
+    """The task, from the first skill of `sac_diayn`.
 
     As the MUSIC release (arXiv:2103.08107) fine-tunes DIAYN, with a larger weight of the entropy
     than in pre-training. On tasks without goals all settings but the reward are those of
@@ -402,7 +402,7 @@ def sac_diayn_finetune(preset: Preset, env_id: str = names.FETCH_PICK) -> Config
 
 
 def sac_finetune_skill(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
-    """The task reward for an agent of `sac_diayn`, pinned to the skill that is best at the task.
+    """The task, from the best skill of `sac_diayn`.
 
     As the authors of DIAYN use skills (arXiv:1802.06070): each is tried in ten episodes
     (`--best-of`), and the one with the highest return is the input in all episodes of training.
@@ -413,7 +413,7 @@ def sac_finetune_skill(preset: Preset, env_id: str = names.FETCH_PICK) -> Config
 
 
 def sac_music_diayn(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
-    """MUSIC first, then the reward of `sac_diayn`: control of the object, then skills in using it.
+    """MUSIC first, then skills of `sac_diayn`.
 
     As released (arXiv:2103.08107). `laptop` also loads the statistics network, which pays with 0.3
     of its weight: without that the robot lets go of the object before the discriminator has

@@ -20,10 +20,10 @@ _SHORT_TASKS = ("Pendulum-v1", "MountainCarContinuous-v0", *names.TOYS_WITHOUT_G
 
 
 def ddpg(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
-    """DDPG on the task reward, without hindsight: the released baseline of MUSIC.
+    """DDPG on the task reward, without hindsight.
 
-    On tasks without goals it is DDPG as published (arXiv:1509.02971), but for the noise, the
-    normalisation and the weight decay: see docs/goals.md.
+    The released baseline of MUSIC. On tasks without goals it is DDPG as published
+    (arXiv:1509.02971), but for noise, normalisation and weight decay: see docs/goals.md.
     """
     if not names.is_one_of(env_id, names.WITH_GOALS):
         published = preset == "paper"
@@ -42,7 +42,7 @@ def ddpg(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
 
 
 def ddpg_her(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
-    """DDPG with hindsight relabelling: learns goal-reaching tasks from sparse rewards.
+    """Hindsight (DDPG): tasks with goals, sparse rewards.
 
     Hindsight experience replay (arXiv:1707.01495) as in its release, k = 4. `laptop` has small
     batches, a shorter horizon, targets that move with every update, and a smaller action penalty.
@@ -56,7 +56,7 @@ def ddpg_her(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
 
 
 def ddpg_rher(preset: Literal["laptop"], env_id: str = names.FETCH_PUSH) -> Config:
-    """DDPG with hindsight that also teaches the hand to go to the object: few steps to success.
+    """Hindsight that also sends the hand to the object.
 
     Relay hindsight (Luo et al., 2022, arXiv:2208.00843): one policy for two goals, a place of the
     object and a place of the hand. It takes as prior knowledge which columns of an observation are
@@ -80,11 +80,11 @@ def ddpg_rher(preset: Literal["laptop"], env_id: str = names.FETCH_PUSH) -> Conf
 
 
 def sac(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
-    """Gaussian policy on the task reward, without hindsight: the released "SAC" baseline of MUSIC.
+    """SAC on the task reward, without hindsight.
 
-    As released, this is DDPG with a Gaussian policy and a small entropy offset that is averaged
-    over the batch; `sac_her` is soft actor-critic as published, and so is this on tasks without
-    goals (arXiv:1812.05905).
+    The released "SAC" baseline of MUSIC is DDPG with a Gaussian policy and a small entropy offset
+    that is averaged over the batch; `sac_her` is soft actor-critic as published, and so is this on
+    tasks without goals (arXiv:1812.05905).
     """
     if not names.is_one_of(env_id, names.WITH_GOALS):
         rate = 1e-3 if preset == "laptop" and names.is_one_of(env_id, _SHORT_TASKS) else 3e-4
@@ -106,10 +106,10 @@ def sac(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
 
 
 def sac_her(preset: Preset, env_id: str = names.FETCH_PUSH) -> Config:
-    """Soft actor-critic with hindsight relabelling: twin critics, learned temperature.
+    """SAC with hindsight: tasks with goals.
 
-    TD targets are not clipped to (-1/(1 - gamma), 0) as in `ddpg_her`, because the entropy in a
-    soft return is unbounded below and may be positive.
+    Twin critics, a learned temperature. TD targets are not clipped to (-1/(1 - gamma), 0) as in
+    `ddpg_her`, because the entropy in a soft return is unbounded below and may be positive.
     """
     agent = SOFT
     if preset == "laptop":
