@@ -54,7 +54,7 @@ def workers_per_rank(workers: int, ranks: int, fixed: bool = False) -> int:
         fitting = [number for number in range(1, workers + 1) if workers % number == 0]
         other = f", or set --workers {ranks * max(1, round(workers / ranks))}"
         raise UsageError(
-            f"workers: expected a multiple of the {ranks} ranks, got {workers}\n"
+            f"--workers: expected a multiple of the {ranks} ranks, got {workers}\n"
             f"start {' or '.join(map(str, fitting[-4:]))} ranks{'' if fixed else other}"
         )
     return workers // ranks
@@ -94,7 +94,7 @@ def check_topology(
         if not fixed:
             cures.append(f"set --workers {actors * max(1, round(workers / actors))}")
         raise UsageError(
-            f"workers: expected a multiple of the {actors} actors, got {workers}\n"
+            f"--workers: expected a multiple of the {actors} actors, got {workers}\n"
             + ", or ".join(cures)
         )
 

@@ -2,9 +2,9 @@
 
 Every public function `(preset, env_id)` of a module in this folder is a recipe. `music-tf recipes`
 prints the first line of its docstring, at most 52 letters. The default of `env_id` is its
-environment, and the type of `preset` lists its presets. The settings of a reward term are a subclass of `TermConfig` beside its
-recipe. A module of your own may hold all of these; its recipes are called `module:function`. The
-modules here import the standard library alone.
+environment, and the type of `preset` lists its presets. The settings of a reward term are a
+subclass of `TermConfig` beside its recipe. A module of your own may hold all of these; its recipes
+are called `module:function`. The modules here import the standard library alone.
 """
 
 import importlib

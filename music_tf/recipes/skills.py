@@ -73,10 +73,12 @@ class DiversityConfig(TermConfig):
             )
         discrete = run.condition.kind == "one_hot"
         if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
+            cure = "--skills 2 or more"
+            cure += " --condition.size None" * (run.condition.size is not None)
+            cure += " --pinned-skill None" * (run.pinned_skill is not None)
             raise UsageError(
-                f"skills: the {self.name} reward needs at least 2 that act, got skills "
-                f"{run.condition_size} and pinned_skill {run.pinned_skill}\n"
-                "for example: --skills 5 --condition.size None --pinned-skill None"
+                f"skills: the {self.name} reward needs several that act, got "
+                f"{len(run.acting_skills)}\nexpected {cure}"
             )
 
 

@@ -13,6 +13,7 @@ from music_tf.runs.comparison import variance_explained
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.runs.progress import Progress, Row
 from music_tf.storage.run_directory import write_json
+from music_tf.storage.run_paths import agents, name_of
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 StepRewards = Callable[[Array, Array, Array], Array]
@@ -117,11 +118,11 @@ def play_each_skill(
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
     if len(acting) < 2:  # noqa: PLR2004
-        has = f"has {size} as {loaded.config.condition.kind}, pinned_skill "
-        has += f"{loaded.config.pinned_skill}\nfor example: music-tf train sac_diayn --skills 5"
+        has = "has one skill" if acting else f"has conditions from a {loaded.config.condition.kind}"
+        has += f"\nagents with several: {', '.join(agents('skills'))}; a recipe for it: sac_diayn"
         if loaded.adaptation is not None:
             has = f"adapts to tasks\nhow well: music-tf evaluate {loaded.path}"
-        raise UsageError(f"RUN: expected a run with several skills, {loaded.path} {has}")
+        raise UsageError(f"RUN: expected several skills, {name_of(loaded.path)} {has}")
     for skill in only:
         if skill not in acting:
             raise UsageError(

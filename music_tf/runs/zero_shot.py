@@ -17,6 +17,7 @@ from music_tf.networks.embedding import Embedding, Ends
 from music_tf.rollout import Policy
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.storage.metrics import FOLLOWED
+from music_tf.storage.run_paths import agents, name_of
 from music_tf.training.collect import cut_where_lost
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
@@ -60,7 +61,7 @@ def guide_to_goals(loaded: LoadedRun, option: str = "--zero-shot") -> GoalGuide:
             f"none\nto send the run to a place of yours: music-tf play {run} --reach X Y"
         )
     guide = loaded.saved.leads
-    reason = guide if isinstance(guide, str) else "it has neither"
+    reason = guide if isinstance(guide, str) else "it has no embedding, and no skills that lead on"
     if isinstance(guide, Ends):
         columns, extra = descriptor_of(loaded.envs.info, loaded.envs.spec)
         guide = guide._replace(columns=tuple(columns))
@@ -71,8 +72,8 @@ def guide_to_goals(loaded: LoadedRun, option: str = "--zero-shot") -> GoalGuide:
             return guide
         reason = "it was trained on goals, so that none of them is new, expected --goals zero"
     raise UsageError(
-        f"{option}: {run}: expected a run without goals that has an embedding, or skills whose "
-        f"ends are known; {reason}\nfor example: music-tf train sac_place"
+        f"{option}: {name_of(run)} cannot be sent to a place: {reason}\n"
+        f"agents that can: {', '.join(agents('zero_shot'))}; a recipe for it: sac_place"
     )
 
 

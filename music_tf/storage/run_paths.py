@@ -60,18 +60,24 @@ def find_source(text: str) -> Path:
         return weights_of(find_agent(text))
     except UsageError as error:
         raise UsageError(
-            f"--init-from: expected a run directory with a {CONFIG_NAME}, a folder of weights "
-            f"with a {MANIFEST}, or one of {', '.join(agents())}, got {text[:200]!r}"
+            f"--init-from: expected a run ({CONFIG_NAME}), a folder of weights ({MANIFEST}) or an "
+            f"agent ({', '.join(agents())}), found none at {text[:200]!r}"
             + suggestion(text, agents())
         ) from error
 
 
-def agents() -> dict[str, dict[str, Any]]:
+def agents(measured: str = "") -> dict[str, dict[str, Any]]:
     """Agents of the package by name, with `agent.json`: description, command, evaluation."""
-    return {
+    every = {
         path.parent.name: json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(AGENTS.glob("*/agent.json"))
     }
+    return {name: about for name, about in every.items() if measured in {"", *about["evaluation"]}}
+
+
+def name_of(run: Path) -> str:
+    """Returns what a user calls a run: the name of an agent of the package, else the path."""
+    return run.name if comes_with_package(run) else str(run)
 
 
 def comes_with_package(run: Path) -> bool:

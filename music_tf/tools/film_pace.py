@@ -59,6 +59,6 @@ def reported(
             first = now
         elif done == _TIMED or now - spoken >= _SECONDS_BETWEEN_LINES:
             left = as_clock((now - first) / done * max(0, most - done))
-            say(f"{done} of at most {most} pictures are drawn, about {left} left")
+            say(f"frame {done} of {most}, about {left} left")
             spoken = now
         yield picture

@@ -300,8 +300,10 @@ class StudyRun:
 
 def load_study(path: Path) -> Study:
     if not path.is_file():
-        beside = [str(other) for other in sorted(path.parent.glob("*.py"))]
-        raise UsageError(f"FILE: no file {str(path)[:200]!r}{suggestion(str(path), beside)}")
+        folder = Path("experiments/studies")
+        others = [str(file) for place in (path.parent, folder) for file in place.glob("*.py")]
+        cure = suggestion(str(path), sorted(others)) or f"\nstudies of the project: {folder}"
+        raise UsageError(f"FILE: no file {str(path)[:200]!r}{cure}")
     try:
         study = runpy.run_path(str(path)).get("STUDY")
     except UsageError:

@@ -53,7 +53,7 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     absorbs = config.lost_object == "absorb" and envs.info.support is not None
     if absorbs and keeps_steps(config, spec):
         raise UsageError(
-            "lost_object: 'absorb' needs whole episodes, and replay that draws steps forgets which "
+            "--lost-object: absorb needs whole episodes, and replay that draws steps forgets which "
             "object was lost\nuse --lost-object continue"
         )
     terms = build_terms(config, envs, comm)
@@ -148,7 +148,7 @@ def build_terms(
         bounded = term.mixing.lost is not None or all(map(math.isfinite, ends))
         if config.lost_object == "absorb" and not bounded:
             raise UsageError(
-                f"lost_object: 'absorb' counts a lost object as paying each reward's lowest value, "
+                f"--lost-object: absorb counts a lost object as earning each reward's lowest, "
                 f"but {term.name} has none; for example --{term.name}.clip -1 0"
             )
     return terms
