@@ -15,6 +15,10 @@ ENTROPY = "entropy"
 """Name in metrics of the entropy reward of SAC; no term may have this name."""
 
 
+_SUCCESS = 0.9
+"""Success rate that counts as reliable."""
+
+
 def reward_metrics(name: str) -> dict[str, str]:
     """Returns the metrics that a reward of this name has, with their meaning."""
     statistics = {"mean": "mean", "std": "standard deviation", "min": "lowest", "max": "highest"}
@@ -159,7 +163,11 @@ class TaskConfig(TermConfig):
         success, earned = "eval/success_rate", "sum of the task's rewards in an episode"
         return (
             KeyMetric(
-                success, "success", scale="share of episodes", trained="rollout/success_rate"
+                *(success, "success"),
+                scale="share of episodes",
+                trained="rollout/success_rate",
+                level=_SUCCESS,
+                reached="reliable success",
             ),
             KeyMetric("eval/return", "return", scale=earned, trained=f"reward/{self.name}_mean"),
             KeyMetric(

@@ -174,7 +174,7 @@ class World(Settings):
         super().__post_init__()
         if bool(self.agent) != bool(self.surrounding):
             raise UsageError(
-                "world.agent and world.surrounding: expected both or neither, "
+                "--world.agent, --world.surrounding: expected both or neither, "
                 f"got {(self.agent, self.surrounding)}"
             )
         both = sorted(set(self.agent) & set(self.surrounding))

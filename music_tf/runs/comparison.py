@@ -16,7 +16,15 @@ from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
 from music_tf.storage.metrics import CONTROL
-from music_tf.training.evaluation import Added, Evaluation, noise, random_actions, zero_policy
+from music_tf.training.evaluation import (
+    Added,
+    Comparison,
+    Evaluation,
+    errors_of,
+    noise,
+    random_actions,
+    zero_policy,
+)
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
 EPISODES = 100
@@ -58,16 +66,22 @@ class Trace(NamedTuple):
     highest: float
 
 
-def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> dict[str, Metrics]:
+def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) -> Comparison:
     """Evaluates our policy, random actions and a scripted shove on equal episodes; collective."""
-    played = _beside_baselines(evaluation, policy, episodes, (SHOVE,))
-    metrics = {name: evaluation.metrics_of(each) for name, each in played}
+    played = dict(_beside_baselines(evaluation, policy, episodes, (SHOVE,)))
+    metrics = {name: evaluation.metrics_of(each) for name, each in played.items()}
     spec = evaluation.envs.spec
+
+    def measured(name: str, rows: slice) -> Metrics:
+        return evaluation.metrics_of(played[name].rows(rows.start, rows.stop))
+
+    both = (functools.partial(measured, name) for name in ("ours", "random"))
+    errors = errors_of(episodes, *both)
     metrics["ours"] |= separate(evaluation, policy, episodes)
     metrics["random"] |= separate(
         evaluation, zero_policy, episodes, lambda skill: random_actions(spec, skill)
     )
-    return metrics
+    return Comparison(metrics, episodes, "episodes", errors)
 
 
 def separate(

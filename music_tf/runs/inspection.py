@@ -144,7 +144,7 @@ def _policies(loaded: LoadedRun, episodes: int, full: bool) -> dict[str, Any]:
     adapted: dict[str, Any] = {}
     if loaded.adaptation is None:
         evaluation = loaded.evaluation._replace(answers=loaded.heldout)
-        policies = comparison.compare(evaluation, loaded.policy, episodes)
+        policies = comparison.compare(evaluation, loaded.policy, episodes).policies
     else:
         adapted["adaptation"], policies = measure_adaptation(
             loaded.adaptation, loaded.agent, episodes, full

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from music_tf.config.key_metrics import KeyMetric
 from music_tf.config.settings import Config
 from music_tf.envs.registry import EnvironmentInfo
+from music_tf.training.evaluation import Comparison
 from music_tf.types import Metrics
 
 MOTION = "eval/object_comotion_m"
@@ -28,9 +29,11 @@ def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyM
     metrics.sort(key=lambda metric: metric.metric not in (_RETURN, _SUCCESS))
     moves_objects = info.object is not None and info.gripper is not None
     if moves_objects and "task" not in paid and not config.incremental.on:
-        control = info.support is not None and info.unit == "m"
-        scale = f"{CONTROL:g} m is control" if control else "path of the object with the gripper"
-        metrics.insert(0, KeyMetric(MOTION, "co-motion", info.unit, scale=scale))
+        motion = KeyMetric(MOTION, "co-motion", info.unit, scale="path of object with gripper")
+        if info.support is not None and info.unit == "m":
+            scale = f"{CONTROL:g} m is control"
+            motion = motion._replace(scale=scale, level=CONTROL, reached="control")
+        metrics.insert(0, motion)
     unmeasured = {_RETURN} if goals else _OF_GOALS
     if config.goals != "environment":
         unmeasured |= _OF_GOALS
@@ -58,6 +61,19 @@ def explanation(metrics: Sequence[KeyMetric], beside: str = "") -> list[str]:
     beside = f"; {beside}" if beside and any(metric.random for metric in metrics) else ""
     lines = [f"  {metric.label:{width}}  {metric.explained}".rstrip() for metric in metrics]
     return [f"the run learns if these rise{beside}:", *lines] if metrics else []
+
+
+def verdict(metrics: Sequence[KeyMetric], comparison: Comparison) -> tuple[str, bool]:
+    """Returns the judgement, by a known level or beside random, and if a level is reached."""
+    ours, random = comparison.policies["ours"], comparison.policies["random"]
+    found = [each for each in metrics if each.metric in ours and each.metric in random]
+    before = {"adapt/return_prior", "adapt/return_2", "adapt/context_return_prior"}
+    found.sort(key=lambda each: (each.level is None, each.metric in before))
+    for key in found[:1]:
+        value = ours[key.metric]
+        text = key.judged(value, random[key.metric], comparison.errors.get(key.metric))
+        return text, key.level is not None and value >= key.level
+    return "", False
 
 
 def shortfalls(config: Config, row: Metrics) -> list[str]:

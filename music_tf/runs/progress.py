@@ -121,8 +121,9 @@ class Progress:
     def policies(self, rows: Mapping[str, Metrics], title: str) -> None:
         """Shows metrics of several policies: a row per metric, a column per policy."""
         names = dict.fromkeys(name for row in rows.values() for name in row)
+        shown = {"policy" if name == "ours" else name: row for name, row in rows.items()}
         if names:
-            self.table({m: {name: row.get(m) for name, row in rows.items()} for m in names}, title)
+            self.table({m: {name: row.get(m) for name, row in shown.items()} for m in names}, title)
 
     def table(self, rows: Mapping[str, Row], title: str, corner: str = "metric") -> None:
         """Shows named rows; `corner` heads the column of names, and unknown cells stay blank."""

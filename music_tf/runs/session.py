@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from music_tf.config.fields import show_option
 from music_tf.config.names import is_local
 from music_tf.config.warm_start import other_source
 from music_tf.distributed import Communicator
@@ -36,10 +37,10 @@ from music_tf.reading.command import TrainCommand, allowing, resume_line
 from music_tf.reading.stored import read_record, runs_root, stored_start
 from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
-from music_tf.runs.comparison import EPISODES, compare
+from music_tf.runs.comparison import compare
 from music_tf.runs.cycle_evaluations import CycleEvaluations
-from music_tf.runs.first_lines import first_lines
-from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
+from music_tf.runs.first_and_last_lines import cut_short, first_lines, longer, used
+from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, verdict, without_unpaid
 from music_tf.runs.opened_run import opened_run
 from music_tf.runs.progress import Progress
 from music_tf.runs.start_decisions import StartDecisions
@@ -55,7 +56,7 @@ from music_tf.training.adaptation import Adaptations
 from music_tf.training.build import build_trainer
 from music_tf.training.counters import EpochLog
 from music_tf.training.demonstrations import checked, read_demonstrations
-from music_tf.training.parts import Comparison, TaskFamily
+from music_tf.training.parts import TaskFamily
 from music_tf.types import Episodes, Metrics
 
 SLOWER = 0.5
@@ -155,7 +156,7 @@ class Session:
         origin = stored_start(directory.path) if command.resume else begun_from
         self._before = taken_before(origin, directory.path)
         self._losses: list[dict[str, Any]] = []
-        self._progress.banner(first_lines(command, self._ranks, directory.path, origin))
+        self._progress.banner(first_lines(command, self._ranks, origin))
         self._build()
         if command.notice and command.resume and comm.is_root:
             _LOGGER.warning("%s", command.notice)
@@ -180,6 +181,7 @@ class Session:
             self._make_sure_it_is_saved()
         fail_together(directory.keep_record, comm)
         self._writer = self._opened_writer(self._trainer.counters.epoch if command.resume else None)
+        self._progress.banner([f"run directory: {directory.path}"])  # as nothing can be refused now
 
     def _build(self) -> None:
         """Builds the trainer, tries the environment, and fixes the columns of metrics.csv."""
@@ -203,6 +205,8 @@ class Session:
     def run(self, record: Mapping[str, Any]) -> None:
         """Trains to the last epoch or `max_minutes`, then evaluates; TensorBoard shows `record`."""
         trainer, config, progress = self._trainer, self._config, self._progress
+        if self._has_ended():
+            return
         if self._writer is not None:
             text = textwrap.indent(json.dumps(record, indent=2), "    ")
             self._writer.write_text("configuration", text)
@@ -220,7 +224,6 @@ class Session:
             stopping = stop_requested() or self._listeners.fault is not None
             return stopping and not self._has_to_finish()
 
-        cycle = trainer.counters.cycle
         seconds = 60.0 * config.max_minutes - trainer.counters.elapsed_s
         progress.start(config.epochs, trainer.counters.epoch, seconds)
         try:
@@ -237,29 +240,28 @@ class Session:
                     self._roll_back(fault)
         finally:
             progress.stop()
-        self._explain_end(cycle)
         self._make_sure_it_is_saved()
         if self._comm.any(self._listeners.fault is not None):
             self._stop()
         self._summarize()
 
-    def _explain_end(self, first_cycle: int) -> None:
-        """Says so if epochs are left, or if nothing was left to train from a cycle on."""
-        config, counters = self._config, self._trainer.counters
-        if counters.cycle == first_cycle:
-            minutes = f"{counters.elapsed_s / 60.0:.1f} of {config.max_minutes:g} minutes"
-            text = (
-                f"nothing left to train: {counters.epoch} of {config.epochs} epochs and "
-                f"{minutes} are used; to continue, raise --epochs or --max-minutes"
-            )
-        elif counters.epoch < config.epochs:
-            text = (
-                f"ended by --max-minutes {config.max_minutes:g} after {counters.epoch} of "
-                f"{config.epochs} epochs; to continue, resume with more"
-            )
-        else:
-            return
-        self._progress.banner([text])
+    def _has_ended(self) -> bool:
+        """Says so if a resumed run has nothing left to train, and was summed up."""
+        trainer, epoch = self._trainer, self._trainer.counters.epoch
+        over = not trainer.log.cycles and trainer.is_over()
+        if not self._comm.any(over and self._comm.is_root and self._directory.summed_up(epoch)):
+            return False
+        self._make_sure_it_is_saved()
+        text = f"nothing left to train: {used(self._config, trainer.counters)}; to go on:"
+        self._progress.banner([text, self._going_on()])
+        return True
+
+    def _going_on(self) -> str:
+        """Returns what continues the run beyond its epochs or minutes."""
+        name, value = longer(self._config, self._trainer.counters)
+        if is_local(self._config.env_id):
+            return f"music_tf.load_run({str(self._directory.path)!r}).resume({name}={value})"
+        return f"{self._resuming} {show_option(name)} {value}"
 
     def close(self) -> None:
         trainer = self._trainer
@@ -513,18 +515,18 @@ class Session:
         """Compares the agent with simple policies, writes summary.json, and names next commands."""
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
+        cut = trainer.counters.epoch < self._config.epochs
+        progress.banner([cut_short(self._config, trainer.counters)] * cut)
         progress.banner(["comparing with simple policies on the same episodes ..."])
-        policies, count, what = trainer.compare() or Comparison(
-            compare(*trainer.final_policy()), EPISODES, "episodes"
-        )
+        compared = trainer.compare() or compare(*trainer.final_policy())
         self._note_losses()
         counters = trainer.counters
         row = self._row or read_metrics(path, counters.epoch)
         self._directory.write_summary(
             {
                 "metrics": {name: row[name] for name in self._metrics if name in row},
-                "evaluation": policies,
-                "episodes": count,
+                "evaluation": compared.policies,
+                "episodes": compared.number,
                 "wall_s": self._count_seconds(),
                 "training_s": counters.elapsed_s,
                 "env_steps": counters.env_steps,
@@ -534,9 +536,10 @@ class Session:
                 LOSSES: self._losses,
             }
         )
-        shown = without_unpaid(policies, self._config)
-        progress.policies(shown, f"{self._config.env_id}, {count} {what}")
-        progress.banner([*explanation(progress.key_metrics), *shortfalls(self._config, row)])
+        shown = without_unpaid(compared.policies, self._config)
+        progress.policies(shown, f"{self._config.env_id}, {compared.number} {compared.what}")
+        judged, reached = verdict(progress.key_metrics, compared)
+        progress.banner([*shortfalls(self._config, row), *filter(None, [judged])])
         if self._config.updates and not counters.updates:
             first = self._config.collect.learns_after
             text = f"nothing was learned in {counters.env_steps} steps: no update was made"
@@ -545,8 +548,10 @@ class Session:
         play = f"music-tf play {place}{allowing(self._command)}"
         if is_local(self._config.env_id):
             play = f"music_tf.load_run({str(path)!r}).play(), in this process"
+        goes_on = cut or not (reached or self._config.incremental.on)
         progress.banner(
             [
+                *([f"go on:  {self._going_on()}"] if goes_on else []),
                 f"run directory: {path}",
                 f"watch:  {python} -m tensorboard.main --logdir {place} --host localhost",
                 f"play:   {play}",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_tf.errors import EnvironmentFault, MusicError, Stopped, UsageError
-from music_tf.files import remove_drafts, replace_file
+from music_tf.files import read_json, remove_drafts, replace_file
 from music_tf.process.launcher import END_VARIABLE, NOTES
 from music_tf.process.notices import PACKAGE, SCREEN, keep_notices
 from music_tf.reading.stored import (
@@ -149,6 +149,12 @@ class RunDirectory:
             replace_file(self.path / SUMMARY_NAME, _encode(values))
         except OSError as error:
             _LOGGER.warning("summary not written: %s", error)
+
+    def summed_up(self, epochs: int) -> bool:
+        """Whether its summary is that of the end of so many epochs."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            return bool(read_json(self.path / SUMMARY_NAME, LARGEST_CONFIG)["epochs"] == epochs)
+        return False
 
     def keep_tasks(self, tasks: Mapping[str, Any]) -> None:
         if self._is_root:

@@ -40,6 +40,7 @@ from music_tf.storage.checkpoint import (
 from music_tf.storage.frozen_skills import of_one_skill, with_zeros
 from music_tf.storage.results import BEFORE, COUNTED, are_numbers
 from music_tf.storage.run_directory import write_json
+from music_tf.storage.run_paths import AGENTS
 from music_tf.types import ACTIONS, Declared, refusal
 
 _PREFIXES = {
@@ -373,6 +374,8 @@ def taken_before(record: Mapping[str, Any] | None, run: Path) -> dict[str, float
 
 def start_line(record: Mapping[str, Any]) -> str:
     run = printable(record.get("run")).removesuffix("/checkpoints")
+    if Path(run).parent == AGENTS:
+        return f"starts from the agent {Path(run).name}: {', '.join(parts_taken(record))}"
     epoch = record.get("epoch")
     where = f"epoch {epoch}"
     if not is_count(epoch):

@@ -1,5 +1,6 @@
 """Meta-evaluation: the return of an agent in a task against the number of its episodes so far."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
-from music_tf.training.evaluation import SEED, random_actions, zero_policy
+from music_tf.training.evaluation import SEED, Comparison, errors_of, random_actions, zero_policy
 from music_tf.training.tasks import Tasks, TaskSets, context_of
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
@@ -153,11 +154,15 @@ class MetaEvaluation(NamedTuple):
             metrics |= {f"adapt/context_return_{name}": float(m) for name, m in parts.items()}
         return metrics
 
-    def compare(self, snapshot: Snapshot, repeats: int) -> dict[str, Metrics]:
-        policies = {"ours": snapshot, "random": None}
-        return {
-            name: self.by_episode(self.play(who, "test", repeats)) for name, who in policies.items()
-        }
+    def compare(self, snapshot: Snapshot, repeats: int) -> Comparison:
+        visits = [self.play(who, "test", repeats) for who in (snapshot, None)]
+
+        def measured(visit: Adaptation, rows: slice = slice(None)) -> Metrics:
+            return self.by_episode(Adaptation(*(values[:, rows] for values in visit)))
+
+        policies = dict(zip(("ours", "random"), map(measured, visits), strict=True))
+        errors = errors_of(repeats, *(functools.partial(measured, visit) for visit in visits))
+        return Comparison(policies, repeats, "visits to each evaluation task", errors)
 
     def probe(self, train: Adaptation, test: Adaptation, seen: int = _PROBED) -> float:
         """Returns R^2 of ridge regression from mean beliefs after `seen` episodes to new tasks."""

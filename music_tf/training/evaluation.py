@@ -29,11 +29,24 @@ if TYPE_CHECKING:  # actors load no TensorFlow
 
 SEED = 20210308
 """Seed of evaluation episodes, which are the same for all runs."""
+PARTS = 10
+"""Parts of an evaluation, from which errors of its means are estimated."""
 _FEW, _STEPS, _PAIRINGS = 40, 500, 5
 """Episodes, steps and shuffles for the estimate of mutual information at each evaluation."""
 
 Added: TypeAlias = Callable[[int], Array]
 """Maps the index of an episode to what is added to its actions before clipping, [T, A]."""
+
+
+class Comparison(NamedTuple):
+    """Metrics of the agent and of simple policies."""
+
+    policies: dict[str, Metrics]
+    number: int
+    what: str
+    """What there was a number of, such as `episodes`."""
+    errors: Metrics
+    """Standard errors of differences from random actions, of the metrics that have them."""
 
 
 class Evaluation(NamedTuple):
@@ -218,6 +231,16 @@ def evaluation_conditions(
         drawn = [continuous_conditions(config.condition, generator, 1) for generator in fixed]
         conditions = np.concatenate(drawn)
     return Conditions(np.array(seeds), goals, conditions)
+
+
+def errors_of(count: int, *measures: Callable[[slice], Metrics]) -> Metrics:
+    """Returns standard errors of the difference of two measures, over ten parts of `count` rows."""
+    size = count // PARTS
+    rows = [slice(size * part, size * (part + 1)) for part in range(PARTS)] if size else []
+    pairs = [[measure(part) for measure in measures] for part in rows]
+    shared = [name for name in (pairs or [[{}]])[0][0] if all(name in m for p in pairs for m in p)]
+    differences = {name: [one[name] - other[name] for one, other in pairs] for name in shared}
+    return {n: float(np.std(d, ddof=1)) / math.sqrt(PARTS) for n, d in differences.items()}
 
 
 def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:

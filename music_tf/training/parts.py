@@ -1,7 +1,7 @@
 """Parts of a run: what takes part in each epoch beside the loop, and owns some of its state."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from music_tf.rollout import Policy
 from music_tf.training.actors import Actors
 from music_tf.training.adaptation import PARTS, VISITS, Adaptations, MetaEvaluation
 from music_tf.training.counters import Counters, EpochLog
-from music_tf.training.evaluation import Evaluation
+from music_tf.training.evaluation import Comparison, Evaluation
 from music_tf.training.tasks import task_sets
 from music_tf.types import Episodes, Metrics
 
@@ -58,15 +58,6 @@ class Run(Protocol):
     def snapshot(self) -> Snapshot: ...
 
     def tell_replaced(self) -> None: ...
-
-
-class Comparison(NamedTuple):
-    """Metrics of the agent and of simple policies."""
-
-    policies: dict[str, Metrics]
-    number: int
-    what: str
-    """What there was a number of, such as `episodes`."""
 
 
 class Part:
@@ -265,5 +256,4 @@ class TaskFamily(Part):
         return metrics | {"adapt/random_return": self._random_return}
 
     def compare(self, run: Run) -> Comparison:
-        policies = self.adaptation(run).compare(run.snapshot(), VISITS)
-        return Comparison(policies, VISITS, "visits to each evaluation task")
+        return self.adaptation(run).compare(run.snapshot(), VISITS)

@@ -29,12 +29,12 @@ from music_tf.training.actors import Actors
 from music_tf.training.collect import Collected, Collector, Order, by_worker
 from music_tf.training.counters import Counters, EpochLog, over_ranks
 from music_tf.training.device import DeviceReplay, why_not_on_device
-from music_tf.training.evaluation import Evaluation, counting
+from music_tf.training.evaluation import Comparison, Evaluation, counting
 from music_tf.training.feeding import DeviceFeeding, Feeding
 from music_tf.training.feeds import Feed, Schedules
 from music_tf.training.levels import WeightLevels
 from music_tf.training.memory import GIB
-from music_tf.training.parts import Comparison, OnPlayed, Part, RunningMoments
+from music_tf.training.parts import OnPlayed, Part, RunningMoments
 from music_tf.training.rewards import Rewards
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import Episodes, Metrics

@@ -1,7 +1,8 @@
-"""What a run prints before it builds anything."""
+"""What a run prints before it builds anything, and of its epochs and minutes at its end."""
 
+import math
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from music_tf.config.settings import Config
@@ -10,14 +11,15 @@ from music_tf.process.machine import available_cores, threads_per_rank
 from music_tf.reading.command import TrainCommand
 from music_tf.storage.warm_start import start_line
 from music_tf.training.actors import Ranks
+from music_tf.training.counters import Counters
 
 _LEARNER_CORES = 2
 """Cores that a learner keeps busy beside its actors."""
+_BUSY = 2.0
+"""Load of a core from which on other programs are at work, too."""
 
 
-def first_lines(
-    command: TrainCommand, ranks: Ranks, path: Path, origin: Mapping[str, Any] | None
-) -> list[str]:
+def first_lines(command: TrainCommand, ranks: Ranks, origin: Mapping[str, Any] | None) -> list[str]:
     config = command.config
     count, steps = config.workers * config.rollouts * config.rounds(), config.collect.steps
     played = f"{count} episodes" if steps is None else f"{steps} steps in {count} environments"
@@ -25,14 +27,13 @@ def first_lines(
     learned = config.updates * (config.tasks.visits or 1)
     updates = f"{learned} updates" if ratio is None else f"{ratio:g} updates per step"
     by_default = command.start is not None and command.start.by_default
-    otherwise = " (or --init-from none)" if by_default else ""
+    otherwise = "; from random weights: --init-from none" if by_default else ""
+    batch, several = config.workers * config.replay.batch_size, config.workers > 1
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
-        f"workers {config.workers} on {describe_ranks(ranks, config)}; "
-        f"global batch {config.workers * config.replay.batch_size}",
+        f"{describe_ranks(ranks, config)}; {config.workers} worker{'s' * several}, batch {batch}",
         f"an epoch is {config.cycles} cycles of {played} and {updates}",
         *([start_line(origin) + otherwise] if origin is not None else []),
-        f"run directory: {path}",
     ]
 
 
@@ -41,7 +42,8 @@ def describe_ranks(ranks: Ranks, config: Config) -> str:
     here = 0 if actors is None else actors.here
     threads = threads_per_rank(config.threads, ranks.learning.size, here)
     cores = f"{available_cores()} cores"
-    learner = f"on {ranks.gpu}" if ranks.gpu else f"of {threads} thread(s)"
+    some = "1 thread" if threads == 1 else f"{threads} threads"
+    learner = f"on {ranks.gpu}" if ranks.gpu else f"of {some}"
     if actors is not None:
         others = f" and {actors.hosts - 1} more host(s)" if actors.hosts > 1 else ""
         missing = here + _LEARNER_CORES - available_cores()
@@ -51,5 +53,28 @@ def describe_ranks(ranks: Ranks, config: Config) -> str:
             f"lag {config.lag}, on {cores}{others}{crowded}; a lost actor "
             + ("is survived" if is_elastic() and config.collect.steps is None else "ends the run")
         )
-    size = f"{ranks.size} rank{'s' if ranks.size > 1 else ''}"
-    return f"{size} of {cores}, " + (learner if ranks.gpu else f"{threads} thread(s) each")
+    if ranks.size > 1:
+        return f"{ranks.size} processes on {cores}, {some} each"
+    return f"1 process {learner}" if ranks.gpu else f"1 process, {some}"
+
+
+def used(config: Config, counters: Counters) -> str:
+    minutes = counters.elapsed_s / 60.0
+    return f"{counters.epoch} of {config.epochs} epochs in {minutes:.1f} minutes"
+
+
+def cut_short(config: Config, counters: Counters) -> str:
+    """Says how far a run came until `max_minutes`, and if other programs made it slow."""
+    load, cores = os.getloadavg()[1], available_cores()
+    slow = f"; other programs slow this machine down (load {load:.0f} on {cores} cores)"
+    text = f"ended by --max-minutes {config.max_minutes:g}: {used(config, counters)}"
+    return text + slow * (load > _BUSY * cores)
+
+
+def longer(config: Config, counters: Counters) -> tuple[str, int]:
+    """Returns the setting that continues a run: minutes for its epochs, else as many again."""
+    if counters.epoch >= config.epochs:
+        return "epochs", 2 * config.epochs
+    return "max_minutes", 1 + math.ceil(
+        counters.elapsed_s / 60.0 / max(1, counters.epoch) * config.epochs
+    )
