@@ -44,22 +44,6 @@ from music_tf.reading.command import TrainCommand, parse_train, resume_line
 from music_tf.reading.options import Options, asks_for_help, read
 from music_tf.storage.run_directory import missing_folders, new_directory, remove_empty
 
-USAGE = """\
-usage: music-tf launch -n N VERB ...
-       music-tf launch --hosts a:8,b:8 VERB ...
-
-Finds mpirun, sets it up, and runs a verb on N ranks of this machine; with -n 1 without MPI. With
---hosts, or --hostfile FILE, on hosts with room for so many; start it on the first of them.
-Ctrl-C, SIGTERM and SIGUSR1 let the ranks save and stop (exit code 75, the run can be resumed);
-a second Ctrl-C ends them at once. A job that lost a learner, a host or all ranks is resumed up to
---restarts times; actors may be lost without.
-
-examples:
-  music-tf launch -n 2 train ddpg_her --env-id FetchPush-v4
-  music-tf launch -n 2 train --run-dir DIR --resume
-  music-tf launch -n 3 train ddpg_music --learners 1 --lag 1   # one rank learns, two act
-  music-tf launch --hosts node1:8,node2:8 --restarts 3 train ddpg_music --workers 16
-"""
 CURE = f"install it in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
 
 _SHORT = re.compile("^-np?(?==|$)")
@@ -71,25 +55,30 @@ _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LaunchOptions(Options):
-    """Where the ranks of a job run."""
+    """Finds mpirun, sets it up, and runs the verb that follows on several ranks.
 
-    example: ClassVar[str] = "launch -n 2 train ddpg_her"
+    Ctrl-C, SIGTERM and SIGUSR1 let the ranks save and stop (exit code 75, the run can be resumed);
+    a second Ctrl-C ends them at once. More examples:
+
+      music-tf launch -n 3 train ddpg_music --learners 1 --lag 1   # one rank learns, two act
+      music-tf launch --hosts node1:8,node2:8 --restarts 3 train ddpg_music --workers 16
+    """
+
+    example: ClassVar[str] = "launch -n 2 train ddpg_her --env-id FetchPush-v4"
 
     ranks: Annotated[int | None, In(1, 4096)] = None
-    """Number of ranks; -n is short for it. Unset: as many as the hosts take."""
+    """Number of ranks; -n is short for it. Unset: as many as the hosts take. 1: without MPI."""
     hosts: str = ""
-    """Hosts and the ranks that each takes, as in a:8,b:8."""
+    """Hosts and the ranks that each takes, as in a:8,b:8; start it on the first of them."""
     hostfile: Path | None = None
     """A file that lists them."""
     restarts: Annotated[int, In(0, 1000)] = 0
-    """How often a job that lost a learner, a host or all its ranks is resumed on what is left."""
+    """How often a job that lost a learner, a host or all its ranks is resumed on what is left;
+    actors may be lost without."""
 
 
 def main(arguments: list[str]) -> int:
     launch = _split(arguments)
-    if launch is None:
-        sys.stdout.write(USAGE)
-        return EXIT_DONE
     verb, train = launch.command[0], None
     if verb == "train" and not asks_for_help(launch.command):
         train = parse_train(launch.command[1:])
@@ -153,8 +142,8 @@ def _kill(hosts: Mapping[str, int], rank: str, process: str) -> None:
             os.kill(int(process), signal.SIGKILL)
 
 
-def _split(arguments: list[str]) -> Launch | None:
-    """Reads the options before the verb; None to show the help."""
+def _split(arguments: list[str]) -> Launch:
+    """Reads the options before the verb; --help ends the process."""
     count = 0
     while arguments[count:] and arguments[count].startswith("-"):
         option, equals, _ = arguments[count].partition("=")
@@ -165,8 +154,6 @@ def _split(arguments: list[str]) -> Launch | None:
             )
         count += 1 if equals else 2
     words, command = arguments[:count], arguments[count:]
-    if asks_for_help(words):
-        return None
     options = read(LaunchOptions, "launch", [_SHORT.sub("--ranks", word) for word in words])
     if options.hosts and options.hostfile:
         raise UsageError("launch: expected --hosts or --hostfile, got both")

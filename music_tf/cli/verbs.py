@@ -55,12 +55,8 @@ def _explained(name: str, ready: Mapping[str, Mapping[str, Any]]) -> Iterator[st
         yield from (f"{name}: {ready[name]['does']}", f"made by: {ready[name]['command']}")
         return
     yield f"{name}: {recipes.describe(name, whole=True)}"
-    for preset in recipes.presets(name):
-        config = recipes.resolve(name, preset)
-        episodes = config.workers * config.rollouts * config.cycles
-        sizes = f"{config.workers} workers, {config.epochs} epochs of {episodes} episodes"
-        yield f"preset {preset}: {sizes}, on {config.env_id}"
-    yield f"all settings: music-tf train {name} --help"
+    presets = ", ".join(recipes.presets(name))
+    yield f"presets: {presets}; settings: music-tf train {name} --help"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

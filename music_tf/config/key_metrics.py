@@ -6,6 +6,8 @@ from typing import NamedTuple
 INFORMATION = "eval/information"
 _SMALL = 0.1
 """Numbers below it are shown with one more digit."""
+CONTROL, RELIABLE = (0.2, "control"), (0.9, "reliable success")
+"""Metres of co-motion where the object stays on its table, and a success rate."""
 _DEVIATIONS = 2.262
 """Standard errors of a mean of ten numbers in half of its 95 % interval (Student's t)."""
 
@@ -20,8 +22,7 @@ class KeyMetric(NamedTuple):
     chance: float | None = None  # value of a random guess, if known
     scale: str = ""  # a word for scale, as in `0.2 m is control`
     trained: str = ""  # the same of training, or its reward, for epochs without an evaluation
-    level: float | None = None  # from which on it counts as what `reached` says, if known
-    reached: str = ""
+    level: tuple[float, str] | None = None  # from which on it counts as what, if that is known
 
     def shown(self, row: Mapping[str, float | None]) -> str:
         """Returns its text on the progress line, that of random actions in brackets, if any."""
@@ -35,18 +36,19 @@ class KeyMetric(NamedTuple):
             return f"{text} ({beside:z.2f})"
         return text if self.chance is None else f"{text} (chance {self.chance:.3g})"
 
+    def reached(self, value: float) -> bool:
+        return self.level is not None and value >= self.level[0]
+
     def judged(self, value: float, random: float, error: float | None) -> str:
         """Returns what the end of a run says; `error` is that of the difference from random."""
-        unit = f" {self.unit}" if self.unit else ""
-        text = f"{self.label} {_short(value)}{unit} (random {random:z.2f})"
+        beside = "above random" if value > random else "below random"
+        if abs(value - random) <= _DEVIATIONS * (error or 0.0):
+            beside = "not distinguishable from random"
         if self.level is not None:
-            yet = f"no {self.reached} yet" if value < self.level else self.reached
-            return f"{text}: {yet} ({self.level:g})"
-        if error is None:
-            return text
-        if abs(value - random) <= _DEVIATIONS * error:
-            return f"{text}: not distinguishable from random"
-        return f"{text}: {'above' if value > random else 'below'} random"
+            level, what = self.level
+            beside = f"{what if self.reached(value) else f'no {what} yet'} ({level:g})"
+        text = f"{self.label} {_short(value)}{self.unit and f' {self.unit}'} (random {random:z.2f})"
+        return text if self.level is None and error is None else f"{text}: {beside}"
 
     @property
     def explained(self) -> str:

@@ -5,6 +5,7 @@ are those of music_tf, gymnasium-robotics 1.4, panda-gym 3 and gymnasium itself.
 """
 
 import contextlib
+import difflib
 import inspect
 import re
 import sys
@@ -153,28 +154,21 @@ _OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?:[\w-]+/)?[\w.-]+")
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Returns the candidate within two edits, the nearest and newest, in any letter case."""
-    typed, most = name.lower().replace("-", "_"), min(_MOST_EDITS, len(name) // 2)
-    near: list[tuple[int, str]] = []
-    for candidate in candidates:
-        plain = candidate.lower().replace("-", "_")
-        if abs(len(plain) - len(typed)) <= most and (count := _edits(typed, plain)) <= most:
-            near.append((-count, candidate))
+    typed, most = name.lower().replace("-", "_")[:200], min(_MOST_EDITS, len(name) // 2)
+
+    def edits(candidate: str) -> int:
+        other = candidate.lower().replace("-", "_")
+        changes = difflib.SequenceMatcher(None, typed, other, autojunk=False).get_opcodes()
+        return sum(max(b - a, d - c) for kind, a, b, c, d in changes if kind != "equal")
+
+    alike = [each for each in candidates if abs(len(each) - len(typed)) <= most]
+    near = [(-count, each) for each in alike if (count := edits(each)) <= most]
     return max(near)[1] if near else None
-
-
-def _edits(one: str, other: str) -> int:
-    """Returns how many letters have to be put in, left out or replaced."""
-    counts = list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        before, counts = counts, [row]
-        for at, wanted in enumerate(other):
-            counts.append(min(before[at + 1] + 1, counts[at] + 1, before[at] + (letter != wanted)))
-    return counts[-1]
 
 
 def likely_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Returns a few names that hold all words of the typed one, else the nearest, if any is."""
-    listed, words = list(candidates), re.findall("[a-z0-9]+", name.lower()[:200])
+    listed, words = list(dict.fromkeys(candidates)), re.findall("[a-z0-9]+", name.lower()[:200])
     enough = len(name) > FEW and bool(words)
     holding = [each for each in listed if enough and all(word in each.lower() for word in words)]
     return sorted(holding, key=len)[:FEW] or [each for each in (nearest(name, listed),) if each]

@@ -7,16 +7,12 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.fields import In, Settings, show_option, show_value
-from music_tf.config.key_metrics import INFORMATION, KeyMetric
+from music_tf.config.key_metrics import INFORMATION, RELIABLE, KeyMetric
 from music_tf.config.values import Bounds, Schedule
 from music_tf.errors import UsageError
 
 ENTROPY = "entropy"
 """Name in metrics of the entropy reward of SAC; no term may have this name."""
-
-
-_SUCCESS = 0.9
-"""Success rate that counts as reliable."""
 
 
 def reward_metrics(name: str) -> dict[str, str]:
@@ -166,8 +162,7 @@ class TaskConfig(TermConfig):
                 *(success, "success"),
                 scale="share of episodes",
                 trained="rollout/success_rate",
-                level=_SUCCESS,
-                reached="reliable success",
+                level=RELIABLE,
             ),
             KeyMetric("eval/return", "return", scale=earned, trained=f"reward/{self.name}_mean"),
             KeyMetric(

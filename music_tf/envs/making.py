@@ -219,9 +219,7 @@ def _nearest(name: str, module: str = "") -> str:
         return (
             f": the module {module!r} registers none\ncure: gymnasium.register({name!r}, ...) in it"
         )
-    near = likely_names(name, goal_environments())
-    if not near:
-        return ""
-    typed = {without_module(name_of_package): name_of_package for name_of_package in KNOWN}
-    near_here = f"{module}:{near[0]}" if module and near[0] in others else near[0]
-    return f"; did you mean {typed.get(near[0], near_here)!r}?"
+    typed = {each: f"{module}:{each}" for each in others if module}
+    typed |= {without_module(each): each for each in KNOWN}
+    near = likely_names(name, goal_environments())[:1]
+    return "".join(f"; did you mean {typed.get(each, each)!r}?" for each in near)

@@ -27,7 +27,7 @@ from music_tf.config.fields import (
     show_value,
     with_fields,
 )
-from music_tf.config.names import FEW, likely_names, suggestion
+from music_tf.config.names import likely_names, suggestion
 from music_tf.config.terms import TermConfig
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.hints import choices_of, is_optional, notes_of
@@ -185,10 +185,7 @@ def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) 
     if name.rstrip("0123456789") in ("n", "np", "ranks") and "learners" in options:
         cure = "ranks are an option of launch, before train: music-tf launch -n 2 train ..."
         return UsageError(f"unknown option {written[:80]!r}\n{cure}")
-    ends = tuple(f"{mark}{name}" for mark in "._")
-    inside = [option for option in likely if name and option.endswith(ends)][:FEW]
-    inside = inside or [option for option in options if name and option.endswith(f".{name}")]
-    near = [name] if name in options else inside or likely_names(name, options)
+    near = [name] if name in options else likely_names(name, likely) or likely_names(name, options)
     cure = "--help lists the valid ones"
     if near:
         cure = f"did you mean {' or '.join(map(show_option, near))}?"

@@ -20,7 +20,6 @@ from music_tf.training.evaluation import (
     Added,
     Comparison,
     Evaluation,
-    errors_of,
     noise,
     random_actions,
     zero_policy,
@@ -71,16 +70,11 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
     played = dict(_beside_baselines(evaluation, policy, episodes, (SHOVE,)))
     metrics = {name: evaluation.metrics_of(each) for name, each in played.items()}
     spec = evaluation.envs.spec
-
-    def measured(name: str, rows: slice) -> Metrics:
-        return evaluation.metrics_of(played[name].rows(rows.start, rows.stop))
-
-    both = (functools.partial(measured, name) for name in ("ours", "random"))
-    errors = errors_of(episodes, *both)
     metrics["ours"] |= separate(evaluation, policy, episodes)
     metrics["random"] |= separate(
         evaluation, zero_policy, episodes, lambda skill: random_actions(spec, skill)
     )
+    errors = evaluation.errors(played["ours"], played["random"])
     return Comparison(metrics, episodes, "episodes", errors)
 
 

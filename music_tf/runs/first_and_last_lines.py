@@ -58,23 +58,17 @@ def describe_ranks(ranks: Ranks, config: Config) -> str:
     return f"1 process {learner}" if ranks.gpu else f"1 process, {some}"
 
 
-def used(config: Config, counters: Counters) -> str:
-    minutes = counters.elapsed_s / 60.0
-    return f"{counters.epoch} of {config.epochs} epochs in {minutes:.1f} minutes"
-
-
-def cut_short(config: Config, counters: Counters) -> str:
-    """Says how far a run came until `max_minutes`, and if other programs made it slow."""
+def last_line(config: Config, counters: Counters) -> str:
+    """Says how far a run has come, and whether other programs make it slow."""
     load, cores = os.getloadavg()[1], available_cores()
     slow = f"; other programs slow this machine down (load {load:.0f} on {cores} cores)"
-    text = f"ended by --max-minutes {config.max_minutes:g}: {used(config, counters)}"
-    return text + slow * (load > _BUSY * cores)
+    used = f"{counters.epoch} of {config.epochs} epochs in {counters.elapsed_s / 60.0:.1f} minutes"
+    return used + slow * (load > _BUSY * cores)
 
 
 def longer(config: Config, counters: Counters) -> tuple[str, int]:
     """Returns the setting that continues a run: minutes for its epochs, else as many again."""
     if counters.epoch >= config.epochs:
         return "epochs", 2 * config.epochs
-    return "max_minutes", 1 + math.ceil(
-        counters.elapsed_s / 60.0 / max(1, counters.epoch) * config.epochs
-    )
+    minutes = counters.elapsed_s / 60.0 * config.epochs / max(1, counters.epoch)
+    return "max_minutes", 1 + math.ceil(minutes)

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from music_tf.config.key_metrics import KeyMetric
+from music_tf.config.key_metrics import CONTROL, KeyMetric
 from music_tf.config.settings import Config
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.training.evaluation import Comparison
 from music_tf.types import Metrics
 
 MOTION = "eval/object_comotion_m"
-CONTROL = 0.2
-"""Metres of co-motion that count as control where the object stays on its table."""
 _EARLY = 2
 """Number of context episodes after which the return is also shown."""
 _RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
@@ -31,8 +29,7 @@ def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyM
     if moves_objects and "task" not in paid and not config.incremental.on:
         motion = KeyMetric(MOTION, "co-motion", info.unit, scale="path of object with gripper")
         if info.support is not None and info.unit == "m":
-            scale = f"{CONTROL:g} m is control"
-            motion = motion._replace(scale=scale, level=CONTROL, reached="control")
+            motion = motion._replace(scale=f"{CONTROL[0]:g} m is control", level=CONTROL)
         metrics.insert(0, motion)
     unmeasured = {_RETURN} if goals else _OF_GOALS
     if config.goals != "environment":
@@ -72,7 +69,7 @@ def verdict(metrics: Sequence[KeyMetric], comparison: Comparison) -> tuple[str, 
     for key in found[:1]:
         value = ours[key.metric]
         text = key.judged(value, random[key.metric], comparison.errors.get(key.metric))
-        return text, key.level is not None and value >= key.level
+        return text, key.reached(value)
     return "", False
 
 

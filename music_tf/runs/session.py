@@ -39,7 +39,7 @@ from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.comparison import compare
 from music_tf.runs.cycle_evaluations import CycleEvaluations
-from music_tf.runs.first_and_last_lines import cut_short, first_lines, longer, used
+from music_tf.runs.first_and_last_lines import first_lines, last_line, longer
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, verdict, without_unpaid
 from music_tf.runs.opened_run import opened_run
 from music_tf.runs.progress import Progress
@@ -252,7 +252,7 @@ class Session:
         if not self._comm.any(over and self._comm.is_root and self._directory.summed_up(epoch)):
             return False
         self._make_sure_it_is_saved()
-        text = f"nothing left to train: {used(self._config, trainer.counters)}; to go on:"
+        text = f"nothing left to train: {last_line(self._config, trainer.counters)}; to go on:"
         self._progress.banner([text, self._going_on()])
         return True
 
@@ -516,7 +516,8 @@ class Session:
         trainer, progress, path = self._trainer, self._progress, self._directory.path
         self._worlds.end_run()
         cut = trainer.counters.epoch < self._config.epochs
-        progress.banner([cut_short(self._config, trainer.counters)] * cut)
+        ended = f"ended by --max-minutes {self._config.max_minutes:g}: "
+        progress.banner([ended + last_line(self._config, trainer.counters)] * cut)
         progress.banner(["comparing with simple policies on the same episodes ..."])
         compared = trainer.compare() or compare(*trainer.final_policy())
         self._note_losses()

@@ -59,11 +59,7 @@ def find_source(text: str) -> Path:
     try:
         return weights_of(find_agent(text))
     except UsageError as error:
-        raise UsageError(
-            f"--init-from: expected a run ({CONFIG_NAME}), a folder of weights ({MANIFEST}) or an "
-            f"agent ({', '.join(agents())}), found none at {text[:200]!r}"
-            + suggestion(text, agents())
-        ) from error
+        raise UsageError(str(error).replace("RUN: ", "--init-from: ", 1)) from error
 
 
 def agents(measured: str = "") -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Meta-evaluation: the return of an agent in a task against the number of its episodes so far."""
 
-import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from music_tf.networks.acting import Snapshot, SnapshotPolicy
 from music_tf.networks.belief import Belief, Encoder
 from music_tf.randomness import reset_seeds, stream
 from music_tf.rollout import Conditions, Perturbation, play
-from music_tf.training.evaluation import SEED, Comparison, errors_of, random_actions, zero_policy
+from music_tf.training.evaluation import SEED, Comparison, random_actions, zero_policy
 from music_tf.training.tasks import Tasks, TaskSets, context_of
 from music_tf.types import Array, Episodes, IntArray, Metrics
 
@@ -155,13 +155,10 @@ class MetaEvaluation(NamedTuple):
         return metrics
 
     def compare(self, snapshot: Snapshot, repeats: int) -> Comparison:
-        visits = [self.play(who, "test", repeats) for who in (snapshot, None)]
-
-        def measured(visit: Adaptation, rows: slice = slice(None)) -> Metrics:
-            return self.by_episode(Adaptation(*(values[:, rows] for values in visit)))
-
-        policies = dict(zip(("ours", "random"), map(measured, visits), strict=True))
-        errors = errors_of(repeats, *(functools.partial(measured, visit) for visit in visits))
+        ours, random = (self.play(who, "test", repeats) for who in (snapshot, None))
+        policies = {"ours": self.by_episode(ours), "random": self.by_episode(random)}
+        better = ours.returns[..., -1] - random.returns[..., -1]  # [N, R]
+        errors = {"adapt/return_last": float(better.std(ddof=1)) / math.sqrt(better.size)}
         return Comparison(policies, repeats, "visits to each evaluation task", errors)
 
     def probe(self, train: Adaptation, test: Adaptation, seen: int = _PROBED) -> float:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # actors load no TensorFlow
 
 SEED = 20210308
 """Seed of evaluation episodes, which are the same for all runs."""
-PARTS = 10
+_PARTS = 10
 """Parts of an evaluation, from which errors of its means are estimated."""
 _FEW, _STEPS, _PAIRINGS = 40, 500, 5
 """Episodes, steps and shuffles for the estimate of mutual information at each evaluation."""
@@ -152,6 +152,15 @@ class Evaluation(NamedTuple):
         answers = {} if self.answers is None else self.answers(played)
         return self.behaviour(played) | answers
 
+    def errors(self, *both: Episodes) -> Metrics:
+        """Returns standard errors of the difference between two policies; of few episodes none."""
+        size = len(both[0].length) // _PARTS
+        starts = range(0, size * _PARTS, size or 1)
+        parts = [[self.metrics_of(each.rows(at, at + size)) for each in both] for at in starts]
+        shared = set.intersection(*(set(m) for part in parts for m in part)) if parts else ()
+        differences = {name: [one[name] - other[name] for one, other in parts] for name in shared}
+        return {n: float(np.std(d, ddof=1)) / math.sqrt(_PARTS) for n, d in differences.items()}
+
     def random(self) -> Episodes:
         spec = self.envs.spec
         few = min(self.config.evaluation.episodes, _FEW)
@@ -231,16 +240,6 @@ def evaluation_conditions(
         drawn = [continuous_conditions(config.condition, generator, 1) for generator in fixed]
         conditions = np.concatenate(drawn)
     return Conditions(np.array(seeds), goals, conditions)
-
-
-def errors_of(count: int, *measures: Callable[[slice], Metrics]) -> Metrics:
-    """Returns standard errors of the difference of two measures, over ten parts of `count` rows."""
-    size = count // PARTS
-    rows = [slice(size * part, size * (part + 1)) for part in range(PARTS)] if size else []
-    pairs = [[measure(part) for measure in measures] for part in rows]
-    shared = [name for name in (pairs or [[{}]])[0][0] if all(name in m for p in pairs for m in p)]
-    differences = {name: [one[name] - other[name] for one, other in pairs] for name in shared}
-    return {n: float(np.std(d, ddof=1)) / math.sqrt(PARTS) for n, d in differences.items()}
 
 
 def wilson_interval(successes: int, episodes: int) -> tuple[float, float]:
