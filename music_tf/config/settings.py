@@ -297,7 +297,7 @@ class Config(Settings):
     """Cycles by which acting weights are older than learned ones. With 1, actors (`--learners`)
     play while the learner learns. The same lag gives the same numbers on any ranks."""
     threads: Annotated[int, In(0, 1024)] = 0
-    """TensorFlow threads per rank; 0: all cores for one rank, else one."""
+    """TensorFlow threads per rank. 0: all cores for one rank, else one."""
     checkpoint_every: Annotated[int, In(1, 10**6)] = 1
     """Epochs between checkpoints."""
     agent: AgentConfig = dataclasses.field(default_factory=DdpgConfig)

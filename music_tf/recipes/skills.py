@@ -73,12 +73,11 @@ class DiversityConfig(TermConfig):
             )
         discrete = run.condition.kind == "one_hot"
         if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
-            cure = "--skills 2 or more"
-            cure += " --condition.size None" * (run.condition.size is not None)
-            cure += " --pinned-skill None" * (run.pinned_skill is not None)
+            pinned, sized = run.pinned_skill is not None, run.condition.size is not None
+            cure = "--pinned-skill None" * pinned or "--condition.size None" * sized
             raise UsageError(
                 f"skills: the {self.name} reward needs several that act, got "
-                f"{len(run.acting_skills)}\nexpected {cure}"
+                f"{len(run.acting_skills)}\nexpected {cure or '--skills 2 or more'}"
             )
 
 

@@ -46,6 +46,7 @@ LIGHT = (
     ("report .", 2, "RUN", "config.json"),
     ("report {held} --out page.htlm", 2, "--out", ".html, .htm, got 'page.htlm'"),
     ("check-env FetchPsh-v4", 2, "FetchPush-v4"),
+    ("check-env --help", 0, "--env.kwargs"),
     ("launch", 2, "-n"),
     ("launch -n 0 train ddpg", 2, "4096", "0"),
     ("launch -n 2 trian", 2, "trian", "train"),
@@ -81,7 +82,11 @@ LIGHT = (
         "train ddpg_music --learners 1",
     ),
     ("launch -n 2 launch -n 2", 2, "'launch'"),
-    ("launch -n 3 train ddpg", 2, "3 ranks", "got 4", "--workers 3"),
+    ("launch -n 3 train ddpg", 2, "--workers: expected", "3 ranks", "got 4", "--workers 3"),
+    ("launch -n 2 train ddpg --learners 2", 2, "--learners 2 needs at least 3 ranks"),
+    ("launch --help", 0, "--restarts", "node1:8,node2:8"),
+    ("study nofile.py", 2, "'nofile.py'\nstudies of the project: experiments/studies"),
+    ("recipes push ddpg_music", 0, "made by: music-tf train ddpg_music", "presets: laptop, paper"),
 )
 """What is answered before TensorFlow is loaded and before any rank meets another.
 
@@ -99,14 +104,18 @@ SESSION = (
     ("check-env music_tf/PointPush-v0", 0, "reward"),
     ("train ddpg --run-dir {held}", 2, "--run-dir", "held", "--resume"),
     ("train ddpg --run-dir /dev/null/x", 3, "/dev/null/x"),
-    ("train ddpg --init-from nowhere --parts actor", 2, "--init-from", "nowhere"),
+    ("train ddpg --init-from nowhere", 2, "--init-from: expected a run", "'nowhere'"),
+    ("train ddpg --init-from push", 2, "which parts", "any of actor,critic,targets,normalizer\n"),
     (
         "train sac_music_skills --music.hidden-size 8 --music.trajectories 2 "
         f"--run-dir {{run}} {_POINT}",
         *(0, "run directory", "eval/object_comotion_m", "random"),
     ),
     (f"train sac_music_skills --run-dir {{run}} {_POINT}", 2, "--run-dir", "--resume"),
-    ("train --run-dir {run} --resume", 0, "1", "epochs", "--epochs"),
+    (
+        "train --run-dir {run} --resume",
+        *(0, "nothing left to train: 1 of 1 epochs", "--resume --epochs 2\n"),
+    ),
     ("train --run-dir {run} --resume --seed 5", 2, "--seed", "0", "5"),
     ("train sac --run-dir {run} --resume", 2, "sac_music_skills"),
     (f"train ddpg --init-from {{run}} --parts discriminator {_POINT}", 2, "discriminator"),
@@ -116,12 +125,15 @@ SESSION = (
     ),
     (
         f"train ddpg_music --env-id music_tf/PointReach-v0 {_SMALL} --run-dir {{new}}",
-        *(2, "PointReach"),
+        *(2, "PointReach-v0 has no object, whose motion"),
     ),
     ("evaluate {run} --episodes 2", 0, "eval/object_comotion_m"),
     ("play {run} --episodes 1 --skill 7", 2, "--skill", "7"),
     ("play {run} --episodes 1 --skill 0 --out {base}/film.gif", 0, "film.gif"),
     ("plot {run} --metric eval/object_comotin_m", 2, "eval/object_comotion_m"),
+    ("plot {run} --metric eval/comotion", 2, "did you mean eval/object_comotion_m?"),
+    ("play push --reach 1.3 0.8", 2, "push cannot be sent to a place", "reach_pick, reach_push"),
+    ("skills push", 2, "push has one skill\nagents with several: ant, cheetah, hopper"),
     ("plot {run} --metric eval/object_comotion_m --out {base}/curve.png", 0, "curve.png"),
     ("report {run} --out {base}/page.html", 0, "page.html"),
 )

@@ -13,6 +13,7 @@ from music_tf.errors import Finding, UsageError
 from music_tf.reading.stored import read_run
 from music_tf.runs import inspection, loaded_run
 from music_tf.storage.loading import load_policy
+from music_tf.storage.run_paths import agents
 from music_tf.tools import adaptation_pictures
 from tests.kit.cases import cases
 from tests.kit.saved_run import load_weights, save_run
@@ -41,14 +42,22 @@ def test_the_version_is_shown_and_recipes_are_one_name_a_line_off_a_terminal():
     assert music_tf("recipes") == (0, "".join(f"{name}\n" for name in recipes.names()), "")
 
 
-def test_recipes_are_a_table_on_a_terminal(capsys, monkeypatch):
+def test_recipes_and_agents_have_a_line_of_eighty_letters_each_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "200")
     assert run_verb(["recipes"]) == 0
-    output = capsys.readouterr().out
-    assert [name for name in recipes.names() if recipes.describe(name) not in output] == []
-    assert "laptop, paper" in output
-    assert "1, -" in output  # sac_disk has no preset paper
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = dict(line.split(maxsplit=1) for line in lines[1:-1] if line != "agents:")
+    assert list(shown) == [*recipes.names(), *agents()]
+    assert [name for name in recipes.names() if shown[name] != recipes.describe(name)] == []
+    assert [name for name, about in agents().items() if shown[name][:-1] not in about["does"]] == []
+
+
+def test_a_checker_explains_no_option_of_controllers_and_changing_worlds(capsys):
+    assert run_verb(["check-env", "--help"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  --")]
+    options = ["--env.max-episode-steps", "--env.kwargs  (default: {})"]
+    assert shown == [f"  {line}" for line in (*options, "--env.remake  (default: False)")]
 
 
 def test_ctrl_c_while_environments_are_made_ends_75_without_a_file(tmp_path, monkeypatch, capsys):
@@ -156,7 +165,10 @@ def test_play_passes_its_options_on(stored_run, monkeypatch):
         ((stored_run, png, range(2, 3), [1, 0], 4, None), plain),
         ((stored_run, range(1), [], None), {"stage": "learned", "env_overrides": ""}),
     ]
-    for place, text in (("nan 1", r"numbers in .* got \(nan, 1.0\)"), ("", "where .* no number")):
+    for place, text in (
+        ("nan 1", r"numbers .* got \(nan, 1.0\)"),
+        ("", "where .* no number"),
+    ):
         with pytest.raises(UsageError, match=f"--reach: expected {text}"):
             run_verb(["play", str(stored_run), "--reach", *place.split()])
 

@@ -91,7 +91,6 @@ def test_a_source_that_is_not_what_the_recipe_wants_is_told_of(start, found, tol
 
 @cases(
     ("options", "part"),
-    (("--init-from", "run"), "say which parts"),
     (("--parts", "actor"), "--init-from RUN"),
     (("--parts", "actor", "--init-from", "none"), "--init-from RUN"),
     (("--init-from", "run", "--parts", "acto"), "did you mean actor"),

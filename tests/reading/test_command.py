@@ -11,7 +11,7 @@ from music_tf.config.fields import fields_of, show_option, show_value, with_fiel
 from music_tf.config.settings import Config
 from music_tf.errors import UsageError
 from music_tf.reading.command import TrainCommand, as_typed, parse_train, resume_line, train_help
-from music_tf.reading.options import read_value, split
+from music_tf.reading.options import described, read_value, shown_default, split
 from music_tf.reading.stored import StoredRun, config_from_json, run_to_json
 from music_tf.recipes.releases import OTHER_PROGRAMS
 from tests.kit.cases import cases, every
@@ -85,7 +85,10 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
         "ddpg --learning-rate 1",
         ["did you mean --agent.actor-learning-rate or --agent.critic-learning-rate?"],
     ),
-    ("ddpg_music --learning-rate 1", ["--agent.actor-learning-rate or ", "--music.learning-rate?"]),
+    ("ddpg_music --learning-rate 1", ["--music.learning-rate or --agent.actor-learning-rate or "]),
+    ("ddpg --epochs -3", ["--epochs: expected a whole number of at least 1, got -3"]),
+    ("ddpg --epochs 99999999999", ["at least 1, got 99999999999, which is too large"]),
+    ("ddpg --frobnicate 1", ["unknown option '--frobnicate'\n--help lists the valid ones"]),
     ("ddpg -n 2", ["unknown option '-n'", "music-tf launch -n 2 train ..."]),
     ("ddpg -n2", ["unknown option '-n2'", "music-tf launch -n 2 train ..."]),
     ("ddpg --np=2", ["unknown option '--np'", "music-tf launch -n 2 train ..."]),
@@ -100,7 +103,7 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
     ("sac_metra --distance.rest-until x", ["keep their initial values.", "an ... Now 0.25."]),
     ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
-    ("ddpg --world.agent 0", ["world.agent and world.surrounding", "both or neither"]),
+    ("ddpg --world.agent 0", ["--world.agent, --world.surrounding", "both or neither"]),
     (
         "ddpg --world.support 1 1 0 0 0.4",
         ["LOW_X LOW_Y HIGH_X HIGH_Y", "each LOW below its HIGH, got (1.0, "],
@@ -120,15 +123,15 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("ddpg --agent.temperature 1", ["--agent.temperature", "ddpg has no such setting"]),
     ("sac --without-replay", ["--without-replay", "a new run", "--resume"]),
     ("ddpg --learners -1", ["--learners", "whole number in [0, 4096]", "got -1"]),
-    ("ddpg --agent.return-clip 0 -20", [f"agent.return_clip: {BOUNDS} (0.0, -20.0)"]),
-    ("ddpg --agent.return-clip nan 0", [f"agent.return_clip: {BOUNDS}"]),
+    ("ddpg --agent.return-clip 0 -20", [f"--agent.return-clip: {BOUNDS} (0.0, -20.0)"]),
+    ("ddpg --agent.return-clip nan 0", [f"--agent.return-clip: {BOUNDS}"]),
     ("ddpg --agent.return-clip -20", ["--agent.return-clip: expected 2 values, got 1"]),
     ("ddpg --agent.return-clip -20 off", [f"--agent.return-clip: {BOUNDS} '-20 off'"]),
     ("ddpg --agent.return-clip of", [f"{BOUNDS} 'of'\ndid you mean off?"]),
     ("ddpg --agent.return-clip", ["--agent.return-clip: expected a value, got none"]),
     ("ddpg --env.remake --seed 1", ["--env.remake: expected True or False, got none"]),
-    ("ddpg_music --music.gain fast", ["expected a number in [0, 1000000000] or auto or"]),
-    ("ddpg_music --music.mean 0", ["music.mean: expected a number in (0, 1000000]"]),
+    ("ddpg_music --music.gain fast", ["expected a number of at least 0 or auto or"]),
+    ("ddpg_music --music.mean 0", ["--music.mean: expected a number in (0, 1000000]"]),
     ("ddpg --agent.polyak-every updat", ["cycle, update, got 'updat'\ndid you mean update?"]),
     ("ddpg --best-of 0", ["--best-of", "whole number in [1, 100000] or None", "got 0"]),
     ("sac --best-of 2", ["--best-of: needs --init-from RUN"]),
@@ -232,29 +235,58 @@ def explained(capsys):
 
 
 @every("recipe", [(), *((name,) for name in recipes.names())])
-def test_help_fits_a_screen_and_names_every_recipe_option_and_group(capsys, recipe):
+def test_help_fits_a_screen_names_every_option_and_group_and_cuts_no_sentence(capsys, recipe):
     train_help([*recipe, "--help"])
     text = capsys.readouterr().out
-    assert len(text.splitlines()) <= 50
+    assert len(text.splitlines()) <= 56
     assert max(map(len, text.splitlines())) <= 110
+    assert " ...\n" not in text
     config = recipes.resolve(*recipe) if recipe else Config()
-    names = [show_option(field.name) for field in fields_of(TrainCommand(config=config))]
-    assert [name for name in names if "." not in name and f"  {name} " not in text] == ["--recipe"]
-    assert [name for name in names if name[2:].partition(".")[0] not in text] == []
-    if not recipe:
-        assert [name for name in recipes.names() if name not in text] == []
+    fields = [field for field in fields_of(TrainCommand(config=config)) if field.name != "recipe"]
+    plain = [field for field in fields if "." not in field.name]
+    shown = [f"\n  {show_option(field.name):19} {field.short}" for field in plain]
+    assert [line for line in shown if line not in text] == []
+    assert [field.name for field in plain if not 0 < len(field.short) <= 60] == []
+    assert [f.name for f in fields if show_option(f.name)[2:].partition(".")[0] not in text] == []
 
 
 def test_the_defaults_on_the_screen_are_those_of_the_recipe_if_they_differ(capsys):
     def shown(option, *words):
         train_help([*words, "--help"])
         rows = capsys.readouterr().out.splitlines()
-        return next(row.split()[1:3] for row in rows if row.startswith(f"  {option} "))
+        return next(row.split()[-1] for row in rows if row.startswith(f"  {option} "))
 
     for preset in ("laptop", "paper"):
         workers = recipes.resolve("ddpg_music", preset).workers
-        assert shown("--workers", "ddpg_music", "--preset", preset)[0] == str(workers)
-    assert (shown("--workers"), shown("--seed")[0]) == (["by", "recipe"], "0")
+        assert shown("--workers", "ddpg_music", "--preset", preset) == f"({workers})"
+    assert (shown("--workers"), shown("--seed"), shown("--parts")) == (
+        *("(recipe)", "(0)", "actor,critic"),
+    )
+
+
+def explained_as(field):
+    default = f" (default: {shown})" if (shown := shown_default(field)) else ""
+    return f"{show_option(field.name)}{default} {field.meaning}"
+
+
+@cases(
+    ("name", "line"),
+    ("music.weight", "  --music.weight  (default: epoch 0: 1, 50: 1, 200: 1)"),
+    ("music.gain", "  --music.gain  (default: auto)"),
+    ("music.weight_latest", "  --music.weight-latest"),  # None
+    ("env.skills", "  --env.skills"),  # empty
+    ("max_minutes", "  --max-minutes"),  # inf
+    ("env.remake", "  --env.remake  (default: False)"),
+)
+def test_a_default_is_shown_in_words_or_not_at_all(name, line):
+    fields = list(fields_of(recipes.resolve("ddpg_music")))
+    assert line in described(fields)
+    assert "or None" not in next(each.meaning for each in fields if each.name == name) or (
+        name == "music.gain"
+    )
+    by_level = FIELDS["task.weight"]._replace(value=((0.5, 0.0), (1.0, 1.0)))
+    both = [by_level, FIELDS["task.weight_by"]._replace(value="moved")]
+    assert next(described(both)) == "  --task.weight  (default: moved 0.5: 0, 1: 1)"
 
 
 def test_help_of_a_group_explains_all_of_its_settings(capsys):
@@ -262,8 +294,7 @@ def test_help_of_a_group_explains_all_of_its_settings(capsys):
         train_help(words)
         text = " ".join(capsys.readouterr().out.split())
         for field in fields_of(recipes.resolve("sac_her").replay):
-            default = show_value(field.value)
-            assert f"{show_option(field.name)} (default: {default}) {field.meaning}" in text
+            assert explained_as(field) in text
     train_help(["sac_her", "--help", "music"])  # a reward that the recipe does not pay
     assert "--music.gain" in capsys.readouterr().out
     with pytest.raises(UsageError, match=r"one of .*agent.*'agnt'\ndid you mean agent"):
@@ -274,8 +305,7 @@ def test_help_of_a_recipe_shows_every_option_with_default_meaning_and_range(expl
     ours, theirs = explained("sac_her").split("settings of other programs:")
     for field in fields_of(recipes.resolve("sac_her")):
         assert len(field.documentation) > 10
-        shown = f"{show_option(field.name)} (default: {show_value(field.value)}) {field.meaning}"
-        assert shown in (theirs if field.name in OTHER_PROGRAMS else ours)
+        assert explained_as(field) in (theirs if field.name in OTHER_PROGRAMS else ours)
     unpaid = ("music", "joint_motion", "random_reward", "distance")
     assert [term for term in unpaid if f" {show_option(term)}.weight " not in ours] == []
 
@@ -291,6 +321,11 @@ def test_help_of_a_recipe_shows_what_is_typed_and_what_it_starts_from(explained,
     assert "(default: Hopper-v5)" in explained("sac", "--env-id", "Hopper-v5")
     train_help(["ddpg_music_reward", "--help"])
     source = "needs --init-from, a run of ddpg_music; takes over statistics\n"
+    assert source in capsys.readouterr().out
+    train_help(["sac_metra", "--help"])
+    source = (
+        "starts from the agent push_sac unless --init-from none; takes over actor, normalizer\n"
+    )
     assert source in capsys.readouterr().out
     with pytest.raises(UsageError, match="expected one of laptop, paper, music, qdax, diayn_torch"):
         train_help(["sac_diayn", "--preset", "torch", "--help"])

@@ -105,7 +105,7 @@ def test_a_place_that_the_system_refuses_is_a_fault_of_the_environment(tmp_path,
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="RUN: expected a run directory"):
         find_run(place)
-    with pytest.raises(UsageError, match=r"--init-from: expected"):
+    with pytest.raises(UsageError, match=r"--init-from: expected a run"):
         find_source(place)
     with pytest.raises(EnvironmentFault, match=r"cannot be created or read \((File n|N)"):
         prepare_directory(parse_train(["sac", "--run-dir", str(tmp_path / place)]))
@@ -148,7 +148,7 @@ def test_what_was_to_be_replaced_is_found_until_something_has_taken_its_place(tm
 def test_weights_of_the_package_go_by_their_name_unless_a_path_does(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_source("push").joinpath("manifest.json").is_file()
-    told = r"one of ant, cheetah, .*, reach_push, got 'pusch'\ndid you mean push"
+    told = r"--init-from: .*got 'pusch'\n.*\nagents .*: ant, .*, reach_push\ndid you mean push"
     with pytest.raises(UsageError, match=told):
         find_source("pusch")
     (tmp_path / "push").mkdir()

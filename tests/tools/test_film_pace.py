@@ -46,7 +46,7 @@ def test_what_is_left_is_said_soon_then_every_ten_seconds():
     assert frames == list("abcdefghijklm")
     # 3 s a frame: after four of them 16 are left, which take 48 s.
     assert lines == [
-        "4 of at most 20 pictures are drawn, about 0:48 left",
-        "8 of at most 20 pictures are drawn, about 0:36 left",
-        "12 of at most 20 pictures are drawn, about 0:24 left",
+        "frame 4 of 20, about 0:48 left",
+        "frame 8 of 20, about 0:36 left",
+        "frame 12 of 20, about 0:24 left",
     ]
