@@ -36,9 +36,6 @@ class KeyMetric(NamedTuple):
             return f"{text} ({beside:z.2f})"
         return text if self.chance is None else f"{text} (chance {self.chance:.3g})"
 
-    def reached(self, value: float) -> bool:
-        return self.level is not None and value >= self.level[0]
-
     def judged(self, value: float, random: float, error: float | None) -> str:
         """Returns what the end of a run says; `error` is that of the difference from random."""
         beside = "above random" if value > random else "below random"
@@ -46,8 +43,10 @@ class KeyMetric(NamedTuple):
             beside = "not distinguishable from random"
         if self.level is not None:
             level, what = self.level
-            beside = f"{what if self.reached(value) else f'no {what} yet'} ({level:g})"
-        text = f"{self.label} {_short(value)}{self.unit and f' {self.unit}'} (random {random:z.2f})"
+            beside = f"{what if value >= level else f'no {what} yet'} ({level:g})"
+        text = (
+            f"{self.label} {_short(value)}{self.unit and f' {self.unit}'} (random {_short(random)})"
+        )
         return text if self.level is None and error is None else f"{text}: {beside}"
 
     @property

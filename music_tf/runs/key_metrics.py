@@ -27,7 +27,8 @@ def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyM
     metrics.sort(key=lambda metric: metric.metric not in (_RETURN, _SUCCESS))
     moves_objects = info.object is not None and info.gripper is not None
     if moves_objects and "task" not in paid and not config.incremental.on:
-        motion = KeyMetric(MOTION, "co-motion", info.unit, scale="path of object with gripper")
+        scale = "path of the object with the gripper"
+        motion = KeyMetric(MOTION, "co-motion", info.unit, scale=scale)
         if info.support is not None and info.unit == "m":
             motion = motion._replace(scale=f"{CONTROL[0]:g} m is control", level=CONTROL)
         metrics.insert(0, motion)
@@ -60,17 +61,15 @@ def explanation(metrics: Sequence[KeyMetric], beside: str = "") -> list[str]:
     return [f"the run learns if these rise{beside}:", *lines] if metrics else []
 
 
-def verdict(metrics: Sequence[KeyMetric], comparison: Comparison) -> tuple[str, bool]:
-    """Returns the judgement, by a known level or beside random, and if a level is reached."""
+def verdict(metrics: Sequence[KeyMetric], comparison: Comparison) -> list[str]:
+    """Returns the line that ends a run: its first metric, by a known level or beside random."""
     ours, random = comparison.policies["ours"], comparison.policies["random"]
     found = [each for each in metrics if each.metric in ours and each.metric in random]
     before = {"adapt/return_prior", "adapt/return_2", "adapt/context_return_prior"}
     found.sort(key=lambda each: (each.level is None, each.metric in before))
-    for key in found[:1]:
-        value = ours[key.metric]
-        text = key.judged(value, random[key.metric], comparison.errors.get(key.metric))
-        return text, key.reached(value)
-    return "", False
+    names = [each.metric for each in found[:1]]
+    values = [(ours[name], random[name], comparison.errors.get(name)) for name in names]
+    return [key.judged(*each) for key, each in zip(found, values, strict=False)]
 
 
 def shortfalls(config: Config, row: Metrics) -> list[str]:

@@ -39,7 +39,7 @@ from music_tf.runs.agreement import fail_together
 from music_tf.runs.callbacks import CallbackFailed, Listeners
 from music_tf.runs.comparison import compare
 from music_tf.runs.cycle_evaluations import CycleEvaluations
-from music_tf.runs.first_and_last_lines import first_lines, last_line, longer
+from music_tf.runs.first_lines import first_lines, last_line, longer
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, verdict, without_unpaid
 from music_tf.runs.opened_run import opened_run
 from music_tf.runs.progress import Progress
@@ -539,8 +539,7 @@ class Session:
         )
         shown = without_unpaid(compared.policies, self._config)
         progress.policies(shown, f"{self._config.env_id}, {compared.number} {compared.what}")
-        judged, reached = verdict(progress.key_metrics, compared)
-        progress.banner([*shortfalls(self._config, row), *filter(None, [judged])])
+        progress.banner([*shortfalls(self._config, row), *verdict(progress.key_metrics, compared)])
         if self._config.updates and not counters.updates:
             first = self._config.collect.learns_after
             text = f"nothing was learned in {counters.env_steps} steps: no update was made"
@@ -549,10 +548,9 @@ class Session:
         play = f"music-tf play {place}{allowing(self._command)}"
         if is_local(self._config.env_id):
             play = f"music_tf.load_run({str(path)!r}).play(), in this process"
-        goes_on = cut or not (reached or self._config.incremental.on)
         progress.banner(
             [
-                *([f"go on:  {self._going_on()}"] if goes_on else []),
+                *[f"go on:  {self._going_on()}"] * (cut or not self._config.incremental.on),
                 f"run directory: {path}",
                 f"watch:  {python} -m tensorboard.main --logdir {place} --host localhost",
                 f"play:   {play}",

@@ -118,7 +118,8 @@ def play_each_skill(
     acting = loaded.config.acting_skills
     size = loaded.config.condition_size
     if len(acting) < 2:  # noqa: PLR2004
-        has = "has one skill" if acting else f"has conditions from a {loaded.config.condition.kind}"
+        kind = loaded.config.condition.kind
+        has = "acts with one" if acting else f"has conditions from a {kind}"
         has += f"\nagents with several: {', '.join(agents('skills'))}; a recipe for it: sac_diayn"
         if loaded.adaptation is not None:
             has = f"adapts to tasks\nhow well: music-tf evaluate {loaded.path}"

@@ -133,7 +133,7 @@ SESSION = (
     ("plot {run} --metric eval/object_comotin_m", 2, "eval/object_comotion_m"),
     ("plot {run} --metric eval/comotion", 2, "did you mean eval/object_comotion_m?"),
     ("play push --reach 1.3 0.8", 2, "push cannot be sent to a place", "reach_pick, reach_push"),
-    ("skills push", 2, "push has one skill\nagents with several: ant, cheetah, hopper"),
+    ("skills push", 2, "push acts with one\nagents with several: ant, cheetah, hopper"),
     ("plot {run} --metric eval/object_comotion_m --out {base}/curve.png", 0, "curve.png"),
     ("report {run} --out {base}/page.html", 0, "page.html"),
 )

@@ -80,7 +80,7 @@ def test_a_described_world_has_blind_shoves_beside_the_policy(monkeypatch):
     envs = LockstepEnvs(config.env_id, 2, config.env, None, config.world)
     evaluation = Evaluation(envs, config, Communicator())
     rows = cover(evaluation, zero_policy)
-    final = compare(evaluation, zero_policy, 4)
+    final = compare(evaluation, zero_policy, 4).policies
     envs.close()
     assert list(rows) == ["ours", "random", "scripted shove", "shove in random directions"]
     assert list(final) == ["ours", "random", "scripted shove"]

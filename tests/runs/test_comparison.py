@@ -115,7 +115,7 @@ def opposite(observation, goal, skill, noise):
 
 def test_skills_are_shown_beside_random_ones_by_how_far_they_lie_apart():
     square = evaluation("music_tf/Square-v0", skills=3)
-    found = compare(square, opposite, 20)
+    found = compare(square, opposite, 20).policies
     ours, random = found["ours"], found["random"]
     corners = np.hypot(10, 10)  # from either to the start, which all have been at
     assert ours["skill/hausdorff_mean"] == pytest.approx(2 * corners / 3)  # two are alike
@@ -123,9 +123,9 @@ def test_skills_are_shown_beside_random_ones_by_how_far_they_lie_apart():
     assert 0.5 < random["skill/hausdorff_min"] <= random["skill/hausdorff_mean"] < 8.0
     assert random["skill/spread"] > 0.5
     assert {"disk/coverage", "skill/spread"} < set(ours) == set(random)
-    assert compare(square, opposite, 20) == found
+    assert compare(square, opposite, 20).policies == found
     one = evaluation("music_tf/Square-v0")  # has nothing to be apart from
-    names = [name for row in compare(one, opposite, 2).values() for name in row]
+    names = [name for row in compare(one, opposite, 2).policies.values() for name in row]
     assert not [name for name in names if name.startswith("skill/")]
     for acting in (one, evaluation(skills=3, pinned_skill=1)):
         assert measure_skills(acting, pushes, 1) == []

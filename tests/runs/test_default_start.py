@@ -27,7 +27,7 @@ def test_a_run_starts_from_the_packages_agent_and_says_so(tmp_path, monkeypatch,
     (tmp_path / "pick").mkdir()  # of the user, who named nothing
     monkeypatch.chdir(tmp_path)
     run = music_tf.train("sac_metra", run_dir=tmp_path / "run", **SHORT)
-    said = f"starts from {AGENTS / 'pick'}, epoch 20: actor, normalizer (or --init-from none)"
+    said = "starts from the agent pick: actor, normalizer; from random weights: --init-from none"
     assert said in capsys.readouterr().out.splitlines()
     record = json.loads((run.path / "config.json").read_text())["init_from"]
     assert (record["run"], record["parts"]) == (str(AGENTS / "pick"), ["actor", "normalizer"])
@@ -86,7 +86,7 @@ def test_every_default_start_fits(recipe, env_id):
 
 def test_help_names_the_agent_and_only_recipes_of_this_family_have_one(capsys):
     train_help(["sac_place", "--env-id", PICK, "--help"])
-    text = "starts from pick unless --init-from none; takes over actor, normalizer"
+    text = "starts from the agent pick unless --init-from none; takes over actor, normalizer"
     assert text in capsys.readouterr().out
     starts = {name: recipes.resolve(name).start for name in recipes.names()}
     assert {name for name, start in starts.items() if start and start.agent} == {*RECIPES}

@@ -13,10 +13,11 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import lookup
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.runs.inspection import evaluate_run
-from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, without_unpaid
+from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, verdict, without_unpaid
 from music_tf.runs.loaded_run import load_run
 from music_tf.storage.metrics import METRICS
 from music_tf.tools.report import write_report
+from music_tf.training.evaluation import Comparison
 from tests.kit.arm import ARM, DISC, TIP
 from tests.kit.cases import cases
 from tests.kit.sessions import command_of, run_session
@@ -108,6 +109,67 @@ def test_a_value_stands_beside_that_of_random_actions_or_chance():
     assert pay.shown({"music/paid_random": 0.5}) == ""
     named = KeyMetric("skill/accuracy_heldout", "accuracy", chance=0.25)
     assert named.shown({"skill/accuracy_heldout": 0.5}) == "accuracy 0.50 (chance 0.25)"
+
+
+@cases(
+    ("recipe", "ours", "random", "errors", "said"),
+    (
+        *("ddpg_music", {"eval/object_comotion_m": 0.119}),
+        0.002,
+        {},
+        "co-motion 0.12 m (random 0.002): no control yet (0.2)",
+    ),
+    (
+        *("ddpg_music", {"eval/object_comotion_m": 0.2}),
+        0.0,
+        {},
+        "co-motion 0.20 m (random 0.000): control (0.2)",
+    ),
+    (
+        *("ddpg_her", {"eval/success_rate": 0.89}),
+        0.09,
+        {},
+        "success 0.89 (random 0.090): no reliable success yet (0.9)",
+    ),
+    (
+        *("ddpg_her", {"eval/success_rate": 0.9}),
+        0.09,
+        {},
+        "success 0.90 (random 0.090): reliable success (0.9)",
+    ),
+    # 2.262 standard errors of 10: 22.62
+    (
+        *("sac", {"eval/return": 23.0}),
+        0.0,
+        {"eval/return": 10.0},
+        "return 23.00 (random 0.000): above random",
+    ),
+    (
+        *("sac", {"eval/return": 22.0}),
+        0.0,
+        {"eval/return": 10.0},
+        "return 22.00 (random 0.000): not distinguishable from random",
+    ),
+    (
+        *("sac", {"eval/return": -23.0}),
+        0.0,
+        {"eval/return": 10.0},
+        "return -23.00 (random 0.000): below random",
+    ),
+    (*("sac_disk", {"skill/hausdorff_mean": 0.5}), 0.3, {}, "apart 0.50 (random 0.30)"),
+    (
+        *("sac_pearl", {"adapt/return_prior": 0.5, "adapt/return_last": 1.0}),
+        0.3,
+        {},
+        "after 6 1.00 (random 0.30)",
+    ),
+    ("sac_dads", {"eval/return": 1.0}, 0.0, {}, ""),
+)
+def test_the_end_is_judged_by_a_known_level_or_beside_random(recipe, ours, random, errors, said):
+    env_id = {"sac": "Hopper-v5", "sac_dads": "Ant-v5", "sac_pearl": "music_tf/PointRobot-v0"}
+    found = list(told(recipe, env_id.get(recipe, PUSH), env_id.get(recipe) is None).values())
+    compared = Comparison({"ours": ours, "random": dict.fromkeys(ours, random)}, 100, "", errors)
+    assert verdict(found, compared) == [said] * bool(said)
 
 
 def test_lines_say_what_to_follow_with_words_for_scale_and_units():

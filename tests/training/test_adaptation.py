@@ -90,6 +90,14 @@ def test_the_context_of_a_task_holds_the_exploration_of_this_task_alone(trainer,
         np.testing.assert_array_equal(context[:, 4], np.concatenate(paid))
 
 
+def test_the_error_of_the_last_return_is_that_of_all_visits(trainer):
+    found = evaluation_of().compare(trainer.snapshot(), 2)
+    ours, random = (evaluation_of().play(who, "test", 2) for who in (trainer.snapshot(), None))
+    better = (ours.returns - random.returns)[:, :, -1].ravel()  # of 2 visits to each of 3 tasks
+    assert found.errors == {"adapt/return_last": pytest.approx(better.std(ddof=1) / np.sqrt(6))}
+    assert (found.number, set(found.policies)) == (2, {"ours", "random"})
+
+
 @cases(
     ("visits", "part"),
     (lambda evaluation, agent: evaluation.play(agent, "test", 1), "test"),

@@ -110,6 +110,21 @@ def test_the_wilson_interval_by_hand(successes, episodes, low, high):
     assert wilson_interval(successes, episodes) == pytest.approx((low, high), abs=1e-6)
 
 
+def test_the_error_of_a_difference_is_that_of_ten_parts_of_the_same_episodes(monkeypatch):
+    evaluation = Evaluation(LockstepEnvs(PUSH, 4), BASE, Communicator())
+    ours, random = evaluation.play(act, 20), evaluation.play(lambda *given: 0 * given[-1], 20)
+
+    def measured(self, played):  # the mean start of two episodes, which each policy plays
+        value = float(played.action[:, 0, 0].mean())
+        return {"both": value} | ({"ours": 1.0} if value else {})
+
+    monkeypatch.setattr(Evaluation, "metrics_of", measured)
+    pairs = ours.action[:, 0, 0].reshape(10, 2).mean(axis=1) - 0.0
+    expected = {"both": pytest.approx(pairs.std(ddof=1) / np.sqrt(10), rel=1e-5)}
+    assert evaluation.errors(ours, random) == expected
+    assert evaluation.errors(ours.rows(0, 9), random.rows(0, 9)) == {}  # too few to say
+
+
 def carries(observation, goal, skill, noise):
     """Goes to the disc, takes hold of it and carries it in circles."""
     away = observation[:, 3:5] - observation[:, :2]

@@ -215,7 +215,7 @@ def test_before_a_skill_is_finished_the_one_at_hand_is_judged_and_differs_from_n
     np.testing.assert_array_equal(
         played.observation, trainer.evaluation.play(trainer.policy(), 2).observation
     )
-    assert "skill/hausdorff_mean" not in compare(evaluation, policy, 2)["ours"]
+    assert "skill/hausdorff_mean" not in compare(evaluation, policy, 2).policies["ours"]
     trained(trainer, 4)
     assert trainer.final_policy()[0].config.skills == 2
 
