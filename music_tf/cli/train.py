@@ -5,14 +5,13 @@ import signal
 from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
-from music_tf.config.fields import fields_of
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.process.children import die_with_parent
 from music_tf.process.launcher import launched_rank, launched_world_size
 from music_tf.process.tensorflow_start import hide_gpus, prepare_tensorflow
 from music_tf.process.watchdog import backstop
 from music_tf.reading.command import TrainCommand, parse_train, train_help
-from music_tf.reading.options import asks_for_help, last_value, named_as_typed
+from music_tf.reading.options import asks_for_help, last_value
 from music_tf.runs.start import seconds_to_start, start, watch_the_start
 from music_tf.tools import new_drawing
 
@@ -61,6 +60,4 @@ def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
     learners = comm.allgather(cast(TrainCommand, parsed).learners)
     if len(set(learners)) > 1:
         raise UsageError(f"--learners: expected the same on every rank, got {learners}")
-    command = cast(TrainCommand, parsed)
-    with named_as_typed([field.name for field in fields_of(command)]):
-        start(command, comm, new_drawing)
+    start(cast(TrainCommand, parsed), comm, new_drawing)

@@ -3,9 +3,9 @@
 import dataclasses
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import tyro
 
@@ -37,26 +37,22 @@ class Recipes(Verb):
 
     def act(self) -> int:
         known, ready = recipes.names(), agents()
-        lines: Iterable[str] = known
-        if self.names:
-            lines = [line for name in self.names for line in _explained(name, ready)]
-        elif sys.stdout.isatty() and launched_world_size() == 1:  # mpirun fakes a terminal
-            shown = [f"{name:27}{recipes.describe(name)}" for name in known]
+        lines = [] if self.names else list(known)
+        for name in self.names:
+            if name in ready:
+                lines += [f"{name}: {ready[name]['does']}", f"made by: {ready[name]['command']}"]
+                continue
+            presets = f"presets: {', '.join(recipes.presets(name))}"
+            lines += [f"{name}: {recipes.describe(name, whole=True)}"]
+            lines += [f"{presets}; all settings: music-tf train {name} --help"]
+        if not self.names and sys.stdout.isatty() and launched_world_size() == 1:
+            lines = [f"{name:27}{recipes.describe(name)}" for name in known]  # mpirun fakes one
             does = {name: about["does"].partition(". ")[0] for name, about in ready.items()}
             own = [f"{name:27}{text.removesuffix('.')}." for name, text in does.items()]
             more = "music-tf recipes NAME says more; agents are for play, evaluate and --init-from"
-            lines = ["recipes, for music-tf train:", *shown, "agents:", *own, more]
+            lines = ["recipes, for music-tf train:", *lines, "agents:", *own, more]
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return EXIT_DONE
-
-
-def _explained(name: str, ready: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    if name in ready:
-        yield from (f"{name}: {ready[name]['does']}", f"made by: {ready[name]['command']}")
-        return
-    yield f"{name}: {recipes.describe(name, whole=True)}"
-    presets = ", ".join(recipes.presets(name))
-    yield f"presets: {presets}; settings: music-tf train {name} --help"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -101,7 +101,7 @@ class Field(NamedTuple):
     @property
     def short(self) -> str:
         """The first sentence of its documentation, which fits a line of `train --help`."""
-        return self.documentation.partition(". ")[0].removesuffix(".")
+        return first_sentence(self.documentation)
 
     @property
     def meaning(self) -> str:
@@ -162,6 +162,10 @@ def describe_type(hint: Any) -> str:
     first, *others = map(hints.describe_kind, hints.kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
     return " or ".join([f"{first}{ranges}", *others, *["None"] * hints.is_optional(hint)])
+
+
+def first_sentence(text: str) -> str:
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def show_option(name: str) -> str:

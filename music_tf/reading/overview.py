@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import tyro
 
 from music_tf import recipes
-from music_tf.config.fields import Field, Settings, fields_of, groups_of, show_option, show_value
+from music_tf.config.fields import (
+    Field,
+    Settings,
+    fields_of,
+    first_sentence,
+    groups_of,
+    show_option,
+)
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
@@ -41,17 +48,14 @@ RECIPE: one of those that music-tf recipes lists, or module:function of yours
 
 
 def overview(command: Settings) -> str:
-    defaults: dict[str, set[str]] = {}
-    for name in recipes.names():
-        for field in fields_of(recipes.resolve(name)):
-            defaults.setdefault(field.name, set()).add(show_value(field.value))
-    differing = {name for name, values in defaults.items() if len(values) > 1}
+    every = [recipes.resolve(name) for name in recipes.names()]
     inner = {field.name.partition(".")[0] for field in fields_of(command) if "." in field.name}
     names = ", ".join(sorted(map(_typed, inner | {*recipes.terms()})))
     wrapped = textwrap.fill(names, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
     def default(field: Field) -> str:
-        return "recipe" if field.name in differing else shown_default(field)
+        differs = len({repr(getattr(config, field.name, None)) for config in every}) > 1
+        return "recipe" if differs else shown_default(field)
 
     return _page([_EXAMPLES, *_rows(command, default)], [wrapped], "RECIPE")
 
@@ -64,7 +68,7 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
         begins = f"starts from the agent {agent} unless --init-from none" if agent else begins
         head.append(f"{begins}; takes over {parts}")
     groups = [
-        f"  {_typed(group.name):{_OPTION}} {_first_sentence(inspect.getdoc(type(group)) or '')}"
+        f"  {_typed(group.name):{_OPTION}} {first_sentence(inspect.getdoc(type(group)) or '')}"
         for group in groups_of(config)
         if any(True for _ in fields_of(group))
     ]
@@ -111,10 +115,6 @@ def _rows(command: Settings, default: Callable[[Field], str]) -> Iterator[str]:
 
 def _typed(group: str) -> str:
     return group.replace("_", "-")
-
-
-def _first_sentence(text: str) -> str:
-    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def _page(head: list[str], groups: list[str], recipe: str) -> str:

@@ -62,13 +62,17 @@ def find_source(text: str) -> Path:
         raise UsageError(str(error).replace("RUN: ", "--init-from: ", 1)) from error
 
 
-def agents(measured: str = "") -> dict[str, dict[str, Any]]:
+def agents() -> dict[str, dict[str, Any]]:
     """Agents of the package by name, with `agent.json`: description, command, evaluation."""
-    every = {
+    return {
         path.parent.name: json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(AGENTS.glob("*/agent.json"))
     }
-    return {name: about for name, about in every.items() if measured in {"", *about["evaluation"]}}
+
+
+def agents_with(measure: str) -> str:
+    """Returns the names of those whose evaluation has a measure."""
+    return ", ".join(name for name, of in agents().items() if measure in of["evaluation"])
 
 
 def name_of(run: Path) -> str:
