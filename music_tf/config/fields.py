@@ -15,8 +15,7 @@ from music_tf.errors import UsageError
 
 Tree = TypeVar("Tree", bound="Settings")
 
-_ANY = 1e9
-"""A bound that no user meets is not shown."""
+_ANY = 1e9  # a bound that no user meets, and that is not shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,9 +73,7 @@ class Settings:
             value = getattr(self, name)
             if not all(rule.fits(value) for rule in _rules(hint)):
                 expected = describe_type(hint)
-                large = isinstance(value, int | float) and abs(value) >= _ANY
-                what = f"{value!r}{', which is too large' * large}"
-                raise UsageError(f"{self.shown(name)}: expected {expected}, got {what}")
+                raise UsageError(f"{self.shown(name)}: expected {expected}, got {value!r}")
 
     def check(self, run: Any) -> None:
         """Refuses a run in which these settings cannot work, by a UsageError; by default none."""
@@ -101,7 +98,7 @@ class Field(NamedTuple):
     @property
     def short(self) -> str:
         """The first sentence of its documentation, which fits a line of `train --help`."""
-        return first_sentence(self.documentation)
+        return self.documentation.partition(". ")[0].removesuffix(".")
 
     @property
     def meaning(self) -> str:
@@ -162,10 +159,6 @@ def describe_type(hint: Any) -> str:
     first, *others = map(hints.describe_kind, hints.kinds_of(hint))
     ranges = "".join(map(str, _rules(hint)))
     return " or ".join([f"{first}{ranges}", *others, *["None"] * hints.is_optional(hint)])
-
-
-def first_sentence(text: str) -> str:
-    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def show_option(name: str) -> str:

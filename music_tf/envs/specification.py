@@ -37,17 +37,15 @@ def describe(env_id: str, environment: gymnasium.Env[Any, Any], info: Environmen
         if indices and not 0 <= min(indices) <= max(indices) < size:
             what = "numbers of an action" if name == "arm" else "components"
             near = "\nfor example: --world.descriptor observation" if name == "descriptor" else ""
-            raise UsageError(
-                f"--world.{name}: expected {what} in 0..{size - 1}, got {indices}{near}"
-            )
+            raise UsageError(f"world.{name}: expected {what} in 0..{size - 1}, got {indices}{near}")
     if info.support is not None and (info.object is None or len(info.object) != len(_AXES)):
         raise UsageError(
-            "--world.support: carries an object and has a height, so it needs world.object beside it "
+            "world.support: carries an object and has a height, so it needs world.object beside it "
             f"with columns of x, y and z, got {info.object}"
         )
     if info.object and info.gripper and len(info.object) != len(info.gripper):
         raise UsageError(
-            f"--world.gripper: expected as many columns as world.object has {info.object}, "
+            f"world.gripper: expected as many columns as world.object has {info.object}, "
             f"got {info.gripper}"
         )
     return EnvSpec(

@@ -130,7 +130,6 @@ def allowing(command: TrainCommand) -> str:
 
 
 _OWN = [name for name in hints_of(TrainCommand) if name not in ("recipe", "config")]
-_OF_LAUNCH = frozenset({"--restarts", "--hosts", "--hostfile"})
 _FROM_A_RUN = ("init_from", "parts", "best_of", "demonstrations")
 
 
@@ -218,13 +217,7 @@ def train_help(arguments: Sequence[str]) -> None:
     sys.stdout.write(text)
 
 
-def _refuse_options_of_launch(argv: Sequence[str]) -> None:
-    for option in _OF_LAUNCH.intersection(word.partition("=")[0] for word in argv):
-        raise UsageError(f"{option}: expected as in music-tf launch -n 4 {option} ... train ...")
-
-
 def parse_train(argv: Sequence[str]) -> TrainCommand:
-    _refuse_options_of_launch(argv)
     here = os.getcwd()  # importing the user's module may change it
     every = _options(TrainCommand(), recipes.terms(_own_recipe(argv)))
     agents = [kind() for kind in _kinds(AgentConfig)]

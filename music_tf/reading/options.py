@@ -43,6 +43,7 @@ REPEATED = "repeated"
 """Note in the hint of an option whose words add up where it is typed again."""
 
 _WIDTH = 110
+_OF_LAUNCH = ("n", "np", "ranks", "restarts", "hosts", "hostfile")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,8 +183,8 @@ def _numbers(word: str) -> list[str]:
 
 def _unknown(written: str, options: Mapping[str, Field], likely: Iterable[str]) -> UsageError:
     name = written.lstrip("-").replace("-", "_")
-    if name.rstrip("0123456789") in ("n", "np", "ranks") and "learners" in options:
-        cure = "ranks are an option of launch, before train: music-tf launch -n 2 train ..."
+    if name.rstrip("0123456789") in _OF_LAUNCH and "learners" in options:
+        cure = "that is an option of launch, before train: music-tf launch -n 2 train ..."
         return UsageError(f"unknown option {written[:80]!r}\n{cure}")
     near = [name] if name in options else likely_names(name, likely) or likely_names(name, options)
     cure = "--help lists the valid ones"

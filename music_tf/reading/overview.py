@@ -7,14 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import tyro
 
 from music_tf import recipes
-from music_tf.config.fields import (
-    Field,
-    Settings,
-    fields_of,
-    first_sentence,
-    groups_of,
-    show_option,
-)
+from music_tf.config.fields import Field, Settings, fields_of, groups_of, show_option
 from music_tf.config.names import suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
@@ -27,11 +20,9 @@ ALL_OPTIONS = "all"
 """The word after `--help` that asks for every option."""
 _WIDTH, _OPTION = 110, 19
 _TITLES: Mapping[str, tuple[str, ...]] = {
-    "usual options": (
-        *("env_id", "seed", "epochs", "max_minutes", "preset", "run_dir", "resume"),
-        *("allow_import", "without_replay", "track"),
-    ),
+    "usual options": ("env_id", "seed", "epochs", "max_minutes", "preset", "run_dir", "resume"),
     "start from what was learned": ("init_from", "parts", "best_of", "demonstrations"),
+    "continue or follow a run": ("allow_import", "without_replay", "track"),
     "processes and machine": ("learners", "lag", "workers", "threads", "device", "hang_after"),
     "what is learned, and how much": (),
 }
@@ -68,7 +59,7 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
         begins = f"starts from the agent {agent} unless --init-from none" if agent else begins
         head.append(f"{begins}; takes over {parts}")
     groups = [
-        f"  {_typed(group.name):{_OPTION}} {first_sentence(inspect.getdoc(type(group)) or '')}"
+        f"  {_typed(group.name):{_OPTION}} {_first_sentence(inspect.getdoc(type(group)) or '')}"
         for group in groups_of(config)
         if any(True for _ in fields_of(group))
     ]
@@ -115,6 +106,10 @@ def _rows(command: Settings, default: Callable[[Field], str]) -> Iterator[str]:
 
 def _typed(group: str) -> str:
     return group.replace("_", "-")
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def _page(head: list[str], groups: list[str], recipe: str) -> str:

@@ -15,8 +15,6 @@ from music_tf.training.counters import Counters
 
 _LEARNER_CORES = 2
 """Cores that a learner keeps busy beside its actors."""
-_BUSY = 2.0
-"""Load of a core from which on other programs are at work, too."""
 
 
 def first_lines(command: TrainCommand, ranks: Ranks, origin: Mapping[str, Any] | None) -> list[str]:
@@ -63,7 +61,7 @@ def last_line(config: Config, counters: Counters) -> str:
     load, cores = os.getloadavg()[1], available_cores()
     slow = f"; other programs slow this machine down (load {load:.0f} on {cores} cores)"
     used = f"{counters.epoch} of {config.epochs} epochs in {counters.elapsed_s / 60.0:.1f} minutes"
-    return used + slow * (load > _BUSY * cores)
+    return used + slow * (load > 2 * cores)
 
 
 def longer(config: Config, counters: Counters) -> tuple[str, int]:

@@ -67,9 +67,8 @@ def verdict(metrics: Sequence[KeyMetric], comparison: Comparison) -> list[str]:
     found = [each for each in metrics if each.metric in ours and each.metric in random]
     before = {"adapt/return_prior", "adapt/return_2", "adapt/context_return_prior"}
     found.sort(key=lambda each: (each.level is None, each.metric in before))
-    names = [each.metric for each in found[:1]]
-    values = [(ours[name], random[name], comparison.errors.get(name)) for name in names]
-    return [key.judged(*each) for key, each in zip(found, values, strict=False)]
+    errors = comparison.errors
+    return [k.judged(ours[k.metric], random[k.metric], errors.get(k.metric)) for k in found[:1]]
 
 
 def shortfalls(config: Config, row: Metrics) -> list[str]:

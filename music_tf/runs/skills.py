@@ -13,7 +13,7 @@ from music_tf.runs.comparison import variance_explained
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.runs.progress import Progress, Row
 from music_tf.storage.run_directory import write_json
-from music_tf.storage.run_paths import agents_with, name_of
+from music_tf.storage.run_paths import agents, name_of
 from music_tf.types import Array, Episodes, IntArray, instead_of_numbers
 
 StepRewards = Callable[[Array, Array, Array], Array]
@@ -120,7 +120,8 @@ def play_each_skill(
     if len(acting) < 2:  # noqa: PLR2004
         kind = loaded.config.condition.kind
         has = "acts with one" if acting else f"has conditions from a {kind}"
-        has += f"\nagents with several: {agents_with('skills')}; a recipe for it: sac_diayn"
+        able = ", ".join(name for name, of in agents().items() if "skills" in of["evaluation"])
+        has += f"\nagents with several: {able}; a recipe for it: sac_diayn"
         if loaded.adaptation is not None:
             has = f"adapts to tasks\nhow well: music-tf evaluate {loaded.path}"
         raise UsageError(f"RUN: expected several skills, {name_of(loaded.path)} {has}")

@@ -48,10 +48,8 @@ def read_start(config: Config, start: WarmStart) -> tuple[Config, LoadedWarmStar
     source = AGENTS / start.path if start.by_default else find_source(start.path)
     if not start.parts:
         parts = parts_of([type(config.agent), *map(type, config.rewards.values())])
-        raise UsageError(
-            f"--init-from: say which parts to take over, any of {','.join(parts)}\n"
-            "for example: --parts actor,normalizer"
-        )
+        text = f"--init-from: say which parts to take over, any of {','.join(parts)}"
+        raise UsageError(f"{text}\nfor example: --parts actor,normalizer")
     config = with_skills_of(config, start, source)
     otherwise = "; from random weights: --init-from none" if start.by_default else ""
     with _ending(otherwise):

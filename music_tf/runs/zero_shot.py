@@ -17,7 +17,7 @@ from music_tf.networks.embedding import Embedding, Ends
 from music_tf.rollout import Policy
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.storage.metrics import FOLLOWED
-from music_tf.storage.run_paths import agents_with, name_of
+from music_tf.storage.run_paths import agents, name_of
 from music_tf.training.collect import cut_where_lost
 from music_tf.training.evaluation import Evaluation, random_actions, zero_policy
 from music_tf.types import Array, BoolArray, Episodes, IntArray, Metrics
@@ -71,9 +71,10 @@ def guide_to_goals(loaded: LoadedRun, option: str = "--zero-shot") -> GoalGuide:
         if loaded.config.goals == "zero" or not has_goals:
             return guide
         reason = "it was trained on goals, so that none of them is new, expected --goals zero"
+    able = ", ".join(name for name, of in agents().items() if "zero_shot" in of["evaluation"])
     raise UsageError(
         f"{option}: {name_of(run)} cannot be sent to a place: {reason}\n"
-        f"agents that can: {agents_with('zero_shot')}; a recipe for it: sac_place"
+        f"agents that can: {able}; a recipe for it: sac_place"
     )
 
 

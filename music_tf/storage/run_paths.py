@@ -70,11 +70,6 @@ def agents() -> dict[str, dict[str, Any]]:
     }
 
 
-def agents_with(measure: str) -> str:
-    """Returns the names of those whose evaluation has a measure."""
-    return ", ".join(name for name, of in agents().items() if measure in of["evaluation"])
-
-
 def name_of(run: Path) -> str:
     """Returns what a user calls a run: the name of an agent of the package, else the path."""
     return run.name if comes_with_package(run) else str(run)

@@ -300,9 +300,8 @@ class StudyRun:
 
 def load_study(path: Path) -> Study:
     if not path.is_file():
-        folder = Path("experiments/studies")
-        others = [str(file) for place in (path.parent, folder) for file in place.glob("*.py")]
-        cure = suggestion(str(path), sorted(others)) or f"\nstudies of the project: {folder}"
+        beside = [str(other) for other in sorted(path.parent.glob("*.py"))]
+        cure = suggestion(str(path), beside) or "\nstudies of the project: experiments/studies"
         raise UsageError(f"FILE: no file {str(path)[:200]!r}{cure}")
     try:
         study = runpy.run_path(str(path)).get("STUDY")

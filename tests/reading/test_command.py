@@ -87,7 +87,6 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ),
     ("ddpg_music --learning-rate 1", ["--music.learning-rate or --agent.actor-learning-rate or "]),
     ("ddpg --epochs -3", ["--epochs: expected a whole number of at least 1, got -3"]),
-    ("ddpg --epochs 99999999999", ["at least 1, got 99999999999, which is too large"]),
     ("ddpg --frobnicate 1", ["unknown option '--frobnicate'\n--help lists the valid ones"]),
     ("ddpg -n 2", ["unknown option '-n'", "music-tf launch -n 2 train ..."]),
     ("ddpg -n2", ["unknown option '-n2'", "music-tf launch -n 2 train ..."]),
