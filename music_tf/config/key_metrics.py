@@ -6,8 +6,9 @@ from typing import NamedTuple
 INFORMATION = "eval/information"
 _SMALL = 0.1
 """Numbers below it are shown with one more digit."""
-CONTROL, RELIABLE = (0.2, "control"), (0.9, "reliable success")
-"""Metres of co-motion where the object stays on its table, and a success rate."""
+MOTION, SUCCESS = "eval/object_comotion_m", "eval/success_rate"
+LEVELS = {MOTION: (0.2, "control"), SUCCESS: (0.9, "success")}
+"""From which on a metric counts as what; the first in metres, of an object on its support."""
 _DEVIATIONS = 2.262
 """Standard errors of a mean of ten numbers in half of its 95 % interval (Student's t)."""
 
@@ -43,11 +44,12 @@ class KeyMetric(NamedTuple):
             beside = "not distinguishable from random"
         if self.level is not None:
             level, what = self.level
-            beside = f"{what if value >= level else f'no {what} yet'} ({level:g})"
-        text = (
-            f"{self.label} {_short(value)}{self.unit and f' {self.unit}'} (random {_short(random)})"
-        )
-        return text if self.level is None and error is None else f"{text}: {beside}"
+            beside = f"{what} ({level:g})" if value >= level else f"no {what} yet ({level:g})"
+            if what == self.label:
+                beside = f"{'at least' if value >= level else 'not yet'} {level:g}"
+        text = " ".join(filter(None, (self.label, _short(value), self.unit)))
+        judgement = "" if self.level is None and error is None else f": {beside}"
+        return f"{text} (random {_short(random)}){judgement}"
 
     @property
     def explained(self) -> str:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from music_tf.config.fields import In, Settings, show_option, show_value
-from music_tf.config.key_metrics import INFORMATION, RELIABLE, KeyMetric
+from music_tf.config.key_metrics import INFORMATION, LEVELS, SUCCESS, KeyMetric
 from music_tf.config.values import Bounds, Schedule
 from music_tf.errors import UsageError
 
@@ -156,13 +156,13 @@ class TaskConfig(TermConfig):
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
         del run
-        success, earned = "eval/success_rate", "sum of the task's rewards in an episode"
+        earned = "sum of the task's rewards in an episode"
         return (
             KeyMetric(
-                *(success, "success"),
+                *(SUCCESS, "success"),
                 scale="share of episodes",
                 trained="rollout/success_rate",
-                level=RELIABLE,
+                level=LEVELS[SUCCESS],
             ),
             KeyMetric("eval/return", "return", scale=earned, trained=f"reward/{self.name}_mean"),
             KeyMetric(

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from music_tf.config.key_metrics import CONTROL, KeyMetric
+from music_tf.config.key_metrics import LEVELS, MOTION, SUCCESS, KeyMetric
 from music_tf.config.settings import Config
 from music_tf.envs.registry import EnvironmentInfo
 from music_tf.training.evaluation import Comparison
 from music_tf.types import Metrics
 
-MOTION = "eval/object_comotion_m"
 _EARLY = 2
 """Number of context episodes after which the return is also shown."""
-_RETURN, _LENGTH, _SUCCESS = "eval/return", "eval/length", "eval/success_rate"
-_OF_GOALS = {_SUCCESS, "eval/goal_distance", "eval/goal_moved_rate"}
+_RETURN, _LENGTH = "eval/return", "eval/length"
+_OF_GOALS = {SUCCESS, "eval/goal_distance", "eval/goal_moved_rate"}
 
 
 def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyMetric]:
@@ -24,13 +23,14 @@ def key_metrics(config: Config, info: EnvironmentInfo, goals: bool) -> list[KeyM
     if config.incremental.on:
         counted = [term for term in counted if term.incremental]
     metrics = [metric for term in counted for metric in term.key_metrics(config)]
-    metrics.sort(key=lambda metric: metric.metric not in (_RETURN, _SUCCESS))
+    metrics.sort(key=lambda metric: metric.metric not in (_RETURN, SUCCESS))
     moves_objects = info.object is not None and info.gripper is not None
     if moves_objects and "task" not in paid and not config.incremental.on:
         scale = "path of the object with the gripper"
         motion = KeyMetric(MOTION, "co-motion", info.unit, scale=scale)
         if info.support is not None and info.unit == "m":
-            motion = motion._replace(scale=f"{CONTROL[0]:g} m is control", level=CONTROL)
+            level, what = LEVELS[MOTION]
+            motion = motion._replace(scale=f"{level:g} m is {what}", level=LEVELS[MOTION])
         metrics.insert(0, motion)
     unmeasured = {_RETURN} if goals else _OF_GOALS
     if config.goals != "environment":
@@ -78,7 +78,7 @@ def shortfalls(config: Config, row: Metrics) -> list[str]:
 def without_unpaid(policies: Mapping[str, Metrics], config: Config) -> dict[str, Metrics]:
     """Drops the return if no reward counts it and all are 0, and the length if all are equal."""
     task = config.rewards.get("task")
-    earned = any(row.get(_RETURN) or row.get(_SUCCESS) for row in policies.values())
+    earned = any(row.get(_RETURN) or row.get(SUCCESS) for row in policies.values())
     if earned or (task is not None and task.counts):
         return dict(policies)
     dropped = {_RETURN}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 import numpy as np
 
 from music_tf.config.fields import fields_of, show_value
-from music_tf.config.key_metrics import INFORMATION
+from music_tf.config.key_metrics import INFORMATION, LEVELS
 from music_tf.config.names import FEW, few, suggestion
 from music_tf.errors import ModuleNotAllowed, UsageError
 from music_tf.files import read_json
@@ -56,8 +56,6 @@ _MOST_WITH_SEEDS = 4
 _GREY = "#7a7a7a"
 _REFERENCE: Mapping[str, Any] = MappingProxyType({"color": _GREY, "linewidth": 1.2, "zorder": 1.5})
 RANDOM, LEVEL = "random actions", "level"
-LEVELS = {"eval/object_comotion_m": (0.2, "control"), "eval/success_rate": (0.9, "success")}
-"""From where on a metric counts as what."""
 
 
 class RunCurves(NamedTuple):

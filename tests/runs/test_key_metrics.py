@@ -129,13 +129,13 @@ def test_a_value_stands_beside_that_of_random_actions_or_chance():
         *("ddpg_her", {"eval/success_rate": 0.89}),
         0.09,
         {},
-        "success 0.89 (random 0.090): no reliable success yet (0.9)",
+        "success 0.89 (random 0.090): not yet 0.9",
     ),
     (
         *("ddpg_her", {"eval/success_rate": 0.9}),
         0.09,
         {},
-        "success 0.90 (random 0.090): reliable success (0.9)",
+        "success 0.90 (random 0.090): at least 0.9",
     ),
     # 2.262 standard errors of 10: 22.62
     (

@@ -243,7 +243,7 @@ def test_time_is_up_after_the_epoch_that_uses_it_and_resuming_says_so(tmp_path, 
     assert shown.count("if these rise") == 1
     again = f"music-tf train ddpg_her --run-dir {path} --resume --max-minutes "
     assert f"\ngo on:  {again}" in shown
-    assert "success 0.000 (random 0.000): no reliable success yet (0.9)\n" in shown
+    assert "success 0.000 (random 0.000): not yet 0.9\n" in shown
     for missing in (False, True):
         if missing:  # as after an end within the last comparison, which is then made
             (path / "summary.json").unlink()
