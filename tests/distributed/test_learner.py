@@ -246,7 +246,7 @@ def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
     more = ("--env-id", "music_tf/PointPush-v0", "--lost-object", "absorb")
     ended = jobs.run(words(path, 2, *STEPS, *more), path, **learner(2))
     assert ended.code == jobs.USAGE
-    assert ended.err.count("music-tf: lost_object: 'absorb' needs whole episodes") == 1
+    assert ended.err.count("music-tf: --lost-object: absorb needs whole episodes") == 1
     assert len(ended.err.splitlines()) == 2
     assert not path.exists()
 

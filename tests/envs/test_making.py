@@ -24,7 +24,7 @@ from tests.kit.started import python
 @cases(
     ("typed", "meant"),
     ("FetchPush-v3", "FetchPush-v4"),
-    ("fetchpickplace", "FetchPickAndPlace-v4"),
+    ("fetchpickandplace", "FetchPickAndPlace-v4"),
     ("FetchSlide-v1", "FetchSlide-v4"),  # which needs mujoco-py
     ("PointPush-v0", "music_tf/PointPush-v0"),
     ("Odd-v1", ODD),

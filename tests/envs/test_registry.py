@@ -2,11 +2,14 @@ import gymnasium
 import numpy as np
 import pytest
 
+from music_tf import recipes
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import goal_environments, make_environment
-from music_tf.envs.registry import lookup
+from music_tf.envs.registry import check_split, lookup
 from music_tf.envs.toys import PointPush
+from music_tf.errors import UsageError
 from tests.kit.cases import cases, every
 from tests.kit.points import Point
 
@@ -24,11 +27,14 @@ def test_fetch_is_known_in_any_module_and_version_and_what_only_starts_like_it_i
 @every(
     "env_id", ["FetchReach-v4", "HandReach-v3", "PointMaze_UMaze-v3", "AntMaze_Large-v5", "Mine-v0"]
 )
-def test_without_an_object_there_is_no_split_and_one_sentence_says_why(env_id):
-    info = lookup(env_id)
+def test_without_an_object_what_needs_a_split_is_refused_and_told_what_would_do(env_id):
+    info, music = lookup(env_id), recipes.resolve("ddpg_music", env_id=env_id)
     assert (info.split, info.object) == (None, None)
-    assert "give a split" in info.why_no_split
-    assert info.why_no_split.count(".") == 1
+    told = rf"^{env_id} has no (known )?object(: the maze never moves)?, whose motion is to be "
+    with pytest.raises(UsageError, match=rf"{told}rewarded\nmusic-tf check-env {env_id} looks"):
+        check_split(music)
+    check_split(with_fields(music, {"world.agent": (0,), "world.surrounding": (1,)}))
+    check_split(recipes.resolve("sac", env_id=env_id))
 
 
 def test_each_environment_of_gymnasium_robotics_with_goals_has_an_entry():

@@ -115,7 +115,7 @@ def test_an_environment_without_goals_is_refused_before_skills_are_measured(tmp_
     with pytest.raises(UsageError, match=r"--zero-shot: .*UnitBox-v0 has none\n.* --reach X Y"):
         evaluate_run(load_run(tmp_path), 2, extras=ExtraMeasures(zero_shot=True))
     assert not (tmp_path / "skills.json").exists()
-    with pytest.raises(UsageError, match=r"--reach: .*; nothing has measured where its skills end"):
+    with pytest.raises(UsageError, match=r"--reach: .*: nothing has measured where its skills end"):
         guide_to_goals(load_run(tmp_path), "--reach")
 
 
