@@ -293,5 +293,5 @@ def test_a_film_is_made_in_another_process_and_shows_itself(whole, tmp_path):
     assert base64.b64decode(shown.partition("base64,")[2][:8])[:4] == b"GIF8"
     with pytest.raises(music_tf.UsageError, match="--out"):
         whole.play(tmp_path / "push.txt")
-    with pytest.raises(music_tf.UsageError, match="has an embedding"):
+    with pytest.raises(music_tf.UsageError, match="has no embedding"):
         whole.play(tmp_path / "push.gif", reach=np.array([1.0, 2.0]))

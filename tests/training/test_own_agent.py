@@ -11,7 +11,7 @@ from music_tf.reading.stored import config_from_json, config_to_json
 from music_tf.runs import session
 from tests.kit.counting import COUNTING
 from tests.kit.saved_run import load_weights, rows_of
-from tests.kit.sessions import run_session
+from tests.kit.sessions import run_session, uncompared
 from tests.kit.started import ROOT
 
 TEXT = (ROOT / "docs" / "examples" / "my_sac.py").read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ def train(tmp_path, monkeypatch):
     (tmp_path / "my_sac.py").write_text(TEXT + EITHER)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(recipes, "_TRUSTED", set())
-    monkeypatch.setattr(session, "compare", lambda *given: {})
+    monkeypatch.setattr(session, "compare", uncompared)
 
     def train(name, *words):
         run_session(parse_train([*SMALL, "--run-dir", str(tmp_path / name), *words]))
