@@ -51,7 +51,7 @@ def test_a_launched_run_leaves_everything(whole):
     assert (summary["ranks"], summary["epochs"], summary["env_steps"]) == (2, 12, 2880)
     assert "music/bound_heldout" in summary["metrics"]
     assert {entry.name for entry in (path / "logs").iterdir()} >= {"rank_0000.log", "rank_0001.log"}
-    assert out.count("workers 2 on 2 ranks") == 1
+    assert out.count("2 processes on ") == 1
 
 
 def test_a_run_that_sigusr1_stopped_ends_bit_equal_to_one_that_went_through(whole, tmp_path):

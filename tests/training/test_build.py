@@ -333,8 +333,6 @@ def test_a_lost_object_needs_a_lowest_reward(envs, monkeypatch):
     assert build_terms(config, envs)
     unbounded = dataclasses.replace(envs.info, reward_bounds=(-math.inf, math.inf))
     monkeypatch.setattr(envs, "info", unbounded)
-    with pytest.raises(
-        UsageError, match=r"--lost-object: absorb .*task has none.*--task.clip -1 0"
-    ):
+    with pytest.raises(UsageError, match=r"--lost-object: absorb.*task has none.*--task.clip -1 0"):
         build_terms(config, envs)
     assert build_terms(paying(config, TaskConfig(clip=(-1.0, 0.0))), envs)
