@@ -156,15 +156,15 @@ def split(
         while rest and not is_option(rest[0]) and (wanted is None or len(values) < wanted):
             word = rest.pop(0)
             values += (several and _numbers(word)) or [word]
-        if wanted is not None and len(values) != wanted:
+        adds_up = REPEATED in notes_of(options[name].hint)
+        if wanted not in (None, len(values)) or (adds_up and not values):
             single = "True or False" if options[name].hint is bool else "a value"
-            expected = {0: "takes no value", 1: f"expected {single}"}
+            expected = {0: "takes no value", 1: f"expected {single}", None: "expected values"}
             raise UsageError(
                 f"{show_option(name)}: {expected.get(wanted, f'expected {wanted} values')}, "
                 f"got {len(values) or 'none'}"
             )
-        before = typed.get(name, ()) if REPEATED in notes_of(options[name].hint) else ()
-        typed[name] = (*before, *values)
+        typed[name] = (*(typed.get(name, ()) if adds_up else ()), *values)
     return tuple(positional), typed
 
 

@@ -127,6 +127,7 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("ddpg --agent.return-clip -20", ["--agent.return-clip: expected 2 values, got 1"]),
     ("ddpg --agent.return-clip -20 off", [f"--agent.return-clip: {BOUNDS} '-20 off'"]),
     ("ddpg --agent.return-clip of", [f"{BOUNDS} 'of'\ndid you mean off?"]),
+    ("ddpg_her --demonstrations --seed 1", ["--demonstrations: expected values, got none"]),
     ("ddpg --agent.return-clip", ["--agent.return-clip: expected a value, got none"]),
     ("ddpg --env.remake --seed 1", ["--env.remake: expected True or False, got none"]),
     ("ddpg_music --music.gain fast", ["expected a number of at least 0 or auto or"]),
