@@ -74,7 +74,7 @@ def paths_from_above(episodes: Episodes, info: EnvironmentInfo) -> Picture | Non
             draw.line(path.ravel().tolist(), colour, 2 * _FINE, "curve")
         for path in paths:
             _dot(draw, path[0], _START, PAPER)
-            _dot(draw, path[-1], _END, colour)
+            _dot(draw, np.clip(path[-1], 0, size), _END, colour)  # beyond it: at the border
         titled = numbers is not None and episodes.skill.shape[-1] > 1
         title = [line(f"skill {skill}", size[0], _TITLE, _INK)] if titled else []
         panels.append(stacked([*title, panel]))

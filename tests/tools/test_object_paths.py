@@ -43,7 +43,7 @@ def test_a_path_lies_where_the_object_went_with_y_up_from_an_open_to_a_filled_ci
 
 def test_objects_far_away_leave_the_picture_its_size_and_without_support_paths_fill_it():
     picture = paths_from_above(episodes([[[0.4, 0.3], [1e30, 0.3]]]), INFO)
-    assert picture.shape == (380, 420, 3)
+    assert (picture.shape, near(picture[166, 418], COLOURS[0])) == ((380, 420, 3), True)  # its end
     assert crosses(picture, 168, 378, COLOURS[0])  # to the right of its start, as it went
     assert not crosses(picture, 168, 60, COLOURS[0])
     info = EnvironmentInfo(family="toy", object=(1, 2, 3))
