@@ -160,7 +160,7 @@ class Evaluate(PlayingVerb):
     by its embedding (docs/goals.md), or by the skill that ends nearest. Unknown ends of skills
     are measured first, as by music-tf skills RUN."""
     out: Path | None = None
-    """An .npz file for the episodes of our policy, as plain arrays."""
+    """An .npz file for the episodes of the policy, as plain arrays."""
     minari: str | None = None
     """Write them as a Minari dataset with an id such as push/music-v0."""
     export: Path | None = None
@@ -265,7 +265,7 @@ class Play(PlayingVerb):
     circle, a square or an eight, or along the points of a .csv file, with rows as for --reach; if
     the last point equals the first, again and again."""
     beside: Literal["random"] | None = None
-    """Show the same episodes with random actions, too."""
+    """Show beside them the same episodes with other actions."""
     live: Flag = False
     """Open the environment's own window, in place of a film; needs a screen."""
     stage: str = LEARNED

@@ -273,7 +273,7 @@ class Config(Settings):
     """Ends after the epoch in which this training time is over. Time before a resume counts."""
     hang_after: Annotated[float, In(0, math.inf, "(]")] = 300.0
     """Seconds without progress after which a run is ended. It shows its stacks, with exit code 86;
-    compiling and saving may take four times as long."""
+    compiling, saving and waiting for answers may take four times as long."""
     cycles: Annotated[int, In(1, 10**6)] = 50
     """Rollouts with learning after each, per epoch."""
     rollouts: Annotated[int, In(1, 4096)] = 2

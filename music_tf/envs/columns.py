@@ -96,7 +96,7 @@ class Match(NamedTuple):
 
 
 def look(envs: LockstepEnvs, first: int = 0) -> PlayResult:
-    """Plays some thousand steps from seed `first` on: what moves each column, and proposals."""
+    """Plays some thousand steps from seed `first` on; returns the kind of each column."""
     start, player = time.monotonic(), Player(envs, first)
     for number in range(SEEDS):
         player.part(number)

@@ -30,7 +30,7 @@ class Influence(ScaledTerm):
     """Rewards states in which the action has a causal influence on the object's motion.
 
     Its reward is `influence` of K uniform random actions under a Gaussian model of the change of
-    columns y in a step. An object that moves by itself is not paid. docs/music.md lists
+    columns y in a step. One that moves by itself earns nothing. docs/music.md lists
     deviations from the authors' code.
     """
 

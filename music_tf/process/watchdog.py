@@ -20,7 +20,7 @@ from music_tf.process.launcher import ABORT, is_elastic, note
 from music_tf.process.signals import Interruption, is_guest
 
 LONGER = 4.0
-"""Factor on the timeout while compiling and saving."""
+"""Factor on the timeout while compiling, saving, or waiting for answers of other ranks."""
 _STOPPED_S = 2.0
 _WEEK = 604800.0
 _IN_A_THREAD = 2  # SIGEV_THREAD
@@ -35,7 +35,7 @@ def heartbeat() -> None:
 
 @contextlib.contextmanager
 def longer_timeout() -> Iterator[None]:
-    """Multiplies the watchdog's timeout by `LONGER` within, for compiling and saving."""
+    """Multiplies the watchdog's timeout by `LONGER` within, as for compiling and saving."""
     heartbeat()
     _heart.factor = LONGER
     try:

@@ -294,7 +294,7 @@ def _own_recipe(arguments: Sequence[str]) -> str:
 
 
 def _options(command: TrainCommand, terms: Terms) -> dict[str, Field]:
-    """Returns every option of `train` by name, also of terms that the run does not pay."""
+    """Returns every option of `train` by name, also of terms that the run lacks."""
     unpaid = [kind() for name, kind in terms.items() if name not in command.config.rewards]
     groups = [command, *unpaid]
     fields = {field.name: field for group in groups for field in fields_of(group)}
@@ -347,7 +347,7 @@ def _changed(config: Config, changes: Mapping[str, Any], terms: Terms) -> Config
         term = name.partition(".")[0]
         if term in terms and term not in paid:
             raise UsageError(
-                f"{show_option(name)}: the run does not pay the reward {term}\n"
+                f"{show_option(name)}: the run has no reward {term}\n"
                 f"add it with --rewards {' '.join([*paid, term])}"
             )
     rewards = {term: config.rewards.get(term) or terms[term]() for term in paid}

@@ -68,7 +68,7 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
 
 
 def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]) -> str:
-    """Returns the settings of a group, also of a reward that `config` does not pay."""
+    """Returns the settings of a group, also of a reward that `config` lacks."""
     groups: dict[str, Settings] = {term: kind() for term, kind in terms.items()}
     groups |= {group.name: group for group in groups_of(config)}
     chosen = name.replace("-", "_")

@@ -46,7 +46,7 @@ class RandomRewardConfig(ScaledConfig):
 def ddpg_music_frozen(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Ablation of MUSIC: its network never learns.
 
-    A random network already pays for some joint motion. Its bounds are smaller: under `laptop` the
+    A random network already rewards some joint motion. Its bounds are smaller: under `laptop` the
     gain `auto` compensates for that; under `paper` set a larger gain.
     """
     return with_fields(ddpg_music(preset, env_id), {"music.train": False})

@@ -72,7 +72,7 @@ class DiskConfig(TermConfig):
     --world.extras time=time)."""
     schedule: bool = True
     """Multiplies consistency by tanh(8 t - 4), where t rises from 0 to 1 over a skill: a skill is
-    paid for spreading first, and for consistency later."""
+    rewarded for spreading first, and for consistency later."""
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
         del run
@@ -83,7 +83,7 @@ class DiskConfig(TermConfig):
         extras = [word.partition("=")[2] for word in run.world.extras]
         if not run.incremental.on:
             raise UsageError(
-                "incremental.epochs: the disk reward pays skills one after the other, expected "
+                "incremental.epochs: the disk reward is for skills one after the other, expected "
                 "epochs of each, got none\nfor example: --incremental.epochs 4"
             )
         if self.rows < self.k:

@@ -105,13 +105,13 @@ class DistanceConfig(DiversityConfig):
     """Divides inputs of embedding and density by their deviations under random actions."""
     speed: Annotated[float | Literal["auto"], In(0, math.inf, "(]")] = math.inf
     """Length v of the best step under a condition z of length 1, in units of the embedding's
-    inputs; inf: the longer the better. A step dphi is paid dphi . z - |dphi|^2 / 2v, with v in the
+    inputs; inf: the longer the better. A step dphi earns dphi . z - |dphi|^2 / 2v, with v in the
     embedding's unit: most for v z. Shorter conditions (`condition.kind ball`) mean slower steps, 0
     means to stay, and steps to the side cost. auto: 0.7 times the length that 99 % of the
     steps of object or hand stay below before learning begins, best with an actor of MUSIC."""
     reach: Annotated[float, In(0, math.inf, "(]")] = math.inf
     """With a finite length L in the embedding, conditions of a `ball` name where the object is to
-    come to rest, L z from its mean under random actions. A step is paid for how much nearer it
+    come to rest, L z from its mean under random actions. A step earns how much nearer it
     brings the object, and `condition.relabel` takes the places where episodes ended."""
     lost_pays: Annotated[float, In(-1e9, 1e9)] = 0.0
     """Reward of every step after the object is lost, under `lost_object absorb`."""
@@ -161,7 +161,7 @@ class DistanceConfig(DiversityConfig):
         return ("phi", *(("dual",) if self.priced else ()), *modelled)
 
     def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
-        scale = "cosine of way and condition, at most 1"
+        scale = "cosine of displacement and condition, at most 1"
         metrics = [KeyMetric("distance/aligned", "aligned", scale=scale)]
         if self.rests_at_first:
             learns = f"the same of replayed steps; once above {self.rest_until:g}, phi learns"
@@ -193,7 +193,7 @@ class DistanceConfig(DiversityConfig):
         kind, size = run.condition.kind, run.condition_size
         if kind in ("box", "belief"):
             raise UsageError(
-                f"distance: pays a way along a direction, expected condition.kind gaussian, "
+                f"distance: rewards motion in a direction, expected condition.kind gaussian, "
                 f"sphere, ball or one_hot, got {kind}\nnearest: --condition.kind sphere "
                 f"--condition.size {size}"
             )
@@ -238,7 +238,7 @@ def sac_metra(preset: Literal["laptop", "metra_release"], env_id: str = FETCH_PU
     """Skills that each move far, measured in time steps.
 
     METRA (arXiv:2310.08887): in a learned embedding all steps have the same maximum length, and
-    skills are paid for displacement along their condition. See docs/goals.md for `laptop`, on
+    skills are rewarded for displacement along their condition. See docs/goals.md for `laptop`, on
     FetchPush and FetchPickAndPlace with velocities, and for `metra_release`, the authors' code.
     """
     if preset == "metra_release":

@@ -55,7 +55,7 @@ class InfluenceConfig(ScaledConfig):
     """Random actions K over which the influence is averaged; it is at most log K."""
     sigma_floor: Annotated[float, In(0, 1e6)] = 0.0
     """Noise added to the model: its deviation in the unit of the columns. Effects that are far
-    smaller are not paid. Without it, errors of the model count as influence where an object
+    smaller earn nothing. Without it, errors of the model count as influence where an object
     rests."""
     hidden_sizes: Layers = (256, 256, 256, 256)
     """Units of each hidden layer of the model."""

@@ -24,7 +24,7 @@ class MusicConfig(ScaledConfig):
     needs_split: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "music/bound": "bound on the mutual information in nats, on training trajectories",
-        "music/bound_heldout": "the same bound on trajectories that the network was not trained on",
+        "music/bound_heldout": "bound in nats on trajectories that the network was not trained on",
         "music/bound_random": "the same bound on episodes of random actions",
         "music/paid_heldout": "mean reward of a step in evaluation episodes, at full weight",
         "music/paid_random": "the same in episodes of random actions",

@@ -22,8 +22,8 @@ def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """Hindsight after MUSIC: pushes or picks in minutes.
 
     A policy that has never moved the object learns little from hindsight, because all relabelled
-    goals are then those of a resting object. So mutual information pays the first epochs, then the
-    task's reward, in one run with one replay. The statistics network has the step size with which
+    goals are then those of a resting object. So mutual information is rewarded first, then the
+    task, in one run with one replay. The statistics network has the step size with which
     the schedule was chosen. FetchReach has no object, and no such phase.
     """
     config = ddpg_her(preset, env_id)
@@ -116,7 +116,7 @@ def ddpg_music_transfer(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
 def ddpg_music_prioritized(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     """MUSIC-p: the task, replayed by mutual information.
 
-    The network pays no reward: its weight is 0. Tasks without goals are collected by episodes, with
+    The network's reward has weight 0. Tasks without goals are collected by episodes, with
     as many updates for each step; an unknown environment counts as having episodes of 1000 steps.
     """
     return _prioritized(preset, ddpg(preset, env_id), "ddpg_music")

@@ -68,7 +68,7 @@ class DiversityConfig(TermConfig):
             )
         if run.condition.kind == "belief":
             raise UsageError(
-                f"rewards: {self.name} pays for conditions that are drawn, and a belief is "
+                f"rewards: {self.name} rewards conditions that are drawn, and a belief is "
                 f"inferred; leave {self.name} out"
             )
         discrete = run.condition.kind == "one_hot"
@@ -91,8 +91,8 @@ class SkillConfig(DiversityConfig):
     metrics: ClassVar[Mapping[str, str]] = {
         "skill/accuracy": "share of states whose skill the discriminator recognises",
         "skill/log_likelihood": "mean log-likelihood of the active skill in nats",
-        "skill/accuracy_heldout": "the same share in evaluation episodes",
-        "skill/log_likelihood_heldout": "the same likelihood in evaluation episodes",
+        "skill/accuracy_heldout": "share of recognised states in evaluation episodes",
+        "skill/log_likelihood_heldout": "log-likelihood in evaluation episodes, in nats",
         "skill/log_likelihood_running": "running average of log_likelihood over episodes",
         "skill/loss": "loss of the discriminator: minus the log-likelihood",
         "skill/effective": "exp of the entropy of a learned prior: how many skills act in effect",
@@ -216,7 +216,7 @@ def sac_diayn(
 ) -> Config:
     """Skills that are recognised by the states they reach.
 
-    DIAYN (arXiv:1802.06070): a discriminator recognises the skill, and the agent is paid
+    DIAYN (arXiv:1802.06070): a discriminator recognises the skill, and the agent is rewarded
     log q(z | s) - log p(z). `paper` is the authors' code, `qdax` and `diayn_torch` are public
     implementations, `music` is the MUSIC release: see docs/skills.md.
     """

@@ -104,7 +104,7 @@ RULES = {  # a command line, and parts of the answer
     "sac_smerl --skill.target 3 --skill.margin None": ["skill.target", "no margin"],
     "sac_dads_smerl --dads.target None": ["dads.margin", "no target", "--dads.target 1000"],
     "sac_smerl --skill.target inf": ["expected a number or None, got inf"],
-    "sac_pearl --rewards task dads": ["dads pays for conditions that are drawn"],
+    "sac_pearl --rewards task dads": ["dads rewards conditions that are drawn"],
     "sac_diayn --skills 1": ["several that act, got 1\nexpected --skills 2 or more"],
     "sac_diayn --pinned-skill 0": ["that act, got 1\nexpected --pinned-skill None"],
     f"sac_diayn {TILED} --rollouts 3 --skill.prior learned": ["skill.prior", "sampler tiled"],

@@ -101,7 +101,7 @@ def test_a_return_is_bounded_by_a_word_or_two_numbers(words, found):
     ("ddpg --rewards", ["--rewards", "at least one of task, ", "got ''"]),
     ("ddpg --agent.polyak x", ["--agent.polyak", "a number in [0, 1]", "Now 0.995"]),
     ("sac_metra --distance.rest-until x", ["keep their initial values.", "an ... Now 0.25."]),
-    ("ddpg --music.gain 2", ["--music.gain", "does not pay", "--rewards task music"]),
+    ("ddpg --music.gain 2", ["--music.gain", "has no reward music", "--rewards task music"]),
     ("ddpg --world.agent 0", ["--world.agent, --world.surrounding", "both or neither"]),
     (
         "ddpg --world.support 1 1 0 0 0.4",
