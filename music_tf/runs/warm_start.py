@@ -142,7 +142,7 @@ def with_skills_of(config: Config, start: WarmStart, source: Path) -> Config:
     if policy is None or start.best_of is None:
         return config
     best, returns = best_skill(config, policy, start)
-    shown = "  ".join(f"{value:.3g}" for value in returns)
+    shown = "  ".join(f"{value:.4g}" for value in returns)
     sys.stdout.write(f"skill {best} is best at the task; mean returns: {shown}\n")
     return dataclasses.replace(config, pinned_skill=best)
 
