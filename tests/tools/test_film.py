@@ -185,11 +185,11 @@ def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        line = next(text for text in process.stdout if "pictures are drawn" in text)
+        line = next(text for text in process.stdout if text.startswith("frame "))
         assert list(made.iterdir())
         process.terminate()
         assert process.wait(timeout=60) == EXIT_STOPPED
-    assert line.startswith("4 of at most ")
+    assert line.startswith("frame 4 of ")
     assert (list(made.iterdir()), list(temporary.iterdir())) == ([], [])
 
 
@@ -474,7 +474,7 @@ def test_a_goal_that_moves_is_drawn_where_it_is_and_its_path_is_drawn_too(aimed,
     ),
     (("speedy", Aim(path="a.csv")), r"--path: .* columns .3, 4.; got 'a.csv'\n.*No such file"),
     (("embedded", Aim((1.0,))), r"--reach: .* expected 2 numbers, for columns \[3, 4\] .* got 1"),
-    (("plain", Aim()), r"--zero-shot: .* expected a run without goals that has an embedding"),
+    (("plain", Aim()), "--zero-shot: .*plain cannot be sent to a place: it has no embedding"),
 )
 def test_a_film_of_a_run_that_nothing_leads_is_refused_before_it_is_announced(
     aimed, runs, tmp_path, capsys, aim, text
