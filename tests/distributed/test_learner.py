@@ -182,7 +182,7 @@ def test_actors_load_no_tensorflow_and_see_no_gpu(tmp_path, monkeypatch):
 
 @cases(
     ("ranks", "text"),
-    (1, "--learners: expected fewer learners than ranks, since the others act, got 1 of 1"),
+    (1, "--learners 1 needs at least 2 ranks, since the others act, got 1"),
     (4, "workers: expected a multiple of the 3 actors, got 4"),
     (5, "--learners: expected a multiple of the 2 learners to act, got 3"),
 )
