@@ -122,7 +122,7 @@ def test_an_mpi_that_does_not_come_up_ends_the_rank_with_its_stack(tmp_path, wai
         os.environ |= {{"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}}
         from music_tf.cli import train
         from music_tf.runs import start
-        start.START_SECONDS, train._AFTER_THE_WATCHDOG = 1.0, {after}
+        start.START_SECONDS, train._LATER_S = 1.0, {after}
         train.die_with_parent = lambda number: None
         train.main(["ddpg", "--hang-after", "0.5"])
     """)

@@ -62,8 +62,7 @@ def run_verb(arguments: list[str]) -> int:
         )
     try:
         if verb in _ELSEWHERE:
-            code: int = importlib.import_module(_ELSEWHERE[verb]).main(rest)
-            return code
+            return int(importlib.import_module(_ELSEWHERE[verb]).main(rest))
         from music_tf.cli import verbs  # noqa: PLC0415 - tyro, which the doctor does without
 
         return verbs.run(verb, rest)

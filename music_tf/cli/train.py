@@ -5,20 +5,21 @@ import signal
 from typing import TYPE_CHECKING, cast
 
 from music_tf.cli.exits import run_together
+from music_tf.config.fields import fields_of
 from music_tf.errors import EXIT_DONE, UsageError
 from music_tf.process.children import die_with_parent
 from music_tf.process.launcher import launched_rank, launched_world_size
 from music_tf.process.tensorflow_start import hide_gpus, prepare_tensorflow
 from music_tf.process.watchdog import backstop
 from music_tf.reading.command import TrainCommand, parse_train, train_help
-from music_tf.reading.options import asks_for_help, last_value
+from music_tf.reading.options import asks_for_help, last_value, named_as_typed
 from music_tf.runs.start import seconds_to_start, start, watch_the_start
 from music_tf.tools import new_drawing
 
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
 
-_AFTER_THE_WATCHDOG = 5.0
+_LATER_S = 5.0
 
 
 def main(arguments: list[str]) -> int:
@@ -43,8 +44,7 @@ def main(arguments: list[str]) -> int:
     from music_tf.distributed import Communicator  # noqa: PLC0415 - numpy, MPI: after parsing
 
     hang_after = parsed.config.hang_after if isinstance(parsed, TrainCommand) else 0.0
-    alone = launched_world_size() == 1
-    limit = math.inf if alone else seconds_to_start(hang_after) + _AFTER_THE_WATCHDOG
+    limit = math.inf if launched_world_size() == 1 else seconds_to_start(hang_after) + _LATER_S
     with watch_the_start(hang_after), backstop(limit):
         comm = Communicator()
     run_together(comm, lambda: _train(parsed, comm))
@@ -56,8 +56,9 @@ def _train(parsed: TrainCommand | UsageError, comm: "Communicator") -> None:
     for rank, text in enumerate(texts):
         if text is not None:
             raise UsageError(text if set(texts) == {text} else f"rank {rank}: {text}")
-    # Checked before learners and actors take different paths.
-    learners = comm.allgather(cast(TrainCommand, parsed).learners)
+    command = cast(TrainCommand, parsed)
+    learners = comm.allgather(command.learners)  # before learners and actors take other paths
     if len(set(learners)) > 1:
         raise UsageError(f"--learners: expected the same on every rank, got {learners}")
-    start(cast(TrainCommand, parsed), comm, new_drawing)
+    with named_as_typed([field.name for field in fields_of(command.config)]):
+        start(command, comm, new_drawing)

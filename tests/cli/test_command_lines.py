@@ -119,10 +119,8 @@ SESSION = (
     ("train --run-dir {run} --resume --seed 5", 2, "--seed", "0", "5"),
     ("train sac --run-dir {run} --resume", 2, "sac_music_skills"),
     (f"train ddpg --init-from {{run}} --parts discriminator {_POINT}", 2, "discriminator"),
-    (
-        f"train sac --init-from {{run}} --parts actor {_POINT}",
-        *(2, "--parts", "actor", "expected", "found"),
-    ),
+    (f"train sac --init-from {{run}} --parts actor {_POINT}", 2, "--parts", "expected", "found"),
+    ("train ddpg_music --world.agent 99 --world.surrounding 1", 2, "--world.agent: expected comp"),
     (
         f"train ddpg_music --env-id music_tf/PointReach-v0 {_SMALL} --run-dir {{new}}",
         *(2, "PointReach-v0 has no object, whose motion"),
