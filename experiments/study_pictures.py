@@ -47,6 +47,12 @@ def shown_by(name: str, picture: Picture, results: Path = RESULTS) -> dict[str, 
     return shown
 
 
+def levels_of(name: str, picture: Picture) -> dict[str, float]:
+    """Returns the thresholds that all tasks of a picture have."""
+    shown = [task for task in planned(name).tasks if task.env_id in (picture.tasks or task.env_id)]
+    return dict(set.intersection(*({*task.level.items()} for task in shown)))
+
+
 def _library(group: Group) -> str:
     return "Stable-Baselines3" if group.condition.recipe.startswith("stable-") else OURS
 
@@ -61,7 +67,8 @@ def outdated_pictures() -> list[str]:
 def _digests(name: str, study: str, picture: Picture) -> dict[str, str | None]:
     """Returns digests of the data of a picture, and of the picture."""
     shown = shown_by(study, picture)
-    told = hashlib.sha256(repr((picture, list(shown))).encode())
+    drawn_by = picture, list(shown), sorted(levels_of(study, picture).items())
+    told = hashlib.sha256(repr(drawn_by).encode())
     for path in itertools.chain.from_iterable(shown.values()):
         told.update(path.read_bytes())
     path = IMAGES / name
@@ -74,8 +81,9 @@ def draw(names: Sequence[str]) -> None:
     drawable = pictures()
     for name in names:
         study, picture = drawable[name]
+        levels = levels_of(study, picture)
         curves = [
-            load_curve(path)._replace(group=label)
+            load_curve(path)._replace(group=label, levels=levels)
             for label, paths in shown_by(study, picture).items()
             for path in paths
         ]

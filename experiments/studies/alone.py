@@ -14,7 +14,7 @@ STUDY = Study(
     ),
     conditions=(Condition(name="music", label="`ddpg_music`, AMD EPYC", recipe="ddpg_music"),),
     shown={
-        "level/steps": "control: seeds, thousand steps",
+        "level/steps": "level reached: seeds, thousand steps",
         "level/minutes": "minutes from the launch",
     },
     by_hand="`music-tf launch -n 2 train ddpg_music --env-id ID --seed N --max-minutes 6`",

@@ -28,7 +28,7 @@ STUDY = Study(
         ),
     ),
     shown={
-        "level/steps": "its level: seeds, thousand steps",
+        "level/steps": "level reached: seeds, thousand steps",
         "level/minutes": "minutes from the launch",
     },
     by_hand="`music-tf launch -n 2 train ddpg_her_fast --env-id ID --seed N --max-minutes 12`",

@@ -4,7 +4,7 @@ FetchPush and FetchPickAndPlace, 160 thousand steps of each method, three seeds.
 start from the run of `music` on the same seed, whose 160 thousand steps count as well; the agent of
 `disk` learns MUSIC as its first skill. On FetchPickAndPlace that is `disk_fetch`, which was stopped
 at 25 minutes. Methods of the distance family see the position of the block alone; the density of
-CSD also models that of the gripper. Their ablations, the position itself and a frozen random
+CSD also models that of the gripper. Their ablations, the position itself and an untrained
 network, have about the reward per metre of METRA at its end on FetchPush. The embedding of METRA
 after MUSIC on FetchPickAndPlace never learned on seed 280, since conditions were followed to 0.43
 and no further: that row is skills along a rotated position. In their first 8 thousand steps nothing

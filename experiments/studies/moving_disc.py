@@ -2,9 +2,9 @@
 
 Three rewards on `music_tf/PointPushCrowd-v0`, with the second disc in thousandths of the unit, two
 columns of noise, and the point initially beside its own disc: five seeds, 38 thousand steps. Every
-reward is clipped on both sides of zero, so that noise pays nothing on average. The frozen network
-is also tried with `mean 5`, with which it has lifted a block. `never_below_zero` has the bounds of
-the preset.
+reward is clipped on both sides of zero, so that noise pays nothing on average. The untrained
+network is also tried with `mean 5`, with which it has lifted a block. `never_below_zero` has
+the bounds of the preset.
 """
 
 from music_tf.tools.study import Condition, Study, Task
@@ -19,8 +19,8 @@ STUDY = Study(
     conditions=Condition.of_rows(
         ("music", "learned T, bounds below zero", "ddpg_music", MUSIC),
         ("never_below_zero", "learned T", "ddpg_music", WORLD),
-        ("frozen", "frozen T", "ddpg_music_frozen", MUSIC),
-        ("frozen_mean5", "frozen T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
+        ("frozen", "untrained T", "ddpg_music_frozen", MUSIC),
+        ("frozen_mean5", "untrained T, `mean 5`", "ddpg_music_frozen", f"{MUSIC} --music.mean 5"),
         ("joint_motion", "hand-made reward, 1 mm", "ddpg_joint_motion", MOTION),
     ),
     shown={

@@ -24,7 +24,7 @@ STUDY = Study(
     shown={
         "eval/object_comotion_m": "co-motion (m)",
         "level/steps": "control: seeds, thousand steps",
-        "level/held": "held",
+        "level/held": "control afterwards",
     },
     followed=("eval/object_comotion_m", "reward/music_mean"),
 )

@@ -23,6 +23,6 @@ STUDY = Study(
     shown={
         "eval/object_comotion_m": "co-motion (m)",
         "level/steps": "control: seeds, thousand steps",
-        "level/held": "held",
+        "level/held": "control afterwards",
     },
 )

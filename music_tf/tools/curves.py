@@ -74,6 +74,8 @@ class RunCurves(NamedTuple):
     """Digest of the checkpoint of a warm start; empty without one."""
     random: Mapping[str, float] = MappingProxyType({})
     """Metrics of random actions, as they were measured with the policy in the end."""
+    levels: Mapping[str, float] = MappingProxyType({})
+    """Thresholds of its study, in place of known ones."""
 
     @property
     def epochs(self) -> int:
@@ -381,7 +383,8 @@ def _draw_panel(
         if (chance := _draw_random(panel, having, metric, axis)) is not None:
             lines[RANDOM] = chance
     if metric in LEVELS and lines:
-        level, what = LEVELS[metric]
+        known, what = LEVELS[metric]
+        level = next(iter(groups.values()))[0].levels.get(metric, known)
         label = f"{what} from {level:g} on"
         lines[LEVEL] = panel.axhline(level, linestyle=":", label=label, **_REFERENCE)
     panel.set_xlabel(AXES[axis][2])

@@ -204,6 +204,7 @@ def test_a_readme_has_every_seed_differences_and_what_was_followed(place):
 def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatch, tmp_path):
     known = study_pictures.pictures()
     study, picture = known["push_success.png"]
+    assert study_pictures.levels_of(study, picture) == {"eval/success_rate": 0.95}
     changed = {**known, "push_success.png": (study, replace(picture, axis="steps"))}
     with monkeypatch.context() as patch:
         patch.setattr(study_pictures, "pictures", lambda: changed)
