@@ -32,8 +32,8 @@ FROM_ROOT = {
 """Files of the root, and the pages that show them."""
 SETTINGS = "settings.md"
 BOOST = {
-    **dict.fromkeys(("first_run", "your_robot", "recipes", "viewing", "python"), 6.0),
-    **dict.fromkeys(("environments", "scale", "extend"), 6.0),
+    **dict.fromkeys(("first_run", "your_robot"), 12.0),
+    **dict.fromkeys(("recipes", "viewing", "python", "environments", "scale", "extend"), 6.0),
     **dict.fromkeys(("music", "skills", "goals", "pearl"), 4.0),
     "index": 2.0,
     **dict.fromkeys(("settings", "metrics"), 0.01),
@@ -43,6 +43,9 @@ BOOST = {
 NOT_SEARCHED = ("contributing.md", "changelog.md", "experiments/", "tests/", "music_tf/")
 SHORT = 30
 """Characters of code in running text up to which it stays on a line; else its words do."""
+_DOWNLOADED = re.compile(r'(<a href="[^"]+\.(?:bib|cff|ipynb)")>(.*?)</a>')
+_ENDED = re.compile(r"(<math(?:(?!</math>).)*</math>)([.,:;)]+)", re.DOTALL)
+"""An equation in running text, and the punctuation that must not leave it."""
 _LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"\s:#]+)(?=[)"#])')
 _APART = "settings-of-other-programs"
 
@@ -127,11 +130,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Sets equations, opens pictures at a click, and keeps words of code such as options whole."""
+    """Sets equations, opens pictures at a click, keeps words of code whole, marks downloads."""
     content = re.sub(
         r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', _set, content, flags=re.DOTALL
     )
     content = re.sub(r'(?<!>)(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', content)
+    content = _ENDED.sub(r'<span class="whole">\1\2</span>', content)
+    content = _DOWNLOADED.sub(r"\1 download>\2</a> (download)", content)
     content = content.replace(" ± ", "\u00a0±\u00a0")
     return re.sub(r"(?<!</span>)<code>([^<]*[- ][^<]*)</code>", _whole, content)
 
@@ -140,6 +145,8 @@ def _set(equation: re.Match[str]) -> str:
     block = equation[2] == "["
     mathml = convert(html.unescape(equation[3]).strip(), display="block" if block else "inline")
     mathml = mathml.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')  # of equal height
+    indicator = r'<mn mathvariant="(?:bold|double-struck)">1'
+    mathml = re.sub(indicator, "<mn>&#x1D7D9;", mathml)
     mathml = re.sub(r"(<mi>(?:log|exp)</mi>)(?=<m(?!o))", r'\1<mspace width="0.17em"/>', mathml)
     return f'<div class="equation">{mathml}</div>' if block else str(mathml)
 

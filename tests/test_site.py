@@ -35,6 +35,7 @@ def pages(site):
 def test_pages_begin_with_the_readme_and_hold_settings_of_every_learner_and_reward(site, pages):
     assert 'src="images/push.gif"' in pages["index.html"]
     assert 'href="music.html"' in pages["index.html"]
+    assert ">notebook</a> (download)" in pages["index.html"]
     assert [name for name, page in pages.items() if 'href="docs/' in page] == []
     assert (site / "CITATION.cff").read_bytes() == (ROOT / "CITATION.cff").read_bytes()
     headings = set(re.findall(r"<h3[^>]*><code[^>]*>(\w+)</code>", pages["settings.html"]))
