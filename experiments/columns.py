@@ -32,7 +32,7 @@ def _sections() -> str:
     }
     shown["each reward NAME that counts, and of the entropy"] = reward_metrics("NAME")
     shown = {title: metrics for title, metrics in shown.items() if metrics}
-    return "\n\n".join(f"### Of {title}\n\n{_list(part)}" for title, part in shown.items())
+    return "\n\n".join(f"### Columns of {title}\n\n{_list(part)}" for title, part in shown.items())
 
 
 def _list(metrics: Mapping[str, str]) -> str:

@@ -45,11 +45,11 @@ class Incremental(RewardTerm):
     r"""Pays the current skill for being far from earlier skills and near its own recent past.
 
     .. math:: r = \hat\beta \, D_k(\sigma', \text{past})
-        - \hat\alpha \, T(t) \, D_k(\sigma', \text{own})
+        - \hat\alpha \, h(t) \, D_k(\sigma', \text{own})
 
     D_k is the distance to the k-th nearest descriptor (arXiv:2203.11176); with fewer than k, the
     first counts as 1 and the second as 0. Deviations from the authors' code: the past includes the
-    newest of the earlier skills, and T(t) rises from -1 to 1, so that a skill is paid for spreading
+    newest of the earlier skills, and h(t) rises from -1 to 1, so that a skill is paid for spreading
     first and for consistency later.
     """
 
