@@ -33,9 +33,8 @@ def pages(site):
 
 
 def test_pages_begin_with_the_readme_and_hold_settings_of_every_learner_and_reward(site, pages):
-    assert 'src="images/push.gif"' in pages["index.html"]
-    assert 'href="music.html"' in pages["index.html"]
-    assert ">notebook</a> (download)" in pages["index.html"]
+    for shown in ('src="images/push.gif"', 'href="music.html"', ">notebook</a> (download)"):
+        assert shown in pages["index.html"]
     assert [name for name, page in pages.items() if 'href="docs/' in page] == []
     assert (site / "CITATION.cff").read_bytes() == (ROOT / "CITATION.cff").read_bytes()
     headings = set(re.findall(r"<h3[^>]*><code[^>]*>(\w+)</code>", pages["settings.html"]))
@@ -71,5 +70,4 @@ def test_equations_are_set_links_lead_to_stored_results_and_pages_lead_on(site, 
     stored = "experiments/results/music_holds"
     assert f'href="{stored}/index.html"' in pages["results.html"]
     assert "<h1" in pages[f"{stored}/index.html"]
-    linked = re.findall(r'rel="next"|md-footer__link--next', pages["results.html"])
-    assert linked != []
+    assert re.findall(r'rel="next"|md-footer__link--next', pages["results.html"]) != []

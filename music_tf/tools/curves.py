@@ -74,8 +74,7 @@ class RunCurves(NamedTuple):
     """Digest of the checkpoint of a warm start; empty without one."""
     random: Mapping[str, float] = MappingProxyType({})
     """Metrics of random actions, as they were measured with the policy in the end."""
-    levels: Mapping[str, float] = MappingProxyType({})
-    """Thresholds of its study, in place of known ones."""
+    levels: Mapping[str, float] = MappingProxyType({})  # thresholds of its study
 
     @property
     def epochs(self) -> int:
@@ -385,8 +384,7 @@ def _draw_panel(
     if metric in LEVELS and lines:
         known, what = LEVELS[metric]
         level = next(iter(groups.values()))[0].levels.get(metric, known)
-        label = f"{what} from {level:g} on"
-        lines[LEVEL] = panel.axhline(level, linestyle=":", label=label, **_REFERENCE)
+        lines[LEVEL] = panel.axhline(level, label=f"{what} from {level:g} on", ls=":", **_REFERENCE)
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)
     panel.set_xlim(left=0.0)
@@ -409,6 +407,5 @@ def _draw_random(panel: Any, runs: Sequence[RunCurves], metric: str, axis: str) 
 
 def random_column(metric: str) -> str:
     """Returns the column of a metric for random actions, which few metrics have."""
-    if metric.startswith("adapt/return"):
-        return "adapt/random_return"
-    return f"{metric.removesuffix('_heldout')}_random"
+    paired = f"{metric.removesuffix('_heldout')}_random"
+    return "adapt/random_return" if metric.startswith("adapt/return") else paired

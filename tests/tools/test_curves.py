@@ -284,8 +284,7 @@ def test_a_line_of_any_panel_is_in_the_legend_and_no_name_is_read_as_mathematics
 
 def test_the_legend_has_the_highest_end_first_and_random_actions_last(tmp_path, drawn):
     runs = [seeds(tmp_path / name, [end])[0] for name, end in (("low", 0.2), ("high", 0.8))]
-    metric = "eval/success_rate"
-    runs[0] = runs[0]._replace(random={metric: 0.05}, levels={metric: 0.95, "eval/return": 1.0})
+    runs[0] = runs[0]._replace(random={curves.LEADING[0]: 0.05}, levels={curves.LEADING[0]: 0.95})
     curves.draw_curves(runs, [], "steps", tmp_path / "out.png")
     said = [text.get_text() for text in drawn[0].legends[0].get_texts()]
     assert said == ["high", "low", "success from 0.95 on", "random actions"]
