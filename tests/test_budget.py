@@ -16,8 +16,8 @@ PACKAGE = {
     "training": 5704,
 }  # fmt: skip
 TESTS = {
-    "": 4847, "agents": 954, "cli": 1488, "config": 725, "distributed": 1060, "envs": 3154,
-    "experiments": 1444, "faults": 1673, "hostile": 569, "intrinsic": 2279, "kit": 3326,
+    "": 4846, "agents": 954, "cli": 1486, "config": 725, "distributed": 1060, "envs": 3154,
+    "experiments": 1445, "faults": 1673, "hostile": 569, "intrinsic": 2279, "kit": 3326,
     "learning": 180, "losses": 792, "measures": 611, "mutants": 188, "networks": 774,
     "reading": 632, "recipes": 733, "replay": 1427, "runs": 3787, "same": 775, "storage": 2895,
     "tools": 3604, "training": 5390,
