@@ -35,17 +35,6 @@ def test_a_sample_is_the_tanh_of_mean_plus_scaled_noise():
     np.testing.assert_allclose(found.log_density, [-0.401206], rtol=1e-5)
 
 
-@pytest.mark.thorough
-def test_log_densities_agree_with_tensorflow_probability(parts):
-    mean, log_deviation, _ = parts
-    drawn = sample_tanh_gaussian(*parts)
-    library = _library()
-    normal = library.distributions.MultivariateNormalDiag(mean, tf.exp(log_deviation))
-    reference = library.distributions.TransformedDistribution(normal, library.bijectors.Tanh())
-    assert np.abs(drawn.action).max() < 0.99
-    np.testing.assert_allclose(drawn.log_density, reference.log_prob(drawn.action), 1e-4, 1e-4)
-
-
 @pytest.mark.parametrize("raw", [-30.0, 30.0])
 def test_saturated_actions_have_finite_densities_and_gradients(raw):
     def log_density(mean, log_deviation):
@@ -63,16 +52,6 @@ def test_samples_are_reparameterised(parts):
     slope = 1.0 - np.square(action)
     np.testing.assert_allclose(by_part[0], slope, rtol=1e-4)
     np.testing.assert_allclose(by_part[1], slope * np.exp(log_deviation) * noise, rtol=1e-4)
-
-
-def test_a_mixture_has_its_known_density():
-    found = mixture_log_density(
-        tf.constant([0.5, 0.5]),
-        tf.constant([0.0, 1.0, -1.0, 0.5]),
-        tf.constant([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [0.0, 2.0]]),
-        tf.zeros([4, 2]),
-    )
-    assert float(found) == pytest.approx(-2.339262, abs=1e-5)
 
 
 def test_mixtures_and_gaussians_agree_with_tensorflow_probability():

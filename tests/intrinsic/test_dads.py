@@ -47,18 +47,11 @@ def test_the_reward_has_its_known_values():
         assert float(found) == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_reward_is_zero_where_skills_predict_alike_never_above_log_k_and_finite():
-    generator = np.random.default_rng(0)
-    skill = tf.one_hot(generator.integers(SKILLS, size=50), SKILLS)
-    np.testing.assert_allclose(skill_dynamics_reward(tf.fill([50, 3], -7.0), skill), 0.0, atol=1e-6)
-    densities = generator.normal(0.0, 20.0, (50, SKILLS)).astype(np.float32)
-    found = skill_dynamics_reward(tf.constant(densities), skill).numpy()
-    assert found.max() <= math.log(3) + 1e-6
-    assert found.min() < -10.0
+def test_the_reward_is_finite_however_far_apart_densities_are():
     apart = tf.constant([[0.0, -1e4, 1e4]])
-    for number in range(3):
-        assert np.isfinite(skill_dynamics_reward(apart, tf.one_hot([number], 3))).all()
-    assert float(skill_dynamics_reward(apart, tf.one_hot([1], 3))[0]) < -48.0
+    found = [float(skill_dynamics_reward(apart, tf.one_hot([n], 3))[0]) for n in range(3)]
+    assert np.isfinite(found).all()
+    assert found[1] < -48.0
 
 
 def test_moments_are_those_of_all_rows_with_a_unit_before_them_on_any_number_of_ranks():

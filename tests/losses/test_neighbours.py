@@ -3,28 +3,12 @@ import pytest
 import tensorflow as tf
 
 from music_tf.losses.neighbours import FAR, kth_nearest, kth_nearest_in_time
-from tests.kit.cases import cases
 
 PLACES = np.float32([[0, 0], [1, 0], [0, 2], [3, 0], [0, 4]])
 
 
 def distance(query, rows, k):  # of one query among rows
     return float(kth_nearest(tf.constant([[query]], tf.float32), tf.constant([rows]), k)[0, 0])
-
-
-@cases(
-    ("query", "sorted_distances"),
-    # from (.5, 0): sqrt(.25 + 4) to (0, 2), and sqrt(.25 + 16) to (0, 4)
-    ((0.5, 0.0), (0.5, 0.5, 2.061553, 2.5, 4.031129)),
-    ((3.0, 4.0), (3.0, 3.605551, 4.0, 4.472136, 5.0)),
-)
-def test_the_kth_nearest_is_the_kth_and_equal_ones_count_one_by_one(query, sorted_distances):
-    for k, expected in enumerate(sorted_distances, 1):
-        assert distance(query, PLACES, k) == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_query_among_the_rows_is_its_own_nearest_neighbour():
-    assert (distance(PLACES[1], PLACES, 1), distance(PLACES[1], PLACES, 2)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("k", "columns"), [(3, 2), (5, 2), (6, 3), (3, 9), (7, 12)])

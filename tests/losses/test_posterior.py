@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from music_tf.distributions import _library
 from music_tf.losses.posterior import (
-    drawn_from_root,
     kl_of_root,
     kl_to_prior,
     product_of_gaussians,
@@ -33,16 +32,6 @@ def test_a_product_adds_up_precisions_and_is_proportional_to_the_densities_of_fa
     factors = library.Normal(MEANS, np.sqrt(VARIANCES)).log_prob(places[:, None])
     gap = tf.reduce_sum(factors, axis=1) - product
     np.testing.assert_allclose(gap, np.broadcast_to(gap[0], gap.shape), atol=1e-4)
-
-
-def test_a_belief_ignores_order_and_twice_the_rows_halve_its_variance():
-    mean, variance = product_of_gaussians(MEANS, raw(VARIANCES))
-    for order, share in (([2, 0, 1], 1.0), ([0, 1, 2, 0, 1, 2], 0.5)):
-        again = product_of_gaussians(MEANS[order], raw(VARIANCES[order]))
-        np.testing.assert_allclose(again[0], mean, rtol=1e-5)
-        np.testing.assert_allclose(again[1], share * variance, rtol=1e-5)
-    alone = product_of_gaussians(MEANS[:1], raw(VARIANCES[:1]))
-    np.testing.assert_allclose(alone, [MEANS[0], VARIANCES[0]], rtol=1e-5)
 
 
 def test_factors_without_variance_have_a_finite_product():
@@ -107,10 +96,3 @@ def test_a_full_divergence_is_that_of_tensorflow_probability_and_0_if_nothing_is
     np.testing.assert_array_equal(mean, np.zeros(3))
     np.testing.assert_array_equal(root, np.eye(3))
     assert float(kl_of_root(mean, root)) == 0.0
-
-
-def test_draws_have_the_covariance_that_belongs_to_the_precision():
-    mean, root = product_of_observations(DIRECTIONS, VALUES)
-    directions = np.stack([drawn_from_root(mean, root, n) - mean for n in np.eye(2, dtype="f4")])
-    covariance = np.linalg.inv([[3.0, 1.0], [1.0, 6.0]])
-    np.testing.assert_allclose(directions.T @ directions, covariance, rtol=1e-4)

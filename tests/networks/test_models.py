@@ -11,14 +11,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_weights_are_decided_by_the_seed():
-    first, second, other = (
-        critic(of_units(8), 6, np.random.default_rng(seed)).get_weights() for seed in (1, 1, 2)
-    )
-    np.testing.assert_equal(first, second)
-    assert any((a != b).any() for a, b in zip(first, other, strict=True))
-
-
 def of_units(*hidden_sizes, **settings):
     return DdpgConfig(hidden_sizes=hidden_sizes, **settings)
 

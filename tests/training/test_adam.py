@@ -21,17 +21,6 @@ def some_gradients(updates=100, size=40, scale=1.0):
     return scale * np.random.default_rng(0).normal(size=(updates, size)).astype(np.float32)
 
 
-def test_the_first_step_is_the_rate_against_the_sign_of_the_gradient_and_the_second_by_hand():
-    # m = 0.1 g, v = 0.001 g^2, correction sqrt(0.001) / 0.1: step = rate * g / (|g| + eps')
-    found = run(np.float32([[3.0, -0.02, 0.0]]), [0.1, 0.1, 0.1])
-    np.testing.assert_allclose(found, [[-0.1, 0.1, 0.0]], rtol=1e-4)
-    # g = (2, -1): m = 0.9 * 0.2 - 0.1 = 0.08, v = 0.999 * 0.004 + 0.001 = 0.004996
-    # correction sqrt(1 - 0.999^2) / (1 - 0.9^2) = sqrt(0.001999) / 0.19 = 0.2353177
-    # step 2 = 0.1 * 0.2353177 * 0.08 / sqrt(0.004996) = 0.0266338; step 1 = 0.1
-    found = run(np.float32([[2.0], [-1.0]]), [0.1])
-    np.testing.assert_allclose(found[:, 0], [-0.1, -0.1266338], rtol=1e-4)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e-4])
 def test_a_hundred_steps_agree_with_keras(scale):
     gradients = some_gradients(scale=scale)
