@@ -13,13 +13,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from music_tf import intrinsic, recipes
 from music_tf.cli import run_verb
-from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
-from music_tf.training.build import build_trainer
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import run_session, uncompared
 from tests.kit.started import ROOT, ended
@@ -50,10 +48,6 @@ class NoveltyConfig(TermConfig):
     """How many of the nearest states count."""
     kept: Annotated[int, In(1, 10**6)] = 40
     """States of each worker that are remembered."""
-
-    @property
-    def ranks(self) -> bool:
-        return True
 
 
 def ddpg_novelty(preset, env_id):
@@ -93,9 +87,6 @@ class Novelty(RewardTerm):
         apart = tf.norm(here[:, :, None] - feed["late"][:, None], axis=-1)  # [W, B, kept]
         nearest = -tf.math.top_k(-apart, self._config.neighbours).values
         return tf.math.log1p(tf.reduce_mean(nearest, axis=-1))
-
-    def priorities(self, weights, episodes, worker, cycle):
-        return episodes.observation[:, -1, self._columns[0]] ** 2
 
     def of_worker(self, worker):
         return {"late": self._late.get(worker, np.zeros([0, len(self._columns)], np.float32))}
@@ -208,18 +199,6 @@ def test_a_reward_that_keeps_a_buffer_goes_on_where_it_was(where, request, tmp_p
     assert [event.step for event in shown.Tensors("novelty/height")] == [240, 480]
 
 
-@pytest.mark.thorough
-@pytest.mark.usefixtures("outside")
-def test_a_reward_of_ones_own_ranks_the_episodes_that_replay_draws(tmp_path):
-    words = [*SMALL, "--replay.priority", "novelty", "--novelty.weight", "0", "0"]
-    trainer = build_trainer(parse_train(["my_novelty:ddpg_novelty", *words]).config, Communicator())
-    trainer.run_epoch(lambda done: False)
-    for shard in trainer.replay.shards.values():
-        ends = shard.arrays["observation"][: shard.size, -1, 3]
-        np.testing.assert_array_equal(shard.arrays["priority"][: shard.size], ends**2)
-        assert len(np.unique(ends)) > 1
-
-
 @pytest.mark.parametrize("verb", ["plot", "report"])
 def test_a_run_of_ones_own_recipe_is_no_damaged_one(verb, outside, tmp_path, monkeypatch, capsys):
     for name, recipe in (("own", outside), ("ours", "ddpg")):
@@ -258,40 +237,3 @@ def test_a_users_recipe_and_its_options_are_taken_or_refused_by_name(outside):
         assert part in str(caught.value)
     with pytest.raises(UsageError, match=r"unknown option '--novelty\.kept'"):
         parse_train(["ddpg", "--novelty.kept", "1"])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "words",
-    [["train", "--resume", "--run-dir", "RUN"], ["evaluate", "RUN"], ["play", "RUN"],
-     ["report", "RUN"]],
-    ids=lambda words: words[0],
-)  # fmt: skip
-def test_a_file_imports_no_recipe_unless_the_user_allows_it(words, outside, tmp_path, monkeypatch):
-    run = tmp_path / "run"
-    run.mkdir()
-    config = parse_train([outside, *SMALL]).config
-    record = run_to_json(StoredRun(outside, "laptop", (outside,), config))
-    (run / "config.json").write_text(json.dumps(record))
-    (tmp_path / "my_novelty.py").write_text("open('imported', 'w').close()\n")
-    line = [str(run) if word == "RUN" else word for word in words]
-
-    def answer(*more):
-        words = [sys.executable, "-m", "music_tf", *line, *more]
-        found = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-        done = ended(*words, cwd=tmp_path, env=found, timeout=120)
-        assert len(done.stderr.splitlines()) <= 10
-        return done.returncode, done.stderr
-
-    code, text = answer()
-    assert code == 2
-    assert f"'{outside}'" in text
-    assert "--allow-import, in Python allow_import=True" in text
-    assert not (tmp_path / "imported").exists()
-    monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", "my_novelty")
-    assert answer()[0] == 2
-    assert (tmp_path / "imported").exists()
-    monkeypatch.delenv("MUSIC_TF_ALLOW_IMPORT")
-    (tmp_path / "imported").unlink()
-    assert answer("--allow-import")[0] == 2  # imported, and no recipe is there any more
-    assert (tmp_path / "imported").exists()

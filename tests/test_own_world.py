@@ -193,27 +193,3 @@ def test_a_world_that_does_not_fit_is_refused(world, parts):
 def test_the_achieved_goal_needs_goals():
     with pytest.raises(UsageError, match="achieved_goal needs goals, and Pendulum-v1 has none"):
         LockstepEnvs("Pendulum-v1", 1, world=World(descriptor="achieved_goal"))
-
-
-@pytest.mark.thorough
-def test_a_file_has_no_function_imported_unless_the_user_allows_it(tmp_path, monkeypatch, capsys):
-    run = tmp_path / "run"
-    skills = ("--skills", "2", "--rewards", "skill", "--world.descriptor", DISC)
-    run_session(parse_train(["ddpg_her", *SMALL, *TYPED, *skills, "--run-dir", str(run)]))
-    assert "--allow-import" in capsys.readouterr().out.rpartition("music-tf play")[2]
-    monkeypatch.setattr(worlds, "_TRUSTED", set())
-    evaluate = ["evaluate", str(run), "--episodes", "1"]
-    resume = ["--run-dir", str(run), "--resume", "--epochs", "2"]
-    for action in (
-        lambda: run_verb([*evaluate, "--env-id", TIDYING]),
-        lambda: run_session(parse_train([*resume, "--env-id", TIDYING])),
-    ):
-        with pytest.raises(UsageError) as caught:
-            action()
-        assert [part for part in (DISC, "--allow-import") if part not in str(caught.value)] == []
-    assert run_verb(["report", str(run), "--out", str(tmp_path / "report.html")]) == 0
-    assert run_verb([*evaluate, "--allow-import"]) == 0
-    monkeypatch.setattr(worlds, "_TRUSTED", set())
-    run_verb(["play", str(run), "--allow-import", "--strip", str(tmp_path / "strip.png")])
-    assert (tmp_path / "strip.png").exists()
-    run_session(parse_train([*resume, "--allow-import"]))

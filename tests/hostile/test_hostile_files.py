@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from music_tf import recipes
 from music_tf.cli import run_verb
-from music_tf.cli import train as train_verb
 from music_tf.cli.exits import guarded
+from music_tf.config import world as worlds
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
@@ -37,6 +38,7 @@ from music_tf.tools import curves
 from music_tf.training.build import build_trainer
 from tests.kit.forged import archived, saved_array
 from tests.kit.saved_run import save_checkpoint, save_run, small_config, write_config
+from tests.kit.sessions import run_session
 from tests.kit.started import python
 
 COUNT = 500 if "MUSIC_TF_LONG_TESTS" in os.environ else 60
@@ -372,36 +374,64 @@ def test_bombs_are_refused_before_they_fill_the_memory(tmp_path):
         assert float(megabytes) <= MEGABYTES, line
 
 
-def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatch, capsys):
+PUSH = "theirs:music_tf/PointPush-v0"
+THEIRS = """
+import pathlib
+from music_tf.recipes import tasks
+pathlib.Path('imported').touch()
+def recipe(preset, env_id=""):
+    return tasks.ddpg(preset, env_id)
+def see(environment):
+    return environment.unwrapped._object
+"""
+
+
+NAMED = {  # what a configuration may name in a module, and how a refusal says it
+    "env_id": (PUSH, f"{PUSH}, in Python allow_import=True or env_id=..."),
+    "recipe": ("theirs:recipe", "'theirs:recipe'"),
+    "descriptor": (["theirs:see"], "theirs:see"),
+}
+
+
+@pytest.mark.parametrize("key", NAMED)
+def test_a_module_is_imported_only_where_the_user_allows_it(tmp_path, monkeypatch, capsys, key):
+    name, told = NAMED[key]
     run = tmp_path / "run"
     save_run(run)
     record = json.loads((run / "config.json").read_bytes())
-    record["config"]["env_id"] = "theirs:music_tf/PointPush-v0"
+    groups = record, record["config"], record["config"]["world"]
+    next(group for group in groups if key in group)[key] = name
     (run / "config.json").write_text(json.dumps(record))
-    (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
+    (tmp_path / "theirs.py").write_text(THEIRS)
     monkeypatch.chdir(tmp_path)
-    resume = ["--run-dir", "run", "--resume"]
+    for module in (recipes, worlds):
+        monkeypatch.setattr(module, "_TRUSTED", set())
+    resume, shown = ["--run-dir", "run", "--resume"], ["report", "run"]
     for refused in (
         lambda: run_verb(["evaluate", "run"]),
         lambda: run_verb(["play", "run"]),
-        lambda: train_verb.main(resume),
+        lambda: run_session(parse_train(resume)),
+        *([lambda: run_verb(shown)] if key == "recipe" else ()),  # whose settings a page shows
     ):
         assert guarded(refused) == 2
         text = capsys.readouterr().err
         assert "--allow-import" in text
-        assert "theirs:music_tf/PointPush-v0, in Python allow_import=True or env_id=..." in text
+        assert told in text
         assert "export MUSIC_TF_ALLOW_IMPORT=theirs\n" in text
+    assert key == "recipe" or guarded(lambda: run_verb(shown)) == 0
     for other in ("their", "theirs.more", "other,theirs:", ",", "*"):
         monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", other)
         assert guarded(lambda: run_verb(["evaluate", "run"])) == 2
     assert not Path("imported").exists()
     monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", "mine, theirs")
-    assert parse_train(resume).config.env_id == "theirs:music_tf/PointPush-v0"
+    assert parse_train(resume).resume
     assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2"])) == 0
     Path("imported").unlink()
     sys.modules.pop("theirs")
+    for module in (recipes, worlds):
+        monkeypatch.setattr(module, "_TRUSTED", set())
     monkeypatch.delenv("MUSIC_TF_ALLOW_IMPORT")
-    allowed = ["--allow-import"]
-    assert parse_train([*resume, *allowed]).config.env_id == "theirs:music_tf/PointPush-v0"
-    assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2", *allowed])) == 0
+    assert parse_train([*resume, "--allow-import"]).resume
+    assert guarded(lambda: run_verb(["evaluate", "run", "--episodes", "2", "--allow-import"])) == 0
     assert Path("imported").exists()
+    sys.modules.pop("theirs")

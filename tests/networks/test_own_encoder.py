@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from music_tf.config.world import trust
-from music_tf.errors import ModuleNotAllowed, UsageError
+from music_tf.errors import UsageError
 from music_tf.networks.own_encoder import own_encoder, own_outputs
 from music_tf.recipes.pearl import PearlConfig
 from tests.kit import encoders
@@ -43,11 +43,6 @@ def test_a_model_that_fits_is_taken(function):
 def test_what_does_not_fit_is_refused_with_what_was_expected(function, told):
     with pytest.raises(UsageError, match=f"^agent\\.encoder: .*{told}"):
         own_encoder(inference_of(function), 5)
-
-
-def test_a_file_imports_no_encoder():
-    with pytest.raises(ModuleNotAllowed, match="add --allow-import, in Python allow_import=True"):
-        own_encoder(inference_of("late", trusted=False), 5)
 
 
 @cases(

@@ -104,13 +104,6 @@ def test_a_run_goes_on_without_its_replay_by_visiting_every_task_anew_and_no_oth
 
 
 @pytest.mark.thorough
-def test_an_environment_that_does_not_fit_leaves_nothing_behind(tmp_path):
-    with pytest.raises(UsageError, match="expected a family of tasks"):
-        trained(tmp_path / "run", env_id="music_tf/UnitBox-v0")
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.thorough
 def test_bodies_are_recorded_exponent_by_exponent_and_a_resume_plays_in_the_same(tmp_path):
     bodies = {"env_id": "music_tf/HopperBodies-v0", "agent__context_next_observation": True}
     half = trained(tmp_path / "half", epochs=1, **bodies)
