@@ -178,15 +178,6 @@ def test_what_is_stored_is_the_action_that_was_taken_without_noise_the_policys(a
     assert (played.action == own[:, None]).all() == (amount == 0.0)
 
 
-def test_each_worker_explores_from_its_own_generator():
-    config, shape = ExplorationConfig(), (STEPS, 2, 3)
-    both = perturbation(config, [np.random.default_rng(seed) for seed in (1, 2)], shape)
-    alone = perturbation(config, [np.random.default_rng(2)], shape)
-    for part, own in zip(both[:4], alone[:4], strict=True):
-        np.testing.assert_array_equal(part[:, 2:], own)
-    assert (both.gaussian[:, :2] != both.gaussian[:, 2:]).any()
-
-
 def test_a_random_action_is_held_but_not_where_steps_are_collected():
     drawn = exploration(4000, random_probability=0.3, random_hold=5.0)
     assert (drawn.uniform != exploration(4000, random_hold=1.0).uniform).any()

@@ -116,14 +116,6 @@ def test_two_learners_with_an_actor_each_give_the_bits_of_two_equal_ranks(tmp_pa
     jobs.assert_same_bits(*paths)
 
 
-def test_lag_is_what_makes_runs_differ(alone):
-    without, late = (jobs.computed(alone(*EPISODES, "--lag", lag)) for lag in (0, 1))
-    assert {name for name in late if name.startswith("state/lagged/")}
-    assert not np.array_equal(
-        without["state/parameters/actor/kernel"], late["state/parameters/actor/kernel"]
-    )
-
-
 @pytest.mark.parametrize("then", [4, 0], ids=["four actors", "one process"])
 def test_a_run_of_two_actors_goes_on_with_any_number(alone, tmp_path, then):
     path, more = tmp_path / "run", (*EPISODES, "--lag", 1)

@@ -29,7 +29,7 @@ MADE = {
     "skills by their means": DISK,
     "skills of wide networks": f"{DISK} --evaluation.length 15 --agent.hidden-sizes 256 256",
 }
-STOPPED = ("a speed that is read off", "active exploration", "skills by their means")
+STOPPED = ("a speed that is read off", "skills by their means")
 
 
 def trained_by(made):  # what gives the words that train in a folder

@@ -68,14 +68,6 @@ class Lists(Items):  # goes through numbers of two axes, which replay cannot kee
         return sum(np.sum(value) for name, value in info.items() if name == "path")
 
 
-class IsTrue(Point):  # reads a flag that must stay a bool
-    def more(self):
-        return {"touch": True}
-
-    def cost(self, info):
-        return 2.0 if info["touch"] is True else 0.0
-
-
 class Later(Point):  # reads an entry that the first steps do not have
     def more(self):
         return {"force": 2.0} if self.steps > 3 else {}

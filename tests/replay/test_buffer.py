@@ -331,19 +331,6 @@ def test_every_step_knows_its_skill_and_what_its_whole_episode_returned():
     np.testing.assert_equal(sample_transitions(buffer_of(again), 2, 0), batch)
 
 
-def test_extras_follow_their_states_and_come_back_from_a_checkpoint():
-    spec = dataclasses.replace(SPEC, extras={"pair": 2, "one": 1})
-    made = {"pair": lambda o: o[..., [2, 0]], "one": lambda o: -o[..., :1]}
-    shard, again = (Shard(spec, 1, ReplayConfig(capacity=4 * STEPS)) for _ in range(2))
-    shard.add(make_episodes(0, 4, lengths=[5, 3, 1, 2], **made), rng())
-    again.restore([shard.rows(np.arange(4))])
-    first, second = (sample_transitions(buffer_of(one, shard), 3, 0) for one in (shard, again))
-    np.testing.assert_array_equal(first.extras["pair"], first.observation[..., [2, 0]])
-    np.testing.assert_array_equal(first.next_extras["pair"], first.next_observation[..., [2, 0]])
-    np.testing.assert_array_equal(first.next_extras["one"], -first.next_observation[..., :1])
-    np.testing.assert_equal(second, first)
-
-
 def test_a_discount_that_comes_with_a_step_multiplies_the_run_s():
     spec = dataclasses.replace(SPEC, extras={DISCOUNT: 1})
     shard = Shard(spec, 1, ReplayConfig(capacity=2 * STEPS))

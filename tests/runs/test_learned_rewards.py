@@ -13,22 +13,13 @@ from music_tf.runs.learned_rewards import LearnedRewards
 from music_tf.runs.loaded_run import learned_arrays
 from tests.kit.cases import cases
 from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
+from tests.training.test_evaluation import carries
 
 
 def learned(trainer):  # the rewards of a trainer by themselves, at its weights
     return LearnedRewards(
         trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
     )
-
-
-def carries(observation, goal, skill, noise):
-    """Goes to the disc, takes hold of it and carries it in circles."""
-    del goal, skill, noise
-    away = observation[:, 3:5] - observation[:, :2]
-    far = np.linalg.norm(away, axis=1, keepdims=True) > 0.12
-    round_about = np.stack([-observation[:, 1], observation[:, 0]], axis=1)
-    moves = np.where(far, np.clip(away / 0.1, -1, 1), np.clip(3 * round_about, -1, 1))
-    return np.concatenate([moves, np.where(far, -1.0, 1.0)], axis=1).astype(np.float32)
 
 
 def rests(observation, goal, skill, noise):  # touches nothing

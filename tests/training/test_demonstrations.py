@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from music_tf.config.settings import CollectConfig, ReplayConfig
 from music_tf.envs.lockstep import LockstepEnvs
-from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.errors import UsageError
 from music_tf.gate import ENVIRONMENT
 from music_tf.replay.buffer import empty_store
 from music_tf.tools.export import export_minari
@@ -211,12 +210,6 @@ def test_a_data_set_is_checked_as_a_file_is(played, monkeypatch, change, text):
     monkeypatch.setattr(demonstrations, "import_minari", lambda option: minari)
     with pytest.raises(UsageError, match=f"(?s){text}"):
         checked(run_of(dataclasses.replace(HER, workers=1)), read_demonstrations(["push/music-v0"]))
-
-
-def test_without_minari_the_cure_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(EnvironmentFault, match=r"--demonstrations: .*\n.*'music_tf\[minari\]'"):
-        read_demonstrations(["push/music-v0"])
 
 
 @pytest.mark.thorough

@@ -56,7 +56,7 @@ def test_a_reward_that_replay_would_get_wrong_is_found_with_its_cause(points, na
 
 @cases(
     "name",
-    *("Point", "Sparse", "Ends", "Items", "IsTrue", "Later"),
+    *("Point", "Sparse", "Ends", "Items", "Later"),
     *("AfterTouch", "Pixels", "Flags", "Cells"),
 )
 def test_a_reward_that_replay_gets_right_passes(points, name):

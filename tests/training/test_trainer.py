@@ -111,16 +111,6 @@ def test_metrics_are_finite_declared_and_the_same_every_epoch(trained, name):
             assert (metric in row) == there
 
 
-def test_the_released_rewards_are_costs(trained):
-    for name in ("music", "everything"):
-        row = trained[name][1][0]
-        assert -1.0 <= row["reward/music_min"] <= row["reward/music_max"] <= 0.0
-    assert row["reward/skill_max"] <= 0.0
-    assert -0.2 <= row["reward/entropy_min"] <= row["reward/entropy_max"] <= 0.0
-    assert row["reward/skill_min"] >= -1.0
-    assert (row["reward/task_min"], row["reward/task_max"]) == (-1.0, pytest.approx(-0.5, abs=0.5))
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_a_restored_trainer_goes_on_bit_equal(trained, name):
     trainer, metrics, state = trained[name]
@@ -130,17 +120,6 @@ def test_a_restored_trainer_goes_on_bit_equal(trained, name):
     assert other.counters.env_steps == trainer.counters.env_steps
 
 
-@pytest.mark.thorough
-def test_the_seed_decides_everything():
-    first, same, other = (trainer_of(SAC, seed=seed) for seed in (3, 3, 4))
-    for trainer in (first, same, other):
-        trainer.run_epoch(go_on)
-    assert_same_state(first, same)
-    for name in ("parameters/actor/hidden_0/kernel", "normalizer/observation"):
-        assert (first.shared()[name] != other.shared()[name]).any()
-    assert (replay_state(first)[0]["action"] != replay_state(other)[0]["action"]).all()
-
-
 def test_evaluation_changes_nothing(trained):
     trainer, _, state = trained["her"]
     other = restored(HER, state)
@@ -148,16 +127,6 @@ def test_evaluation_changes_nothing(trained):
     other.evaluation.play(zero_policy, 3)
     other.run_epoch(go_on)
     assert_same_state(trainer, other)
-
-
-def test_a_pinned_skill_acts_in_training_and_evaluation():
-    trainer = trainer_of(SAC, skills=4, pinned_skill=2)
-    trainer.run_epoch(go_on)
-    for rows in replay_state(trainer).values():
-        assert (rows["skill"].argmax(axis=1) == 2).all()
-    for asked, skill in ((None, 2), (1, 1)):
-        played = trainer.evaluation.play(trainer.policy(), 4, asked)
-        assert played.skill.argmax(axis=1).tolist() == [skill] * 4
 
 
 def test_what_a_worker_plays_follows_from_the_seed_and_its_number_alone():
@@ -200,16 +169,6 @@ def test_ranks_compare_all_that_a_checkpoint_holds_and_the_step():
     with pytest.raises(NumbersFault, match=r"after 0 updates: optimiser step on ranks \[1\]"):
         trainer.check_equal()
     assert set(ranks.asked[0]) == {*trainer.shared(), "optimiser step"}
-
-
-def test_without_updates_data_is_collected_all_the_same():
-    trainer = trainer_of(updates=0)
-    before = trainer.weights()
-    row = trainer.run_epoch(go_on)
-    name = "parameters/actor/action/kernel"
-    np.testing.assert_array_equal(trainer.weights()[name], before[name])
-    assert row["time/env_steps"] == 240.0
-    assert not any(name.startswith(("train/", "reward/")) for name in row)
 
 
 def push_out(observation, goal, skill, noise):

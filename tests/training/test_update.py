@@ -313,19 +313,6 @@ def test_actor_and_temperature_step_at_every_second_update_and_are_logged_then(c
     assert trainer.update.meta()["phase_steps"].count(1) == len(late)
 
 
-@pytest.mark.thorough
-def test_moments_are_stored_under_the_weights_that_they_belong_to():
-    agent = dataclasses.replace(SOFT.agent, update_order="sequential")
-    trainer, given = prepared(dataclasses.replace(SOFT, agent=agent))
-    update = trainer.update
-    run(trainer, given)
-    saved = update.shared()
-    actor = np.concatenate(
-        [np.ravel(saved[f"adam_first/{name}"]) for name in update.layout.names if "actor" in name]
-    )
-    np.testing.assert_array_equal(actor, update.moments[1].first)  # critics are the first phase
-
-
 def test_only_networks_with_targets_have_them():
     update = trainer_of(EVERYTHING).update
     assert update.targets_layout.names == [

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.point_robot import PointRobot
@@ -244,13 +243,6 @@ def test_tasks_that_cannot_be_drawn_again_are_refused(monkeypatch, answer, text)
     monkeypatch.setattr(PointRobot, "sample_tasks", lambda _, count, given: answer(own, count))
     with pytest.raises(UsageError, match=text):
         task_sets(CONFIG, LockstepEnvs(CONFIG.env_id, 1))
-
-
-def test_other_runs_have_one_task():
-    plain = Config(env_id=CONFIG.env_id)
-    assert task_sets(plain, LockstepEnvs(CONFIG.env_id, 1)) is None
-    assert recorded_tasks(None, plain) is None
-    assert plain.rounds() == plain.rounds(initial=True) == 1
 
 
 def test_a_context_longer_than_what_a_visit_plays_is_refused_with_the_longest_there_can_be():

@@ -134,18 +134,6 @@ def test_the_last_epoch_is_evaluated_which_a_resumed_run_forgets(tmp_path, ends)
     assert set(meta["unevaluated"]) == set(straight["unevaluated"])
 
 
-def test_an_epoch_of_whole_episodes_cuts_none(tmp_path):
-    steps = replace(CONFIG.collect, steps=4)
-    rows = run(tmp_path / "run", collect=steps, cycles=4, rollouts=3, epochs=2)
-    assert (column(rows, "time/episodes"), column(rows, "time/episodes_cut")) == ([6, 12], [0, 0])
-
-
-def test_an_epoch_that_no_episode_survives_is_refused_before_anything_is_kept(tmp_path):
-    with pytest.raises(UsageError, match=r"cuts off every episode of 8 .*\nnearest: --cycles"):
-        run(tmp_path / "run", cycles=1)
-    assert not list(tmp_path.rglob("*.npz"))
-
-
 def test_a_run_says_at_its_start_what_its_epochs_cut(tmp_path, capfd):
     run(tmp_path / "cut", epochs=1)
     told = "an epoch has 15 steps of each environment, an episode up to 8: one that is open"
