@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import music_tf
 from music_tf import recipes
 from music_tf.config.agents import DdpgConfig, DiscreteSacConfig, SacConfig
 from music_tf.config.fields import fields_of, with_fields
@@ -19,7 +18,6 @@ from music_tf.recipes import releases
 from music_tf.recipes.music import MusicConfig
 from music_tf.recipes.pearl import PearlConfig
 from music_tf.training import build
-from tests.kit import plane
 from tests.kit.cases import cases, every
 
 REACH, PUSH, PICK, SLIDE = (f"Fetch{t}-v4" for t in ("Reach", "Push", "PickAndPlace", "Slide"))
@@ -304,20 +302,6 @@ def test_without_goals_a_variant_has_what_a_run_of_music_fits(learner, preset, e
     assert (ranked.collect.steps, ranked.replay.draw) == (None, "episodes")
     assert ranked.cycles * steps == base.cycles * base.collect.steps
     assert (ranked.agent, ranked.collect.updates_per_step) == (base.agent, 1.0)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("learner", ["ddpg", "sac"])
-def test_without_goals_a_run_of_music_is_tuned_and_ranks_episodes(learner, tmp_path):
-    world = {"agent": (0, 1), "surrounding": (2, 3)}
-    short = {"env_id": f"{plane.__name__}:Puck-v0", "world": world, "replay": {"batch_size": 8}}
-    short |= {"workers": 1, "cycles": 1, "updates": 1, "epochs": 1, "evaluation": {"episodes": 1}}
-    before = music_tf.train(f"{learner}_music", run_dir=tmp_path / "music", **short)
-    for variant in ("finetune", "prioritized"):
-        start = {"run_dir": tmp_path / variant, "init_from": before.path}
-        collect = {"random_steps": 0}
-        run = music_tf.train(f"{learner}_music_{variant}", **start, **short, collect=collect)
-        assert run.metrics["time/updates"].tolist() == [50]
 
 
 @PRESETS

@@ -102,15 +102,6 @@ def test_metres_are_named_and_control_has_a_number_where_they_are_known_alone():
     assert (toy.unit, toy.scale) == ("", "path of the object with the gripper")
 
 
-def test_a_value_stands_beside_that_of_random_actions_or_chance():
-    pay = KeyMetric("music/paid_heldout", "pay", random="music/paid_random")
-    assert pay.shown({"music/paid_heldout": 1.25, "music/paid_random": 0.5}) == "pay 1.25 (0.50)"
-    assert pay.shown({"music/paid_heldout": 0.0125}) == "pay 0.013"
-    assert pay.shown({"music/paid_random": 0.5}) == ""
-    named = KeyMetric("skill/accuracy_heldout", "accuracy", chance=0.25)
-    assert named.shown({"skill/accuracy_heldout": 0.5}) == "accuracy 0.50 (chance 0.25)"
-
-
 @cases(
     ("recipe", "ours", "random", "errors", "said"),
     (

@@ -104,21 +104,6 @@ def test_a_policy_has_the_skills_that_are_learned_by_now(tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_finished_run_is_told_to_learn_more_and_its_past_stays(whole, tmp_path):
-    path = tmp_path / "run"
-    shutil.copytree(whole, path)
-    before = music_tf.load_policy(path)
-    acted = [before.act([1.0, 2.0], skill=skill) for skill in range(2)]
-    train(path, "--resume", "--skills", "3")
-    after = music_tf.load_policy(path)
-    assert after.skills == 3
-    for skill in range(2):
-        np.testing.assert_array_equal(after.act([1.0, 2.0], skill=skill), acted[skill])
-    config = json.loads((path / "config.json").read_text())["config"]
-    assert (config["skills"], config["epochs"]) == (3, 6)
-
-
-@pytest.mark.thorough
 def test_a_stage_that_the_world_cannot_do_leaves_a_run_as_it_was_to_go_on_with_another(
     whole, tmp_path
 ):

@@ -302,19 +302,6 @@ def test_unsupervised_runs_have_no_best_and_are_about_control(tmp_path, capsys):
     assert "  co-motion " in capsys.readouterr().out
 
 
-def test_three_failed_checkpoints_end_the_run_and_leave_the_older(tmp_path, failing_disk, caplog):
-    path = tmp_path / "run"
-    train(path, ONE)
-    failing_disk(3)
-    with pytest.raises(EnvironmentFault, match="3 checkpoints in a row") as fault:
-        train(path, replace(HER_RUN, epochs=9), resume=True)
-    assert fault.value.exit_code == 3
-    assert len([text for text in caplog.messages if "checkpoint not saved" in text]) == 2
-    assert meta_of(path)["counters"]["epoch"] == 1
-    train(path, replace(HER_RUN, epochs=2), resume=True)
-    assert epochs_of(path) == [1, 2]
-
-
 def test_a_stop_and_an_end_are_saved_at_the_third_try(whole, tmp_path, failing_disk, caplog):
     path = tmp_path / "run"
     failing_disk(2)

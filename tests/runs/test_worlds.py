@@ -265,14 +265,6 @@ def test_skills_are_played_in_worlds_they_learned_in_and_between_two_in_the_next
     loaded.envs.close()
 
 
-def test_skills_and_films_take_learned_now_and_numbers(runs, capsys):
-    run = runs / "whole"
-    assert run_verb(["skills", str(run), "--episodes", "1", "--stage", "learned"]) == 0
-    assert json.loads((run / "skills_stage_learned.json").read_text())["stage"] == [0, 1]
-    assert "where each skill was learned" in capsys.readouterr().out
-    assert run_verb(["play", str(run), "--episodes", "1", "--out", str(run / "a.gif")]) == 0
-
-
 def test_evaluate_measures_skills_in_the_world_as_it_is_and_where_they_were_learned(runs, capsys):
     run = runs / "whole"
     assert run_verb(["evaluate", str(run), "--episodes", "2"]) == 0

@@ -67,13 +67,6 @@ def relative_files(directory):
     return sorted(str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file())
 
 
-def test_the_newest_checkpoint_comes_back_with_all_rows_in_order(tmp_path):
-    for nothing in (tmp_path, tmp_path / "missing"):
-        assert restore(nothing) is None
-    saved(tmp_path, range(1, 6))
-    assert_holds(restore(tmp_path), 5)
-
-
 def test_only_the_newest_checkpoints_are_kept_and_replay_is_never_rewritten(tmp_path):
     checkpoints = saved(tmp_path, range(1, 3), keep=2)
     shard = tmp_path / "replay/worker_0000/epoch_000001.npz"
@@ -582,15 +575,6 @@ def test_a_failure_before_a_write_leaves_a_checkpoint_of_the_same_epoch(tmp_path
 
 
 # --- weights --------------------------------------------------------------------------------
-
-
-def test_weights_are_read_from_the_newest_intact_checkpoint_without_replay(tmp_path):
-    saved(tmp_path, [1, 2])
-    shutil.rmtree(tmp_path / "replay")
-    assert load_weights(tmp_path)[1]["epoch"] == 2
-    flip(0.9)(tmp_path / "epoch_000002/state.npz")
-    arrays, meta = load_weights(tmp_path)
-    assert (meta["epoch"], arrays["normalizer/count"]) == (1, 1)
 
 
 def test_a_copy_of_weights_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch, caplog):

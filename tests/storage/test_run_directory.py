@@ -101,14 +101,6 @@ def dead_process():
     return process.pid
 
 
-def test_the_lock_of_a_dead_process_is_taken_over(tmp_path, dead_process):
-    open_and_close(tmp_path)
-    for pid in (dead_process, os.getpid()):  # whose number may be given to another
-        (tmp_path / LOCK_NAME).write_text(lock_of(pid))
-        open_and_close(tmp_path, resume=True)
-        assert not (tmp_path / LOCK_NAME).exists()
-
-
 HOLD = """
 import sys
 from pathlib import Path

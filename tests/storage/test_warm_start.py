@@ -248,16 +248,6 @@ def test_a_network_of_scaled_inputs_brings_its_scale_and_fits_no_raw_ones(tmp_pa
             try_warm_start(into, tmp_path / there / "checkpoints", (part,))
 
 
-@pytest.mark.parametrize("name", ["sac_diayn_finetune", "sac_music_diayn"])
-def test_recipes_with_skills_start_from_the_runs_that_they_name(tmp_path, name):
-    needed = recipes.resolve(name).start
-    trainer = save_run(tmp_path, needed.recipe)
-    found = try_warm_start(small_config(name), tmp_path / "checkpoints", needed.parts)
-    taken = group(trainer, "parameters/actor/", "parameters/critic_", "targets/")
-    assert len(taken) > 12
-    np.testing.assert_equal({key: found.arrays[key] for key in taken}, taken)
-
-
 def test_exported_parts_are_a_small_source_of_their_own(tmp_path, music_run):
     source, before = music_run
     folder = tmp_path / "weights"
@@ -429,12 +419,6 @@ def test_an_embedding_comes_without_the_speed_of_its_run(tmp_path, source, speed
     save_checkpoint(tmp_path, trainer_of(at(source)))
     arrays = try_warm_start(at(speed), tmp_path / "checkpoints", ("phi",)).arrays
     assert arrays.get("scales/phi/speed") == {"inf": None, "auto": 1.0}.get(speed, speed)
-
-
-def test_skills_of_another_number_are_refused(tmp_path):
-    save_checkpoint(tmp_path, trainer_of(with_fields(MUSIC, {"skills": 2})))
-    with pytest.raises(UsageError, match=r"--parts actor: .*kernel does not fit"):
-        try_warm_start(with_fields(MUSIC, {"skills": 4}), tmp_path / "checkpoints", ("actor",))
 
 
 SKILLED = {"skills": 3, "rewards": {"task": TaskConfig()}}
