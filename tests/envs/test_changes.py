@@ -167,6 +167,7 @@ def test_an_environment_that_is_made_anew_takes_the_present_stage():
     (SQUARE, {"gravity": 0.5}, "gravity: .* is no MuJoCo task"),
     (SQUARE, {"set": {"wal": True}}, "set: .* attribute 'wal', it has wall\ndid you mean wall?"),
     (SQUARE, {"set": {"wall": 1}}, "set: wall: .*: expected a value such as False, got 1"),
+    ("music_tf/AntBlocks-v0", {"set": {"opened": 5}}, "set: opened: .* 0 to 4 .*, got 5"),
 )
 def test_what_an_environment_cannot_change_is_refused_when_it_is_made(env_id, stage, says):
     changes = json.dumps([{}, {"at": {"steps": 1}, **stage}])

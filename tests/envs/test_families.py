@@ -1,7 +1,6 @@
 """Families of MuJoCo robots: what they pay, what a task changes, and that bodies come back."""
 
 import gymnasium
-import mujoco
 import numpy as np
 import pytest
 
@@ -213,17 +212,3 @@ def test_a_task_outlives_resets_and_is_given_to_an_environment_that_is_made_anew
         first = envs._members[0]
         np.testing.assert_array_equal(played(envs, asked), expected)
     assert envs._members[0] is not first
-
-
-def test_a_body_is_settled_before_it_moves():
-    """What MuJoCo derives from masses is that of a model compiled with them."""
-    environment = made("Walker2dBodies")
-    model = environment.unwrapped.model
-    task = tasks_of("Walker2dBodies", 1)[0]
-    environment.get_wrapper_attr("set_task")(task)
-    compiled = mujoco.MjModel.from_xml_path(environment.unwrapped.fullpath)
-    for name in ("body_mass", "body_inertia", "geom_friction", "dof_damping"):
-        getattr(compiled, name)[:] = getattr(model, name)
-    mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
-    np.testing.assert_array_equal(model.body_subtreemass, compiled.body_subtreemass)
-    np.testing.assert_array_equal(model.dof_invweight0, compiled.dof_invweight0)

@@ -7,7 +7,7 @@ from music_tf.envs import repeating
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.repeating import check_steps, first_difference, repeats_itself
 from music_tf.errors import EnvironmentFault
-from tests.kit.counting import HIDING, RAISING, SHARING
+from tests.kit.counting import HIDING
 from tests.kit.odd import ODD
 
 
@@ -20,18 +20,6 @@ def test_an_environment_repeats_itself_unless_it_leaves_something_or_says_so(odd
     odd.fault = ""
     monkeypatch.setattr(gymnasium.registry[ODD], "nondeterministic", True)
     assert not repeats_itself(LockstepEnvs(ODD, 1))
-
-
-def test_a_reward_that_depends_on_earlier_episodes_counts_where_it_is_paid():
-    envs = LockstepEnvs(RAISING, 1)
-    assert first_difference(envs) == (1, True)
-    assert not repeats_itself(envs)
-    assert repeats_itself(envs, rewards=False)
-
-
-def test_copies_that_share_a_state_do_not_repeat_themselves_beside_each_other():
-    assert repeats_itself(LockstepEnvs(SHARING, 1))
-    assert not repeats_itself(LockstepEnvs(SHARING, 2))
 
 
 def test_an_episode_beside_that_ends_or_breaks_is_left_there(odd):

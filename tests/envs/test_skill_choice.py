@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import music_tf
-from music_tf.cli import run_verb
-from music_tf.cli.exits import guarded
 from music_tf.config.settings import EnvConfig
 from music_tf.config.world import DISCOUNT
 from music_tf.envs import skill_choice
@@ -195,18 +193,6 @@ def test_runs_that_do_not_fit_are_refused(tmp_path, changes, env_id, text):
         LockstepEnvs(env_id, 1, EnvConfig(skills=str(tmp_path)))
     with pytest.raises(UsageError, match=r"env\.skills: RUN: expected a run directory"):
         LockstepEnvs(env_id, 1, EnvConfig(skills=str(tmp_path / "nowhere")))
-
-
-def test_a_controller_without_skills_is_told_what_to_train_first(capsys):
-    first = "first: music-tf train sac_diayn --env-id"
-    for words, alone in (
-        ([], "music_tf/Ant-v0 --skills 5 --world.descriptor 0 1"),
-        (["--env-id", POINT], f"{POINT} --skills 5"),
-    ):
-        assert guarded(lambda words=words: run_verb(["train", "skills_controller", *words])) == 2
-        text = capsys.readouterr().err
-        assert "--env.skills RUN is missing" in text
-        assert f"{first} {alone}\n" in text
 
 
 @pytest.mark.thorough

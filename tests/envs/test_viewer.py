@@ -12,15 +12,6 @@ from music_tf.errors import EnvironmentFault, UsageError
 from tests.kit.cases import cases
 
 
-def test_a_toy_draws_its_present_state():
-    envs = LockstepEnvs("music_tf/PointPush-v0", 1)
-    envs.reset([0], [0])
-    before = envs.render(0)
-    envs.step(np.ones((1, 3), np.float32), [0])
-    assert before.dtype == np.uint8
-    assert not np.array_equal(before, envs.render(0))
-
-
 def twin_and_source(monkeypatch, env_id):
     """The environment that draws, which does not here, and one that is drawn."""
     twin, source = make_environment(env_id), make_environment(env_id).unwrapped

@@ -183,12 +183,6 @@ def test_states_count_over_the_support_and_where_it_is_held(gripper, places, kep
     assert [found[name] for name in names] == [kept, brought, cells]
 
 
-def test_a_shove_off_the_table_has_many_cells_and_nothing_else():
-    ends = [(0.5 + 2.0 * np.cos(a), 0.5 + 2.0 * np.sin(a), 0.0) for a in np.linspace(0, 6, 12)]
-    found = covered(*((AWAY, [(0.5, 0.5, REST), end]) for end in ends))
-    assert (found.pop("object_cells"), set(found.values())) == (13.0, {0.0})
-
-
 @cases(
     ("degrees", "entropy"),
     (range(10, 360, 45), 1.0),
