@@ -73,13 +73,6 @@ def own_handlers():
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_every_signal_asks_the_job_to_save_and_its_code_is_passed_on(number):
-    process = launched()
-    process.send_signal(number)
-    assert finish(process)[0] == 75
-
-
 def test_a_second_ctrl_c_ends_at_once_a_job_that_heeds_no_request():
     deaf = "got = []; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     stubborn = STUB.replace("got = []", deaf).replace("got.append(number)", "None")
@@ -90,13 +83,6 @@ def test_a_second_ctrl_c_ends_at_once_a_job_that_heeds_no_request():
     began = time.monotonic()
     assert finish(process)[0] == 75
     assert time.monotonic() - began < 5
-
-
-def test_a_job_that_is_asked_before_it_can_listen_is_asked_again():
-    deaf = "import sys, time; print('ready', flush=True); time.sleep(2.0)\n"
-    process = launched(deaf + STUB)
-    process.send_signal(signal.SIGUSR1)
-    assert finish(process)[0] == 75
 
 
 def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
@@ -125,11 +111,6 @@ def test_the_job_is_out_of_reach_of_the_terminal_and_dies_with_its_launcher():
     process.kill()
     process.wait(timeout=10)
     assert gone_within(10, [job])
-
-
-@cases(("end", "expected"), ("exit 4", 4), ("kill -KILL $$", 137))
-def test_the_code_of_a_job_is_passed_on(end, expected):
-    assert run_job(["sh", "-c", end], os.environ) == expected
 
 
 @cases(
@@ -253,12 +234,6 @@ def test_each_mpirun_gets_a_folder_of_its_own_that_is_gone_afterwards(tmp_path, 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with pytest.raises(EnvironmentFault, match="set TMPDIR"), own_sessions({}):
         pass
-
-
-@pytest.mark.distributed
-def test_a_verb_speaks_once_on_several_ranks():
-    code, output, errors = music_tf("launch", "-n", "2", "recipes")
-    assert (code, errors, output.split().count("ddpg_her")) == (0, "", 1)
 
 
 @pytest.mark.distributed

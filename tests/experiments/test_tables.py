@@ -85,23 +85,6 @@ def test_tables_of_results_have_few_columns_and_rows_that_can_be_told_apart():
         assert sorted(titles) == sorted({*titles})
 
 
-def test_a_study_says_itself_what_its_table_shows(place):
-    store(place, "her", {0: 0.9, 1: 0.4})
-    store(place, "more", {0: 1.0, 1: 1.0}, before={"time/env_steps": 5000.0})
-    assert lines_of(place) == [
-        "|  | success | 0.9 after | seeds |",
-        "|---|---|---|---|",
-        # 0.65 and an interval of 3.18 around it; all of 2: the lower end is 0.025^(1/2)
-        "| her, FetchPush | 0.65: 1 of 2 seeds (0.01 to 0.99) | 1 of 2 seeds: never (3 to never) "
-        "| 2 |",
-        "| with more, FetchPush | 1.00: 2 of 2 seeds (0.16 to 1.00) | 2 of 2 seeds: 8 (8 to 8) "
-        "| 2 |",
-        "| random actions, FetchPush | 0.07 |  | 2 |",
-        "",
-        "Every seed: [mine](mine/README.md).",
-    ]
-
-
 @cases(
     ("versions", "said"),
     (["3.10.0", "3.10.0"], ""),
@@ -176,29 +159,6 @@ def test_what_a_page_states_and_no_run_has_is_refused_with_page_and_row(place, c
     with pytest.raises(UsageError, match=re.escape(text)) as fault:
         tables.filled(marked, place / "page.md", place)
     assert str(fault.value).startswith("page.md, line 2, '<!-- results: mi")
-
-
-def test_a_readme_has_every_seed_differences_and_what_was_followed(place):
-    store(place, "her", {0: 0.25, 1: 0.5})
-    control = {"ours": {"control/information": 0.5}, "shove": {"control/information": 0.125}}
-    store(place, "more", {0: 0.5, 1: 0.75}, control=control)
-    lines = study_readme.readme("mine", place).splitlines()
-    assert lines[0] == "# mine"
-    assert [line for line in lines if line.startswith("#")][1:] == [
-        *("## FetchPush", "### her, FetchPush", "### with more, FetchPush")
-    ]
-    rows = {line.split(" | ")[0]: line for line in lines if line.startswith("| ")}
-    assert (
-        rows["| `control/information`"] == "| `control/information` | 0.50 | 0.5 | 0.5 |  | 0.125 |"
-    )
-    # 4.303 (2 degrees) x sqrt(2 x 0.03125 / 2), but both means have intervals beyond 0 and 1
-    assert (
-        "| `eval/success_rate` | +0.25 (2 of 2 seeds (0.16 to 1.00); 1 of 2 seeds (0.01 to 0.99)) |"
-        in lines
-    )
-    assert "| with more | 0.25 | 0.50 | 0.62: 2 of 2 seeds (0.16 to 1.00) |" in lines
-    assert "|  | mean | seed 0 | seed 1 | random |" in lines
-    assert "| `level/steps` | 0 of 2 seeds | never | never |  |" in lines
 
 
 def test_a_picture_is_outdated_when_its_results_or_its_content_change(monkeypatch, tmp_path):

@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 
 from music_tf.cli import run_verb
-from music_tf.conditions import continuous_conditions
 from music_tf.errors import UsageError
 from music_tf.runs.loaded_run import load_run
 from music_tf.tools import adaptation_pictures
@@ -72,13 +71,6 @@ def test_a_picture_has_a_row_a_task_with_its_goal_and_a_column_an_episode():
         np.testing.assert_array_equal([start[0], end[0]], path[[0, -1]])
         np.testing.assert_array_equal(goal, goals[[task]])
         assert panel.get_title() == f"{['prior', 'after 1', 'after 4'][episode]}: {number}.0"
-
-
-def test_paths_are_those_of_the_visits_that_an_evaluation_counts(run):
-    loaded = load_run(run, environments=2)
-    returns = loaded.adaptation.first_visits(loaded.agent, 3).reward.sum(axis=1).reshape(3, 3)
-    np.testing.assert_equal(returns, loaded.adaptation.play(loaded.agent, "test", 1).returns[:, 0])
-    loaded.envs.close()
 
 
 def test_the_goal_of_a_row_is_the_place_that_pays_for_its_paths(run, monkeypatch):
@@ -153,8 +145,3 @@ def test_films_and_pictures_are_written(run, tmp_path):
         assert (tmp_path / name).stat().st_size > 1_000
     with pytest.raises(UsageError, match="expected a number from 1 to 3, got 4"):
         run_verb(["play", str(run), "--strip", str(tmp_path / "a.png"), "--episode", "4"])
-
-
-def test_a_belief_is_never_drawn_by_itself():
-    with pytest.raises(UsageError, match="a belief is inferred from episodes of a task"):
-        continuous_conditions(small().condition, np.random.default_rng(0), 3)

@@ -203,12 +203,6 @@ def test_epochs_without_the_metric_or_the_axis_are_left_out(tmp_path):
     assert curves.curve_of(run, "eval/nothing", "steps").up.size == 0
 
 
-def test_the_leading_metric_is_drawn_unless_others_are_asked_for(tmp_path):
-    runs = seeds(tmp_path, [0.5])
-    assert curves.choose_metrics(runs, [], "steps") == ["eval/success_rate"]
-    assert curves.choose_metrics(runs, ["train/mean_q"], "steps") == ["train/mean_q"]
-
-
 def test_a_metric_without_a_point_over_the_axis_is_refused_and_runs_without_it_are_named(tmp_path):
     first, second = seeds(tmp_path, [0.5, 0.5])
     untimed, timed = without(first, "time/elapsed_s"), without(second, "eval/success_rate")
@@ -321,17 +315,6 @@ def test_random_actions_are_read_from_a_run_and_from_a_stored_result(tmp_path):
     details = json.dumps({"final_100_episodes": measured})
     stored.write_text(f"# music-tf\n# commit\n# {details}\n{stored.read_text()}")
     assert load(stored).random == {"eval/return": -3.0}
-
-
-@cases(
-    ("metric", "words"),
-    ("eval/object_comotion_m", "Co-motion, m"),
-    ("eval/object_lift_rate", "Lift rate"),
-    ("reward/joint_motion_mean", "Joint motion reward, mean"),
-    ("eval/return", "Return"),
-)
-def test_a_metric_is_named_in_words(metric, words):
-    assert curves.words_of(metric) == words
 
 
 # The verb.

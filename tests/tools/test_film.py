@@ -549,14 +549,6 @@ def test_rewards_that_do_not_fit_or_cannot_be_asked_are_a_fault(tmp_path, monkey
         film.rewards_along(loaded, played)
 
 
-def test_the_reward_of_the_last_step_is_written_above_its_curve(written):
-    trace = Trace("joint_motion", np.float32([0.25, 0.75]), 0.0, 1.0)
-    for step in (0, 1, 2, 4):  # over after 2, and so the last one stays
-        tile(View(np.zeros((10, 20, 3), np.uint8), step, traces=[trace]), 40, STEPS)
-    numbers = ["", " 0.25", " 0.75", " 0.75"]
-    assert written[::2] == [f"joint motion reward{number}" for number in numbers]
-
-
 def coloured(values, step, lowest=0.0, highest=1.0):
     """How many pixels of each step are neither paper nor grey, and the strongest difference."""
     trace = Trace("music", np.float32(values), lowest, highest)

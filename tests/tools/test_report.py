@@ -16,7 +16,6 @@ from music_tf.storage.worlds import WorldsTable
 from music_tf.tools import report
 from music_tf.tools.report import (
     all_policies,
-    by_column,
     missing,
     number,
     read_recorded,
@@ -323,16 +322,6 @@ def test_a_run_says_where_it_started_and_counts_what_was_taken_before(tmp_path):
     assert "ddpg_music, PointPush-v0, takes over actor,critic" in page.texts("li")
 
 
-def test_a_damaged_start_record_costs_the_curves_of_a_page(tmp_path):
-    run = make_run(tmp_path / "run")
-    damaged = {"before": {"time/env_steps": "many"}, "parts": HOSTILE, "epoch": HOSTILE}
-    change(run, init_from=START | damaged)
-    page = page_of(tmp_path, run)
-    assert "expected numbers by column" in page.text
-    assert "No epoch is over yet." in page.text
-    assert "starts from /runs/push, checkpoint epoch_000007:" in page.texts("p")
-
-
 def test_the_newest_of_evaluation_summary_and_training_is_shown(tmp_path):
     run = finish(make_run(tmp_path / "run"))
     evaluate(run, 2, skills=[{"skill": 0, "metrics": RANDOM}])
@@ -494,8 +483,3 @@ def test_the_verb_names_what_is_no_run_and_what_is_damaged(tmp_path, monkeypatch
 )
 def test_numbers_are_short(value, text):
     assert number(value) == text
-
-
-def test_bars_compare_with_the_largest_of_a_column():
-    shown = by_column({"ours": {"a": 2.0, "b": -1.0}, "random": {"a": -0.0002}})
-    assert shown == [("a", "", [("2.000", 100), ("0.000", 0)]), ("b", "", [("-1", 0), ("-", 0)])]
