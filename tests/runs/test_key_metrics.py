@@ -102,65 +102,32 @@ def test_metres_are_named_and_control_has_a_number_where_they_are_known_alone():
     assert (toy.unit, toy.scale) == ("", "path of the object with the gripper")
 
 
+METRICS_OF = {
+    **{"co-motion": "eval/object_comotion_m", "success": "eval/success_rate"},
+    **{"return": "eval/return", "apart": "skill/hausdorff_mean", "after 6": "adapt/return_last"},
+}
+
+
 @cases(
-    ("recipe", "ours", "random", "errors", "said"),
-    (
-        *("ddpg_music", {"eval/object_comotion_m": 0.119}),
-        0.002,
-        {},
-        "co-motion 0.12 m (random 0.002): no control yet (0.2)",
-    ),
-    (
-        *("ddpg_music", {"eval/object_comotion_m": 0.2}),
-        0.0,
-        {},
-        "co-motion 0.20 m (random 0.000): control (0.2)",
-    ),
-    (
-        *("ddpg_her", {"eval/success_rate": 0.89}),
-        0.09,
-        {},
-        "success 0.89 (random 0.090): not yet 0.9",
-    ),
-    (
-        *("ddpg_her", {"eval/success_rate": 0.9}),
-        0.09,
-        {},
-        "success 0.90 (random 0.090): at least 0.9",
-    ),
+    ("recipe", "name", "ours", "random", "said"),
+    ("ddpg_music", "co-motion", 0.119, 0.002, "0.12 m (random 0.002): no control yet (0.2)"),
+    ("ddpg_music", "co-motion", 0.2, 0.0, "0.20 m (random 0.000): control (0.2)"),
+    ("ddpg_her", "success", 0.89, 0.09, "0.89 (random 0.090): not yet 0.9"),
+    ("ddpg_her", "success", 0.9, 0.09, "0.90 (random 0.090): at least 0.9"),
     # 2.262 standard errors of 10: 22.62
-    (
-        *("sac", {"eval/return": 23.0}),
-        0.0,
-        {"eval/return": 10.0},
-        "return 23.00 (random 0.000): above random",
-    ),
-    (
-        *("sac", {"eval/return": 22.0}),
-        0.0,
-        {"eval/return": 10.0},
-        "return 22.00 (random 0.000): not distinguishable from random",
-    ),
-    (
-        *("sac", {"eval/return": -23.0}),
-        0.0,
-        {"eval/return": 10.0},
-        "return -23.00 (random 0.000): below random",
-    ),
-    (*("sac_disk", {"skill/hausdorff_mean": 0.5}), 0.3, {}, "apart 0.50 (random 0.30)"),
-    (
-        *("sac_pearl", {"adapt/return_prior": 0.5, "adapt/return_last": 1.0}),
-        0.3,
-        {},
-        "after 6 1.00 (random 0.30)",
-    ),
-    ("sac_dads", {"eval/return": 1.0}, 0.0, {}, ""),
+    ("sac", "return", 23.0, 0.0, "23.00 (random 0.000): above random"),
+    ("sac", "return", 22.0, 0.0, "22.00 (random 0.000): not distinguishable from random"),
+    ("sac", "return", -23.0, 0.0, "-23.00 (random 0.000): below random"),
+    ("sac_disk", "apart", 0.5, 0.3, "0.50 (random 0.30)"),
+    ("sac_pearl", "after 6", 1.0, 0.3, "1.00 (random 0.30)"),
+    ("sac_dads", "return", 1.0, 0.0, ""),
 )
-def test_the_end_is_judged_by_a_known_level_or_beside_random(recipe, ours, random, errors, said):
+def test_the_end_is_judged_by_a_known_level_or_beside_random(recipe, name, ours, random, said):
     env_id = {"sac": "Hopper-v5", "sac_dads": "Ant-v5", "sac_pearl": "music_tf/PointRobot-v0"}
     found = list(told(recipe, env_id.get(recipe, PUSH), env_id.get(recipe) is None).values())
-    compared = Comparison({"ours": ours, "random": dict.fromkeys(ours, random)}, 100, "", errors)
-    assert verdict(found, compared) == [said] * bool(said)
+    rows = {"ours": {METRICS_OF[name]: ours}, "random": {METRICS_OF[name]: random}}
+    compared = Comparison(rows, 100, "", {"eval/return": 10.0})
+    assert verdict(found, compared) == [f"{name} {said}"] * bool(said)
 
 
 def test_lines_say_what_to_follow_with_words_for_scale_and_units():
