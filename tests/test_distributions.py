@@ -19,22 +19,6 @@ from tests.kit.batches import gradients
 from tests.kit.cases import cases
 
 
-@pytest.fixture(scope="module")
-def parts():
-    generator = np.random.default_rng(0)
-    mean = tf.constant(generator.uniform(-0.7, 0.7, (6, 4)), tf.float32)
-    log_deviation = tf.constant(generator.uniform(-3.0, -0.5, (6, 4)), tf.float32)
-    return mean, log_deviation, tf.constant(generator.normal(size=(6, 4)), tf.float32)
-
-
-def test_a_sample_is_the_tanh_of_mean_plus_scaled_noise():
-    found = sample_tanh_gaussian(*map(tf.constant, ([[0.5]], [[math.log(2.0)]], [[-1.0]])))
-    # x = 0.5 + 2 (-1) = -1.5; log N = -1/2 - log 2 - log(2 pi) / 2 = -2.112086
-    # log(1 - tanh(1.5)^2) = log(0.1807066) = -1.710880; log pi = -2.112086 + 1.710880
-    np.testing.assert_allclose(found.action, [[math.tanh(-1.5)]], rtol=1e-6)
-    np.testing.assert_allclose(found.log_density, [-0.401206], rtol=1e-5)
-
-
 @pytest.mark.parametrize("raw", [-30.0, 30.0])
 def test_saturated_actions_have_finite_densities_and_gradients(raw):
     def log_density(mean, log_deviation):
@@ -44,14 +28,6 @@ def test_saturated_actions_have_finite_densities_and_gradients(raw):
     assert all(np.isfinite(gradient).all() for gradient in on_parts)
     # -2 - log(2 pi) / 2 - 2 (log 2 - 30) = 55.69
     np.testing.assert_allclose(found, [55.6948], rtol=1e-4)
-
-
-def test_samples_are_reparameterised(parts):
-    _, log_deviation, noise = parts
-    action, by_part = gradients(lambda *given: sample_tanh_gaussian(*given).action, *parts)
-    slope = 1.0 - np.square(action)
-    np.testing.assert_allclose(by_part[0], slope, rtol=1e-4)
-    np.testing.assert_allclose(by_part[1], slope * np.exp(log_deviation) * noise, rtol=1e-4)
 
 
 def test_mixtures_and_gaussians_agree_with_tensorflow_probability():

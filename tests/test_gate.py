@@ -12,16 +12,6 @@ from music_tf.training.update import UpdateCounts
 from tests.kit.cases import cases
 
 
-def test_counters_and_logs_come_back():
-    counts = {"updates": 4, "step_scale": 0.25}
-    assert restore_fields(UpdateCounts(), counts, "meta") == UpdateCounts(4, 0.25)
-    counters = Counters(epoch=3, cycle=10**9 + 6, env_steps=360, updates=12, elapsed_s=1.5)
-    assert restore_fields(Counters(), dataclasses.asdict(counters), "counters") == counters
-    log = EpochLog(1, [{"train/mean_q": -1.5}, {}], [(1, -2)], 1, 2, 60, 40, 0.5)
-    data = dataclasses.asdict(log) | {"cells": [[1, -2]]}
-    assert restore_fields(EpochLog(), data, "log").totals == log.totals
-
-
 @cases(
     ("kind", "change"),
     *((Counters, {"epoch": wrong}) for wrong in (-1, 1.0, True, "3", 2**70)),

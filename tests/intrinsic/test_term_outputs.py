@@ -95,20 +95,6 @@ def test_what_does_not_fit_is_refused_with_what_was_expected(what, answer, says)
         ASKED[what](Height(answer))
 
 
-def test_none_is_a_gate_that_all_pass_and_a_uniform_prior():
-    assert gate_of(Height(None), BATCH) is None
-    assert prior_of(Height(None), 3) is None
-    np.testing.assert_array_equal(prior_of(Height([0.5, 0.25, 0.25]), 3), [0.5, 0.25, 0.25])
-    assert Height({}).feed(None, 2, 0) == {}
-
-
-def test_a_right_answer_is_handed_on_as_it_is():
-    assert reward_of(Height(PAID), {}, BATCH, {}) is PAID
-    loss, metrics = loss_of(Height((tf.zeros([]), {"height/top": tf.ones([1])})), {}, {}, 1)
-    assert (loss.shape, list(metrics)) == ([], ["height/top"])
-    assert heldout_of(Height({"height/top": np.float32(2.0)}), {}, None) == {"height/top": 2.0}
-
-
 def test_a_shape_that_nobody_knows_or_the_one_of_several_that_fits_is_asserted():
     @tf.function
     def paid(rows):

@@ -59,31 +59,7 @@ def test_what_a_step_is_worth_under_a_density_distance(step, reward, left, objec
     assert float(loss) == pytest.approx(-objective + math.log(3000.0) * left, rel=1e-4)
 
 
-@cases(
-    ("step", "reward", "mean", "total"),
-    ((0.9, -0.6), 0.9391486, 0.001, -0.17),
-    ((1.2, -1.1), 1.5205262, -0.325, -1.65),
-)
-def test_what_a_step_is_worth_in_time(step, reward, mean, total):
-    # squares .81 + .36 = 1.17 and 1.44 + 1.21 = 2.65, halved in the mean form
-    step, towards = tf.constant(step), tf.constant([0.4472136, -0.8944272])
-    assert float(inner_product_reward(step, towards)) == pytest.approx(reward, abs=1e-6)
-    one = tf.constant(1.0)
-    assert float(slack(step, one, mean=True, most=1e-3)) == pytest.approx(mean, abs=1e-6)
-    assert float(slack(step, one, mean=False, most=1e-3)) == pytest.approx(total, abs=1e-6)
-
-
-def test_codes_of_skills_sum_to_zero_and_lie_apart_and_vectors_are_their_own():
-    codes = direction(tf.eye(4), one_hot=True).numpy()
-    np.testing.assert_allclose(codes[0], [1.0, -1 / 3, -1 / 3, -1 / 3], atol=1e-6)
-    np.testing.assert_allclose(codes.sum(axis=-1), 0.0, atol=1e-6)
-    products = codes @ codes.T
-    assert (np.diag(products) > 0.0).all()
-    assert (products[~np.eye(4, dtype=bool)] < 0.0).all()
-    paid = inner_product_reward(tf.constant([0.2, 0.1, 0.0, -0.3]), tf.constant(codes[0]))
-    assert float(paid) == pytest.approx(0.2666667, abs=1e-6)
-    vector = tf.constant([[0.6, -0.8]])
-    np.testing.assert_array_equal(direction(vector, one_hot=False), vector)
+def test_a_skill_alone_has_no_direction():
     with pytest.raises(ValueError, match="one skill alone"):
         direction(tf.ones([3, 1]), one_hot=True)
 

@@ -126,22 +126,6 @@ def test_goals_come_nearer_and_move_before_any_success():
     )
 
 
-def test_summary_has_means_over_episodes_by_metric_name():
-    lost = [(0.9, 0.5, 0.4), (1.2, 0.5, 0.0)]  # sqrt(0.09 + 0.16) = 0.5
-    states = np.concatenate([episode(AWAY, path(0.22, 0.22)), episode(AWAY, lost)])
-    metrics = summarize(states, np.array([1, 1]), INFO)
-    assert metrics == pytest.approx(
-        {
-            "eval/object_displacement_m": 0.25,
-            "eval/object_moved_rate": 0.5,
-            "eval/object_on_support_rate": 0.5,
-            "eval/object_comotion_m": 0.0,
-            "eval/object_lift_rate": 0.0,
-            "eval/object_coverage": 2.0,
-        }
-    )
-
-
 def covered(*episodes, length=None):
     """Coverage of episodes of pairs of gripper and places, without the prefix of its names."""
     states = np.concatenate([episode(*one) for one in episodes])

@@ -7,7 +7,6 @@ from music_tf.measures.skills import (
     coverage,
     diversity_returns,
     end_distances,
-    end_spreads,
     hausdorff_distances,
     named_shares,
     separation,
@@ -110,12 +109,6 @@ def test_many_columns_are_as_far_apart_as_few(monkeypatch):
     columns = separation(tracks)
     np.testing.assert_allclose(products.hausdorff, columns.hausdorff, rtol=1e-6, atol=1e-6)
     assert products.coverage == pytest.approx(columns.coverage, rel=1e-6)
-
-
-def test_the_spread_of_a_skill_is_how_far_its_episodes_end_apart():
-    ends = np.float32([[[0, 0], [3, 4], [0, 0]], [[1, 1]] * 3])
-    np.testing.assert_allclose(end_spreads(ends), [(5 + 5) / 3, 0])  # of three pairs
-    np.testing.assert_array_equal(end_spreads(ends[:, :1]), [0, 0])
 
 
 def test_coverage_is_the_log_of_the_mean_distance_to_the_third_nearest_place():

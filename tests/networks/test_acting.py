@@ -5,9 +5,7 @@ import numpy as np
 from music_tf.config.agents import DdpgConfig, SacConfig, SacValueConfig
 from music_tf.config.settings import NormalizerConfig
 from music_tf.networks.acting import (
-    ACTORS,
     GAUSSIANS,
-    Actor,
     Moments,
     NetworkInputs,
     SkillSnapshots,
@@ -32,12 +30,6 @@ INPUTS = NetworkInputs(
     NormalizerConfig(),
     condition=1,
 )
-ROWS = (
-    np.float32([[0.5, -0.5], [1.0, 0.0], [0.0, 2.0]]),
-    np.float32([[1.0], [0.0], [-1.0]]),
-    np.ones([3, 1], np.float32),
-    np.zeros([3, 3], np.float32),
-)
 
 
 @cases(
@@ -52,32 +44,6 @@ def test_weights_have_names_shapes_and_order_of_the_model(config):
     network = Network("actor", MODELS[config.actor](4, 3, (8, 5), np.random.default_rng(0)), 0.0)
     expected = dict(zip(network.weight_names, network.shapes, strict=True))
     assert list(actor_shapes(config.actor, 4, (8, 5), 3).items()) == list(expected.items())
-
-
-def choose(weights, inputs, noise):
-    """Picks the likeliest of several choices, or draws one by the Gumbel trick."""
-    scores = inputs @ weights[-2] + weights[-1]
-    chosen = (scores if noise is None else scores + noise).argmax(axis=-1)
-    return np.eye(len(weights[-1]), dtype=np.float32)[chosen]
-
-
-def test_a_learner_brings_an_action_distribution_of_its_own(monkeypatch):
-    actor = Actor(lambda width, actions: {"logits": (width, actions)}, choose)
-    monkeypatch.setitem(ACTORS, "choices", actor)
-    assert list(actor_shapes("choices", 4, (4,), 3))[-2:] == [
-        "actor/logits/kernel",
-        "actor/logits/bias",
-    ]
-    # inputs are [observation, skill, goal]: the first component decides, then the second
-    weights = {
-        "actor/logits/kernel": np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]),
-        "actor/logits/bias": np.float32([0, 0, 0.1]),
-    }
-    snapshot = Snapshot("choices", weights, INPUTS)
-    assert snapshot.action_dim == 3
-    np.testing.assert_array_equal(SnapshotPolicy(snapshot)(*ROWS), np.eye(3)[[0, 0, 1]])
-    drawn = SnapshotPolicy(snapshot, sample=True, rows=2)(*ROWS[:3], np.float32([[0, 0, 9]] * 3))
-    np.testing.assert_array_equal(drawn, np.eye(3)[[2, 2, 2]])
 
 
 def test_each_skill_acts_with_weights_and_moments_of_its_own():

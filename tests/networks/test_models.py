@@ -76,18 +76,6 @@ def test_kernels_start_as_the_initialiser_says_and_biases_at_zero(initializer, s
         np.testing.assert_allclose(hidden.T @ hidden, np.eye(300), atol=1e-5)
 
 
-def test_the_layer_before_the_heads_and_the_end_of_critics_are_linear():
-    model = gaussian_actor(1, 1, (1,), rng())
-    one, zero = np.ones([1, 1]), np.zeros([1])
-    model.set_weights([one, zero, -one, zero, one, zero, one, zero])
-    mean, log_deviation = model(np.float32([[2.0]]))
-    assert float(mean[0, 0]) == -2.0  # a ReLU would have given 0
-    assert float(log_deviation[0, 0]) == pytest.approx(-5.0 + 3.5 * (np.tanh(-2.0) + 1.0))
-    model = critic(of_units(1), 2, rng())
-    model.set_weights([np.ones([2, 1]), np.zeros([1]), np.full([1, 1], -100.0), np.zeros([1])])
-    assert float(model(np.float32([[2.0, 1.0]]))[0, 0]) == -300.0
-
-
 def test_layer_norm_gives_the_units_of_a_row_mean_0_and_variance_1_before_their_relu():
     model = critic(of_units(5, 4, layer_norm=True), 3, rng())
     generator = np.random.default_rng(1)
