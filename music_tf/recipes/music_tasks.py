@@ -29,13 +29,15 @@ def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
     config = ddpg_her(preset, env_id)
     laptop, reach = preset == "laptop", env_id == FETCH_REACH
     if laptop:
-        epochs = {FETCH_REACH: 10, FETCH_PUSH: 20, FETCH_PICK: 30, FETCH_SLIDE: 30}.get(env_id, 40)
+        epochs = {FETCH_REACH: 10, FETCH_PUSH: 20, FETCH_PICK: 20, FETCH_SLIDE: 30}.get(env_id, 40)
         config = dataclasses.replace(config, epochs=epochs, updates=40 if reach else 160)
     if reach:
         return config
-    begin, end = {FETCH_PUSH: (3.0, 5.0), FETCH_PICK: (8.0, 12.0), FETCH_SLIDE: (3.0, 6.0)}.get(
-        env_id, (5.0, 10.0)
-    )
+    by, begin, end, latest = {
+        FETCH_PUSH: ("epoch", 3.0, 5.0, None),
+        FETCH_PICK: ("lifted", 0.4, 0.55, 12),  # shares of training episodes
+        FETCH_SLIDE: ("epoch", 3.0, 6.0, None),
+    }.get(env_id, ("epoch", 5.0, 10.0, None))
     both = {"task": TaskConfig(), **ddpg_music("laptop", env_id).rewards}
     weight = both["music"].unit_weight
     changes = {
@@ -44,6 +46,8 @@ def ddpg_her_fast(preset: Preset, env_id: str = FETCH_PUSH) -> Config:
         "music.learning_rate": 1e-3,
         "exploration.random_hold": 4.0,
     }
+    for name in both:
+        changes |= {f"{name}.weight_by": by, f"{name}.weight_latest": latest}
     if laptop:
         changes["agent.critics"] = 2
     return with_fields(dataclasses.replace(config, rewards=both), changes)

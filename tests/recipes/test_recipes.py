@@ -4,6 +4,7 @@ import itertools
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from music_tf import recipes
@@ -207,18 +208,23 @@ def test_the_slide_has_a_larger_entropy_scale(name, preset):
 
 
 @cases(
-    ("env_id", "before", "middle", "after"), (PUSH, 3, 4, 5), (PICK, 8, 10, 12), (SLIDE, 3, 4.5, 6)
+    ("env_id", "before", "middle", "after"),
+    (PUSH, 3, 4, 5),
+    (PICK, 0.4, 0.475, 0.55),
+    (SLIDE, 3, 4.5, 6),
 )
 def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, after):
     assert recipes.resolve("ddpg_her_fast", env_id=REACH).rewards == {"task": TaskConfig()}
     assert recipes.resolve("ddpg_her", "paper", REACH).cycles == 10
-    config = recipes.resolve("ddpg_her_fast", env_id=env_id)
+    both = recipes.resolve("ddpg_her_fast", env_id=env_id).rewards
     weights = [
-        tuple(schedule_value(config.rewards[name].weight, epoch) for name in ("task", "music"))
-        for epoch in (before, middle, after, 1000)
+        [schedule_value(both[name].weight, at) for name in ("task", "music")]
+        for at in (before, middle, after, 1000)
     ]
     # MUSIC pays up to 4 a step
-    assert weights == [(0.0, 0.25), (0.5, 0.125), (1.0, 0.0), (1.0, 0.0)]
+    assert np.ravel(weights) == pytest.approx([0.0, 0.25, 0.5, 0.125, 1.0, 0.0, 1.0, 0.0])
+    by_level = {(term.weight_by, term.weight_latest) for term in both.values()}
+    assert by_level == {("lifted", 12) if env_id == PICK else ("epoch", None)}
 
 
 def test_relay_hindsight_takes_16_updates_in_ten_steps_and_bounds_values_by_minus_50():
