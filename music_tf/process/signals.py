@@ -19,7 +19,7 @@ from music_tf.errors import Hanging
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 _received: list[int] = []
-_handlers: dict[int, Callable[[int, FrameType | None], None]] = {}
+_handlers: dict[int, Callable[[int, FrameType | None], None] | int | None] = {}
 _at_once = threading.Event()
 """Whether the first signal ends the process, because nothing is left to save."""
 _replaced: set[int] = set()
@@ -76,7 +76,7 @@ def end_as_ctrl_c() -> None:
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    _handlers.update({signal.SIGTERM: end, signal.SIGINT: signal.default_int_handler})
+    _handlers.update({signal.SIGTERM: end, signal.SIGINT: signal.getsignal(signal.SIGINT)})
     signal.signal(signal.SIGTERM, end)
 
 

@@ -318,7 +318,7 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     (("STUDY = ", "STUDIO = "), "to define STUDY"),
     (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
     (("(4,)", "(4, 4)"), "each once"),
-    (("epochs=2", "epochs=2, minutes=0"), "max_minutes: expected a number above 0, got 0"),
+    (("epochs=2", "epochs=2, minutes=0"), "--max-minutes: expected a number above 0, got 0"),
     (("looked at", "seen"), "expected Literal['tuning', 'reported', 'looked at'], got 'seen'"),
     (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
     (('parts="actor"', "epochs={'Push': 25}"), "Condition her: tasks: there is no 'Push'"),

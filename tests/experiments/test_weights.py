@@ -7,7 +7,7 @@ import pytest
 from music_tf import recipes
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
-from music_tf.storage.run_paths import AGENTS, find_source
+from music_tf.storage.run_paths import find_source
 from music_tf.storage.warm_start import start_line
 from tests.kit.cases import cases
 from tests.kit.warm import try_warm_start
@@ -66,6 +66,6 @@ def test_agents_with_skills_say_which_options_make_them_act_as_before(
 @pytest.mark.parametrize("folder", TASKS)
 def test_what_they_took_is_counted(folder):
     record = inherited("ddpg_music_finetune", TASKS[folder], folder).record
-    assert start_line(record).startswith(f"starts from {AGENTS / folder}, epoch 20: actor, ")
+    assert start_line(record).startswith(f"starts from the agent {folder}: actor, ")
     assert record["before"]["time/env_steps"] == 160_000
     assert record["before"]["time/elapsed_s"] > 300.0
