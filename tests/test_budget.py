@@ -12,7 +12,7 @@ LARGEST = 600
 PACKAGE = {
     "": 2384, "agents": 842, "cli": 1636, "config": 2417, "envs": 4819, "intrinsic": 2366,
     "losses": 873, "measures": 540, "networks": 1729, "process": 801, "reading": 1127,
-    "recipes": 2562, "replay": 1217, "runs": 3471, "storage": 2867, "tools": 4322,
+    "recipes": 2562, "replay": 1217, "runs": 3471, "storage": 2867, "tools": 4323,
     "training": 5704,
 }  # fmt: skip
 TESTS = {

@@ -5,9 +5,8 @@ is the mean of four evaluations of ten episodes each, 2.4 thousand steps apart, 
 time (RHER, arXiv:2208.00843: 2.5 thousand). Beside it: the first epoch whose 40 episodes reach it.
 """
 
+from music_tf.config.key_metrics import SUCCESS
 from music_tf.tools.study import Condition, Study, Task
-
-SUCCESS = "eval/success_rate"
 
 STUDY = Study(
     question="How many steps does ddpg_her_fast take in the window that RHER reports?",

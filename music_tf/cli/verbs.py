@@ -36,8 +36,8 @@ class Recipes(Verb):
     """Recipes or agents to explain; none: lists all."""
 
     def act(self) -> int:
-        known, ready = recipes.names(), agents()
-        lines = [] if self.names else list(known)
+        every, ready = recipes.names(), agents()
+        lines = [] if self.names else list(every)
         for name in self.names:
             if name in ready:
                 lines += [f"{name}: {ready[name]['does']}", f"made by: {ready[name]['command']}"]
@@ -46,11 +46,11 @@ class Recipes(Verb):
             lines += [f"{name}: {recipes.describe(name, whole=True)}"]
             lines += [f"{presets}; all settings: music-tf train {name} --help"]
         if not self.names and sys.stdout.isatty() and launched_world_size() == 1:
-            lines = [f"{name:27}{recipes.describe(name)}" for name in known]  # mpirun fakes one
+            lines = [f"{name:27}{recipes.describe(name)}" for name in every]  # mpirun fakes one
             does = {name: about["does"].partition(". ")[0] for name, about in ready.items()}
-            own = [f"{name:27}{text.removesuffix('.')}." for name, text in does.items()]
+            last = [f"{name:27}{text.removesuffix('.')}." for name, text in does.items()]
             more = "music-tf recipes NAME says more; agents are for play, evaluate and --init-from"
-            lines = ["recipes, for music-tf train:", *lines, "agents:", *own, more]
+            lines = ["recipes, for music-tf train:", *lines, "agents:", *last, more]
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return EXIT_DONE
 

@@ -64,11 +64,11 @@ def explanation(metrics: Sequence[KeyMetric], beside: str = "") -> list[str]:
 def verdict(metrics: Sequence[KeyMetric], comparison: Comparison) -> list[str]:
     """Returns the line that ends a run: its first metric, by a known level or beside random."""
     ours, random = comparison.policies["ours"], comparison.policies["random"]
-    found = [each for each in metrics if each.metric in ours and each.metric in random]
+    shared = [each for each in metrics if each.metric in ours and each.metric in random]
     before = {"adapt/return_prior", "adapt/return_2", "adapt/context_return_prior"}
-    found.sort(key=lambda each: (each.level is None, each.metric in before))
+    shared.sort(key=lambda each: (each.level is None, each.metric in before))
     errors = comparison.errors
-    return [k.judged(ours[k.metric], random[k.metric], errors.get(k.metric)) for k in found[:1]]
+    return [k.judged(ours[k.metric], random[k.metric], errors.get(k.metric)) for k in shared[:1]]
 
 
 def shortfalls(config: Config, row: Metrics) -> list[str]:

@@ -382,8 +382,8 @@ def _draw_panel(
         if (chance := _draw_random(panel, having, metric, axis)) is not None:
             lines[RANDOM] = chance
     if metric in LEVELS and lines:
-        known, what = LEVELS[metric]
-        level = next(iter(groups.values()))[0].levels.get(metric, known)
+        usual, what = LEVELS[metric]
+        level = next(iter(groups.values()))[0].levels.get(metric, usual)
         lines[LEVEL] = panel.axhline(level, label=f"{what} from {level:g} on", ls=":", **_REFERENCE)
     panel.set_xlabel(AXES[axis][2])
     panel.grid(alpha=0.3)

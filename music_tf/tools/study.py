@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from music_tf.config.key_metrics import LEVELS, MOTION
 from music_tf.config.names import names_a_module, suggestion
 from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
 from music_tf.hints import fits, hints_of
@@ -100,7 +101,7 @@ class Condition(_Declared):
 
 
 CONTROL: Mapping[str, float] = types.MappingProxyType(
-    {"eval/object_on_support_rate": 0.8, "eval/object_comotion_m": 0.2}
+    {"eval/object_on_support_rate": 0.8, MOTION: LEVELS[MOTION][0]}
 )
 """Thresholds for control of an object."""
 LIFTED: Mapping[str, float] = types.MappingProxyType({**CONTROL, "eval/object_lift_rate": 0.6})
