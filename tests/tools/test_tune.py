@@ -122,7 +122,7 @@ def test_a_file_that_is_no_space_is_refused(tmp_path, content, text):
     (f"{REACH} ddpg_her --seeds 200", r"--check-seeds: .*got 200 in --seeds"),
     (f"{REACH} ddpg_her --space none.json", "--space: none.json: cannot be read"),
     (f"{REACH} ddpg_her --space far.json", r"--space: .*exploration\.noise.*-1"),
-    (ARM, rf"{ARM}: .*\nexpected --world.agent COLUMNS .*music-tf check-env {ARM} proposes"),
+    (ARM, rf"{ARM} has no .*\nmusic-tf check-env {ARM} looks for .* --world.agent COLUMNS"),
     ("tests.kit.arm:Arm-v1", f"did you mean '{ARM}'"),
 )
 def test_a_search_of_which_every_trial_would_fail_is_refused(
