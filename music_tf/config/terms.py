@@ -80,12 +80,13 @@ class TermConfig(Settings):
                 f"weight, for weight_by {self.weight_by}, got {show_value(self.weight)}\n"
                 f"for example: {show_option(self.shown('weight'))} 0.5 0 0.8 1"
             )
-        if self.weight_latest is not None and not by_level:
-            raise UsageError(
-                f"{self.shown('weight_latest')}: by epoch the last point of weight says when, "
-                f"expected None, got {self.weight_latest}\n"
-                f"for example: {show_option(self.shown('weight_by'))} moved"
-            )
+        for field in ("weight_latest", "weight_episodes"):
+            value, unset = getattr(self, field), getattr(TermConfig, field)
+            if value != unset and not by_level:
+                raise UsageError(
+                    f"{self.shown(field)}: belongs to weights by level, expected {unset} by epoch, "
+                    f"got {value}\nfor example: {show_option(self.shown('weight_by'))} moved"
+                )
 
     @property
     def built(self) -> Sequence[str]:

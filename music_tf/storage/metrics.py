@@ -349,11 +349,13 @@ class EvaluationsWriter:
     def __init__(self, directory: Path, resume_after: int | None, warn: RateLimitedWarning) -> None:
         path = directory / EVALUATIONS_NAME
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
-        self._file, self._rates = _AppendFile(path, len(kept), warn), list[float]()
+        whole = _csv_line(_EVALUATED) + kept.partition(b"\n")[2]  # whatever stood above the rows
+        self._file = _AppendFile(path, len(kept) if kept == whole else 0, warn)
+        if kept != whole:
+            self._file.append(whole)
+        self._rates = list[float]()
         with contextlib.suppress(ValueError, IndexError):  # blank without goals
             self._rates = [float(_cells(row)[-2]) for row in kept.splitlines()[1:]]
-        if not kept:
-            self._file.append(_csv_line(_EVALUATED))
 
     def write(self, row: Mapping[str, float]) -> None:
         """Adds a row, with the mean success rate of the last `WINDOW` rows."""
