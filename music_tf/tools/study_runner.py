@@ -79,8 +79,8 @@ def store(run: StudyRun, results: Path) -> None:
     times: dict[str, Any] = {"wall_s": round(math.fsum(filter(None, seconds)), 1)}
     if None in seconds:
         times["wall_s_not_counted"] = "a stretch whose end was not seen"
-    if run.source is not None:
-        times[BEFORE] = taken_before(stored_start(directory), directory)
+    if before := taken_before(stored_start(directory), directory):
+        times[BEFORE] = before
     details = times | {FINAL: summary["evaluation"]} | details
     if worlds := read_worlds(directory):
         details[WORLDS] = worlds

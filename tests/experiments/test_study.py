@@ -178,12 +178,15 @@ def test_what_is_done_is_not_run_again_and_what_is_lost_is(folder, finished):
     write(folder)
     assert run_study(folder)[0] == 0
     assert len(starts(folder, "music")) == len(starts(folder, "her")) == 1
-    # A start that was not noted counts nothing
-    config = place(folder, "her") / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"init_from": None}))
-    stored(folder, "her").unlink()
+    # A start that was not noted counts nothing, that from an agent which is no run of the study does
+    before = {"time/env_steps": 160000.0}
+    for name, noted in (("her", None), ("music", {"before": before})):
+        config = place(folder, name) / "config.json"
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"init_from": noted}))
+        stored(folder, name).unlink()
     assert run_study(folder)[0] == 0
-    assert read_result(stored(folder, "her")).details["before"] == {}
+    assert "before" not in read_result(stored(folder, "her")).details
+    assert read_result(stored(folder, "music")).details["before"] == before
     # A lost run is trained again where another starts from it
     before = stored(folder, "music").read_text()
     stored(folder, "her").unlink()
