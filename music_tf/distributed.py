@@ -51,7 +51,7 @@ class Communicator:
                 )
         self.rank, self.size = self._place()
         self._meet(self.rank)
-        wanted_ranks = None if alone else launcher.asked_world_size()
+        wanted_ranks = None if alone else launcher.number_in(launcher.ASKED_VARIABLE)
         if wanted_ranks not in {None, self.size}:
             raise errors.EnvironmentFault(
                 f"{wanted_ranks} ranks were asked for, but mpirun started {self.size}\n"
@@ -86,9 +86,7 @@ class Communicator:
     @property
     def library(self) -> str | None:
         """Name and version of the MPI library; None if none is loaded."""
-        if self._comm is None:
-            return None
-        return str(self._mpi.Get_library_version().splitlines()[0])
+        return None if self._comm is None else str(self._mpi.Get_library_version().splitlines()[0])
 
     def exit_codes(self, code: int, seconds: float = 60.0) -> list[int] | None:
         """Returns the exit codes of all ranks, 0 of lost ones; None if one misses the timeout."""
@@ -190,10 +188,6 @@ class Communicator:
         """Waits at a barrier asleep, so that other processes can use the core."""
         if self._comm is not None:
             self._patiently(self._comm.Ibarrier())
-
-    def send(self, data: npt.NDArray[np.uint8], to: int) -> None:
-        """Sends bytes to a rank; returns once `data` may be overwritten."""
-        self.begin_send(data, to)()
 
     def begin_send(self, data: npt.NDArray[np.uint8], to: int) -> Callable[..., bool]:
         """Begins to send bytes; returns what waits, or only looks, until `data` is free again."""

@@ -73,10 +73,7 @@ class ConditionSampler:
         elif config.condition.sampler == "stratified":
             chosen = np.array([self._dealt(env // config.rollouts, generator) for env in envs])
         else:
-            if self.prior is None:
-                chosen = generator.integers(size, size=len(envs))
-            else:
-                chosen = generator.choice(size, size=len(envs), p=self.prior)
+            chosen = generator.choice(size, size=len(envs), p=self.prior)
             if config.pinned_skill is not None:
                 chosen = np.full(len(envs), config.pinned_skill)
         return Conditions(seeds, goals, np.eye(size, dtype=np.float32)[chosen])
@@ -147,8 +144,7 @@ class Perturbation(NamedTuple):
         replaced, uniform = self.replaced[step], self.uniform[step]
         if self.candidates is not None:
             uniform = self.candidates.best(observation, step, replaced)
-        explored: Array = np.where(replaced[:, None], uniform, noisy)
-        return explored
+        return np.asarray(np.where(replaced[:, None], uniform, noisy))
 
 
 def perturbation(
@@ -251,7 +247,12 @@ class OpenEpisodes:
                     self._spoiled[env] = 0
                     succeeded.append(bool(results.success[env]))
                 else:
-                    self._spoil(env, fault)
+                    part.length[env] -= 1
+                    part.truncated[env] = False
+                    self._spoiled[env] += 1
+                    if self._spoiled[env] >= MAX_ATTEMPTS:
+                        text = f"{MAX_ATTEMPTS} episodes in a row failed, the last with\n{fault}"
+                        raise EnvironmentFault(text)
                 parts[env] += self._taken_from(env)
         for env in np.flatnonzero(self._open).tolist():
             parts[env] += self._taken_from(env)
@@ -272,15 +273,6 @@ class OpenEpisodes:
         _note_state(part, [env], 0, first)
         self._open[env] = True
         return before
-
-    def _spoil(self, env: int, fault: str) -> None:
-        self._part.length[env] -= 1
-        self._part.truncated[env] = False
-        self._spoiled[env] += 1
-        if self._spoiled[env] >= MAX_ATTEMPTS:
-            raise EnvironmentFault(
-                f"{MAX_ATTEMPTS} episodes in a row failed, the last with\n{fault}"
-            )
 
     def _taken_from(self, env: int) -> list[Episodes]:
         """Returns the part that an environment has played, if any, and begins the next part."""
@@ -381,11 +373,7 @@ def _attempt(
         played.truncated[active] = results.truncated & ~results.terminated
         played.success[active] = results.success
         played.succeeded[active] |= results.success
-        faults |= {
-            index: fault
-            for index, fault in zip(active, results.faults, strict=True)
-            if fault is not None
-        }
+        faults |= {i: fault for i, fault in zip(active, results.faults, strict=True) if fault}
         over = results.terminated | results.truncated
         if over.any():
             active = [index for index, done in zip(active, over, strict=True) if not done]

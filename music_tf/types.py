@@ -239,8 +239,7 @@ def to_bounds(actions: Array, bounds: Bounds | None) -> np.ndarray:
         with np.errstate(invalid="ignore"):
             whole = scaled.astype(low.dtype)
         scaled = np.where(scaled >= last, high, np.where(scaled <= first, low, whole))
-    inside: np.ndarray = np.clip(scaled.astype(low.dtype), low, high)
-    return inside
+    return np.asarray(np.clip(scaled.astype(low.dtype), low, high))
 
 
 def to_unit(actions: Array, bounds: Bounds | None) -> Array:
@@ -265,8 +264,8 @@ def moved_first(way: np.ndarray, groups: int, near: float) -> np.ndarray:
     length = np.linalg.norm(way.reshape(*way.shape[:-1], groups, -1), axis=-1)
     away = length > near
     order = np.where(away.any(axis=-1, keepdims=True), np.where(away, length, np.inf), -length)
-    mine: np.ndarray = np.arange(groups) == order.argmin(axis=-1)[..., None]
-    return mine.repeat(way.shape[-1] // groups, axis=-1)
+    mine = np.arange(groups) == order.argmin(axis=-1)[..., None]
+    return np.asarray(mine.repeat(way.shape[-1] // groups, axis=-1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ import pytest
 
 from music_tf.gate import MisfitError, check_fit, expected_of, restore_fields, success_rate
 from music_tf.training.counters import Counters, EpochLog
-from music_tf.training.update import UpdateCounts
 from tests.kit.cases import cases
 
 
@@ -19,13 +18,9 @@ from tests.kit.cases import cases
     (Counters, {"more": 1}),
     *((EpochLog, {"totals": wrong}) for wrong in ([{"a": "1"}], [{"a": math.nan}], [[]], {})),
     *((EpochLog, {"cells": wrong}) for wrong in ([[1]], [[1, 2.0]], ["ab"])),
-    *(
-        (UpdateCounts, {"step_scale": wrong})  # never scaled up or to nothing
-        for wrong in (0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1")
-    ),
 )
 def test_counts_and_logs_that_no_run_writes_are_refused_by_name(kind, change):
-    with pytest.raises(ValueError, match=r"what it holds|step_scale"):
+    with pytest.raises(ValueError, match="what it holds"):
         restore_fields(kind(), dataclasses.asdict(kind()) | change, "what it holds")
 
 

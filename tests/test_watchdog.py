@@ -87,6 +87,8 @@ def test_an_interrupt_is_a_signals_or_comes_of_code(handlers, raised, signalled)
 def test_patience_is_four_times_as_long(wait, code):
     done, _ = run(f"""
         with watchdog(1.0, "me", None), longer_timeout():
+            with longer_timeout():
+                pass
             time.sleep({wait})
     """)
     assert done.returncode == code, done.stderr

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from music_tf.agents.base import Batch, Learner, Losses, Noise, Phase, stopped
+from music_tf.agents.base import Batch, Learner, Losses, Noise, Phase
 from music_tf.config.agents import AgentConfig
 from music_tf.losses.temporal_difference import critic_loss, half_mean_critic_loss, td_target
 from music_tf.networks.acting import NetworkInputs
@@ -106,8 +106,9 @@ class ActorCritic(Learner):
         values = []
         for network in (each for each in self._critics if each.name in weights):
             its_weights = weights[network.name]
-            # gradients reach the action all the same
-            values.append(network(stopped(its_weights) if frozen else its_weights, flat))
+            if frozen:  # gradients reach the action all the same
+                its_weights = [tf.stop_gradient(weight) for weight in its_weights]
+            values.append(network(its_weights, flat))
         return tf.reshape(tf.stack(values), [len(values), *inputs.shape[:2]])
 
     def feed(

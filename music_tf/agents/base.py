@@ -28,6 +28,7 @@ class Batch(NamedTuple):
     discount: tf.Tensor  # [W, B]
     truncated: tf.Tensor  # [W, B], true where a time limit ended the episode
     bounds: tuple[tf.Tensor, tf.Tensor] | None = None  # of the TD target; None: `return_bounds`
+    critic_inputs: tf.Tensor | None = None  # [W, B, I], with the critics' gradient; None: inputs
 
 
 class Losses(NamedTuple):
@@ -130,8 +131,3 @@ class Learner(abc.ABC):
         self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
         """Returns the losses on one minibatch, at the given weights and weight of the entropy."""
-
-
-def stopped(weights: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns the weights without gradient."""
-    return [tf.stop_gradient(weight) for weight in weights]

@@ -82,13 +82,7 @@ class Pearl(SacValue):
         return {"context": context_rows(self._config.inference, inputs, steps)}
 
     def losses(
-        self,
-        weights: Weights,
-        targets: Weights,
-        batch: Batch,
-        noise: Noise,
-        entropy: tf.Tensor,
-        critic_inputs: tf.Tensor | None = None,
+        self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
         """As `Learner.losses`; the steps of a task are adjacent in the batch.
 
@@ -105,10 +99,11 @@ class Pearl(SacValue):
         still, observed = tf.stop_gradient(rows), batch.inputs.shape[-1] - config.latent_size
         now, after = (part[..., :observed] for part in (batch.inputs, batch.next_inputs))
         seen = batch._replace(
-            inputs=tf.concat([now, still], axis=-1), next_inputs=tf.concat([after, still], axis=-1)
+            inputs=tf.concat([now, still], axis=-1),
+            next_inputs=tf.concat([after, still], axis=-1),
+            critic_inputs=tf.concat([now, rows], axis=-1),
         )
-        live = tf.concat([now, rows], axis=-1)
-        losses = super().losses(weights, targets, seen, noise, entropy, live)
+        losses = super().losses(weights, targets, seen, noise, entropy)
         # gradients are averaged over workers, but the divergence is a sum over all their tasks
         pull = config.kl_weight * config.meta_batch * tf.reduce_mean(divergence, axis=-1)
         at_once = config.update_order == "simultaneous"

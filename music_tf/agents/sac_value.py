@@ -51,16 +51,9 @@ class SacValue(GaussianActorCritic):
         return {"policy": np.stack(noise, axis=1)}
 
     def losses(
-        self,
-        weights: Weights,
-        targets: Weights,
-        batch: Batch,
-        noise: Noise,
-        entropy: tf.Tensor,
-        critic_inputs: tf.Tensor | None = None,
+        self, weights: Weights, targets: Weights, batch: Batch, noise: Noise, entropy: tf.Tensor
     ) -> Losses:
-        """As `Learner.losses`; `critic_inputs` [W, B, I], if any, get the critics' gradient."""
-        seen = batch.inputs if critic_inputs is None else critic_inputs
+        seen = batch.inputs if batch.critic_inputs is None else batch.critic_inputs
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
         slow = self._state_value(targets, batch.next_inputs)
         target = self.target(batch, slow[None])

@@ -21,24 +21,8 @@ from music_tf.cli.restarts import run_with_restarts
 from music_tf.config.fields import In
 from music_tf.config.names import suggestion
 from music_tf.errors import EXIT_DONE, EnvironmentFault, Stopped, UsageError
+from music_tf.process import launcher, mpirun
 from music_tf.process.children import PIP_INSTALL
-from music_tf.process.launcher import (
-    ASKED_VARIABLE,
-    END_VARIABLE,
-    LAUNCH_VARIABLE,
-    NOTES,
-    check_topology,
-)
-from music_tf.process.mpirun import (
-    OPEN_MPI,
-    ask_version,
-    find_mpirun,
-    flavour,
-    needed,
-    own_sessions,
-    rank_words,
-    survives_losses,
-)
 from music_tf.process.signals import stop_requested
 from music_tf.reading.command import TrainCommand, parse_train, resume_line
 from music_tf.reading.options import Options, asks_for_help, read
@@ -82,7 +66,7 @@ def main(arguments: list[str]) -> int:
     verb, train = launch.command[0], None
     if verb == "train" and not asks_for_help(launch.command):
         train = parse_train(launch.command[1:])
-        check_topology(
+        launcher.check_topology(
             train.config.workers, launch.ranks, train.learners, train.device, train.resume
         )
     elif launch.restarts and verb != "train":
@@ -113,21 +97,22 @@ def main(arguments: list[str]) -> int:
 
 def _run(launch: Launch, train: TrainCommand | None) -> int:
     """Runs a job once; raises as `run_job`."""
-    environment = {**os.environ, **needed(os.environ)}
-    environment |= {ASKED_VARIABLE: str(launch.ranks), LAUNCH_VARIABLE: launch.options}
+    environment = {**os.environ, **mpirun.needed(os.environ)}
+    environment[launcher.ASKED_VARIABLE] = str(launch.ranks)
+    environment[launcher.LAUNCH_VARIABLE] = launch.options
     notes, again = None, ""
     if train is not None and train.run_dir is not None:
         directory = train.run_dir.absolute()
-        notes = directory / f"{NOTES}{os.getpid()}_{time.time_ns()}.end"
+        notes = directory / f"{launcher.NOTES}{os.getpid()}_{time.time_ns()}.end"
         again = resume_line(train, directory, launch.options)
-        environment[END_VARIABLE] = str(notes)
+        environment[launcher.END_VARIABLE] = str(notes)
     start, library = _mpirun(launch, environment)
-    elastic = train is not None and train.learners > 0 and survives_losses(library)
+    elastic = train is not None and train.learners > 0 and mpirun.survives_losses(library)
     ranks = [*(["--with-ft", "ulfm"] if elastic else []), *_DEAF_UNTIL_READY]
     command = [*start, *ranks, sys.executable, "-m", "music_tf", *launch.command]
     if stop_requested():
         raise Stopped(with_cure("stopped before the start", notes, again))
-    with own_sessions(os.environ) as sessions:
+    with mpirun.own_sessions(os.environ) as sessions:
         kill = functools.partial(_kill, launch.hosts) if elastic else None
         return run_job(command, environment | sessions, notes, again, kill)
 
@@ -180,20 +165,20 @@ def _split(arguments: list[str]) -> Launch:
 
 def _mpirun(launch: Launch, environment: Mapping[str, str]) -> tuple[list[str], str]:
     """Returns the start of the command line of a job, up to its program, and the MPI library."""
-    mpirun = find_mpirun()
-    if mpirun is None:
+    program = mpirun.find_mpirun()
+    if program is None:
         raise EnvironmentFault(f"{launch.ranks} ranks need mpirun, and it was not found\n{CURE}")
     if importlib.util.find_spec("mpi4py") is None:
         raise EnvironmentFault(f"{launch.ranks} ranks need mpi4py, and it was not found\n{CURE}")
-    answer = ask_version(mpirun, _VERSION_SECONDS)
+    answer = mpirun.ask_version(program, _VERSION_SECONDS)
     if answer.code is None:
-        raise EnvironmentFault(f"{mpirun} cannot be used: {answer.reason}\n{CURE}")
-    library = flavour(answer.output)
-    if library != OPEN_MPI and launch.restarts:
+        raise EnvironmentFault(f"{program} cannot be used: {answer.reason}\n{CURE}")
+    library = mpirun.flavour(answer.output)
+    if library != mpirun.OPEN_MPI and launch.restarts:
         raise UsageError(f"--restarts: needs the mpirun of Open MPI, got {library}\n{CURE}")
     if not launch.hosts:
-        return rank_words(mpirun, library, launch.ranks), library
-    if library != OPEN_MPI:
+        return mpirun.rank_words(program, library, launch.ranks), library
+    if library != mpirun.OPEN_MPI:
         raise EnvironmentFault(f"--hosts: needs the mpirun of Open MPI, got {library}\n{CURE}")
-    check_hosts(mpirun, launch.hosts, [sys.executable], environment)
-    return [mpirun, "-n", str(launch.ranks), *host_words(launch.hosts, environment)], library
+    check_hosts(program, launch.hosts, [sys.executable], environment)
+    return [program, "-n", str(launch.ranks), *host_words(launch.hosts, environment)], library

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -62,7 +62,13 @@ def run_with_restarts(
 
 def _on_what_is_left(launch: Launch, train: TrainCommand, begun: bool) -> Launch:
     """Returns a job that resumes on the hosts that answer, on as many ranks as fit."""
-    hosts = _answering(launch.hosts)
+
+    def answers(host: str) -> bool:
+        return run_on(host, [sys.executable, "-c", "import music_tf"], _ANSWER_SECONDS)
+
+    with ThreadPoolExecutor() as pool:
+        answered = [True, *pool.map(answers, list(launch.hosts)[1:])]  # the first is this one
+    hosts = {host: n for (host, n), ok in zip(launch.hosts.items(), answered, strict=False) if ok}
     options = launch.options
     for ranks in range(min(launch.ranks, sum(hosts.values()) or launch.ranks), 0, -1):
         with contextlib.suppress(UsageError):
@@ -79,17 +85,6 @@ def _on_what_is_left(launch: Launch, train: TrainCommand, begun: bool) -> Launch
         words = shlex.split(resume_line(train, directory, options))
         command = words[words.index("train") :]
     return launch._replace(options=options, ranks=ranks, hosts=hosts, command=command)
-
-
-def _answering(hosts: Mapping[str, int]) -> dict[str, int]:
-    """Returns the hosts on which a process can be started; the first is this one."""
-
-    def answers(host: str) -> bool:
-        return run_on(host, [sys.executable, "-c", "import music_tf"], _ANSWER_SECONDS)
-
-    with ThreadPoolExecutor() as pool:
-        answered = list(pool.map(answers, list(hosts)[1:]))
-    return {host: hosts[host] for host, ok in zip(hosts, [True, *answered], strict=False) if ok}
 
 
 def _wait_until_free(directory: Path) -> None:

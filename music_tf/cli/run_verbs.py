@@ -25,15 +25,8 @@ from music_tf.config.warm_start import parse_parts, parts_of
 from music_tf.config.world import load_function, trust
 from music_tf.errors import EXIT_DONE, ModuleNotAllowed, UsageError
 from music_tf.process.tensorflow_start import prepare_tensorflow
+from music_tf.reading import stored
 from music_tf.reading.options import Flag, Options
-from music_tf.reading.stored import (
-    CONFIG_NAME,
-    LATEST,
-    allow_modules,
-    read_run,
-    runs_root,
-    stored_env_id,
-)
 from music_tf.storage.run_paths import film_path, find_agent, find_run, place_of
 
 _DATASET = re.compile(r"[\w-]+(/[\w-]+)*-v\d+", re.ASCII)
@@ -63,8 +56,8 @@ class RunVerb(Verb):
         run = find_agent(self.run)
         env_id = None if self.env_id is None else check_env_id(self.env_id)
         if self.allow_import:
-            allow_modules(run)
-            env_id = env_id or stored_env_id(run)
+            stored.allow_modules(run)
+            env_id = env_id or stored.stored_env_id(run)
         return run, env_id
 
 
@@ -128,7 +121,7 @@ class RunsVerb(Verb):
             raise next(iter(others.values()))
         for path in runs.values():
             if self.allow_import and path.is_dir():
-                allow_modules(path)
+                stored.allow_modules(path)
         return list(runs.values()), list(others)
 
 
@@ -205,12 +198,13 @@ class Evaluate(PlayingVerb):
             from music_tf.storage.loading import load_policy  # noqa: PLC0415 - the same
             from music_tf.tools.portable import write_onnx  # noqa: PLC0415 - the same
 
-            write_onnx(load_policy(run, stored_env_id(run)), onnx)
+            write_onnx(load_policy(run, stored.stored_env_id(run)), onnx)
             sys.stdout.write(f"written: {onnx}\n")
         if self.export is not None and self.parts is not None:
             self._export_weights(run, self.export, self.parts)
         measured = (self.episodes, self.full, self.zero_shot, self.out, self.minari, self.overwrite)
-        if (onnx or self.export) and not any(measured):
+        played = (self.stage != NOW, self.env_overrides, self.tasks != BOTH, self.explore)
+        if (onnx or self.export) and not any(measured + played):
             return EXIT_DONE
         export = exporter(self.out, self.minari)
         loaded = load_run(run, env_id, env_overrides=self.env_overrides, stage=self.stage)
@@ -230,14 +224,14 @@ class Evaluate(PlayingVerb):
         from music_tf.storage.warm_start import ROBOT, export_weights  # noqa: PLC0415 - the same
         from music_tf.tools.portable import write_robot  # noqa: PLC0415 - the same
 
-        env_id = stored_env_id(run)
-        stored = read_run(run, env_id)
-        learns = [type(stored.config.agent), *map(type, stored.config.rewards.values())]
+        env_id = stored.stored_env_id(run)
+        trained = stored.read_run(run, env_id)
+        learns = [type(trained.config.agent), *map(type, trained.config.rewards.values())]
         chosen = parse_parts(parts, parts_of(learns))
         policy = load_policy(run, env_id) if {"actor", "normalizer"} <= set(chosen) else None
         if policy is not None and isinstance(policy.embedding, Embedding):
             chosen = tuple(dict.fromkeys((*chosen, PHI)))  # for `reach`
-        export_weights(weights_of(run), folder, chosen, stored)
+        export_weights(weights_of(run), folder, chosen, trained)
         sys.stdout.write(f"written: {folder}\n")
         if policy is not None:
             write_robot(policy, folder / ROBOT)
@@ -290,6 +284,8 @@ class Play(PlayingVerb):
             "--episode, --frames: expected with --strip; films have --episodes": self.strip is None
             and (self.episode or self.frames),
             "--strip: replaces the film; leave out --out": self.strip and self.out,
+            "--strip: shows one episode; expected --episode, not --episodes": self.strip
+            and self.episodes != type(self).episodes,
             "--live: opens a window; leave out --out, --strip and --beside": self.live
             and (self.out or self.strip or self.beside),
             "--reach: expected where to go, as in 1.3 0.8; got no number": self.reach == (),
@@ -447,8 +443,8 @@ class Report(RunsVerb):
 def _refuse_runs(names: Iterable[str]) -> None:
     """Refuses a run among the names of metrics, since `--metric` takes all words that follow."""
     for name in names:
-        folder = runs_root() / name
-        if name == LATEST or os.path.exists(name) or os.path.isfile(folder / CONFIG_NAME):
+        config = stored.runs_root() / name / stored.CONFIG_NAME
+        if name == stored.LATEST or os.path.exists(name) or os.path.isfile(config):
             raise UsageError(
                 f"--metric: expected names of columns, got the run {name[:200]!r}\n"
                 "put the runs before --metric, as in "

@@ -137,7 +137,7 @@ class AgentConfig(Settings):
     """Gamma per environment step; unset means 1 - 1/T for episodes of T steps."""
     return_clip: Annotated[
         Literal["off", "symmetric", "auto", "paid"] | tuple[float, float],
-        Where("the lower first (inf allowed)", values.is_word_or_rising),
+        Where("the lower first (inf allowed)", lambda v: isinstance(v, str) or v[0] < v[1]),
     ] = "off"
     """Bounds of the TD target: none, +-4/(1 - gamma), what all rewards allow with the weights of
     any epoch, or with those of now (`paid`), or given."""

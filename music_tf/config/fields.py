@@ -152,6 +152,9 @@ def with_fields(tree: Tree, values: Mapping[str, Any]) -> Tree:
             members = direct.get(name, getattr(tree, name))
             if isinstance(members, Mapping) and group in members:
                 direct[name] = {**members, group: with_fields(members[group], settings)}
+                break
+        else:
+            raise UsageError(f"{group}.{next(iter(settings))}: these settings have no {group}")
     return dataclasses.replace(tree, **direct)
 
 

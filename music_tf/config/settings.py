@@ -157,7 +157,6 @@ class ReplayConfig(Settings):
     """How episodes are drawn for actor and critics: uniform, or the name of a reward of the run, by
     the rank of the priority that it gave them when they were stored. That of `music` is the mutual
     information of their steps, as its statistics network measured it."""
-
     demonstration_share: Annotated[float, In(0, 1, "(]")] = 0.125
     """Share of each minibatch that is drawn from the episodes of `--demonstrations`, on average."""
 
@@ -393,9 +392,3 @@ class Config(Settings):
         tasks, size = self.tasks, self.rollouts
         later = math.ceil(tasks.prior / size) + math.ceil(tasks.posterior / size)
         return size * min(math.ceil(tasks.initial / size), later)
-
-
-def measures_motion(config: Config) -> bool:
-    if config.incremental.on:
-        return False
-    return any(term.measures_motion and term.counts for term in config.rewards.values())

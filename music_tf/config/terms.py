@@ -128,12 +128,10 @@ class TermConfig(Settings):
 
         By default the mean reward per step in replay. Metrics without a column are not shown.
         """
-        del run
         return (KeyMetric(f"reward/{self.name}_mean", f"pay for {self.name}", scale=self._paid),)
 
     def shortfall(self, row: Mapping[str, float]) -> str:
         """Returns what was not learned by an epoch with these metrics; by default nothing."""
-        del row
         return ""
 
     @property
@@ -156,7 +154,6 @@ class TaskConfig(TermConfig):
     """Bounds of the scaled reward, beside the environment's known bounds."""
 
     def key_metrics(self, run: Any) -> Sequence[KeyMetric]:
-        del run
         earned = "sum of the task's rewards in an episode"
         return (
             KeyMetric(

@@ -11,10 +11,6 @@ from music_tf.config.fields import In, Where
 _MOST_LAYERS = 16
 
 
-def is_word_or_rising(value: str | tuple[float, float]) -> bool:
-    return isinstance(value, str) or value[0] < value[1]
-
-
 def _is_constructor(text: str) -> bool:
     try:
         arguments = json.loads(text)

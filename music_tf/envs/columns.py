@@ -95,9 +95,9 @@ class Match(NamedTuple):
     why: tuple[str, ...]
 
 
-def look(envs: LockstepEnvs, first: int = 0) -> PlayResult:
-    """Plays some thousand steps from seed `first` on; returns the kind of each column."""
-    start, player = time.monotonic(), Player(envs, first)
+def look(envs: LockstepEnvs) -> PlayResult:
+    """Plays some thousand steps; returns the kind of each column."""
+    start, player = time.monotonic(), Player(envs)
     for number in range(SEEDS):
         player.part(number)
     longest = max(len(branch.actions) for branch in player.branches)

@@ -277,7 +277,7 @@ def _infos_of_an_episode(
     space: Any = environment.action_space
     generator = np.random.default_rng(0)
     infos: list[Mapping[str, Any]] = []
-    action = 0.5 * (space.low + space.high)
+    action = 0.5 * space.low + 0.5 * space.high  # whole numbers would overflow
     try:
         environment.reset(seed=0)
         for _ in range(steps):

@@ -7,7 +7,7 @@ import functools
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -117,8 +117,8 @@ class LockstepEnvs:
         """A line for the user before a run begins, if any."""
         spec = describe(env_id, environment, self.info)
         self.nondeterministic = bool(environment.spec and environment.spec.nondeterministic)
-        self._extras = find_extras(env_id, environment, self.info, spec)
-        self.spec = dataclasses.replace(spec, extras=self._extras.sizes)
+        self.extras = find_extras(env_id, environment, self.info, spec)
+        self.spec = dataclasses.replace(spec, extras=self.extras.sizes)
         self.declared = Declared.of(spec, *self._bounds)
         first = self._member_of(environment, beginning)
         self._members: list[PlainMember | None] = [first]
@@ -133,8 +133,8 @@ class LockstepEnvs:
         self._broke = self._has_reset = False
         self._elapsed = np.zeros(count, np.int64)
         self._used = np.zeros(count, np.bool_)
-        self._used[0] = self._extras.played
-        goal, readers = self.spec.goal_dim, self._extras.readers
+        self._used[0] = self.extras.played
+        goal, readers = self.spec.goal_dim, self.extras.readers
         counted = {name: source for name, source in self.info.extras.items() if is_counted(source)}
         sizes = {
             name: size for name, size in self.spec.extras.items() if name in {*readers, *counted}
@@ -258,7 +258,7 @@ class LockstepEnvs:
         """Returns the results [N] of a method for goals [N, G], computed at once or one by one."""
         environment: Any = self._some_member().environment
         method: Any = getattr(environment.unwrapped, name)
-        read, space = self._extras.entries_read, environment.observation_space
+        read, space = self.extras.entries_read, environment.observation_space
         kinds = [space[key].dtype for key in GOAL_KEYS[1:]]
         goals = map(as_declared, (achieved, desired), kinds)  # copies
         try:
@@ -291,7 +291,7 @@ class LockstepEnvs:
     def distance_reward(self) -> DistanceReward | None:
         """Returns `goal_reward` as a threshold on a distance, if they agree around it."""
         reward = distance_reward(self._some_member().environment)
-        if reward is None or self._extras.entries_read:
+        if reward is None or self.extras.entries_read:
             return None
         shape = (_COMPARED, self.spec.goal_dim)
         achieved, way = np.random.default_rng(0).standard_normal((2, *shape))
@@ -372,23 +372,8 @@ class LockstepEnvs:
         return any(member is not None and member.says_success for member in self._members)
 
     @property
-    def success_ends(self) -> bool | None:
-        """Whether an episode ends when the environment ends it for its own success."""
-        return self._settings.success_ends
-
-    @property
     def is_family(self) -> bool:
         return all(map(self.environment.has_wrapper_attr, ("sample_tasks", "set_task")))
-
-    @property
-    def draws_test_tasks(self) -> bool:
-        """Whether the family draws tasks of evaluation from a distribution of their own."""
-        return bool(self.environment.has_wrapper_attr(TEST_TASKS))
-
-    @property
-    def info_keys_read(self) -> Collection[str]:
-        """Entries of `info` that are stored, since rewards or ends read them."""
-        return self._extras.entries_read
 
     def _make_member(self) -> PlainMember:
         environment = make_environment(self._env_id, self._settings)
@@ -398,7 +383,7 @@ class LockstepEnvs:
         self, environment: gymnasium.Env[Any, Any], beginning: simulator.Beginning
     ) -> PlainMember:
         """Returns a member for an environment, in the present stage of the first one."""
-        readers = self._extras.readers
+        readers = self.extras.readers
         member: PlainMember | None = None
         fast = not readers and not self._settings.skills  # the fast path has no `info`
         if "mujoco" in sys.modules and fast:

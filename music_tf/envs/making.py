@@ -15,15 +15,7 @@ from typing import Any
 
 import gymnasium
 
-from music_tf.config.names import (
-    KNOWN,
-    ROBOTICS,
-    WITH_GOALS,
-    is_local,
-    is_one_of,
-    likely_names,
-    without_module,
-)
+from music_tf.config import names
 from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
@@ -150,7 +142,7 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
             raise
     spec = gymnasium.registry.get(name)
     if spec is None:
-        if is_one_of(name, ROBOTICS) and _ROBOTICS not in sys.modules:
+        if names.is_one_of(name, names.ROBOTICS) and _ROBOTICS not in sys.modules:
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
                 f"cure, in this environment: {PIP_INSTALL} gymnasium-robotics "
@@ -208,18 +200,18 @@ def goal_environments() -> list[str]:
     import_robotics()
     entries = {env_id: str(spec.entry_point) for env_id, spec in gymnasium.registry.items()}
     alive = {env_id for env_id, entry in entries.items() if "MujocoPy" not in entry}
-    with_goals = {env_id for env_id in alive if is_one_of(env_id, WITH_GOALS)}
-    return sorted(with_goals | set(filter(is_local, gymnasium.registry)))
+    with_goals = {env_id for env_id in alive if names.is_one_of(env_id, names.WITH_GOALS)}
+    return sorted(with_goals | set(filter(names.is_local, gymnasium.registry)))
 
 
 def _nearest(name: str, module: str = "") -> str:
     """Returns advice for an unknown name: the nearest id, or how a module registers it."""
-    others = set(filter(is_local, gymnasium.registry))
+    others = set(filter(names.is_local, gymnasium.registry))
     if module and not others:
         return (
             f": the module {module!r} registers none\ncure: gymnasium.register({name!r}, ...) in it"
         )
     typed = {each: f"{module}:{each}" for each in others if module}
-    typed |= {without_module(each): each for each in KNOWN}
-    near = likely_names(name, goal_environments())[:1]
+    typed |= {names.without_module(each): each for each in names.KNOWN}
+    near = names.likely_names(name, goal_environments())[:1]
     return "".join(f"; did you mean {typed.get(each, each)!r}?" for each in near)

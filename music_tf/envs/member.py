@@ -90,7 +90,7 @@ class PlainMember:
         if self.changes is not None:
             self.changes.apply(stage)
         if task is not None:
-            self.set_task(task)
+            self.environment.get_wrapper_attr("set_task")(task.copy())
         self.reset(seed, goal, row)
         if self.changes is not None:
             self.changes.check()
@@ -101,9 +101,6 @@ class PlainMember:
     def warnings(self) -> list[str]:
         """Returns what MuJoCo warned of since the last call, whoever handles its messages."""
         return simulator.take_warnings() or self._counts.new()
-
-    def set_task(self, task: Floats) -> None:
-        self.environment.get_wrapper_attr("set_task")(task.copy())
 
     def begin(self, seed: int) -> tuple[Any, Mapping[str, Any]]:
         """Resets the environment, independent of earlier episodes; returns what it returned."""

@@ -37,8 +37,6 @@ class Support:
 class EnvironmentInfo:
     """Facts about a family of environments; indices are those of observations."""
 
-    family: str
-    """Name of the family, for messages."""
     split: SplitSpec | None = None
     """Columns of the robot and of its surroundings; None if MUSIC needs them from the user."""
     gripper: tuple[int, ...] | None = None
@@ -77,8 +75,9 @@ _FETCH_SPLIT = SplitSpec(agent=_GRIPPER, surrounding=_OBJECT)
 _FETCH_TABLE = Support(low=(1.05, 0.40), high=(1.55, 1.10), rest_height=0.42489)
 _SLIDE_TABLE = Support(low=(0.69942, 0.30018), high=(1.94942, 1.20018), rest_height=0.42)
 
+_NO_OBJECT = EnvironmentInfo(why_no_split="has no object")
+_POINT = dataclasses.replace(_NO_OBJECT, descriptor=(0, 1))
 _FETCH = EnvironmentInfo(
-    family="Fetch with a block on the table",
     split=_FETCH_SPLIT,
     gripper=_GRIPPER,
     arm=_ARM,
@@ -88,20 +87,16 @@ _FETCH = EnvironmentInfo(
     music_gain=5000.0,  # as released
 )
 _CONVEYOR = dataclasses.replace(
-    _FETCH,
-    family="Fetch with a block beside a conveyor",
-    split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 25, 26, 27)),
-    music_gain=None,
+    _FETCH, split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 25, 26, 27)), music_gain=None
 )
-_TWO = dataclasses.replace(_CONVEYOR, family="Fetch with two blocks", music_gain=5000.0)
-_SLIDE = dataclasses.replace(_FETCH, family="Fetch with a sliding puck", support=_SLIDE_TABLE)
+_TWO = dataclasses.replace(_CONVEYOR, music_gain=5000.0)
+_SLIDE = dataclasses.replace(_FETCH, support=_SLIDE_TABLE)
 
 # Observations of the hand: 24 joint angles, 24 joint velocities, 6 velocities of the object, then
 # its position (54..56) and its quaternion (57..60); touch sensors come after these.
 _HAND_JOINTS = tuple(range(24))
 _HAND_OBJECT_POSE = tuple(range(54, 61))
 _HAND = EnvironmentInfo(
-    family="Shadow hand with an object",
     split=SplitSpec(agent=_HAND_JOINTS, surrounding=_HAND_OBJECT_POSE),
     object=_HAND_OBJECT_POSE[:3],
     orientation=_HAND_OBJECT_POSE[3:],
@@ -109,12 +104,11 @@ _HAND = EnvironmentInfo(
     # At random actions |dx| |dy| of a step is about 0.014, 35 times that of Fetch at contact.
     music_gain=150.0,
 )
-_PEN = dataclasses.replace(_HAND, family="Shadow hand with a pen", batched_reward=False)
+_PEN = dataclasses.replace(_HAND, batched_reward=False)
 
 # Observations of Panda: position and velocity of the gripper, the width of its fingers if these
 # open, then the object's position.
 _PANDA_PUSH = EnvironmentInfo(
-    family="Panda that pushes a block",
     split=SplitSpec(agent=_GRIPPER, surrounding=(6, 7, 8)),
     gripper=_GRIPPER,
     arm=_ARM,
@@ -123,20 +117,14 @@ _PANDA_PUSH = EnvironmentInfo(
     unit="m",
 )
 _PANDA_SLIDE = dataclasses.replace(
-    _PANDA_PUSH,
-    family="Panda with a sliding puck",
-    support=Support(low=(-0.8, -0.35), high=(0.6, 0.35), rest_height=0.015),
+    _PANDA_PUSH, support=Support(low=(-0.8, -0.35), high=(0.6, 0.35), rest_height=0.015)
 )
 _PANDA_PICK = dataclasses.replace(
-    _PANDA_PUSH,
-    family="Panda with fingers and a block",
-    split=SplitSpec(agent=_GRIPPER, surrounding=(7, 8, 9)),
-    object=(7, 8, 9),
+    _PANDA_PUSH, split=SplitSpec(agent=_GRIPPER, surrounding=(7, 8, 9)), object=(7, 8, 9)
 )
 
 _POINT_TABLE = Support(low=(-1.0, -1.0), high=(1.0, 1.0), rest_height=0.0)
 _POINT_PUSH = EnvironmentInfo(
-    family="point that pushes a disc",
     split=_FETCH_SPLIT,
     gripper=_GRIPPER,
     object=_OBJECT,
@@ -146,51 +134,36 @@ _POINT_PUSH = EnvironmentInfo(
 )
 _POINT_CROWD = dataclasses.replace(
     _POINT_PUSH,
-    family="point that pushes a disc among what moves by itself",
     split=SplitSpec(agent=_GRIPPER, surrounding=(*_OBJECT, 8, 9, 10, 11)),
     music_gain=None,
 )
-
-
-def _without_split(family: str, reason: str) -> EnvironmentInfo:
-    return EnvironmentInfo(family=family, why_no_split=reason)
 
 
 _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "FetchPush": _FETCH,
     "FetchPickAndPlace": _FETCH,
     "FetchSlide": _SLIDE,
-    "FetchReach": _without_split("Fetch, no object", "has no object"),
-    "HandReach": _without_split("Shadow hand alone", "has no object"),
+    "FetchReach": _NO_OBJECT,
+    "HandReach": _NO_OBJECT,
     "HandManipulatePen": _PEN,
     "HandManipulate": _HAND,
-    "PointMaze": _without_split("point in a maze", "has no object"),
-    "AntMaze": _without_split("ant in a maze", "has no object"),
+    "PointMaze": _NO_OBJECT,
+    "AntMaze": _NO_OBJECT,
     "PandaPush": _PANDA_PUSH,
     "PandaPickAndPlace": _PANDA_PICK,
     "PandaSlide": _PANDA_SLIDE,
-    "PandaReach": _without_split("Panda, no object", "has no object"),
+    "PandaReach": _NO_OBJECT,
     "music_tf/FetchPushConveyor": _CONVEYOR,
     "music_tf/FetchPushTwo": _TWO,
     "music_tf/PointPushCrowd": _POINT_CROWD,
     "music_tf/PointPush": _POINT_PUSH,
-    "music_tf/PointReach": _without_split("point alone", "has no object"),
-    "music_tf/UnitBox": dataclasses.replace(
-        _without_split("point in a box", "has no object"),
-        descriptor=(0, 1),
-        reward_bounds=(-1.0, 1.0),
-    ),
-    "music_tf/Square": dataclasses.replace(
-        _without_split("point in a square", "has no object"),
-        descriptor=(0, 1),
-        reward_bounds=(0.0, 0.0),
-    ),
-    "music_tf/PointRobot": dataclasses.replace(
-        _without_split("point that looks for a place", "has no object"), descriptor=(0, 1)
-    ),
+    "music_tf/PointReach": _NO_OBJECT,
+    "music_tf/UnitBox": dataclasses.replace(_POINT, reward_bounds=(-1.0, 1.0)),
+    "music_tf/Square": dataclasses.replace(_POINT, reward_bounds=(0.0, 0.0)),
+    "music_tf/PointRobot": _POINT,
 }
 """Facts by prefix of the id; the first that fits is used."""
-UNKNOWN = _without_split("unknown", "has no known object")
+UNKNOWN = EnvironmentInfo(why_no_split="has no known object")
 """Facts about an environment that the table does not have."""
 _PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
 """Prefixes of the modules whose environments the table describes."""

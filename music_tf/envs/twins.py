@@ -50,10 +50,8 @@ class Branch(NamedTuple):
 class Player:
     """Plays branches in one environment, and keeps them."""
 
-    def __init__(self, envs: LockstepEnvs, first: int = 0) -> None:
-        """Takes the environment and the first of the seeds that it is reset with."""
-        self._envs, self._first = envs, first
-        self.size = envs.spec.action_dim
+    def __init__(self, envs: LockstepEnvs) -> None:
+        self._envs, self.size = envs, envs.spec.action_dim
         self.length = min(LENGTH, envs.spec.max_episode_steps)
         self.branches: list[Branch] = []
         self.steps, self.seconds = 0, 0.0
@@ -62,7 +60,7 @@ class Player:
 
     def play(self, number: int, act: Act, steps: int) -> Branch:
         """Plays at most so many steps, with actions clipped to [-1, 1], and does not keep them."""
-        start, first = time.monotonic(), self._envs.reset([0], [self._first + number])
+        start, first = time.monotonic(), self._envs.reset([0], [number])
         rows, goals, actions = [first.observation[0]], [first.achieved_goal[0]], []
         seen = [rows[0].astype(np.float64)]
         for _ in range(steps):
@@ -85,7 +83,7 @@ class Player:
 
     def part(self, number: int) -> None:
         """Plays a seed three times: nothing, an action, and its opposite after a common part."""
-        random = np.random.default_rng(self._first + number)
+        random = np.random.default_rng(number)
         for at in (self.length * _PARTS[number % len(_PARTS)] // 8, 0):
             before, after, other = (self._held(random, n) for n in (at, *(self.length - at,) * 2))
             still = self.play(number, replaying(np.concatenate([before, 0.0 * after])), self.length)

@@ -131,12 +131,6 @@ class Mixing(NamedTuple):
         low, high = self.clip
         return (low + self.shift, high + self.shift) if self.scale else (0.0, 0.0)
 
-    @property
-    def full(self) -> float:
-        """Smallest scaled reward c r that gets the highest pay."""
-        most = self.clip[1]
-        return float(np.expm1(most)) if self.pay == "log" else most
-
     def lowest(self, weight: tf.Tensor) -> tf.Tensor:
         """Returns the value of each step after the object is lost: the lowest one, or `lost`."""
         if self.lost is not None:
@@ -244,6 +238,11 @@ class RewardTerm(abc.ABC):
     def gate(self, batch: Transition) -> tf.Tensor | None:
         """Returns a factor on the weight for each transition, [W, B]; None stands for 1."""
         return None
+
+    @property
+    def gated(self) -> bool:
+        """Whether `gate` returns factors, from 0 to 1."""
+        return type(self).gate is not RewardTerm.gate
 
     def feed(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, np.ndarray]:
         """Samples and draws the feed of all updates of a cycle, each [U * times, W, ...].

@@ -155,8 +155,8 @@ class Distance(GatedTerm):
         """Returns the conditions that name the places where the picked episodes ended."""
         last = np.full_like(picks.time, replay.longest - 1)  # ends are repeated
         ends = replay.transitions(picks._replace(time=last), paid=False)
-        places: Array = self._from_mean(weights, self._seen.of(ends, after=True)).numpy()
-        return places / np.float32(self._config.reach)
+        places = self._from_mean(weights, self._seen.of(ends, after=True)).numpy()
+        return np.asarray(places / np.float32(self._config.reach))
 
     def loss(self, weights: Weights, feed: Feed) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
         if not self._config.train:
@@ -260,8 +260,7 @@ class Distance(GatedTerm):
         """Returns whether any input changed by more than its deviation, [...]."""
         scaled = self.scales.get("phi")  # perhaps of the run that the embedding was taken from
         deviation = self._deviation if scaled is None else scaled.numpy()[1]
-        moved: BoolArray = (np.abs(after - before) > deviation).any(axis=-1)
-        return moved
+        return np.asarray((np.abs(after - before) > deviation).any(axis=-1))
 
     def _allowed(
         self, weights: Weights, feed: Feed, like: tf.Tensor

@@ -41,8 +41,12 @@ class GatedTerm(RewardTerm):
         clip = lowest, max(lowest, min(highest, most * (config.scale or 1.0)))
         return Mixing(config.scale, clip, config.shift, config.weight)
 
+    @property
+    def gated(self) -> bool:
+        return self._bar > -math.inf
+
     def gate(self, batch: Transition) -> tf.Tensor | None:
-        if self._bar == -math.inf:
+        if not self.gated:
             return None
         return tf.cast(batch.episode_return >= self._bar, tf.float32)
 

@@ -135,8 +135,7 @@ class Incremental(RewardTerm):
         return max(range(len(earlier)), key=distance) if len(earlier) > 1 else 0
 
     def prior(self) -> npt.NDArray[np.float64]:
-        chances: npt.NDArray[np.float64] = np.eye(self._skills)[self.skill]
-        return chances
+        return np.asarray(np.eye(self._skills)[self.skill])
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
         most = self._config.own_episodes * self._longest

@@ -97,9 +97,10 @@ class Music(ScaledTerm):
             swapped = generator.integers(2, size=steps) == 1
         bound = self._on_pairs(weights, states[:-1], states[1:], tf.constant(swapped)).numpy()
         valid = np.arange(steps)[:, None] < episodes.length
-        shown = np.clip(bound, 0.0, self.mixing.full / self.gain)
-        priority: Array = np.where(valid, shown, 0.0).sum(axis=0)
-        return priority
+        most = self.mixing.clip[1]  # from a scaled reward on that gets it, none gets more
+        full = float(np.expm1(most)) if self.mixing.pay == "log" else most
+        shown = np.clip(bound, 0.0, full / self.gain)
+        return np.asarray(np.where(valid, shown, 0.0).sum(axis=0))
 
     def _on_pairs(
         self, weights: Weights, before: tf.Tensor, after: tf.Tensor, swapped: tf.Tensor

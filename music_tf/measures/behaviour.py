@@ -14,8 +14,8 @@ from music_tf.envs.registry import EnvironmentInfo, Support
 from music_tf.types import Array, BoolArray, IntArray, Metrics, kept_steps
 
 MOVED = 0.05
-_MOVED_SHARE = 0.1
 """Smallest displacement of an object that counts as moved."""
+_MOVED_SHARE = 0.1
 NEAR = 0.10
 """Largest distance of gripper and object, in metres, at which they can travel together."""
 HELD = 0.05
@@ -160,13 +160,6 @@ def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -
     near = _near_throughout(gripper, place, info)
     touched = moved & near & _valid_states(place, length)[:, 1:]
     return np.where(touched.any(axis=1), touched.argmax(axis=1) + 1, length + 1)
-
-
-def end_position(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array:
-    """Returns where the object is at the end of each episode, [E, D]; there must be an object."""
-    if info.object is None:
-        raise ValueError("expected an environment with an object")
-    return _places(observation, info.object)[np.arange(len(length)), length]
 
 
 def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:

@@ -231,7 +231,6 @@ def deterministic_action(
     weights: Sequence[Array], inputs: Array, noise: Array | None = None
 ) -> Array:
     """Returns the actions [E, A] of a deterministic actor for its inputs [E, I]."""
-    del noise
     return np.tanh(mlp(weights, inputs))
 
 
@@ -298,8 +297,7 @@ def categorical_action(weights: Sequence[Array], inputs: Array, noise: Array | N
 
 def likeliest(logits: Any) -> Array:
     """Returns the choice with the largest logit as a one-hot vector, [E, K]."""
-    one_hot: Array = np.eye(logits.shape[-1], dtype=np.float32)[np.argmax(logits, axis=-1)]
-    return one_hot
+    return np.asarray(np.eye(logits.shape[-1], dtype=np.float32)[np.argmax(logits, axis=-1)])
 
 
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])

@@ -69,8 +69,7 @@ class Embedding(NamedTuple):
         length = np.linalg.norm(way.astype(np.float64), axis=-1, keepdims=True)
         unit = np.where(length > _HERE, way / np.maximum(length, _HERE), np.eye(1, size)[0])
         long = np.sqrt(size) if self.condition == "gaussian" else 1.0  # the typical norm
-        condition: Array = (long * unit).astype(np.float32)
-        return condition
+        return np.asarray(long * unit, np.float32)
 
     def leading(self, here: Array, goal: Array) -> Array:
         """Returns the condition that leads from one state to another, given inputs [..., n]."""
@@ -85,12 +84,10 @@ class Embedding(NamedTuple):
             return towards  # of a ball: a velocity, which falls near the goal, or a place
         left = way if self.places else self._scaled(goal) - self._scaled(here)
         long = np.minimum(1.0, np.linalg.norm(left, axis=-1, keepdims=True) / self.near)
-        slowed: Array = (towards * long).astype(np.float32)
-        return slowed
+        return np.asarray(towards * long, np.float32)
 
     def distance(self, here: Array, goal: Array) -> Array:
-        distance: Array = np.linalg.norm(self.way(here, goal), axis=-1)
-        return distance
+        return np.asarray(np.linalg.norm(self.way(here, goal), axis=-1))
 
 
 class Ends(NamedTuple):
@@ -111,9 +108,7 @@ class Ends(NamedTuple):
         return likeliest(-np.linalg.norm(goal[..., None, :] - self.points, axis=-1))
 
     def leading(self, here: Array, goal: Array) -> Array:
-        del here
         return self.nearest(goal)
 
     def distance(self, here: Array, goal: Array) -> Array:
-        distance: Array = np.linalg.norm(goal - here, axis=-1)
-        return distance
+        return np.asarray(np.linalg.norm(goal - here, axis=-1))

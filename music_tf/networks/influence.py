@@ -41,11 +41,9 @@ def _from_mixture(mean: np.ndarray, variance: np.ndarray) -> Array:
     variational = most - _log_sum_exp(-divergence)
     entropy = 0.5 * np.log(2.0 * math.pi * math.e * variance).sum(axis=-1)
     product = most - entropy - _log_sum_exp(overlap)
-    nats: Array = (0.5 * (variational + np.maximum(product, 0.0))).astype(np.float32)
-    return nats
+    return np.asarray(0.5 * (variational + np.maximum(product, 0.0)), np.float32)
 
 
 def _log_sum_exp(values: np.ndarray) -> np.ndarray:
     most = values.max(axis=-1, keepdims=True)
-    total: np.ndarray = most[..., 0] + np.log(np.exp(values - most).sum(axis=-1))
-    return total
+    return np.asarray(most[..., 0] + np.log(np.exp(values - most).sum(axis=-1)))

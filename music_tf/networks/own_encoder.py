@@ -85,8 +85,7 @@ def own_outputs(weights: Mapping[str, Array], inference: Inference, context: Arr
                 "checkpoint\nload the run with the function as it was in training"
             )
     factors = network([weights[name] for name in network.weight_names], context[None])
-    outputs: Array = np.asarray(factors)[0]
-    return outputs
+    return np.asarray(factors[0])
 
 
 _remembered = functools.lru_cache(maxsize=8)(own_encoder)

@@ -143,12 +143,6 @@ class Layout:
                 "give each network a name of its own"
             )
 
-    @property
-    def expected(self) -> dict[str, tuple[np.dtype[np.float32], tuple[int, ...]]]:
-        """Type and shape of each weight by name, to check stored arrays."""
-        kind = np.dtype(np.float32)
-        return {name: (kind, shape) for name, shape in zip(self.names, self._shapes, strict=True)}
-
     def initial(self) -> Array:
         return np.concatenate([network.initial for network in self.networks]).astype(np.float32)
 
@@ -168,23 +162,16 @@ class Layout:
 
     def split(self, flat: tf.Tensor) -> dict[str, list[tf.Tensor]]:
         """Returns the weights of each network by its name, reshaped."""
-        pieces = tf.split(flat, self._sizes)
-        shaped = [
-            tf.reshape(piece, shape) for piece, shape in zip(pieces, self._shapes, strict=True)
-        ]
-        weights = iter(shaped)
+        weights = map(tf.reshape, tf.split(flat, self._sizes), self._shapes)
         return {network.name: [next(weights) for _ in network.shapes] for network in self.networks}
 
     def name_arrays(self, flat: Array) -> dict[str, Array]:
         """Returns each weight by name, for a checkpoint."""
         pieces = np.split(flat, np.cumsum(self._sizes)[:-1])
-        return {
-            name: piece.reshape(shape)
-            for name, piece, shape in zip(self.names, pieces, self._shapes, strict=True)
-        }
+        return dict(zip(self.names, map(np.reshape, pieces, self._shapes), strict=True))
 
     def flatten(self, arrays: Mapping[str, Array]) -> Array:
-        """Joins weights by name, with the `expected` shapes, into the flat vector."""
+        """Joins weights by name, with the shapes of `name_arrays`, into the flat vector."""
         return np.concatenate([np.ravel(arrays[name]) for name in self.names])
 
 

@@ -289,8 +289,7 @@ class Policy:
             raise ValueError(
                 f"skill: this run has {self.skills}, expected 0..{self.skills - 1}, got {skill}"
             )
-        one_hot: Array = np.eye(self.skills, dtype=np.float32)[chosen]
-        return one_hot
+        return np.asarray(np.eye(self.skills, dtype=np.float32)[chosen])
 
     def _vectors(self, skill: Any, state: Array) -> Array:
         """Returns continuous conditions, [K] or [B, K]."""

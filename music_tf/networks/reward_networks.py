@@ -39,8 +39,7 @@ class Discriminator(NamedTuple):
         rows = rows if self.scale is None else (rows - self.scale[0]) / self.scale[1]
         logits = mlp(self.weights, rows)
         shifted = logits - logits.max(axis=-1, keepdims=True)
-        log_likelihood: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-        return log_likelihood
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
 def discriminator_of(
@@ -51,7 +50,7 @@ def discriminator_of(
     if not any(name.startswith(f"{prefix}/") for name in arrays):
         return None
     refuse_own(prefix, inputs)
-    first = arrays.get(f"{prefix}/hidden_0/kernel", np.zeros([0, 0], np.float32))
+    first = _matrix(arrays, f"{prefix}/hidden_0/kernel")
     weights = weights_of(arrays, prefix, "logits", [len(first), *hidden, skills])
     stored = inputs if isinstance(inputs, dict) else {}
     columns = columns_of(stored)
@@ -78,9 +77,7 @@ def embedding_of(
         return None
     refuse_own(prefix, inputs)
     layer = "hidden_0" if settings.hidden_sizes else "point"
-    first = arrays.get(f"{prefix}/{layer}/kernel", np.zeros([0, 0], np.float32))
-    if first.ndim != 2:  # noqa: PLR2004
-        raise ValueError(f"{prefix}/{layer}/kernel: expected a matrix, found {first.shape}")
+    first = _matrix(arrays, f"{prefix}/{layer}/kernel")
     weights = weights_of(arrays, prefix, "point", [len(first), *settings.hidden_sizes, size])
     if settings.constraint == "spectral":
         weights = [each / np.linalg.norm(each, 2) if each.ndim > 1 else each for each in weights]
@@ -101,6 +98,13 @@ def embedding_of(
     if speed.shape or not 0.0 < speed < np.inf:
         raise ValueError(f"{SPEED}: expected a number above 0, found {speed}")
     return Embedding(weights, scale, columns, condition, STEPS * float(speed))
+
+
+def _matrix(arrays: Mapping[str, Array], name: str) -> Array:
+    matrix = arrays.get(name, np.zeros([0, 0], np.float32))
+    if matrix.ndim != 2:  # noqa: PLR2004
+        raise ValueError(f"{name}: expected a matrix, found {matrix.shape}")
+    return matrix
 
 
 def refuse_own(prefix: str, inputs: Any) -> None:

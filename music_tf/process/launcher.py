@@ -25,17 +25,13 @@ _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE")
 
 def launched_world_size() -> int:
     of_slurm = ("SLURM_STEP_NUM_TASKS",) if "SLURM_PROCID" in os.environ else ()
-    return _number(*_SIZE_VARIABLES, *of_slurm) or 1
-
-
-def asked_world_size() -> int | None:
-    return _number(ASKED_VARIABLE)
+    return number_in(*_SIZE_VARIABLES, *of_slurm) or 1
 
 
 def launched_rank() -> int:
     """Returns this process's rank from the launcher's variables; 0 without a launcher."""
     of_slurm = ("SLURM_PROCID",) if launched_world_size() > 1 else ()
-    return _number(*_RANK_VARIABLES, *of_slurm) or 0
+    return number_in(*_RANK_VARIABLES, *of_slurm) or 0
 
 
 def launch_words(ranks: int) -> str:
@@ -43,7 +39,7 @@ def launch_words(ranks: int) -> str:
     return os.environ.get(LAUNCH_VARIABLE) or f"-n {ranks}"
 
 
-def _number(*names: str) -> int | None:
+def number_in(*names: str) -> int | None:
     texts = (os.environ.get(name, "") for name in names)
     return next((int(text) for text in texts if text.isdigit()), None)
 

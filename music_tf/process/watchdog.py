@@ -37,11 +37,11 @@ def heartbeat() -> None:
 def longer_timeout() -> Iterator[None]:
     """Multiplies the watchdog's timeout by `LONGER` within, as for compiling and saving."""
     heartbeat()
-    _heart.factor = LONGER
+    outer, _heart.factor = _heart.factor, LONGER
     try:
         yield
     finally:
-        _heart.factor = 1.0
+        _heart.factor = outer
         heartbeat()
 
 

@@ -58,11 +58,11 @@ def overview_of(recipe: str, command: Settings, config: Config) -> str:
         begins = f"needs --init-from, a run of {config.start.recipe}"
         begins = f"starts from the agent {agent} unless --init-from none" if agent else begins
         head.append(f"{begins}; takes over {parts}")
-    groups = [
-        f"  {_typed(group.name):{_OPTION}} {_first_sentence(inspect.getdoc(type(group)) or '')}"
-        for group in groups_of(config)
-        if any(True for _ in fields_of(group))
-    ]
+    groups = []
+    for group in groups_of(config):
+        if any(True for _ in fields_of(group)):
+            first, _, _ = " ".join((type(group).__doc__ or "").split()).partition(". ")
+            groups.append(f"  {_typed(group.name):{_OPTION}} {first.removesuffix('.')}")
     head += ["", f"Defaults of {recipe} are in brackets.", "", *_rows(command, shown_default)]
     return _page(head, groups, recipe)
 
@@ -106,10 +106,6 @@ def _rows(command: Settings, default: Callable[[Field], str]) -> Iterator[str]:
 
 def _typed(group: str) -> str:
     return group.replace("_", "-")
-
-
-def _first_sentence(text: str) -> str:
-    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 def _page(head: list[str], groups: list[str], recipe: str) -> str:

@@ -6,19 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from music_tf.config import names
+from music_tf.config import names, settings
 from music_tf.config.agents import with_one_rate
 from music_tf.config.conditioning import IncrementalConfig
 from music_tf.config.epochs import with_whole_episodes
 from music_tf.config.fields import In, show_option, show_value, with_fields
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.config.settings import (
-    CollectConfig,
-    Config,
-    EnvConfig,
-    EvaluationConfig,
-    ReplayConfig,
-)
 from music_tf.config.terms import TermConfig
 from music_tf.config.world import STRIDE, TIME, World
 from music_tf.errors import UsageError
@@ -74,12 +67,12 @@ class DiskConfig(TermConfig):
     """Multiplies consistency by tanh(8 t - 4), where t rises from 0 to 1 over a skill: a skill is
     rewarded for spreading first, and for consistency later."""
 
-    def key_metrics(self, run: Config) -> Sequence[KeyMetric]:
+    def key_metrics(self, run: settings.Config) -> Sequence[KeyMetric]:
         del run
         scale = "Hausdorff distance of two skills, in the unit of their descriptor"
         return (KeyMetric("skill/hausdorff_mean", "apart", scale=scale),)
 
-    def check(self, run: Config) -> None:
+    def check(self, run: settings.Config) -> None:
         extras = [word.partition("=")[2] for word in run.world.extras]
         if not run.incremental.on:
             raise UsageError(
@@ -103,7 +96,7 @@ class DiskConfig(TermConfig):
                 "disk.balance: released divides by disk.alpha and disk.beta, expected both above 0"
             )
 
-    def check_training(self, run: Config) -> None:
+    def check_training(self, run: settings.Config) -> None:
         ends = list(itertools.accumulate(run.incremental.of_each(run.skills)))
         for skill, (first, end) in enumerate(itertools.pairwise(ends), start=1):
             if self._rests(first, end - 1):
@@ -118,7 +111,7 @@ class DiskConfig(TermConfig):
         end = min((epoch for epoch, _ in self.weight if epoch >= last), default=math.inf)
         return not any(weight for epoch, weight in self.weight if start <= epoch <= end)
 
-    def _from_second(self, run: Config, epoch: int) -> str:
+    def _from_second(self, run: settings.Config, epoch: int) -> str:
         """Returns options by which scheduled weights change at the second skill's first epoch."""
         options = []
         for term in run.rewards.values():
@@ -133,7 +126,9 @@ class DiskConfig(TermConfig):
         return " ".join(options)
 
 
-def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = names.SQUARE) -> Config:
+def sac_disk(
+    preset: Literal["laptop", "seed", "released"], env_id: str = names.SQUARE
+) -> settings.Config:
     """Skills that are learned one after the other.
 
     DISk (arXiv:2203.11176). `seed` is the algorithm as the paper states it, `released` the authors'
@@ -158,7 +153,7 @@ def sac_disk(preset: Literal["laptop", "seed", "released"], env_id: str = names.
     return with_whole_episodes(with_fields(base, changes))
 
 
-def _laptop(env_id: str, small: bool) -> Config:
+def _laptop(env_id: str, small: bool) -> settings.Config:
     steps = sac("laptop", "Hopper-v5")  # a task without goals
     rate, sizes = 1e-3, (64, 64) if small else (128, 128)
     agent = with_one_rate(steps.agent, rate, sizes, temperature=0.1)
@@ -177,17 +172,19 @@ def _laptop(env_id: str, small: bool) -> Config:
         skills=skills,
         epochs=epochs * skills,
         cycles=20 if small else 40,
-        env=EnvConfig(max_episode_steps=200 if tracked else None),
+        env=settings.EnvConfig(max_episode_steps=200 if tracked else None),
         world=world,
         rewards={"disk": reward},
-        collect=CollectConfig(steps=50, random_steps=0 if small else 500, updates_per_step=0.5),
-        replay=ReplayConfig(batch_size=128, draw="steps"),
-        evaluation=EvaluationConfig(episodes=3),
+        collect=settings.CollectConfig(
+            steps=50, random_steps=0 if small else 500, updates_per_step=0.5
+        ),
+        replay=settings.ReplayConfig(batch_size=128, draw="steps"),
+        evaluation=settings.EvaluationConfig(episodes=3),
         incremental=IncrementalConfig(epochs=(epochs,)),
     )
 
 
-def sac_disk_music(preset: Literal["laptop"], env_id: str = names.FETCH_PICK) -> Config:
+def sac_disk_music(preset: Literal["laptop"], env_id: str = names.FETCH_PICK) -> settings.Config:
     """MUSIC first, then skills one after the other.
 
     The first skill is that of `sac_music`, from whose actor later ones start (`sac_disk`). Mutual

@@ -55,10 +55,6 @@ class DiversityConfig(TermConfig):
     def counts(self) -> bool:
         return super().counts and self.scale != 0.0
 
-    @property
-    def gated(self) -> bool:
-        return self.target is not None and self.target > -math.inf
-
     def check(self, run: Config) -> None:
         if (self.target is None) != (self.margin is None):
             typed, other = ("target", "margin") if self.margin is None else ("margin", "target")

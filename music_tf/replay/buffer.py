@@ -281,6 +281,7 @@ class ReplayBuffer:
         goal_end: GoalEnd | None = None,  # where episodes end under others; None: where they ended
     ) -> None:
         self.shards = shards
+        self.longest = next(iter(shards.values())).longest
         self.batch_size = config.batch_size
         self._config = config
         self.goal_reward, self.goal_end = goal_reward, goal_end
@@ -291,10 +292,6 @@ class ReplayBuffer:
         self.demonstrations = 0
         self.shrunk = False
         """Whether rows were dropped that files still hold: the next save has to write all rows."""
-
-    @property
-    def longest(self) -> int:
-        return next(iter(self.shards.values())).longest
 
     def add(
         self,

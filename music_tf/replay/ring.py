@@ -67,7 +67,6 @@ class StepRing:
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
     ) -> None:
         """Appends episodes or parts of them; the oldest parts are overwritten."""
-        del generator, priority
         states = episodes.state_mask
         named = episodes.named()
         rows = {name: named[name] for name in self.of_parts if name in named}
@@ -84,33 +83,25 @@ class StepRing:
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
         """Draws steps uniformly with replacement, with their own goals."""
-        del by_priority
         first = self._live["first"]
         number = generator.integers(self.size, size=shape) + first[0]
         slot = np.searchsorted(first, number, side="right") - 1
         return Picks(slot, number - first[slot], np.full(shape, -1))
 
-    def pick_context(self, shape: tuple[int, ...], generator: np.random.Generator) -> Picks:
-        """Draws context steps of the latest visit, uniformly with replacement."""
-        live = self._live
-        parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
-        lengths = live["length"][parts]
-        ends = np.cumsum(lengths)
-        number = generator.integers(ends[-1], size=shape)
-        which = np.searchsorted(ends, number, side="right")
-        return Picks(parts[which], number - (ends - lengths)[which], np.full(shape, -1))
-
-    def pick_runs(self, count: int, rows: int, generator: np.random.Generator) -> Picks:
-        """Draws `count` sequences of `rows` consecutive context steps, [count * rows]."""
+    def pick_context(self, count: int, run: int | None, generator: np.random.Generator) -> Picks:
+        """Draws `count` context steps of the latest visit, with `run` in sequences so long."""
         live = self._live
         parts = np.flatnonzero(live["context"] & (live["visit"] == live["visit"][-1]))
         lengths = live["length"][parts]
         ends = np.cumsum(lengths)
         starts = ends - lengths
-        long = starts[starts + rows <= ends[-1]]
-        starting = long if len(long) else starts[:1]
-        first = starting[generator.integers(len(starting), size=count)]
-        number = ((first[:, None] + np.arange(rows)) % ends[-1]).ravel()  # then from the first on
+        if run is None:
+            number = generator.integers(ends[-1], size=count)
+        else:
+            long = starts[starts + run <= ends[-1]]
+            starting = long if len(long) else starts[:1]
+            first = starting[generator.integers(len(starting), size=count // run)]
+            number = ((first[:, None] + np.arange(run)) % ends[-1]).ravel()  # from the first on
         which = np.searchsorted(ends, number, side="right")
         return Picks(parts[which], number - starts[which], np.full(number.shape, -1))
 
@@ -138,7 +129,6 @@ class StepRing:
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
         """Returns observations and goals of every step of given episodes."""
-        del generator
         goals = np.repeat(episodes.desired_goal, episodes.length, axis=0)
         return episodes.observation[:, :-1][episodes.step_mask], goals
 
@@ -170,17 +160,20 @@ class StepRing:
         """Checks saved rows, in the order of saves; a ValueError if parts are missing or misfit."""
         parts = 0
         for rows in saved:
-            length, parts = rows["length"], int(rows["parts"])
-            if not ((length >= 1) & (length <= self.longest)).all():
-                raise ValueError("replay: length lies outside an episode")
-            if any(len(rows[name]) != len(length) for name in self.of_parts):
-                raise ValueError("replay: not as many rows as episodes")
-            cells = int(length.sum()) + len(length)
-            if any(len(rows[name]) != cells for name in self.of_cells):
-                raise ValueError("replay: not as many rows as steps")
+            self.check_sizes(rows)
+            parts = int(rows["parts"])
         count = sum(len(rows["length"]) for rows in saved)
         if saved and not 1 <= parts <= count:
             raise ValueError(f"replay: {count} of {parts} episodes are there")
+
+    def check_sizes(self, rows: Mapping[str, np.ndarray]) -> None:
+        length = rows["length"]
+        if not ((length >= 1) & (length <= self.longest)).all():
+            raise ValueError("replay: length lies outside an episode")
+        if any(len(rows[name]) != len(length) for name in self.of_parts):
+            raise ValueError("replay: not as many rows as episodes")
+        if any(len(rows[name]) != (length + 1).sum() for name in self.of_cells):
+            raise ValueError("replay: not as many rows as steps")
 
     def restore(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         self._begin = self._end = self._unsaved = self._episodes = 0
@@ -191,6 +184,8 @@ class StepRing:
 
     def purge(self, generator: np.random.Generator) -> None:
         """Keeps half as many steps, drawn with replacement, each as a part of its own."""
+        if not self.size:  # resumed without replay
+            return
         slot, time, _ = self.pick((self.size // 2,), generator)
         order = np.lexsort([time, slot])  # the oldest are overwritten first
         time, parts = time[order], self._live[slot[order]]

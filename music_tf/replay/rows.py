@@ -22,8 +22,7 @@ _ULPS = 4
 
 def reward_gaps(paid: Any, computed: Any) -> BoolArray:
     """Returns where rewards of any shape differ by more than float32 rounding explains."""
-    gaps: BoolArray = ~(np.abs(computed - paid) <= _slack(paid, computed))
-    return gaps
+    return np.asarray(~(np.abs(computed - paid) <= _slack(paid, computed)))
 
 
 def explained_by_rounding(
@@ -35,8 +34,7 @@ def explained_by_rounding(
     away = np.where(achieved < goal, -step, step)
     near = np.stack([computed, reward_of(achieved + away), reward_of(achieved - away)])
     slack = _slack(paid, computed)
-    within: BoolArray = (near.min(axis=0) - slack <= paid) & (paid <= near.max(axis=0) + slack)
-    return within
+    return np.asarray((near.min(axis=0) - slack <= paid) & (paid <= near.max(axis=0) + slack))
 
 
 def _slack(paid: Any, computed: Any) -> Any:

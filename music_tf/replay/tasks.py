@@ -65,7 +65,6 @@ class TaskStore:
         self, shape: tuple[int, ...], generator: np.random.Generator, by_priority: bool = False
     ) -> Picks:
         """Draws tasks, then equally many steps of each with replacement, [U, B]."""
-        del by_priority
         updates, batch = shape
         tasks = self.draw_tasks(updates, generator)
         rows = np.repeat(tasks, batch // self._together, axis=1)
@@ -73,13 +72,10 @@ class TaskStore:
 
     def context(self, tasks: IntArray, rows: int, generator: np.random.Generator) -> Drawn:
         """Draws N = `rows` context steps of the latest visit to `tasks` [U, m], [U, m, N]."""
-
-        def draw(ring: StepRing, count: int) -> Picks:
-            if self._ordered:
-                return ring.pick_runs(count // rows, rows, generator)
-            return ring.pick_context((count,), generator)
-
-        return self.look_up(self._picked(np.repeat(tasks[..., None], rows, axis=-1), draw))
+        places, run = np.repeat(tasks[..., None], rows, axis=-1), rows if self._ordered else None
+        return self.look_up(
+            self._picked(places, lambda ring, count: ring.pick_context(count, run, generator))
+        )
 
     def look_up(self, picks: Picks) -> Drawn:
         """Returns the picked steps, before more are added."""
@@ -128,17 +124,12 @@ class TaskStore:
     def check_rows(self, saved: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Checks saved rows, in the order of saves; a ValueError if of other tasks or misfit."""
         for rows in saved:
-            task, length = rows["task"], rows["length"]
-            if len(task) != len(length) or len(rows["parts"]) != len(self._rings):
+            task = rows["task"]
+            if len(task) != len(rows["length"]) or len(rows["parts"]) != len(self._rings):
                 raise ValueError("replay: not as many tasks as episodes")
             if not np.isin(task, self.numbers).all():
                 raise ValueError("replay: an episode is of a task of another worker")
-            if not ((length >= 1) & (length <= self.longest)).all():
-                raise ValueError("replay: length lies outside an episode")
-            rows_of = {name: len(length) for name in self._rings[0].of_parts}
-            rows_of |= dict.fromkeys(self._rings[0].of_cells, int((length + 1).sum()))
-            if any(len(rows[name]) != count for name, count in rows_of.items()):
-                raise ValueError("replay: not as many rows as episodes or steps")
+            self._rings[0].check_sizes(rows)
         for number, ring in enumerate(self._rings):
             ring.check_rows(self._saved_of(number, saved))
 
@@ -148,8 +139,7 @@ class TaskStore:
 
     def purge(self, generator: np.random.Generator) -> None:
         for ring in self._rings:
-            if ring.size:
-                ring.purge(generator)
+            ring.purge(generator)
 
     def unsaved(self) -> dict[str, np.ndarray]:
         return self._joined([ring.unsaved() for ring in self._rings])

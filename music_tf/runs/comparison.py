@@ -11,7 +11,7 @@ from music_tf.config.world import ALL
 from music_tf.envs.scripted import StraightShove
 from music_tf.measures import behaviour
 from music_tf.measures.information import information_of_moves
-from music_tf.measures.skills import separation
+from music_tf.measures.skills import Track, separation
 from music_tf.randomness import stream
 from music_tf.rollout import Policy
 from music_tf.runs.progress import Row
@@ -282,9 +282,8 @@ def _skill_variance(
 
 def _ends(evaluation: Evaluation, many: Iterable[Episodes]) -> Array:
     """Returns the last place of each episode, [plays, E, D]: the object's, or the descriptor."""
-    info = evaluation.envs.info
-    if info.object is not None:
-        return np.stack(
-            [behaviour.end_position(played.observation, played.length, info) for played in many]
-        )
-    return np.stack([evaluation.track(played).ends for played in many])
+    thing = evaluation.envs.info.object
+    if thing is None:
+        return np.stack([evaluation.track(played).ends for played in many])
+    places = (Track(played.observation[..., list(thing)], played.length) for played in many)
+    return np.stack([place.ends for place in places])

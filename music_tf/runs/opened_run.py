@@ -8,7 +8,7 @@ from music_tf.distributed import Communicator
 from music_tf.process.watchdog import watchdog
 from music_tf.reading.command import TrainCommand
 from music_tf.runs.agreement import agreed, fail_together, warn_of_processors
-from music_tf.runs.start_decisions import StartDecisions
+from music_tf.runs.start import StartDecisions
 from music_tf.storage.logs import log_path
 from music_tf.storage.run_directory import RunDirectory, open_run
 from music_tf.training.acting_rank import ActingRank

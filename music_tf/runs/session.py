@@ -43,7 +43,7 @@ from music_tf.runs.first_lines import first_lines, last_line, longer
 from music_tf.runs.key_metrics import explanation, key_metrics, shortfalls, verdict, without_unpaid
 from music_tf.runs.opened_run import opened_run
 from music_tf.runs.progress import Progress
-from music_tf.runs.start_decisions import StartDecisions
+from music_tf.runs.start import StartDecisions
 from music_tf.runs.warm_start import take_over
 from music_tf.runs.worlds import Worlds
 from music_tf.storage.checkpoint import Checkpoints, save_weights

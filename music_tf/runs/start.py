@@ -10,7 +10,7 @@ import functools
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from music_tf.config.names import KNOWN
 from music_tf.config.settings import EnvConfig
@@ -23,7 +23,6 @@ from music_tf.process.signals import is_ctrl_c, is_guest
 from music_tf.process.watchdog import watchdog
 from music_tf.reading.command import TrainCommand, resume_line
 from music_tf.runs.callbacks import CallbackFailed
-from music_tf.runs.start_decisions import StartDecisions
 from music_tf.runs.tracking import tracking
 from music_tf.storage import run_directory
 
@@ -35,6 +34,17 @@ if TYPE_CHECKING:
 START_SECONDS = 300.0
 """Shortest time limit of a start, whatever `hang_after` says."""
 _Prepared: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, Any]]"
+
+
+class StartDecisions(NamedTuple):
+    """What is decided before a rank learns or acts."""
+
+    path: Path
+    warm_start: "LoadedWarmStart | None" = None
+    """Warm start from an earlier run, the same on every rank."""
+    acts: bool = False
+    claim: Callable[[], str | None] | None = None
+    """Limits the threads of a learning rank and claims a GPU; returns the GPU's name, if any."""
 
 
 def start(

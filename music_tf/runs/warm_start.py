@@ -18,17 +18,11 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.hints import hints_of
 from music_tf.reading.stored import read_record, read_run
+from music_tf.storage import warm_start
 from music_tf.storage.checkpoint import CHECKPOINTS
 from music_tf.storage.loading import policy_of
 from music_tf.storage.policy import SavedPolicy
 from music_tf.storage.run_paths import AGENTS, find_source
-from music_tf.storage.warm_start import (
-    LoadedWarmStart,
-    WarmStartTarget,
-    initial_arrays,
-    load_warm_start,
-    printable,
-)
 from music_tf.training.evaluation import Evaluation
 from music_tf.types import Array, refusal
 
@@ -42,7 +36,7 @@ _OF_OUTPUTS = ("agent.deviation",)
 """Settings that determine what networks compute, whatever their shapes."""
 
 
-def read_start(config: Config, start: WarmStart) -> tuple[Config, LoadedWarmStart]:
+def read_start(config: Config, start: WarmStart) -> tuple[Config, warm_start.LoadedWarmStart]:
     """Returns a new run's configuration with the skills of its source, and parts of that."""
     # a folder of the user's with that name is not meant by a recipe
     source = AGENTS / start.path if start.by_default else find_source(start.path)
@@ -56,19 +50,19 @@ def read_start(config: Config, start: WarmStart) -> tuple[Config, LoadedWarmStar
         return config, read_parts(config, source, start.parts)._replace(otherwise=otherwise)
 
 
-def read_parts(config: Config, source: Path, parts: Sequence[str]) -> LoadedWarmStart:
+def read_parts(config: Config, source: Path, parts: Sequence[str]) -> warm_start.LoadedWarmStart:
     """Reads parts of a source whose networks mean the same in a run of this configuration."""
     _check_meaning(config, source, parts)
-    return load_warm_start(config, source, parts)
+    return warm_start.load_warm_start(config, source, parts)
 
 
-def take_over(trainer: "Trainer", loaded: LoadedWarmStart) -> None:
+def take_over(trainer: "Trainer", loaded: warm_start.LoadedWarmStart) -> None:
     """Starts a trainer from parts of another run, or refuses what does not fit."""
     initial = {name: a for name, a in trainer.shared().items() if not name.startswith("adam_")}
     inputs, declared = trainer.meta()["inputs"], trainer.envs.declared
-    target = WarmStartTarget(initial, inputs, declared, trainer.config)
+    target = warm_start.WarmStartTarget(initial, inputs, declared, trainer.config)
     with _ending(loaded.otherwise):
-        arrays = initial_arrays(loaded, target)
+        arrays = warm_start.initial_arrays(loaded, target)
         try:
             trainer.start_from(arrays)
         except ValueError as error:
@@ -105,7 +99,7 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
         if isinstance(earlier, dict):
             before = earlier.get(key, before)
         if before != getattr(now, key, None):
-            missing.append(f"{show_option(name)} {printable(show_value(before))}")
+            missing.append(f"{show_option(name)} {warm_start.printable(show_value(before))}")
             present.append(f"{show_option(name)} {show_value(getattr(now, key, None))}")
     if missing:
         raise UsageError(
@@ -162,7 +156,7 @@ def best_skill(config: Config, policy: SavedPolicy, start: WarmStart) -> tuple[i
     count = min(episodes, _TRIED_TOGETHER)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
     try:
-        compared = ("observation", "action")
+        compared = ("observation", "goal", "action")
         if text := refusal(policy.declared, envs.declared, f"--best-of {source}", compared):
             raise UsageError(text)
 

@@ -283,7 +283,12 @@ class MetricsWriter:
         epoch, steps = row.get("time/epoch"), row.get("time/env_steps")
         if epoch is None or steps is None:
             raise ValueError("a row needs time/epoch and time/env_steps")
-        self._add_columns([name for name in self._metrics if name in row])
+        more = [name for name in self._metrics if name in row and name not in self._header]
+        if not self._header:
+            self._header = ("epoch", *more)
+            self._csv.append(_csv_line(self._header))
+        elif more and self._csv.extend_lines(",".join(["", *more]).encode(), b"," * len(more)):
+            self._header = (*self._header, *more)  # if the disk fails, the next row tries again
         self._csv.append(_csv_line(_cell(n, row) for n in ("time/epoch", *self._header[1:])))
         cells = ((name, row.get(name)) for name in self._metrics)
         values = [
@@ -292,15 +297,6 @@ class MetricsWriter:
             if value is not None and not math.isnan(value)
         ]
         self._put_event(summary={"value": values}, step=int(steps))
-
-    def _add_columns(self, names: Sequence[str]) -> None:
-        """Adds missing columns to the CSV; if the disk fails, the next row tries again."""
-        more = [name for name in names if name not in self._header]
-        if not self._header:
-            self._header = ("epoch", *more)
-            self._csv.append(_csv_line(self._header))
-        elif more and self._csv.extend_lines(",".join(["", *more]).encode(), b"," * len(more)):
-            self._header = (*self._header, *more)
 
     def write_text(self, name: str, text: str) -> None:
         from tensorboard.plugins.text.summary_v2 import text_pb  # noqa: PLC0415 - heavy

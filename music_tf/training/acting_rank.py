@@ -51,7 +51,7 @@ class ActingRank:
         while order.kind != messages.END:
             start = time.monotonic()
             with longer_timeout():
-                order = messages.order_in(head := comm.receive(0))
+                order = messages.header_in(head := comm.receive(0), messages.OrderHeader)
                 message = np.concatenate([head, comm.receive(0)])
             workers = self._team.workers(order.share)
             came, fault, ends = time.monotonic(), EXIT_DONE, 0

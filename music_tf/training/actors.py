@@ -4,7 +4,6 @@ Actors (`acting_rank.py`) hold no state that is saved. What an actor plays follo
 the seed and its workers alone, so the number of actors does not change any bit of a run.
 """
 
-import collections
 import dataclasses
 import json
 import os
@@ -38,8 +37,8 @@ from music_tf.training.messages import (
     Data,
     OrderHeader,
     SnapshotFormat,
-    answer_in,
     body_of,
+    header_in,
 )
 from music_tf.training.tasks import TaskSets
 from music_tf.training.team import Team, visit_format
@@ -58,6 +57,9 @@ class Actors:
         """Splits `comm` into teams; a collective call: the other ranks make an `ActingRank`."""
         self._all, self._config = comm, config
         self._team = Team.of(config, comm, learners)
+        self.learning, self.hosts = self._team.learning, len(set(comm.hosts))
+        self.count, self.here = len(self._team.actors) * learners, comm.actors_here(learners)
+        """Number of all actors at the start, and of those on the learner's host."""
         note(LEARNS, os.getpid(), platform.node())
         self.ordered: Order | None = None
         self._number = 0
@@ -83,24 +85,6 @@ class Actors:
         self.forget()
         self._send(OrderHeader(END, code=code), b"")
         self.crew.receive()
-
-    @property
-    def count(self) -> int:
-        """Number of all actors at the start."""
-        return len(self._team.actors) * self._team.learners
-
-    @property
-    def here(self) -> int:
-        """Number of actors on the learner's host."""
-        return self._all.actors_here(self._team.learners)
-
-    @property
-    def hosts(self) -> int:
-        return len(set(self._all.hosts))
-
-    @property
-    def learning(self) -> Communicator:
-        return self._team.learning
 
     def make_environment(self) -> LockstepEnvs:
         """Makes the learner's environment while the actors make theirs; as `make_environments`."""
@@ -219,7 +203,7 @@ class Actors:
         for share, (rank, data) in zip(self._team.actors, came, strict=True):
             workers = self._team.workers(share)
             try:
-                header = answer_in(data)
+                header = header_in(data, AnswerHeader)
                 expected = (order.number, order.cycle, workers.start, len(workers))
                 if header[: len(expected)] != expected:
                     raise NumbersFault(
@@ -277,10 +261,7 @@ class _Clocks:
         self.waiting.append(arrived - start)
         self.taking.append(time.monotonic() - arrived)
         played = [1e-6 * header.played_us for header in headers]
-        acting: dict[int, float] = collections.defaultdict(float)
-        for rank, seconds in zip(ranks, played, strict=True):
-            acting[rank] += seconds
-        self.acting = max(acting.values())
+        self.acting = float(np.bincount(ranks, played).max())
         self.played.append(sum(played) / len(played))
         self.waited.append([1e-6 * header.waited_us for header in headers])
 

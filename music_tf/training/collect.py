@@ -77,9 +77,10 @@ def _reach(config: Config, info: EnvironmentInfo) -> Reach:
             f"of {missing}\nexpected --world.gripper COLUMNS --world.object COLUMNS; "
             f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s)"
         )
-    if not all(map(math.isfinite, info.reward_bounds)):
-        return Reach(info.gripper, info.object, config.replay.reach)
-    return Reach(info.gripper, info.object, config.replay.reach, info.reward_bounds)
+    for ends in (info.reward_bounds, config.rewards["task"].clip):  # so that both are paid
+        if all(map(math.isfinite, ends)):
+            return Reach(info.gripper, info.object, config.replay.reach, ends)
+    return Reach(info.gripper, info.object, config.replay.reach)
 
 
 def make_collector(

@@ -154,7 +154,9 @@ class DeviceReplay:
         return rows[..., self._layout[name]]
 
     def _seen(self, state: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
-        return tf.gather(self._of(state, "observation"), list(columns), axis=-1)
+        observed = self._of(state, "observation")
+        within = np.arange(observed.shape[-1])[list(columns)]  # a device takes -1 for column 0
+        return tf.gather(observed, within, axis=-1)
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
         names = [name for name in self._layout if name.startswith(EXTRAS)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from music_tf.conditions import continuous_conditions
 from music_tf.config.key_metrics import INFORMATION
-from music_tf.config.settings import Config, measures_motion
+from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import descriptor_of
@@ -88,7 +88,8 @@ class Evaluation(NamedTuple):
             world = self.world
             if self.actors and plain and isinstance(snapshot, Snapshot) and isinstance(world, int):
                 return self.actors(snapshot, episodes, world)
-            result: dict[str, np.ndarray] = {}
+            skills = np.zeros_like(conditions.skills)
+            result = blank(envs.spec, skills, envs.spec.max_episode_steps).named()
             for start in range(comm.rank * len(envs), episodes, comm.size * len(envs)):
                 wanted = np.arange(start, start + len(envs)) % episodes
                 goals = None if conditions.goals is None else conditions.goals[wanted]
@@ -102,19 +103,13 @@ class Evaluation(NamedTuple):
                 played = play(envs, acting, batch, explore).named()
                 kept = min(len(envs), episodes - start)
                 for name, values in played.items():
-                    rows = result.setdefault(
-                        name, np.zeros([episodes, *values.shape[1:]], values.dtype)
-                    )
-                    rows[start : start + kept] = values[:kept]
+                    result[name][start : start + kept] = values[:kept]
             return result
 
-        result = comm.together(own_part)
-        layout = comm.broadcast_object([(name, v.shape, v.dtype.str) for name, v in result.items()])
-        whole: dict[str, np.ndarray] = {}
-        for name, shape, kind in layout:
-            values = result.get(name, np.zeros(shape, kind))
+        whole = comm.together(own_part)
+        for name, values in whole.items():
             summable = values.astype(np.int64) if values.dtype == np.bool_ else values
-            whole[name] = comm.sum_in_place(summable).astype(kind, copy=False)
+            whole[name] = comm.sum_in_place(summable).astype(values.dtype, copy=False)
         return Episodes.from_named(whole).read_only()
 
     def play_some(
@@ -198,7 +193,8 @@ class Evaluation(NamedTuple):
 
     def _information(self, played: Episodes) -> Metrics:
         """Returns the information of moves beyond chance where motion pays, from few steps."""
-        if not measures_motion(self.config):
+        terms = () if self.config.incremental.on else self.config.rewards.values()
+        if not any(term.measures_motion and term.counts for term in terms):
             return {}
         few, generator = played.rows(0, _FEW), stream(SEED, "evaluation/information")
         information = information_of_moves(few, self.envs.spec.split, generator, _PAIRINGS, _STEPS)
@@ -279,5 +275,4 @@ def noise(spec: EnvSpec, deviation: float, draw: int, beside: Added | None = Non
 
 def zero_policy(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
     """The zero policy: what is added to its actions acts alone."""
-    del observation, goal, skill
     return np.zeros_like(noise)

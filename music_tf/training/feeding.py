@@ -38,7 +38,9 @@ class Feeding:
         picks, noise = self._drawn(cycle, terms)
         fed = {term.name: term.feed(replay, config.updates * term.times, cycle) for term in terms}
         rows = config.updates * config.replay.batch_size
-        for part in feeds.even_parts(config.updates, count or math.ceil(rows / _ROWS_AT_ONCE)):
+        size = math.ceil(config.updates / (count or math.ceil(rows / _ROWS_AT_ONCE)))
+        for start in range(0, config.updates, size):
+            part = slice(start, min(start + size, config.updates))
             beside = feeds.rows_of_part(part, config.updates, noise)
             batch = replay.transitions(Picks(*(each[part] for each in picks)))
             batch = feeds.under_fresh_conditions(batch, beside)

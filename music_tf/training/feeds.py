@@ -1,7 +1,6 @@
 """What updates are fed: minibatches, or their indices where replay has a copy on the GPU."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -75,13 +74,6 @@ def as_tensor(values: Any) -> tf.Tensor:
     if large and values.flags.carray and values.__array_interface__["data"][0] % ALIGNED == 0:
         return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
     return tf.convert_to_tensor(values)
-
-
-def even_parts(count: int, parts: int) -> Iterator[slice]:
-    """Splits `count` rows into about `parts` slices of equal length; the last may be shorter."""
-    size = math.ceil(count / parts)
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
 
 
 def rows_of_part(part: slice, updates: int, fed: Any) -> Any:

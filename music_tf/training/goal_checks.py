@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from music_tf.config.names import few
+from music_tf.config.names import FEW, few
 from music_tf.envs.registry import UNKNOWN, layers_of
 from music_tf.errors import FROM_USERS, EnvironmentFault, Finding
 from music_tf.replay.rows import reward_gaps
@@ -18,7 +18,6 @@ _DOES_NOT_REPEAT = "cannot tell: it does not repeat itself under one seed"
 _MANY_AT_ONCE = "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1"
 _FINE = 1e-3
 """Share of a step by which single precision may move goals."""
-_FEW = 3
 
 
 def goal_stays(trial: EnvironmentTrial) -> Finding:
@@ -41,15 +40,16 @@ def digits(trial: EnvironmentTrial) -> Finding:
     moved = np.abs(np.diff(trial.achieved, axis=0)).max()
     moved = max(moved, np.abs(goal - trial.achieved).max() / length)
     largest = np.float32(max(np.abs(trial.achieved).max(), np.abs(goal).max()))
-    if trial.envs.info.family == UNKNOWN.family and np.spacing(largest) > _FINE * moved > 0.0:
+    unknown = trial.envs.info.why_no_split == UNKNOWN.why_no_split
+    if unknown and np.spacing(largest) > _FINE * moved > 0.0:
         return Finding(*_too_many_digits(goal))
     return Finding("single precision holds them")
 
 
 def _too_many_digits(goal: Any) -> tuple[str, str]:
-    shown = ", ".join(f"{number:.10g}" for number in goal[:_FEW])
+    shown = ", ".join(f"{number:.10g}" for number in goal[:FEW])
     return (
-        f"goals such as ({shown}{', ...' if len(goal) > _FEW else ''}) have more digits than the "
+        f"goals such as ({shown}{', ...' if len(goal) > FEW else ''}) have more digits than the "
         "single precision in which replay keeps them",
         "give goals relative to a place near them: subtract a constant in achieved and desired "
         "goals",
@@ -87,7 +87,7 @@ def _cause(trial: EnvironmentTrial, step: int) -> tuple[str, str]:
     common = "gymnasium.wrappers.common"
     wrappers = [layer.__name__ for layer in layers if not layer.__module__.startswith(common)]
     around = f"; around the environment are {few(wrappers)}, which it does not know"
-    kept = few(list(trial.envs.info_keys_read)) or "none"
+    kept = few(list(trial.envs.extras.entries_read)) or "none"
     causes: Sequence[tuple[Sequence[Any], Mapping[str, Any], str, str]] = (
         (
             *(goals, last.info),
@@ -149,7 +149,7 @@ def other_goal(trial: EnvironmentTrial) -> Finding:
         f"step {number + 1} under another goal pays {paid[number]:g}, and replay computes "
         f"{computed[number]:g} ({int(gaps.sum())} of {len(paid)} steps differ): compute_reward "
         "knows the goal of the episode from info or from the environment; read of info: "
-        f"{few(list(trial.envs.info_keys_read)) or 'nothing'}",
+        f"{few(list(trial.envs.extras.entries_read)) or 'nothing'}",
         "let compute_reward use the desired goal that it is given, and read nothing from info "
         "that depends on the goal",
     )
@@ -160,8 +160,8 @@ def batched_reward(trial: EnvironmentTrial) -> Finding:
     envs = trial.envs
     if not envs.info.batched_reward:
         return Finding("known to be wrong here, goals are rewarded one by one")
-    if envs.info_keys_read:
-        names = few(list(envs.info_keys_read))
+    if envs.extras.entries_read:
+        names = few(list(envs.extras.entries_read))
         return Finding(f"it reads {names} of info, so goals are rewarded one by one")
     achieved = np.concatenate([trial.achieved[1:]] * 2)
     of_episode = np.broadcast_to(trial.episode.desired_goal[0], trial.achieved[1:].shape)
@@ -226,7 +226,7 @@ def ends(trial: EnvironmentTrial) -> Finding:
     episode, earlier = trial.episode, len(trial.at_goal) <= trial.length
     ended = earlier and any(step.terminated for step in trial.at_goal)
     ended |= bool((episode.terminated & episode.success).any())
-    if not ended or trial.envs.success_ends is False:
+    if not ended or trial.settings.success_ends is False:
         return Finding("no episode was seen to end at its goal")
     return Finding(
         "episodes end at their goal, and nothing says where they end under another one: steps "

@@ -143,11 +143,9 @@ class SkillSequence(Part):
     def final_policy(self, run: Run) -> tuple[Evaluation, Policy]:
         """Returns all finished skills as one policy, which take turns; before, the current one."""
         config = self._config.of_first_skills(max(1, len(self.learned)))
-        policy = (
-            acting.SnapshotPolicy(acting.SkillSnapshots(tuple(self.learned)))
-            if self.learned
-            else run.policy()
-        )
+        policy = run.policy()
+        if self.learned:
+            policy = acting.SnapshotPolicy(acting.SkillSnapshots(tuple(self.learned)))
         return run.evaluation._replace(config=config), policy
 
     def shared(self) -> dict[str, np.ndarray]:

@@ -13,7 +13,6 @@ from music_tf.replay.buffer import empty_store
 from music_tf.types import EnvSpec
 
 GIB = 2.0**30
-"""Bytes of a GiB."""
 
 
 class Share(NamedTuple):

@@ -9,7 +9,7 @@ import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -74,9 +74,11 @@ class AnswerHeader(NamedTuple):
     """Microseconds of playing, and of waiting for this order."""
 
 
-def headed(header: OrderHeader | AnswerHeader, *rest: bytes) -> Data:
+Header = TypeVar("Header", OrderHeader, AnswerHeader)
+
+
+def headed(header: OrderHeader | AnswerHeader, body: bytes) -> Data:
     """Returns a message: format, CRC-32 of the body, header, body."""
-    body = b"".join(rest)
     return np.frombuffer(head_of(header, zlib.crc32(body)) + body, np.uint8)
 
 
@@ -99,23 +101,15 @@ def body_of(data: Data, kind: type[OrderHeader] | type[AnswerHeader]) -> Data:
     return body
 
 
-def order_in(data: Data) -> OrderHeader:
-    return OrderHeader(*_numbers(data, len(OrderHeader._fields)))
-
-
-def answer_in(data: Data) -> AnswerHeader:
-    return AnswerHeader(*_numbers(data, len(AnswerHeader._fields)))
-
-
-def _numbers(data: Data, count: int) -> Sequence[int]:
-    """Returns the numbers of a header; a NumbersFault if it is too short or of another format."""
-    size = _INTEGER * (2 + count)
+def header_in(data: Data, kind: type[Header]) -> Header:
+    """Returns the header; a NumbersFault if it is too short or of another format."""
+    size = header_size(kind)
     if len(data) < size:
         raise NumbersFault(f"a message of {len(data)} bytes, expected at least {size}")
-    form, _, *numbers = struct.unpack(f"<{2 + count}q", data[:size].tobytes())
+    form, _, *numbers = struct.unpack(f"<{size // _INTEGER}q", data[:size].tobytes())
     if form != FORMAT:
         raise NumbersFault(f"a message of format {form}, expected {FORMAT}")
-    return numbers
+    return kind(*numbers)
 
 
 class SnapshotFormat:
@@ -126,7 +120,6 @@ class SnapshotFormat:
         self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
         ends = itertools.accumulate(map(math.prod, self.shapes.values()), initial=0)
         self._slices = [slice(*pair) for pair in itertools.pairwise(ends)]
-        self.bytes = 4 * sum(map(math.prod, self.shapes.values()))
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "SnapshotFormat":
@@ -215,7 +208,6 @@ class VisitFormat(NamedTuple):
 
     def unpack(self, data: Data, workers: int, ends: int) -> Adaptation:
         """Inverts `pack` of `ends` visits; raises as `EpisodeFormat.unpack`."""
-        del workers
         shapes = [values.shape for values in no_visits(max(0, ends), self.episodes, self.latent)]
         sizes = [math.prod(shape) for shape in shapes]
         if len(data) != 4 * sum(sizes):

@@ -37,6 +37,9 @@ def return_bounds(
         return -4.0 / (1.0 - gamma), 4.0 / (1.0 - gamma)
     points = {term.name: levels.get(term.name, epoch) for term in terms}
     bounds = {f"{each.name}.clip": each.mixing.at(points[each.name]).bounds for each in terms}
+    for term in (each for each in terms if each.gated):  # where its gate is closed it pays nothing
+        low, high = bounds[f"{term.name}.clip"]
+        bounds[f"{term.name}.clip"] = min(low, 0.0), max(high, 0.0)
     for name, (scale, clip, weight) in agent.bonus.items():
         bounds[f"agent.{name}"] = Mixing(scale, clip, 0.0, weight).at(epoch).bounds
     for name, ends in bounds.items():

@@ -1,5 +1,6 @@
 """Tasks of a family (PEARL): their draw, and visits that explore a task and infer its latent."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -77,7 +78,7 @@ def task_sets(config: Config, envs: LockstepEnvs) -> TaskSets | None:
     seed = 1337 + config.seed if config.tasks.seed is None else config.tasks.seed
     generator = stream(seed, "tasks")
     train, test = config.tasks.train, config.tasks.test
-    if not envs.draws_test_tasks:
+    if not envs.environment.has_wrapper_attr(TEST_TASKS):
         drawn = envs.sample_tasks(train + test, generator)
         return TaskSets(drawn[:train], drawn[train:])
     sets = TaskSets(
@@ -121,37 +122,10 @@ def context_of(snapshot: Snapshot, inference: Inference, episodes: Episodes, row
     return context_rows(inference, snapshot.inputs, steps)
 
 
-class _Round(NamedTuple):
-    """One episode in each environment of a visit."""
-
-    posterior: bool
-    """Whether latents are drawn from the posterior, else from the prior."""
-    context: bool
-    """Whether the episode becomes context for later rounds and for training the encoder."""
-
-
-class _Visit(NamedTuple):
-    """Visits that all workers make at the same time."""
-
-    tasks: IntArray
-    number: int
-    """Higher than that of each earlier visit to the same task."""
-    initial: bool
-    """Whether it is before anything is learned."""
-
-
-class _LatentByStep:
-    """Policy with a new latent at each step of an episode; `latents` are [T, E, L]."""
-
-    def __init__(self, policy: Policy, latents: Array) -> None:
-        self._policy, self._latents = policy, latents
-        self._steps = 0
-
-    def __call__(self, observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
-        # an episode that is played again after a fault goes on with other latents
-        latents = self._latents[self._steps % len(self._latents)]
-        self._steps += 1
-        return self._policy(observation, goal, latents, noise)
+def _with_latent_by_step(policy: Policy, latents: Array) -> Policy:
+    """Returns a policy with a new latent at each step of an episode; `latents` are [T, E, L]."""
+    each = itertools.cycle(latents)  # an episode played again after a fault has other latents
+    return lambda observation, goal, _, noise: policy(observation, goal, next(each), noise)
 
 
 class TaskCollector(Collector):
@@ -190,40 +164,45 @@ class TaskCollector(Collector):
         number = order.cycle * (1 + visits)
         if order.initial:
             for tasks in np.transpose([list(tasks) for tasks in owned]):  # [N / W, W]
-                yield from self._visit(order, _Visit(tasks, number, True), generators)
+                yield from self._visit(order, tasks, number, True, generators)
         for each in range(1, 1 + visits) if visits or order.initial else [0]:
             drawn = [t[g.integers(len(t))] for g, t in zip(generators["tasks"], owned, strict=True)]
-            visit = _Visit(np.array(drawn), number + each, False)
-            yield from self._visit(order, visit, generators)
+            yield from self._visit(order, np.array(drawn), number + each, False, generators)
 
     def _visit(
-        self, order: Order, visit: _Visit, generators: Mapping[str, Sequence[np.random.Generator]]
+        self,
+        order: Order,
+        tasks: IntArray,  # of all workers, at the same time
+        number: int,  # higher than that of each earlier visit to the same task
+        initial: bool,  # before anything is learned
+        generators: Mapping[str, Sequence[np.random.Generator]],
     ) -> Iterator[Episodes]:
         config, inference, snapshot = self._config, self._inference, order.snapshot
         size, spec = config.rollouts, self.envs.spec
         encoder = Encoder(snapshot.encoder, inference)
         beliefs: list[Belief] = []
-        tasks = visit.tasks
         contexts: list[list[Array]] = [[] for _ in tasks]
         policy = SnapshotPolicy(snapshot, config.exploration.sample, rows=size)
         shape = (spec.max_episode_steps, size, spec.action_dim)
         times = shape[:1] if config.tasks.resample_belief == "step" else ()
         since = config.tasks.resample_posterior
-        for each in self._plan(visit.initial):
-            if each.posterior and since >= config.tasks.resample_posterior:
+        for posterior, is_context in self._plan(initial):
+            if posterior and since >= config.tasks.resample_posterior:
                 since = 0
-                beliefs = [
-                    self._inferred(encoder, context, generator)
-                    for context, generator in zip(contexts, generators["beliefs"], strict=True)
-                ]
-            since = since + 1 if each.posterior else config.tasks.resample_posterior
-            believed = beliefs if each.posterior else [encoder.prior] * len(tasks)
+                beliefs = []
+                for context, generator in zip(contexts, generators["beliefs"], strict=True):
+                    steps = np.concatenate(context)
+                    if not inference.ordered:  # else all, since their order counts
+                        steps = steps[generator.integers(len(steps), size=inference.rows)]
+                    beliefs.append(encoder(steps))
+            since = since + 1 if posterior else config.tasks.resample_posterior
+            believed = beliefs if posterior else [encoder.prior] * len(tasks)
             drawn = [
                 belief.draw(generator.standard_normal((*times, size, inference.latent), np.float32))
                 for belief, generator in zip(believed, generators["beliefs"], strict=True)
             ]
             latents = np.concatenate(drawn, axis=-2)  # [E, L], or [T, E, L]
-            acting = _LatentByStep(policy, latents) if times else policy
+            acting = _with_latent_by_step(policy, latents) if times else policy
             explore = perturbation(config.exploration, generators["exploration"], shape)
             rows = np.repeat(tasks, size)
             seeds = [reset_seeds(generator, size) for generator in generators["conditions"]]
@@ -236,21 +215,22 @@ class TaskCollector(Collector):
             played = play(self.envs, acting, conditions, explore)
             count = len(rows)
             played = played._replace(
-                task=rows, visit=np.full(count, visit.number), context=np.full(count, each.context)
+                task=rows, visit=np.full(count, number), context=np.full(count, is_context)
             )
-            if each.context:
+            if is_context:
                 for row in range(count):
                     steps = context_of(snapshot, inference, played, row)
                     contexts[row // size].append(steps)
             yield played
 
-    def _plan(self, initial: bool) -> list[_Round]:
+    def _plan(self, initial: bool) -> list[tuple[bool, bool]]:
+        """Returns of each episode if latents are of the posterior, and if it becomes context."""
         tasks, size = self._config.tasks, self._config.rollouts
 
-        def rounds(episodes: int, posterior: bool, context: bool) -> list[_Round]:
+        def rounds(episodes: int, posterior: bool, context: bool) -> list[tuple[bool, bool]]:
             count = math.ceil(episodes / size)
             late = 0 if tasks.posterior_first or not posterior else tasks.resample_posterior
-            return [_Round(posterior and number >= late, context) for number in range(count)]
+            return [(posterior and number >= late, context) for number in range(count)]
 
         if initial:
             return rounds(tasks.initial, False, True)
@@ -259,12 +239,3 @@ class TaskCollector(Collector):
             *rounds(tasks.posterior, True, True),
             *rounds(tasks.extra, True, False),
         ]
-
-    def _inferred(
-        self, encoder: Encoder, context: Sequence[Array], generator: np.random.Generator
-    ) -> Belief:
-        """Infers the belief from a sample of the context, or all where its order counts."""
-        steps = np.concatenate(context)
-        if self._inference.ordered:
-            return encoder(steps)
-        return encoder(steps[generator.integers(len(steps), size=self._inference.rows)])

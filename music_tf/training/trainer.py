@@ -18,6 +18,7 @@ from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import EnvironmentFault
 from music_tf.gate import ENVIRONMENT, ExpectedState, expected_of, is_count, restore_fields
+from music_tf.hints import read
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.measures.behaviour import visited_cells
 from music_tf.networks.acting import SKILLS, Snapshot, SnapshotPolicy
@@ -48,11 +49,6 @@ _TURN = 2**40
 
 
 @dataclasses.dataclass
-class _Unevaluated:
-    unevaluated: dict[str, float] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass
 class Trainer:
     """The training loop of one rank; each part owns its state, and saves and loads it."""
 
@@ -79,6 +75,9 @@ class Trainer:
     """Seconds in this epoch, by metric."""
 
     def __post_init__(self) -> None:
+        self.envs, self.terms = self.collector.envs, self.update.terms
+        self.actors = self.collector if isinstance(self.collector, Actors) else None
+        """The actors of this learner; None where it plays by itself."""
         self.levels = WeightLevels(self.config, self.envs.info)
         self.rewards = Rewards(self.config, self.update, self.levels.now)
         self.feeding = Feeding(self.config, self.replay, self.inputs, self.rewards)
@@ -303,19 +302,6 @@ class Trainer:
         return self.counters.env_steps - env_steps, self.counters.updates - updates
 
     @property
-    def actors(self) -> Actors | None:
-        """The actors of this learner; None where it plays by itself."""
-        return self.collector if isinstance(self.collector, Actors) else None
-
-    @property
-    def envs(self) -> LockstepEnvs:
-        return self.collector.envs
-
-    @property
-    def terms(self) -> Sequence[RewardTerm]:
-        return self.update.terms
-
-    @property
     def notices(self) -> list[str]:
         cut = cut_by_epochs(self.config, self.envs.spec.max_episode_steps)
         of_parts = [notice for part in self.parts for notice in part.notices]
@@ -335,12 +321,13 @@ class Trainer:
 
     def snapshot(self) -> Snapshot:
         """Returns a copy of all that acting needs."""
+        update, encoder = self.update, self.update.learner.encoder
         return Snapshot(
             self.config.agent.actor,
-            self.update.actor_weights(),
+            update.actor_weights(),
             self.inputs.now,
             self.rewards.prior(),
-            self.update.encoder_weights(),
+            {} if encoder is None else update.arrays_of([encoder]),
             self.rewards.explorer(),
         )
 
@@ -424,15 +411,14 @@ class Trainer:
         """Restores the state that `shared` and `meta` of an earlier trainer returned."""
         counters = restore_fields(Counters(), meta.get("counters"), "counters")
         log = restore_fields(EpochLog(), meta.get("log"), "log")
-        saved = {"unevaluated": meta.get("unevaluated", {})}
-        last = restore_fields(_Unevaluated(), saved, "meta")
+        last = read(meta.get("unevaluated", {}), Metrics)
         if not is_count(demonstrations := meta.get("demonstrations", 0)):
             raise ValueError(f"demonstrations: not what a run saves: {str(demonstrations)[:80]}")
         shared = self._widened(shared)
         for part in self.parts:
             part.load(shared, meta)
         self.replay.keep(demonstrations, self.config.workers)
-        self.counters, self.log, self.unevaluated = counters, log, last.unevaluated
+        self.counters, self.log, self.unevaluated = counters, log, last
         self._visited = False  # what replay holds says whether tasks were visited
         self.collector.forget()
 
@@ -442,8 +428,7 @@ class Trainer:
             shard.check_rows(saved[worker])
         for worker, shard in self.replay.shards.items():
             names = set(shard.full_rows())
-            stored = [{n: a for n, a in rows.items() if n in names} for rows in saved[worker]]
-            shard.restore([self._widened(rows) for rows in stored])
+            shard.restore([self._widened({n: rows[n] for n in names}) for rows in saved[worker]])
             for part in self.parts if saved[worker] else ():
                 part.load_worker(worker, saved[worker][-1])
 

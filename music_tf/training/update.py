@@ -1,7 +1,6 @@
 """The compiled update of all networks: rewards, losses, and an Adam step in each phase."""
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -14,7 +13,8 @@ from music_tf.agents.base import Batch, Learner
 from music_tf.config.agents import AgentConfig
 from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
-from music_tf.gate import check_fit, expected_of, restore_fields
+from music_tf.gate import check_fit, expected_of, is_count
+from music_tf.hints import fits
 from music_tf.intrinsic.base import RewardTerm
 from music_tf.intrinsic.term_outputs import check_feed, gate_of, loss_of, measures_of, reward_of
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
@@ -31,18 +31,6 @@ HEARTBEAT_INTERVAL = 10
 """Updates between heartbeats where one rank learns; each calls Python from the compiled loop."""
 Logs: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 """Metrics [metrics], minima and maxima of rewards [terms]; of all updates with an axis before."""
-
-
-@dataclasses.dataclass
-class UpdateCounts:
-    """State of the optimiser beside its moments."""
-
-    updates: int = 0
-    step_scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.step_scale <= 1.0:
-            raise ValueError(f"step_scale: expected a number in (0, 1], got {self.step_scale}")
 
 
 class Update(Part):
@@ -68,6 +56,8 @@ class Update(Part):
         self.layout = Layout([*learner.networks, *networks_of(learner, self.terms)])
         self.targets_layout = Layout(learner.target_networks)
         self._phases = phases_of(learner, self.terms, self.layout)
+        self.learns_early = any(phase.early for phase in self._phases)
+        """Whether a phase learns before the first update of actor and critics."""
         self._paid_in = [phase.learner is not None for phase in self._phases].index(True)
         self._slow = self.layout.span([network.name for network in learner.target_networks])
         initial = comm.broadcast(self.layout.initial())
@@ -81,8 +71,7 @@ class Update(Part):
         self._names: dict[tuple[frozenset[str], bool], tuple[list[tuple[str, int]], list[str]]] = {}
         self._traced: set[tuple[Hashable, ...]] = set()
         """Terms, numbers of updates, modes and shapes for which the loop has been compiled."""
-        self._run_updates = compiled(self._all_updates)
-        self._run_early = compiled(self._early_updates)
+        self._compile(xla=False)
         self._move_targets = compiled(self._polyak)
         self._xla = False
         self.look_up: Callable[[Any], Batches] = lambda row: row
@@ -94,8 +83,7 @@ class Update(Part):
         if self._comm.size > 1:
             raise ValueError("use_xla: ranks that learn together meet between updates")
         self._xla = True
-        self._run_updates = compiled(self._all_updates, xla=True)
-        self._run_early = compiled(self._early_updates, xla=True)
+        self._compile(xla=True)
 
     def hlo(self, feed: Feed, schedules: Schedules) -> str:
         """Returns the optimised HLO program of a cycle's updates as text, after `use_xla`."""
@@ -106,11 +94,6 @@ class Update(Part):
 
     def run(self, feed: Feed, schedules: Schedules) -> Metrics:
         return self.run_parts([feed], schedules)
-
-    @property
-    def learns_early(self) -> bool:
-        """Whether a phase learns before the first update of actor and critics."""
-        return any(phase.early for phase in self._phases)
 
     def run_parts(
         self, feeds: Iterable[Feed], schedules: Schedules, early: bool = False
@@ -192,10 +175,6 @@ class Update(Part):
     def actor_weights(self) -> dict[str, Array]:
         return self.arrays_of([self.learner.networks[0]])
 
-    def encoder_weights(self) -> dict[str, Array]:
-        """Returns a copy of the task encoder's weights by name; empty without an encoder."""
-        return {} if self.learner.encoder is None else self.arrays_of([self.learner.encoder])
-
     def arrays_of(self, networks: Sequence[Network | Scalar]) -> dict[str, Array]:
         span = self.layout.span([network.name for network in networks])
         return Layout(networks).name_arrays(self.parameters[span].numpy())
@@ -223,22 +202,23 @@ class Update(Part):
         return counts | ({} if alike else {"phase_steps": steps})
 
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        names = UpdateCounts.__dataclass_fields__
-        counts = restore_fields(UpdateCounts(), {name: meta.get(name) for name in names}, "meta")
+        updates, scale = meta.get("updates", -1), meta.get("step_scale", 0.0)
+        if not (is_count(updates) and fits(scale, float) and 0.0 < scale <= 1.0):
+            raise ValueError(f"step_scale: not what a run saves: {str((updates, scale))[:80]}")
         first = joined(shared, "adam_first", self.layout)
         second = joined(shared, "adam_second", self.layout)
         self.start_from(shared)
         for phase, moments in zip(self._phases, self.moments, strict=True):
             moments.first.assign(first[phase.own])
             moments.second.assign(second[phase.own])
-        steps = meta.get("phase_steps") or [counts.updates]
+        steps = meta.get("phase_steps") or [updates]
         are_counts = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
         if not are_counts or len(steps) != len(self._phase_steps):
             raise ValueError(f"phase_steps: not what a run saves: {str(steps)[:80]}")
-        self.step.assign(counts.updates)
+        self.step.assign(updates)
         for step, number in zip(self._phase_steps, steps, strict=True):
             step.assign(number)
-        self.scale_steps(counts.step_scale)
+        self.scale_steps(scale)
 
     def start_from(self, shared: Mapping[str, np.ndarray]) -> None:
         self.parameters.assign(joined(shared, "parameters", self.layout))
@@ -260,11 +240,9 @@ class Update(Part):
                     moment.assign(np.where(others, moment.numpy(), np.float32(0.0)))
                 step.assign(0)
 
-    def _all_updates(self, feed: Feed, schedules: Schedules) -> Logs:
-        return self._updates(feed, schedules, early=False)
-
-    def _early_updates(self, feed: Feed, schedules: Schedules) -> Logs:
-        return self._updates(feed, schedules, early=True)
+    def _compile(self, xla: bool) -> None:
+        self._run_updates = compiled(lambda feed, now: self._updates(feed, now, early=False), xla)
+        self._run_early = compiled(lambda feed, now: self._updates(feed, now, early=True), xla)
 
     def _updates(self, feed: Feed, schedules: Schedules, early: bool) -> Logs:
         updates = feed.transitions[0].shape[0]
@@ -498,7 +476,7 @@ def joined(arrays: Mapping[str, np.ndarray], kind: str, layout: Layout) -> Array
     """Returns the arrays of one kind, such as `parameters`, as one flat vector."""
     prefix = f"{kind}/"
     of_kind = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
-    check_fit(expected_of(of_kind), layout.expected)
+    check_fit(expected_of(of_kind), expected_of(layout.name_arrays(layout.initial())))
     return layout.flatten(of_kind)
 
 

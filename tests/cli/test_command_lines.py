@@ -66,6 +66,7 @@ LIGHT = (
     ("play {held} --episode 2", 2, "--strip", "--episodes"),
     ("play {held} --out film.avi", 2, ".mp4, .gif, got 'film.avi'\ndid you mean .mp4?"),
     ("play {held} --strip a.png --out a.gif", 2, "leave out --out"),
+    ("play {held} --strip a.png --episodes 8", 2, "expected --episode, not --episodes"),
     ("play {held} --live --beside random", 2, "--live: opens a window"),
     ("play {held} --reach 1 2 --zero-shot", 2, "--reach: sets the goal, as --zero-shot and --path"),
     ("play {held} --path circle --zero-shot", 2, "leave one out"),

@@ -118,8 +118,8 @@ def test_an_mpirun_that_stays_once_the_first_rank_has_left_is_ended(tmp_path, mo
 def test_a_run_refused_for_its_hosts_leaves_no_directory(tmp_path, monkeypatch, code):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MUSIC_TF_RUNS", raising=False)
-    monkeypatch.setattr(launch, "find_mpirun", lambda: "mpirun")
-    monkeypatch.setattr(launch, "ask_version", lambda *_: Probe(0, "mpirun (Open MPI) 5"))
+    monkeypatch.setattr(launch.mpirun, "find_mpirun", lambda: "mpirun")
+    monkeypatch.setattr(launch.mpirun, "ask_version", lambda *_: Probe(0, "mpirun (Open MPI) 5"))
     monkeypatch.setattr(hosts, "run_command", lambda *_, **__: Probe(code, "", "refused"))
     words = ["train", "ddpg_her", "--env-id", "music_tf/PointPush-v0", "--workers", "2"]
     with pytest.raises(EnvironmentFault, match="no rank could be started"):

@@ -146,7 +146,7 @@ def test_without_an_mpirun_that_answers_the_cure_is_named(program, cause, monkey
     mpirun = tmp_path / "mpirun"
     mpirun.write_text(program or "")
     mpirun.chmod(0o755)
-    monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun) if program else None)
+    monkeypatch.setattr(launch.mpirun, "find_mpirun", lambda: str(mpirun) if program else None)
     monkeypatch.setattr(launch, "_VERSION_SECONDS", 0.1)
     if program == "without mpi4py":
         monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
@@ -156,7 +156,7 @@ def test_without_an_mpirun_that_answers_the_cure_is_named(program, cause, monkey
 
 
 def test_one_rank_needs_no_mpirun(monkeypatch, capsys):
-    monkeypatch.setattr(launch, "find_mpirun", lambda: None)
+    monkeypatch.setattr(launch.mpirun, "find_mpirun", lambda: None)
     assert launch.main(["-n", "1", "recipes"]) == 0
     assert "ddpg_her\n" in capsys.readouterr().out
 
@@ -206,7 +206,7 @@ def test_only_open_mpi_is_told_not_to_bind(version, binds, monkeypatch, tmp_path
     mpirun = tmp_path / "mpirun"
     mpirun.write_text(f"#!/bin/sh\necho '{version}'\n")
     mpirun.chmod(0o755)
-    monkeypatch.setattr(launch, "find_mpirun", lambda: str(mpirun))
+    monkeypatch.setattr(launch.mpirun, "find_mpirun", lambda: str(mpirun))
     command, _ = launch._mpirun(job := Launch("-n 3", 3, {}, 0, []), os.environ)
     assert command[:3] == [str(mpirun), "-n", "3"]
     if not binds:

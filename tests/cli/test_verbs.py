@@ -188,7 +188,8 @@ def test_evaluate_exports_weights_that_a_run_can_start_from(tmp_path, monkeypatc
     state, place = np.ones(policy.observation_dim), [1.0, -2.0]
     exported = load_policy(tmp_path / "weights").act(state, reach=place)
     np.testing.assert_array_equal(exported, policy.act(state, reach=place))
-    for number, other in enumerate((["--full"], ["--out", out], ["--overwrite"]), 1):
+    others = (["--full"], ["--out", out], ["--overwrite"], ["--stage", "0"])
+    for number, other in enumerate(others, 1):
         assert run_verb([*words, "actor", *other]) == 0
         assert len(calls) == number
     arrays, _ = load_weights(tmp_path / "weights")

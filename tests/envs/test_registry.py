@@ -7,7 +7,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import EnvConfig
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import goal_environments, make_environment
-from music_tf.envs.registry import check_split, lookup
+from music_tf.envs.registry import UNKNOWN, check_split, lookup
 from music_tf.envs.toys import PointPush
 from music_tf.errors import UsageError
 from tests.kit.cases import cases, every
@@ -41,7 +41,7 @@ def test_each_environment_of_gymnasium_robotics_with_goals_has_an_entry():
     families = ("Fetch", "HandReach", "HandManipulate", "PointMaze", "AntMaze", "music_tf/")
     ids = [env_id for env_id in goal_environments() if env_id.startswith(families)]
     assert len(ids) > 100
-    assert not [env_id for env_id in ids if lookup(env_id).family == "unknown"]
+    assert not [env_id for env_id in ids if lookup(env_id) is UNKNOWN]
 
 
 @pytest.mark.parametrize("env_id", ["FetchPush-v4", "FetchSlide-v4", "FetchPickAndPlace-v4"])

@@ -53,10 +53,10 @@ def test_each_task_is_played_in_the_environment_that_is_made_for_it(register):
 
 def test_tasks_of_evaluation_may_have_a_draw_of_their_own(register):
     register()
-    assert not LockstepEnvs(FAMILY, 1).draws_test_tasks
+    assert not LockstepEnvs(FAMILY, 1).environment.has_wrapper_attr(TEST_TASKS)
     register(draw_test=lambda count, generator: generator.uniform(20.0, 30.0, (count, 1)))
     envs = LockstepEnvs(FAMILY, 1)
-    assert envs.draws_test_tasks
+    assert envs.environment.has_wrapper_attr(TEST_TASKS)
     assert envs.sample_tasks(3, np.random.default_rng(0), TEST_TASKS).min() >= 20.0
     with pytest.raises(UsageError, match="draw_test: expected a function, got 3"):
         register(draw_test=3)

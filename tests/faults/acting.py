@@ -18,11 +18,11 @@ CYCLE = 5
 
 
 def strike(way):  # hooks into what an actor does with an order
-    order_in, act, body_of = messages.order_in, Snapshot.act, messages.body_of
+    header_in, act, body_of = messages.header_in, Snapshot.act, messages.body_of
     left = {"cycles": 0, "strikes": 1}
 
-    def noted(message):
-        order = order_in(message)
+    def noted(message, kind):
+        order = header_in(message, kind)
         left["cycles"] = int(order.kind == messages.PLAY and order.cycle == CYCLE)
         return order
 
@@ -45,7 +45,7 @@ def strike(way):  # hooks into what an actor does with an order
             numbers[-1] = np.nextafter(numbers[-1], np.float32(np.inf))
         return body_of(message, kind)
 
-    messages.order_in, Snapshot.act, messages.body_of = noted, acted, came
+    messages.header_in, Snapshot.act, messages.body_of = noted, acted, came
 
 
 class Acting(PointPush):

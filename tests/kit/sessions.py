@@ -8,7 +8,7 @@ from unittest import mock
 from music_tf.distributed import Communicator
 from music_tf.reading.command import TrainCommand
 from music_tf.runs import session
-from music_tf.runs.start_decisions import StartDecisions
+from music_tf.runs.start import StartDecisions
 from music_tf.tools.evaluation_pictures import Drawing
 from music_tf.training.evaluation import Comparison
 

@@ -27,7 +27,7 @@ def context(split=None, columns=(), skills=1, scale=None, seed=0, same=(), **inf
             max_episode_steps=50,
             split=split,
         ),
-        info=EnvironmentInfo(family="made-up", descriptor=tuple(columns), **info),
+        info=EnvironmentInfo(descriptor=tuple(columns), **info),
         seed=seed,
         skills=skills,
         measure=lambda measured: scale,

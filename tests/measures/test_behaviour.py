@@ -18,7 +18,6 @@ from music_tf.measures.behaviour import (
 from tests.kit.cases import cases
 
 INFO = EnvironmentInfo(
-    family="table",
     gripper=(0, 1, 2),
     object=(3, 4, 5),
     support=Support(low=(0.0, 0.0), high=(1.0, 1.0), rest_height=0.4),
@@ -233,8 +232,8 @@ def test_without_support_or_gripper_only_what_applies_is_measured():
     assert coverage(states, length, no_gripper)["coverage/kept_rate"] == 1.0
 
 
-PLANE = EnvironmentInfo(family="own", gripper=(0, 1), object=(2, 3))
-LINE = EnvironmentInfo(family="own", gripper=(0,), object=(1,))
+PLANE = EnvironmentInfo(gripper=(0, 1), object=(2, 3))
+LINE = EnvironmentInfo(gripper=(0,), object=(1,))
 
 
 def flat(gripper, place):

@@ -63,6 +63,12 @@ def test_one_of_another_run_is_refused(inputs, hidden, skills, scale, text):
         discriminator_of(saved, inputs, hidden, skills)
 
 
+def test_a_kernel_that_is_no_matrix_is_refused():
+    saved = arrays()[1] | {"parameters/discriminator/hidden_0/kernel": np.float32(1.0)}
+    with pytest.raises(ValueError, match=r"hidden_0/kernel: expected a matrix, found \(\)"):
+        discriminator_of(saved, SEEN, (4, 6), 3)
+
+
 def test_a_network_without_a_mark_may_be_copied():
     for inputs in (SEEN, {**SEEN, OWN: False}, None, []):
         refuse_own("parameters/phi", inputs)

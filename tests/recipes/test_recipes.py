@@ -227,6 +227,11 @@ def test_the_fast_recipe_passes_from_music_to_the_task(env_id, before, middle, a
     assert by_level == {("lifted", 12) if env_id == PICK else ("epoch", None)}
 
 
+def test_a_group_that_a_recipe_has_not_is_refused():
+    with pytest.raises(UsageError, match=r"musik\.gain: these settings have no musik"):
+        with_fields(recipes.resolve("ddpg_music"), {"musik.gain": 500})
+
+
 def test_relay_hindsight_takes_16_updates_in_ten_steps_and_bounds_values_by_minus_50():
     config = recipes.resolve("ddpg_rher")
     agent, workers = config.agent, config.workers

@@ -256,3 +256,5 @@ def test_a_purge_keeps_half_as_many_steps_drawn_with_replacement_in_their_order(
     np.testing.assert_array_equal(draw(again).observation, batch.observation)
     again.purge(np.random.default_rng(1))
     assert numbers(again) != found
+    (empty := ring(capacity=40)).purge(np.random.default_rng(0))  # resumed without replay
+    assert not empty.size

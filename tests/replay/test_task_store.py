@@ -155,7 +155,7 @@ def test_what_was_saved_comes_back_with_its_tasks_and_visits(way):
     ({"task": np.array([1])}, "a task of another worker"),
     ({"task": np.array([0, 2])}, "not as many tasks as episodes"),
     ({"length": np.array([9])}, "length lies outside an episode"),
-    ({"visit": np.array([1, 1])}, "not as many rows as episodes or steps"),
+    ({"visit": np.array([1, 1])}, "not as many rows as episodes"),
     ({"parts": np.array([7, 0, 0])}, "1 of 7 episodes are there"),
 )
 def test_rows_that_do_not_fit_are_refused_before_anything_is_restored(change, text):
@@ -178,12 +178,14 @@ def test_a_run_of_steps_begins_with_an_episode_and_goes_on_as_it_happened():
     add(store, episodes(0, 1, True, (5, 5)))
     add(store, episodes(0, 2, True, (2, 3, 4)), episodes(0, 2, False, (5,)))
     ring, generator = store._rings[0], np.random.default_rng(0)
-    picks = ring.pick_runs(50, 6, generator)
+    picks = ring.pick_context(300, 6, generator)
     runs = np.stack([picks.slot, picks.time], axis=-1).reshape(50, 6, 2).tolist()
     visit = [[2, 0], [2, 1], [3, 0], [3, 1], [3, 2], [4, 0], [4, 1], [4, 2], [4, 3]]
     # nine steps of three episodes: six begin with the first or the second alone
     assert {str(run) for run in runs} == {str(visit[:6]), str(visit[2:8])}
-    (again,) = np.stack(ring.pick_runs(1, 11, generator)[:2], axis=-1).reshape(1, 11, 2).tolist()
+    (again,) = (
+        np.stack(ring.pick_context(11, 11, generator)[:2], axis=-1).reshape(1, 11, 2).tolist()
+    )
     assert again == visit + visit[:2]  # too few steps
     found = store.context(np.array([[0, 0], [0, 0]]), 6, generator)
     assert found.reward.shape == (2, 2, 6)

@@ -46,7 +46,7 @@ def test_contact_is_the_first_step_that_moves_the_object_near_the_gripper_and_ne
     assert contact(path(0.2, 0.2, 0.2), path(0.25, 0.25, 0.27), length=1) == 2
     states, length = episode(AWAY, path(0.2, 0.3)), np.array([1])
     for name in ("object", "gripper"):
-        info = type(INFO)(family="bare", **{"object": (3, 4, 5), "gripper": (0, 1, 2), name: None})
+        info = type(INFO)(**{"object": (3, 4, 5), "gripper": (0, 1, 2), name: None})
         assert first_contact(states, length, info).tolist() == [2]
 
 

@@ -241,7 +241,7 @@ TABLE = Support(low=(1.0, 0.4), high=(1.6, 1.1), rest_height=0.42)
 def test_goals_in_the_air_are_counted_apart(heights, shares, monkeypatch):
     reached = np.bool_([[0, 1], [1, 0], [0, 1]])
     monkeypatch.setattr(zero_shot, "reached_states", lambda *of: reached)
-    envs = SimpleNamespace(info=EnvironmentInfo(family="", support=TABLE))
+    envs = SimpleNamespace(info=EnvironmentInfo(support=TABLE))
     goals = np.float32([[1.3, 0.7, height] for height in heights])
     played = make_episodes(0, 3)._replace(desired_goal=goals, length=np.ones(3, int))
     found = zero_shot._shares(SimpleNamespace(envs=envs), played)

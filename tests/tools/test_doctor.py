@@ -34,8 +34,8 @@ def machine(monkeypatch):
         monkeypatch.setattr(doctor, "installed", known.get)
         monkeypatch.setattr(doctor, "run_python", lambda code, **options: probe)
         monkeypatch.setattr(doctor, "run_command", lambda command, **options: probe)
-        monkeypatch.setattr(doctor, "find_mpirun", lambda: "/usr/bin/mpirun")
-        monkeypatch.setattr(doctor, "ask_version", lambda *given: Probe(0, "HYDRA"))
+        monkeypatch.setattr(doctor.mpirun, "find_mpirun", lambda: "/usr/bin/mpirun")
+        monkeypatch.setattr(doctor.mpirun, "ask_version", lambda *given: Probe(0, "HYDRA"))
         monkeypatch.delenv("MUJOCO_GL", raising=False)
 
     return found

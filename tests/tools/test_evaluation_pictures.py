@@ -58,7 +58,7 @@ def test_pictures_of_skills_take_a_small_share_of_the_time(tmp_path, monkeypatch
     clock, drawn = iter([100.0, 100.3, 109.0, 111.0, 111.2]), []
     monkeypatch.setattr(evaluation_pictures, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     draw = evaluation_pictures.Drawing()  # 3 %, so ten seconds after one that took 0.3
-    episodes, info = make_episodes(0, 3, skills=2), EnvironmentInfo(family="toy")
+    episodes, info = make_episodes(0, 3, skills=2), EnvironmentInfo()
     for _ in range(3):
         drawn.append([one.tag for one in draw(tmp_path, episodes, info)])
     assert drawn == [[SKILLS_TAG], [], [SKILLS_TAG]]

@@ -9,7 +9,7 @@ from music_tf.types import Episodes
 from tests.kit.cases import cases
 
 INFO = EnvironmentInfo(
-    family="toy", object=(1, 2, 3), support=Support(low=(0.0, 0.0), high=(0.8, 0.6), rest_height=0)
+    object=(1, 2, 3), support=Support(low=(0.0, 0.0), high=(0.8, 0.6), rest_height=0)
 )
 
 
@@ -46,7 +46,7 @@ def test_objects_far_away_leave_the_picture_its_size_and_without_support_paths_f
     assert (picture.shape, near(picture[166, 418], COLOURS[0])) == ((380, 420, 3), True)  # its end
     assert crosses(picture, 168, 378, COLOURS[0])  # to the right of its start, as it went
     assert not crosses(picture, 168, 60, COLOURS[0])
-    info = EnvironmentInfo(family="toy", object=(1, 2, 3))
+    info = EnvironmentInfo(object=(1, 2, 3))
     picture = paths_from_above(episodes([[[5.0, 5.0], [5.8, 5.0], [5.8, 5.6], [5.0, 5.6]]]), info)
     assert picture.shape == (380, 420, 3)
     assert crosses(picture, 42, 210, COLOURS[0])  # (5.4, 5.6)
@@ -60,19 +60,19 @@ def test_a_round_length_is_the_largest_that_fits(most, found):
 
 def test_without_an_object_skills_are_drawn_by_what_tells_them_apart():
     played = episodes([[[0.1, 0.2], [0.7, 0.2]], [[0.1, 0.4], [0.7, 0.4]]], 2)
-    expected = paths_from_above(played, EnvironmentInfo(family="toy", object=(1, 2, 3)))
-    by_columns = EnvironmentInfo(family="toy", descriptor=(1, 2))
+    expected = paths_from_above(played, EnvironmentInfo(object=(1, 2, 3)))
+    by_columns = EnvironmentInfo(descriptor=(1, 2))
     np.testing.assert_array_equal(paths_from_above(played, by_columns), expected)
     beside = played._replace(
         observation=np.zeros_like(played.observation),
         extras={"torso": played.observation[..., 1:4]},
     )
-    by_extra = EnvironmentInfo(family="toy", descriptor="torso")
+    by_extra = EnvironmentInfo(descriptor="torso")
     np.testing.assert_array_equal(paths_from_above(beside, by_extra), expected)
     for other in (
-        EnvironmentInfo(family="toy"),
-        EnvironmentInfo(family="toy", descriptor=(1,)),
-        EnvironmentInfo(family="toy", descriptor="observation"),
+        EnvironmentInfo(),
+        EnvironmentInfo(descriptor=(1,)),
+        EnvironmentInfo(descriptor="observation"),
     ):
         assert paths_from_above(played, other) is None
 

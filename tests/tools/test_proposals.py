@@ -15,7 +15,7 @@ FOUND = PlayResult(
 
 
 def known(agent, surrounding):
-    return EnvironmentInfo(family="mine", split=SplitSpec(agent=agent, surrounding=surrounding))
+    return EnvironmentInfo(split=SplitSpec(agent=agent, surrounding=surrounding))
 
 
 def test_columns_are_listed_by_what_they_do():

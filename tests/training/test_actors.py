@@ -9,7 +9,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.training.adaptation import MetaEvaluation
 from music_tf.training.build import build_trainer
-from music_tf.training.messages import AnswerHeader, answer_in, headed, header_size
+from music_tf.training.messages import AnswerHeader, headed, header_in, header_size
 from music_tf.training.parts import TaskFamily
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
@@ -64,7 +64,7 @@ def test_with_a_lag_a_cycle_is_ordered_before_the_last_one_is_learned_from(lag):
 
 def lying(**fields):
     def change(rank, data):
-        header = answer_in(data)
+        header = header_in(data, AnswerHeader)
         if rank == 2 and header.cycle == 1:
             rest = data[header_size(AnswerHeader) :].tobytes()
             return headed(header._replace(**fields), rest)

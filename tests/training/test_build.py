@@ -28,13 +28,14 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, PUSH, SAC, paying, trainer_
 
 
 class Term:
-    def __init__(self, name, scale=1.0, clip=(-1.0, 0.0), shift=0.0, weight=1.0):
-        self.name = name
+    def __init__(self, name, scale=1.0, clip=(-1.0, 0.0), shift=0.0, weight=1.0, gated=False):
+        self.name, self.gated = name, gated
         self.mixing = Mixing(scale, clip, shift, ((0.0, weight),))
 
 
 TASK = Term("task")
 MUSIC_TERM = Term("music", 5000.0, (0.0, 1.0), -1.0, 0.5)
+GATED = Term("gate", clip=(1.0, 2.0), gated=True)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,7 @@ RISING = ((0.0, 0.0), (20.0, 1.0))
     (SacConfig(return_clip=(-20.0, 0.0), entropy_mode="next_state"), [TASK], (-20.0, 0.0)),
     (DdpgConfig(return_clip="auto"), [TASK], (-50.0, 0.0)),  # (-1, 0) / 0.02
     (DdpgConfig(return_clip="auto"), [TASK, MUSIC_TERM], (-75.0, 0.0)),  # (-1 - 0.5, 0) / 0.02
+    (DdpgConfig(return_clip="auto"), [TASK, GATED], (-50.0, 100.0)),  # pays 0, or 1 to 2
     (DdpgConfig(return_clip="auto"), [Term("music", clip=(0.0, 1.0))], (0.0, 50.0)),
     # (-1 + 0.2 * -1, 0) / 0.02: the entropy reward of SAC counts too, if the target has it
     (SacConfig(return_clip="auto"), [TASK], (-60.0, 0.0)),

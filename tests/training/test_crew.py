@@ -12,7 +12,7 @@ from music_tf.process import launcher
 from music_tf.training import crew as crew_module
 from music_tf.training.build import build_trainer
 from music_tf.training.crew import Crew
-from music_tf.training.messages import PLAY, OrderHeader, order_in
+from music_tf.training.messages import PLAY, OrderHeader, header_in
 from music_tf.training.team import Team
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
@@ -43,7 +43,7 @@ def play(crew, *ranks):
     for rank in ranks:
         posts = crew.between.posts[0, rank]
         while not posts.empty():
-            played.append(order_in(posts.get()).share)
+            played.append(header_in(posts.get(), OrderHeader).share)
             assert posts.get().tobytes() == b"weights"
             crew.between.posts[rank, 0].put(np.array([rank], np.uint8))
     return played

@@ -139,7 +139,7 @@ def test_goals_are_relabelled_and_episodes_of_all_kinds_are_looked_up():
     moments = (INPUTS.observation, INPUTS.goal)
     np.testing.assert_allclose(device.inputs(moments, *rows), joined, rtol=1e-6)
     slots, _ = replay.pick_trajectories(3, 50, 0)
-    found = looked_up(lambda own: device.trajectories(own, [3, 0, 3]), slots)
+    found = looked_up(lambda own: device.trajectories(own, [3, 0, -1]), slots)
     kept = np.stack([s._states["observation"][:, :, [3, 0, 3]] for s in shards.values()])
     assert_same_bits(found, np.stack([kept[w][slots[:, w]] for w in range(2)], axis=1))
 

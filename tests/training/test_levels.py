@@ -18,7 +18,6 @@ from tests.kit.ranks import Beside
 
 OBJECT = (0, 1, 2)
 INFO = EnvironmentInfo(
-    family="by hand",
     object=OBJECT,
     gripper=(3, 4, 5),
     support=Support(low=(-1.0, -1.0), high=(1.0, 1.0), rest_height=0.0),

@@ -406,9 +406,13 @@ def test_phases_take_their_steps_one_after_the_other_each_when_it_is_due():
     np.testing.assert_allclose(update.parameters, [0.1996, 0.0299], atol=1e-4)
     assert update.meta() == {"updates": 2, "step_scale": 1.0, "phase_steps": [2, 3]}
     other = update_of(trainer, TwoSteps(None))
-    for bad in ([2], [2, "3"], [2, -1], 5):
-        with pytest.raises(ValueError, match="phase_steps: not what a run saves"):
-            other.load(update.shared(), update.meta() | {"phase_steps": bad})
+    scales = (0, 0.0, -0.5, 1.5, math.nan, 10**400, True, "1")  # never up or to nothing
+    for name, bad in (
+        *(("phase_steps", bad) for bad in ([2], [2, "3"], [2, -1], 5)),
+        *(("step_scale", bad) for bad in scales),
+    ):
+        with pytest.raises(ValueError, match=f"{name}: not what a run saves"):
+            other.load(update.shared(), update.meta() | {name: bad})
     other.load(update.shared(), update.meta())
     for each in (update, other):
         each.run(*slices(given, 2))
