@@ -45,7 +45,7 @@ class Reach(NamedTuple):
     """Columns of the object's place, in the same order."""
     within: float
     """Distance at which the hand is at a place."""
-    rewards: tuple[float, float] = (-1.0, 0.0)
+    rewards: tuple[float, float]
     """What a step pays away from a place, and at it."""
 
     def goals(self, goal: Array, place: Array, reaches: BoolArray) -> Array:

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 import time
@@ -33,6 +34,8 @@ CURE = f"install it in this environment: {PIP_INSTALL} 'music_tf[mpi]'"
 _SHORT = re.compile("^-np?(?==|$)")
 _VERSION_SECONDS = 60.0
 _KILL_SECONDS = 10.0
+_PASSES_ON_BARS = re.compile(r"\(Open MPI\) ([5-9]|\d\d)")
+"""The version text of an mpirun that can pass on at once what has no end of a line."""
 _DEAF_UNTIL_READY = ("sh", "-c", 'trap "" USR1; exec "$@"', "music-tf")
 """Starts a rank that ignores SIGUSR1 until it installs its handler."""
 
@@ -107,6 +110,12 @@ def _run(launch: Launch, train: TrainCommand | None) -> int:
         again = resume_line(train, directory, launch.options)
         environment[launcher.END_VARIABLE] = str(notes)
     start, library = _mpirun(launch, environment)
+    if sys.stdout.isatty() and _PASSES_ON_BARS.search(
+        mpirun.ask_version(start[0], _VERSION_SECONDS).output
+    ):
+        start[1:1] = ["--stream-buffering", "0"]  # else 2 kB at a time
+        environment[launcher.TERMINAL_VARIABLE] = "1"
+        environment["COLUMNS"] = str(shutil.get_terminal_size().columns)
     elastic = train is not None and train.learners > 0 and mpirun.survives_losses(library)
     ranks = [*(["--with-ft", "ulfm"] if elastic else []), *_DEAF_UNTIL_READY]
     command = [*start, *ranks, sys.executable, "-m", "music_tf", *launch.command]

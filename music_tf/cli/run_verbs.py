@@ -453,7 +453,9 @@ def _refuse_runs(names: Iterable[str]) -> None:
 
 
 def _file(option: str, path: Path, formats: Sequence[str]) -> Path:
-    if path.suffix.lower() not in formats or os.path.isdir(path):
+    if os.path.isdir(path):
+        raise UsageError(f"{option}: expected a file, got the folder {str(path)[:200]!r}")
+    if path.suffix.lower() not in formats:
         raise UsageError(
             f"{option}: expected a file that ends in {', '.join(formats)}, got {str(path)[:200]!r}"
             f"\ndid you mean {nearest(path.suffix, formats) or formats[0]}?"

@@ -85,7 +85,8 @@ class TermConfig(Settings):
             if value != unset and not by_level:
                 raise UsageError(
                     f"{self.shown(field)}: belongs to weights by level, expected {unset} by epoch, "
-                    f"got {value}\nfor example: {show_option(self.shown('weight_by'))} moved"
+                    f"got {value}\nfor example: {show_option(self.shown(field))} {unset}, or "
+                    f"{show_option(self.shown('weight_by'))} moved"
                 )
 
     @property

@@ -20,10 +20,17 @@ from music_tf.config.settings import Config, EnvConfig
 from music_tf.config.world import import_own, registered_world
 from music_tf.envs import simulator
 from music_tf.envs.skill_choice import SkillChoice
-from music_tf.errors import FROM_USERS, EnvironmentFault, MusicError, UsageError, error_line
+from music_tf.errors import (
+    FROM_USERS,
+    EnvironmentFault,
+    MusicError,
+    Stopped,
+    UsageError,
+    error_line,
+)
 from music_tf.process.children import PIP_INSTALL
 from music_tf.process.notices import keep_notices
-from music_tf.process.signals import keep_signal_handlers
+from music_tf.process.signals import keep_signal_handlers, stop_requested
 from music_tf.process.tensorflow_start import standard_error_to
 
 GOAL_KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -143,6 +150,8 @@ def find_spec(env_id: str) -> gymnasium.envs.registration.EnvSpec:
     spec = gymnasium.registry.get(name)
     if spec is None:
         if names.is_one_of(name, names.ROBOTICS) and _ROBOTICS not in sys.modules:
+            if stop_requested():  # mpirun passes signals on to the processes that imports start
+                raise Stopped("stopped before the first step")
             raise EnvironmentFault(
                 f"{env_id}: gymnasium-robotics cannot be imported\n"
                 f"cure, in this environment: {PIP_INSTALL} gymnasium-robotics "

@@ -163,7 +163,7 @@ _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "music_tf/PointRobot": _POINT,
 }
 """Facts by prefix of the id; the first that fits is used."""
-UNKNOWN = EnvironmentInfo(why_no_split="has no known object")
+UNKNOWN = EnvironmentInfo(why_no_split="has no known robot and object")
 """Facts about an environment that the table does not have."""
 _PACKAGES = ("gymnasium_robotics.", "panda_gym.", "music_tf.")
 """Prefixes of the modules whose environments the table describes."""

@@ -64,6 +64,10 @@ def _note(number: int, frame: FrameType | None) -> None:
     del frame
     if _at_once.is_set() or (number == signal.SIGINT and signal.SIGINT in _received):
         raise SecondInterrupt
+    if number == signal.SIGINT:
+        with contextlib.suppress(OSError):  # not through a stream that this may interrupt
+            after_echo = b"\n" * os.isatty(2)
+            os.write(2, after_echo + b"music-tf: saving and stopping; Ctrl-C again ends at once\n")
     _received.append(number)
 
 

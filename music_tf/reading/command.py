@@ -321,10 +321,9 @@ def _recipe(
     if not positional and stored:
         return stored.recipe
     if not positional:
-        raise UsageError(
-            "RECIPE: expected one right after train, music-tf recipes lists them\n"
-            "for example: music-tf train ddpg_her"
-        )
+        cure = "for example: music-tf train ddpg_her, or --resume for a run that has begun"
+        text = "RECIPE: expected one right after train, music-tf recipes lists them"
+        raise UsageError(f"{text}\n{cure}")
     recipe, *others = positional
     recipes.presets(recipe)
     if others:

@@ -32,8 +32,9 @@ class LearnedRewards:
     def __init__(self, evaluation: Evaluation, arrays: Arrays) -> None:
         self._evaluation = evaluation
         self._terms = build_terms(evaluation.config, evaluation.envs)
-        levels = {term.name: f"level/{term.name}" for term in self._terms}
-        self._levels = {n: float(arrays[its][0]) for n, its in levels.items() if its in arrays}
+        by_level = (n for n, t in evaluation.config.rewards.items() if t.weight_by != "epoch")
+        self._levels = {n: float(arrays.get(f"level/{n}", [0.0])[0]) for n in by_level}
+        """Levels of weights; those of the start in weights that were exported."""
         layout = Layout(network for term in self._terms for network in term.networks)
         try:
             self._weights = layout.split(tf.constant(joined(arrays, "parameters", layout)))

@@ -16,15 +16,13 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from music_tf.config.key_metrics import KeyMetric
-from music_tf.process.launcher import launched_world_size
+from music_tf.process.launcher import TERMINAL_VARIABLE, launched_world_size
 from music_tf.types import Metrics
 
 Row: TypeAlias = Mapping[str, float | str | None]
 _PLAIN_WIDTH = 120
 """Width of tables without a terminal, and of lines if neither a terminal nor COLUMNS has one."""
 _BAR_WIDTH, _GAP = 16, "  "
-_TERMINAL = "MUSIC_TF_TERMINAL"
-"""Set to 1 by a launcher that passes the ranks' output on to a terminal."""
 
 
 class _Screen:
@@ -143,8 +141,9 @@ class Progress:
         elapsed = time.monotonic() - self._started
         trained, left = done - self._first, "?"
         if trained > 0:
-            by_epochs = elapsed / trained * (self._total - done)
-            left = as_clock(min(by_epochs, max(0.0, self._seconds - elapsed)))
+            an_epoch = elapsed / trained
+            epochs = math.ceil(min(self._total - self._first, self._seconds / an_epoch))
+            left = as_clock(max(0.0, epochs * an_epoch - elapsed))  # no epoch is cut off
         parts = {
             head: 0,
             self.heading: 1,
@@ -164,7 +163,7 @@ class Progress:
 
 def cursor_moves(file: TextIO) -> bool:
     """Whether a stream is a terminal on which a bar can move; under mpirun all look like one."""
-    alone = launched_world_size() == 1 or os.environ.get(_TERMINAL) == "1"
+    alone = launched_world_size() == 1 or os.environ.get(TERMINAL_VARIABLE) == "1"
     return alone and os.environ.get("TERM", "") not in {"", "dumb"} and file.isatty()
 
 

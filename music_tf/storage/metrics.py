@@ -345,13 +345,11 @@ class EvaluationsWriter:
     def __init__(self, directory: Path, resume_after: int | None, warn: RateLimitedWarning) -> None:
         path = directory / EVALUATIONS_NAME
         kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
-        whole = _csv_line(_EVALUATED) + kept.partition(b"\n")[2]  # whatever stood above the rows
-        self._file = _AppendFile(path, len(kept) if kept == whole else 0, warn)
-        if kept != whole:
-            self._file.append(whole)
-        self._rates = list[float]()
+        self._file, self._rates = _AppendFile(path, len(kept), warn), list[float]()
         with contextlib.suppress(ValueError, IndexError):  # blank without goals
             self._rates = [float(_cells(row)[-2]) for row in kept.splitlines()[1:]]
+        if not kept:
+            self._file.append(_csv_line(_EVALUATED))
 
     def write(self, row: Mapping[str, float]) -> None:
         """Adds a row, with the mean success rate of the last `WINDOW` rows."""
@@ -413,6 +411,9 @@ def _kept_rows(path: Path, last: int, warn: RateLimitedWarning) -> bytes:
     if content.count(b"\n") > MOST_ROWS:
         raise EnvironmentFault(f"{path}: more than {MOST_ROWS} rows")
     header, *rows = content.splitlines(keepends=True) or [b""]
+    if rows and not header.startswith((b"epoch,time/epoch,", _csv_line(_EVALUATED))):
+        was = header[:60].decode(errors="replace").strip()
+        raise EnvironmentFault(f"{path}: expected its header, got {was!r}\nmove the file away")
     early = [row for row in rows if (of := _EPOCH.match(row)) and int(of[1]) <= last]
     kept = b"".join(line for line in (header, *early) if line.endswith(b"\n"))
     if kept != content:

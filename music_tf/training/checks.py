@@ -97,8 +97,10 @@ def try_environment(config: Config) -> TrialResult:
         return TrialResult()
     findings: list[Finding] = []
     bounds, fault = None, None
-    if asks := "pays" in concerns and config.agent.return_clip in ("auto", "paid"):
-        asks = not (config.world.reward or all(map(math.isfinite, config.rewards["task"].clip)))
+    if asks := "pays" in concerns and not config.world.reward:
+        bounded = config.agent.return_clip in ("auto", "paid")
+        bounded = bounded and not all(map(math.isfinite, config.rewards["task"].clip))
+        asks = bounded or config.replay.reach > 0.0  # which pays the same bounds
     settings = config.env, config.world, config.normalizer, config.goals == "environment"
     with streams_kept():
         try:

@@ -77,10 +77,12 @@ def _reach(config: Config, info: EnvironmentInfo) -> Reach:
             f"of {missing}\nexpected --world.gripper COLUMNS --world.object COLUMNS; "
             f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s)"
         )
-    for ends in (info.reward_bounds, config.rewards["task"].clip):  # so that both are paid
-        if all(map(math.isfinite, ends)):
-            return Reach(info.gripper, info.object, config.replay.reach, ends)
-    return Reach(info.gripper, info.object, config.replay.reach)
+    if not all(map(math.isfinite, info.reward_bounds)):
+        raise UsageError(
+            f"replay.reach: pays the bounds of the task's reward, and those of {config.env_id} are "
+            "not known\nexpected --world.reward LOWEST HIGHEST"
+        )
+    return Reach(info.gripper, info.object, config.replay.reach, info.reward_bounds)
 
 
 def make_collector(

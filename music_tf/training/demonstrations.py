@@ -126,12 +126,15 @@ def _misfit(arrays: Sequence[np.ndarray], run: Run) -> str:
     computed = envs.goal_reward(*places) if goal.any() else paid  # nobody knows what zeros paid
     near = explained_by_rounding(lambda p: envs.goal_reward(p, goal[1:]), places, paid, computed)
     gaps = reward_gaps(paid, computed) & ~near
+    over = terminated > 0.0
+    ends = envs.goal_terminated(*places) if goal.any() and envs.ends_at_goals else over
     first = int(gaps.argmax())
     low, high = map(np.float32, bounds_of(dataclasses.asdict(envs.declared)))
     wrong = {
         "another desired_goal than before": (goal != goal[0]).any(axis=1),
         f"action outside {low}..{high}": ((action < low) | (action > high)).any(axis=1),
-        "terminated before the last step": terminated[:-1] > 0.0,
+        "terminated before the last step": over[:-1],
+        "not terminated, as compute_terminated says": ends & ~over,
         f"reward {paid[first]:g}, compute_reward gives {computed[first]:g}": gaps,
     }
     texts = (f"step {steps.argmax()}: {text}" for text, steps in wrong.items() if steps.any())

@@ -45,8 +45,8 @@ RULES = {  # a command line, and parts of the answer
     "ddpg_her_fast --task.weight-by lifted": ["weight_by lifted, got 0 0 3 0 5 1\nfor example: --"],
     "ddpg --task.weight-by moved --task.weight -0.1 0 1 1": ["levels from 0 to 1", "got -0.1 0"],
     "ddpg --task.weight-by moved --task.weight 0.8 0 0.5 1": ["increasing epochs or levels"],
-    "ddpg --task.weight-latest 9": ["None by epoch, got 9\nfor example: --task.weight-by moved"],
-    "ddpg --task.weight-episodes 5": ["expected 40 by epoch, got 5\nfor example: --task.weight-by"],
+    "ddpg --task.weight-latest 9": ["None by epoch, got 9\nfor example: --task.weight-latest None"],
+    "ddpg --task.weight-episodes 5": ["expected 40 by epoch, got 5\n", "--task.weight-by moved"],
     "sac --env-id Hopper-v5 --task.weight-by moved --task.weight 0.5 0 1 1": [
         "--task.weight-by: moved counts whole episodes, expected epoch with collect.steps 50"
     ],

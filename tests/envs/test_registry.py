@@ -30,7 +30,7 @@ def test_fetch_is_known_in_any_module_and_version_and_what_only_starts_like_it_i
 def test_without_an_object_what_needs_a_split_is_refused_and_told_what_would_do(env_id):
     info, music = lookup(env_id), recipes.resolve("ddpg_music", env_id=env_id)
     assert (info.split, info.object) == (None, None)
-    told = rf"^{env_id} has no (known )?object, whose motion is to be "
+    told = rf"^{env_id} has no (known robot and )?object, whose motion is to be "
     with pytest.raises(UsageError, match=rf"{told}rewarded\nmusic-tf check-env {env_id} looks"):
         check_split(music)
     check_split(with_fields(music, {"world.agent": (0,), "world.surrounding": (1,)}))

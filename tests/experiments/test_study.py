@@ -178,7 +178,7 @@ def test_what_is_done_is_not_run_again_and_what_is_lost_is(folder, finished):
     write(folder)
     assert run_study(folder)[0] == 0
     assert len(starts(folder, "music")) == len(starts(folder, "her")) == 1
-    # A start that was not noted counts nothing, that from an agent which is no run of the study does
+    # A start that was not noted counts nothing, that from an agent outside of the study counts
     before = {"time/env_steps": 160000.0}
     for name, noted in (("her", None), ("music", {"before": before})):
         config = place(folder, name) / "config.json"

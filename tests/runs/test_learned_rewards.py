@@ -104,6 +104,10 @@ def test_a_weight_by_level_counts_by_the_level_of_its_checkpoint():
     for level, measured in ((0.4, True), (0.5, False)):
         trainer.levels.now["skill"] = level
         assert ("skill/accuracy_heldout" in learned(trainer).heldout(played, 9)) == measured
+    arrays = learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
+    exported = {name: each for name, each in arrays.items() if not name.startswith("level/")}
+    rewards = LearnedRewards(trainer.evaluation, exported)
+    assert "skill/accuracy_heldout" in rewards.heldout(played, 9)
 
 
 @cases(

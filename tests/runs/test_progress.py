@@ -127,7 +127,7 @@ def test_a_bar_stays_on_one_line_of_a_terminal(monkeypatch):
     assert "pay" not in "".join(bars).rpartition("cycle")[2]  # there is no room beside the bar
 
 
-@cases(("seconds", "left"), (200.0, "2:20"), (3600.0, "4:00"), (30.0, "0:00"))
+@cases(("seconds", "left"), (200.0, "3:00"), (3600.0, "4:00"), (30.0, "0:00"))
 def test_what_is_left_ends_with_the_time_of_the_run(monkeypatch, seconds, left):
     times = iter([0.0, 0.0, 60.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))

@@ -356,7 +356,7 @@ def test_the_verb_draws_each_seed_once_and_says_what_it_leaves_out(tmp_path, mon
     (["early.csv"], "no epoch of a run yet"),
     (["seed0.csv", "nowhere"], "got 'nowhere'"),
     (["seed0.csv", "--metric", "success"], r"has 'success'\ndid you mean eval/success_rate\?"),
-    (["seed0.csv", "--out", "folder.svg"], r"--out: .*got 'folder\.svg'"),
+    (["seed0.csv", "--out", "folder.svg"], r"--out: .*got the folder 'folder\.svg'"),
     (["seed0.csv", "--axis", "episodes"], "choose --axis steps\nchoose --axis minutes"),
     *(  # a run behind --metric is told where it belongs
         ([*first, "--metric", "epoch", word], f"got the run '{word}'\nput the runs before --metric")

@@ -212,6 +212,24 @@ def test_a_data_set_is_checked_as_a_file_is(played, monkeypatch, change, text):
         checked(run_of(dataclasses.replace(HER, workers=1)), read_demonstrations(["push/music-v0"]))
 
 
+def test_an_episode_that_went_on_after_its_goal_is_none_of_a_task_that_ends_there(
+    played, monkeypatch
+):
+    held = data_set_of(played[0])
+    (episode,) = held.iterate_episodes()
+    states = episode.observations
+    states["achieved_goal"] = states["achieved_goal"].copy()
+    states["achieved_goal"][5] = states["desired_goal"][5]
+    episode.rewards = np.where(np.arange(len(episode.rewards)) == 4, 0.0, episode.rewards)
+    minari = SimpleNamespace(load_dataset=lambda name: held)
+    monkeypatch.setattr(demonstrations, "import_minari", lambda option: minari)
+    stored, alone = read_demonstrations(["push/music-v0"]), dataclasses.replace(HER, workers=1)
+    checked(run_of(alone), stored)
+    ends = dataclasses.replace(alone.env, kwargs='{"terminate_when_reached": true}')
+    with pytest.raises(UsageError, match="episode 0: step 4: not terminated, as compute_term"):
+        checked(run_of(dataclasses.replace(alone, env=ends)), stored)
+
+
 @pytest.mark.thorough
 def test_what_evaluate_wrote_with_minari_comes_back(tmp_path, played, monkeypatch):
     pytest.importorskip("minari", reason="the extra 'minari' is not installed")
