@@ -11,6 +11,7 @@ from experiments.stored import (
     HELD,
     MINUTES,
     SKILLS,
+    WINDOW,
     Group,
     groups_of,
     is_share,
@@ -117,7 +118,7 @@ def _on_most(policy: str, metric: str, groups: Sequence[Group]) -> list[float | 
 def cell(group: Group, metric: str) -> str:
     """Returns a metric over the seeds of a group with its interval; blank if a seed lacks it."""
     values = group.final(metric)
-    if metric in (FIRST, MINUTES):
+    if metric in (FIRST, MINUTES, WINDOW):
         return arrivals(values, digits=int(metric == MINUTES))
     return with_least(values) if metric == HELD else mean(values, share=is_share(metric))
 

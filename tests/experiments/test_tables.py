@@ -1,7 +1,9 @@
 import json
+import math
 import re
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,6 +97,12 @@ def test_a_page_names_another_mujoco_than_the_usual_one(place, versions, said):
     for seed, version in enumerate(versions):
         store(place, "her", {seed: 0.5}, f"{MADE}, mujoco {version}")
     assert study_table.made_by("mine", stored.groups_of("mine", place)).endswith(f"Chip{said}")
+
+
+def test_a_time_is_shown_with_the_seeds_that_came_to_the_level():
+    group = SimpleNamespace(final=lambda metric: [40.0, math.inf, 24.0])
+    for metric in (stored.FIRST, stored.WINDOW):
+        assert study_table.cell(group, metric) == "2 of 3 seeds: 40 (24 to never)"
 
 
 def test_a_page_leaves_single_seeds_and_waiting_conditions_to_the_readme(place):
