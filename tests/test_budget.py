@@ -17,7 +17,7 @@ PACKAGE = {
 }  # fmt: skip
 TESTS = {
     "": 4520, "agents": 928, "cli": 1463, "config": 726, "distributed": 1052, "envs": 3071,
-    "experiments": 1367, "faults": 1673, "hostile": 599, "intrinsic": 2233, "kit": 3318,
+    "experiments": 1375, "faults": 1673, "hostile": 599, "intrinsic": 2233, "kit": 3318,
     "learning": 180, "losses": 390, "measures": 553, "mutants": 188, "networks": 702,
     "reading": 632, "recipes": 728, "replay": 1418, "runs": 3697, "same": 775, "storage": 2856,
     "tools": 3550, "training": 5319,
