@@ -188,9 +188,11 @@ def configuration(recipe: str, sizes: Sizes, changes: Mapping[str, object]) -> C
         "updates": sizes["updates"],
         "agent.hidden_sizes": tuple(sizes["hidden"]),
         "replay.batch_size": sizes["batch"],
-        "music.trajectories": sizes["trajectories"],
     }
-    return with_fields(resolve(recipe, env_id=ENV_ID), {**fixed, **changes})
+    config = resolve(recipe, env_id=ENV_ID)
+    if "music" in config.rewards:
+        fixed["music.trajectories"] = sizes["trajectories"]
+    return with_fields(config, {**fixed, **changes})
 
 
 def filled_trainer(config: Config, sizes: Sizes, comm: Communicator) -> Trainer:

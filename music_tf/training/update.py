@@ -204,7 +204,9 @@ class Update(Part):
     def load(self, shared: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         updates, scale = meta.get("updates", -1), meta.get("step_scale", 0.0)
         if not (is_count(updates) and fits(scale, float) and 0.0 < scale <= 1.0):
-            raise ValueError(f"step_scale: not what a run saves: {str((updates, scale))[:80]}")
+            raise ValueError(
+                f"meta.updates, step_scale: not what a run saves: {str((updates, scale))[:80]}"
+            )
         first = joined(shared, "adam_first", self.layout)
         second = joined(shared, "adam_second", self.layout)
         self.start_from(shared)
