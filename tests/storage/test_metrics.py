@@ -13,7 +13,7 @@ from tensorboard.util import tensor_util
 from music_tf import recipes
 from music_tf.config.settings import Config
 from music_tf.config.terms import TaskConfig
-from music_tf.errors import UsageError
+from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.storage import metrics
 from music_tf.storage.logs import RateLimitedWarning
 from music_tf.storage.metrics import METRICS, EvaluationsWriter, MetricsWriter, known_to
@@ -91,6 +91,9 @@ def test_evaluations_between_epochs_have_the_mean_of_the_last_four_over_a_resume
     assert {row[-2:] for row in path.read_text().splitlines()[1:]} == {",,"}
     add(EvaluationsWriter(tmp_path, 3, warn), (4, 0.5))
     assert path.read_text().endswith("\n4,1600,2,-50,0.5,\n")
+    path.write_bytes(b"#" + path.read_bytes())
+    with pytest.raises(EnvironmentFault, match=r"expected its header, got '#cycle,"):
+        EvaluationsWriter(tmp_path, 3, warn)
 
 
 def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):
