@@ -109,10 +109,9 @@ def _run(launch: Launch, train: TrainCommand | None) -> int:
         notes = directory / f"{launcher.NOTES}{os.getpid()}_{time.time_ns()}.end"
         again = resume_line(train, directory, launch.options)
         environment[launcher.END_VARIABLE] = str(notes)
-    start, library = _mpirun(launch, environment)
-    if sys.stdout.isatty() and _PASSES_ON_BARS.search(
-        mpirun.ask_version(start[0], _VERSION_SECONDS).output
-    ):
+    start, version = _mpirun(launch, environment)
+    library = mpirun.flavour(version)
+    if sys.stdout.isatty() and _PASSES_ON_BARS.search(version):
         start[1:1] = ["--stream-buffering", "0"]  # else 2 kB at a time
         environment[launcher.TERMINAL_VARIABLE] = "1"
         environment["COLUMNS"] = str(shutil.get_terminal_size().columns)
@@ -173,7 +172,7 @@ def _split(arguments: list[str]) -> Launch:
 
 
 def _mpirun(launch: Launch, environment: Mapping[str, str]) -> tuple[list[str], str]:
-    """Returns the start of the command line of a job, up to its program, and the MPI library."""
+    """Returns the start of the command line of a job, up to its program, and mpirun's version."""
     program = mpirun.find_mpirun()
     if program is None:
         raise EnvironmentFault(f"{launch.ranks} ranks need mpirun, and it was not found\n{CURE}")
@@ -186,8 +185,8 @@ def _mpirun(launch: Launch, environment: Mapping[str, str]) -> tuple[list[str], 
     if library != mpirun.OPEN_MPI and launch.restarts:
         raise UsageError(f"--restarts: needs the mpirun of Open MPI, got {library}\n{CURE}")
     if not launch.hosts:
-        return mpirun.rank_words(program, library, launch.ranks), library
+        return mpirun.rank_words(program, library, launch.ranks), answer.output
     if library != mpirun.OPEN_MPI:
         raise EnvironmentFault(f"--hosts: needs the mpirun of Open MPI, got {library}\n{CURE}")
     check_hosts(program, launch.hosts, [sys.executable], environment)
-    return [program, "-n", str(launch.ranks), *host_words(launch.hosts, environment)], library
+    return [program, "-n", str(launch.ranks), *host_words(launch.hosts, environment)], answer.output

@@ -98,9 +98,9 @@ def try_environment(config: Config) -> TrialResult:
     findings: list[Finding] = []
     bounds, fault = None, None
     if asks := "pays" in concerns and not config.world.reward:
-        bounded = config.agent.return_clip in ("auto", "paid")
-        bounded = bounded and not all(map(math.isfinite, config.rewards["task"].clip))
-        asks = bounded or config.replay.reach > 0.0  # which pays the same bounds
+        free = not all(map(math.isfinite, config.rewards["task"].clip))
+        clips = free and config.agent.return_clip in ("auto", "paid")
+        asks = clips or config.replay.reach > 0.0  # whose rows are paid these bounds
     settings = config.env, config.world, config.normalizer, config.goals == "environment"
     with streams_kept():
         try:

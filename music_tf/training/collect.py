@@ -77,7 +77,7 @@ def _reach(config: Config, info: EnvironmentInfo) -> Reach:
             f"of {missing}\nexpected --world.gripper COLUMNS --world.object COLUMNS; "
             f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s)"
         )
-    if not all(map(math.isfinite, info.reward_bounds)):
+    if "task" in config.rewards and not all(map(math.isfinite, info.reward_bounds)):
         raise UsageError(
             f"replay.reach: pays the bounds of the task's reward, and those of {config.env_id} are "
             "not known\nexpected --world.reward LOWEST HIGHEST"

@@ -8,15 +8,17 @@ import pytest
 from music_tf.config.fields import with_fields
 from music_tf.config.settings import ReplayConfig
 from music_tf.config.world import World
+from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.networks.acting import Snapshot
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.rows import Picks, transition
 from music_tf.rollout import Leads
+from music_tf.training.collect import _reach
 from music_tf.types import Reach
 from tests.kit.cases import cases
 from tests.kit.episodes import SPEC, goal_reward, make_episodes
-from tests.kit.small import HER, PUSH, trainer_of
+from tests.kit.small import HER, MUSIC, PUSH, trainer_of
 
 REACHING = with_fields(HER, {"replay.reach": 0.3, "replay.draw": "episodes"})
 ALONE = "music_tf/PointReach-v0"
@@ -92,11 +94,22 @@ def test_drawn_steps_lead_to_the_object_as_long_as_the_hand_is_far():
     (ALONE, World(gripper=(0, 1)), "PointReach-v0 has no known columns of the object"),
     (ALONE, World(object=(0, 1)), "PointReach-v0 has no known columns of the hand"),
     ("Pendulum-v1", World(gripper=(0,), object=(1,)), "needs goals, and 'Pendulum-v1' has none"),
+    (
+        "FetchPushDense-v4",
+        World(),
+        "bounds of .* FetchPushDense-v4 are not known\nexpected",
+    ),
 )
 def test_it_needs_goals_and_the_columns_of_hand_and_object(env_id, world, told):
     with pytest.raises(UsageError, match=told) as fault:
         trainer_of(REACHING, env_id=env_id, world=world)
     assert str(fault.value).count("\n") <= 2
+
+
+def test_it_needs_no_bounds_where_the_task_is_not_paid():
+    envs = LockstepEnvs("FetchPushDense-v4", 1)
+    unpaid = dataclasses.replace(MUSIC, replay=REACHING.replay, env_id="FetchPushDense-v4")
+    assert _reach(unpaid, envs.info).hand == (0, 1, 2)
 
 
 @cases(
