@@ -84,7 +84,8 @@ def _rows(groups: Sequence[Group], metrics: Collection[str]) -> Iterator[list[st
         if any(cells):
             yield [f"{group.label}, {group.place}", *cells, seeds]
     for title, row in beside.items():
-        cells = [mean(column) for column in row.values()]
+        # Equal values are those of the same episodes.
+        cells = [mean(c, share=is_share(m) and len(set(c)) > 1) for m, c in row.items()]
         yield [f"{title}, {groups[0].place}", *cells, f"{max(map(len, row.values()))}"]
 
 

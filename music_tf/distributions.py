@@ -94,7 +94,10 @@ def log_prior(kind: str, condition: tf.Tensor) -> tf.Tensor:
     if kind == "box":
         return tf.fill(tf.shape(condition)[:-1], -size * math.log(2.0))
     surface = math.log(2.0) + 0.5 * size * math.log(math.pi) - math.lgamma(0.5 * size)
-    return tf.fill(tf.shape(condition)[:-1], -surface)
+    if kind != "ball":
+        return tf.fill(tf.shape(condition)[:-1], -surface)
+    length = tf.maximum(tf.norm(condition, axis=-1), 1e-6)  # is uniform in [0, 1]
+    return -surface - (size - 1.0) * tf.math.log(length)
 
 
 @functools.cache

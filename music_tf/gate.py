@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from music_tf.files import open_regular, parse_json
 from music_tf.hints import fits, hints_of, read
-from music_tf.types import Declared
+from music_tf.types import Declared, instead_of_numbers
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Kind: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
@@ -177,8 +177,8 @@ def write_file(base: Path, path: str, content: bytes | Mapping[str, npt.NDArray[
     if not isinstance(content, bytes):
         for name, array in content.items():
             check_path(name)
-            if array.dtype.kind not in _KINDS:
-                raise ValueError(f"{name}: expected an array of numbers, got {array.dtype}")
+            if came := instead_of_numbers(array, array.shape):  # which could not be read again
+                raise ValueError(f"{name}: expected an array of numbers, got {came}")
     with open(base / path, "x+b") as file:
         if isinstance(content, bytes):
             file.write(content)

@@ -215,7 +215,7 @@ class OpenEpisodes:
 
     def cut(self) -> None:
         """Ends all episodes: the next step of every environment begins a new one."""
-        self._open[:] = False
+        self._open[:], self._part.length[:] = False, 0  # also of a cycle that a fault ended
 
     def play(
         self, policy: Policy, begin: Callable[[int], Conditions], explore: Perturbation

@@ -76,6 +76,8 @@ def test_conditions_have_the_density_that_they_are_drawn_with():
     some = tf.constant([[0.3, -0.4]])
     np.testing.assert_allclose(log_prior("box", some), math.log(0.25), rtol=1e-6)
     np.testing.assert_allclose(log_prior("sphere", some), -math.log(2.0 * math.pi), rtol=1e-6)
+    # lengths of a ball are uniform: 1 / (2 pi 0.5)
+    np.testing.assert_allclose(log_prior("ball", some), -math.log(math.pi), rtol=1e-6)
     np.testing.assert_allclose(
         log_prior("gaussian", some), -0.5 * 0.25 - math.log(2.0 * math.pi), rtol=1e-6
     )

@@ -27,6 +27,11 @@ DESCRIBED = "Described-v0"
 STEPS = 30
 EXTRAS = {"descriptor": 2, DISCOUNT: 1}
 GAMMA = 0.98
+FAULTS = {
+    "missing": {"descriptor": None},
+    "nan": {"descriptor": [0.0, np.nan]},
+    "far": {DISCOUNT: 3.0},
+}
 
 
 class Described(PointPush):
@@ -45,9 +50,7 @@ class Described(PointPush):
         over = self.steps > 20 + 10 * observation["desired_goal"][0]
         described = self.describe(observation) | {DISCOUNT: 0.5 if self.steps % 3 == 0 else 1.0}
         if self.fault and self.steps == 4:
-            described |= {"missing": {"descriptor": None}, "nan": {"descriptor": [0.0, np.nan]}}[
-                self.fault
-            ]
+            described |= FAULTS[self.fault]
         return observation, reward, over, truncated, info | described
 
     def describe(self, observation):
@@ -130,6 +133,7 @@ def test_extras_that_nobody_reads_change_nothing(described, monkeypatch):
     ("fault", "says"),
     ("missing", r"step 4: .*extras\['descriptor'\]: expected shape \(2,\), got nothing"),
     ("nan", r"step 4: extras\['descriptor'\]\[1\]: expected a finite number, got nan"),
+    ("far", rf"step 4: info\['{DISCOUNT}'\]: expected 0 to 1, got 3.0"),
 )
 def test_an_extra_that_is_missing_or_no_number_is_reported(described, monkeypatch, fault, says):
     declare(monkeypatch, [*EXTRAS, "clock=time"])

@@ -14,7 +14,7 @@ MLP, GRU, LSTM = "mlp", "gru", "lstm"  # encoders of the package
 RECURRENT = GRU, LSTM
 LEAST_VARIANCE = 1e-7
 """Lower bound of the variance that an encoder gives a latent for one row of a context."""
-LEAST_PRECISION = 1e-7
+LEAST_PRECISION = 5e-7
 """Lower bound of the precision of a full belief along any direction, as a share of its sum."""
 OUTCOME_VARIANCES = 1e-8, 200.0
 """Bounds of the variance that a transition model predicts."""

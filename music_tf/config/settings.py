@@ -81,6 +81,9 @@ class EnvConfig(Settings):
             )
 
     def check_training(self, run: "Config") -> None:
+        limits = self.max_episode_steps or run.evaluation.length
+        if limits and "max_episode_steps" in json.loads(self.kwargs):
+            raise UsageError("env.kwargs: max_episode_steps would replace that of other settings")
         for number, stage in enumerate(self.stages):
             since = stage.at.get(SKILL, 0)
             if since >= run.skills:

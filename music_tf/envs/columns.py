@@ -159,8 +159,8 @@ def repeated(player: Player) -> Rows:
     """Plays some beginnings again, and returns twice what columns differ by, [O]."""
     gaps = []
     for branch in [branch for branch in player.branches if branch.twin is None][:4]:
-        actions = branch.actions[:3]
-        again = player.play(branch.seed_index, replaying(actions), len(actions)).rows
+        actions = branch.actions  # all: `unwrapped` needs equal episodes
+        again = player.play(branch.seed_index, replaying(actions), len(actions)).rows[:4]
         gaps.append(np.median(np.abs(branch.rows[: len(again)] - again), axis=0))
     twice: Rows = 2.0 * np.max(gaps, axis=0)
     return twice

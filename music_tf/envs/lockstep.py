@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import logging
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -105,8 +106,10 @@ class LockstepEnvs:
         beginning = simulator.Beginning(environment.unwrapped)  # extras may be sought in an episode
         self.info = described(env_id, world or World(), environment)
         if self._settings.skills:
-            extras = {**self.info.extras, DISCOUNT: INFO}
-            self.info = dataclasses.replace(self.info, extras=extras)
+            extras, bounds = {**self.info.extras, DISCOUNT: INFO}, (-math.inf, math.inf)
+            self.info = dataclasses.replace(
+                self.info, extras=extras, arm=None, reward_bounds=bounds
+            )
         self._bounds = action_bounds(env_id, environment)
         more = few(dropped(environment))
         self.notice = (
@@ -205,6 +208,7 @@ class LockstepEnvs:
             faults = [self._faults[index] for index in indices]
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
+        self._refuse_outside(np.array(reward, np.float32)[[fault is None for fault in faults]])
         return StepResults(
             *self._split(after.astype(np.float32)),
             reward=np.array(reward, np.float32),
@@ -218,8 +222,14 @@ class LockstepEnvs:
         self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})
     ) -> Array:
         """Returns the environment's own reward [N] for goals [N, G], of which it gets copies."""
-        together, (low, high) = self.info.batched_reward, self.info.reward_bounds
-        rewards = self._results_for_goals("compute_reward", together, achieved, desired, extras)
+        together = self.info.batched_reward
+        values = self._results_for_goals("compute_reward", together, achieved, desired, extras)
+        rewards: Array = values.astype(np.float32)
+        self._refuse_outside(rewards)
+        return rewards
+
+    def _refuse_outside(self, rewards: Array) -> None:
+        low, high = self.info.reward_bounds
         outside = (rewards < low) | (rewards > high)
         if outside.any():
             raise EnvironmentFault(
@@ -227,7 +237,6 @@ class LockstepEnvs:
                 "the bounds known for its id, or seen before training\n"
                 "begin a run with its own: --world.reward LOW HIGH"
             )
-        return rewards.astype(np.float32)
 
     def goal_terminated(
         self, achieved: Array, desired: Array, extras: Mapping[str, Array] = MappingProxyType({})

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.config.world import DISCOUNT
 from music_tf.envs import simulator
 from music_tf.envs.actions import as_declared
 from music_tf.envs.changes import Changes
@@ -149,6 +150,8 @@ class PlainMember:
                 value = info.get(name) if reader is None else reader(self._unwrapped)
             alone = target.shape == (1,) and value is not None
             _write(f"extras[{name!r}]", np.reshape(value, -1) if alone else value, target)
+            if name == DISCOUNT and not 0.0 <= target[0] <= 1.0:
+                raise BadObservation(f"info[{name!r}]: expected 0 to 1, got {value!r:.80}")
 
 
 def write_row(observation: Any, row: Row) -> None:

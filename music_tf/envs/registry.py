@@ -217,7 +217,8 @@ def confirmed(info: EnvironmentInfo, environment: Any) -> EnvironmentInfo:
     # Bounds of rewards hold only if no class or wrapper of others may change these.
     unwrapped = environment.unwrapped
     written = [kind.__module__.startswith(_PACKAGES) for kind in type(unwrapped).__mro__]
-    if not any(written):
+    others = [o for o in layers_of(environment) if not type(o).__module__.startswith("music_tf.")]
+    if not any(written) or any(o.observation_space != o.env.observation_space for o in others):
         return UNKNOWN
     harmless = (type(layer).__module__ == _HARMLESS for layer in layers_of(environment))
     as_written = written[0] and all(harmless)

@@ -23,8 +23,6 @@ def catch_warnings() -> None:
 
 def take_warnings() -> list[str]:
     """Returns the warnings since the last call; MuJoCo gives one per kind and reset."""
-    if not _warnings:
-        return []
     texts = _warnings.copy()
     _warnings.clear()
     return texts

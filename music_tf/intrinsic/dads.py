@@ -43,8 +43,7 @@ class Dads(GatedTerm):
 
     Its reward is `skill_dynamics_reward` of the log-densities of the change under each of K skills.
     For continuous conditions, z and L random conditions replace the skills, as in the paper.
-    Deviations from the public JAX code: the last step of an episode uses the true next state, and
-    learned deviations of the mixture are positive.
+    Deviation from the public JAX code: the last step of an episode uses the true next state.
     """
 
     def __init__(self, config: DadsConfig, context: TermContext) -> None:
@@ -97,7 +96,7 @@ class Dads(GatedTerm):
             "before": before,
             "change": after - before,
             "skill": batch.skill,
-            "counted": as_floats(batch.discount > 0.0),
+            "counted": as_floats((batch.discount > 0.0) | (store.discount == 0.0)),
             **feed,
         }
 
@@ -207,5 +206,5 @@ class Dads(GatedTerm):
         outputs = self.networks[0].rows(weights["dynamics"], inputs)
         count, width = self._config.components, self._width
         shape = [*inputs.shape[:-1], count, width]
-        logits, means = outputs[..., :count], outputs[..., count : count * (1 + width)]
+        logits, means = outputs[..., :count], outputs[..., count:]
         return mixture_log_density(change, logits, tf.reshape(means, shape), tf.zeros(shape))

@@ -18,7 +18,7 @@ from music_tf.config import agents as own_agents
 from music_tf.config import terms as own_terms
 from music_tf.config import world
 from music_tf.config.agents import AgentConfig
-from music_tf.config.names import suggestion
+from music_tf.config.names import ROBOTICS, suggestion
 from music_tf.config.settings import Config
 from music_tf.config.terms import TermConfig
 from music_tf.errors import FROM_USERS, MusicError, UsageError, error_line
@@ -58,6 +58,8 @@ def resolve(name: str, preset: str = DEFAULT_PRESET, env_id: str = "") -> Config
             f"{suggestion(preset, valid)}"
         )
     usual = inspect.signature(recipe).parameters["env_id"].default
+    plain = env_id.removeprefix("gymnasium_robotics:")  # recipes have ids without a module
+    env_id = plain if plain in ROBOTICS else env_id
     try:
         config = recipe(preset, env_id or (usual if isinstance(usual, str) else Config.env_id))
     except FROM_USERS as error:

@@ -305,7 +305,7 @@ def _dads(preset: str) -> DadsConfig:
 
 def _gated(config: Config, preset: str, reward: TermConfig) -> Config:
     """Returns a run with the task's reward, and another one in episodes with a high return."""
-    target, margin, scale = releases.GATES.get(config.env_id, releases.ANY_GATE)
+    target, margin, scale = names.of_family(config.env_id, releases.GATES, releases.ANY_GATE)
     weight = 2.0 * scale
     if preset == "qdax":
         target, margin, scale, weight = 800.0, 800.0, 1.0, 2.0

@@ -72,6 +72,8 @@ class Picks(NamedTuple):
 class Store(Protocol):
     """Looks up rows: `ReplayBuffer` for all updates of a cycle, `DeviceReplay` for one."""
 
+    discount: float
+
     def transitions(self, picks: Picks, *, paid: bool = True) -> Transition:
         """Returns the picked transitions, [..., W, B, ...]; without `paid` rewards mean nothing."""
 

@@ -82,7 +82,7 @@ def adaptation_rows(measured: dict[str, Any], part: str) -> dict[str, Row]:
         return {**episodes, "random": random}
 
     rows = {
-        " ".join(f"{number:.3g}" for number in task["task"]): row(
+        " ".join(f"{number:.6g}" for number in task["task"]): row(
             task["returns"], task["random"][-1]
         )
         for task in report["tasks"]

@@ -60,6 +60,8 @@ class LoadedRun:
     stage: str = NOW
     """Stage of a changing world in which it acts: `NOW`, `LEARNED`, or a number."""
     adaptation: MetaEvaluation | None = None
+    visits: str = ""
+    """What `visiting` changed, in the names of files."""
 
     @property
     def policy(self) -> Policy:
@@ -110,7 +112,9 @@ class LoadedRun:
     def file(self, name: str, more: str = "") -> Path:
         """A file about the run; its name has other arguments, a chosen stage, and more words."""
         stage = "" if self.stage == NOW else f"stage {self.stage}"
-        words = "_".join(re.findall(r"[\w.-]+", f"{self.env_overrides} {stage} {more}"))
+        words = "_".join(
+            re.findall(r"[\w.-]+", f"{self.env_overrides} {stage} {self.visits} {more}")
+        )
         if len(words) > _LONGEST_WORDS:
             digest = hashlib.sha256(words.encode()).hexdigest()[:8]
             words = f"{words[: _LONGEST_WORDS - len(digest) - 1]}_{digest}"
@@ -189,7 +193,9 @@ def visiting(loaded: LoadedRun, tasks: Visited = BOTH, explore: int | None = Non
     if explore is not None:
         config = with_fields(config, {"tasks.explore": explore})
     visits = adaptation._replace(config=config, parts=PARTS if tasks == BOTH else (tasks,))
-    return dataclasses.replace(loaded, adaptation=visits)
+    named = "" if tasks == BOTH else f"tasks {tasks}"
+    named += "" if explore is None else f" explore {explore}"
+    return dataclasses.replace(loaded, adaptation=visits, visits=named)
 
 
 def learned_arrays(arrays: Arrays, rewards: Mapping[str, TermConfig]) -> Arrays:

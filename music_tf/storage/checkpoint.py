@@ -144,7 +144,7 @@ def _write_folder(
     shards: Mapping[str, Sequence[gate.Entry]] | None = None,
 ) -> int:
     """Writes state and, last of all, the manifest; returns the size of that."""
-    text = json.dumps(dict(meta), indent=1, default=np.generic.item)
+    text = json.dumps(dict(meta), indent=1, default=np.generic.item, allow_nan=False)
     content = {
         "format": FORMAT,
         "epoch": epoch,

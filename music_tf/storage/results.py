@@ -98,7 +98,7 @@ def read_result(path: Path) -> StoredResult:
             raise UsageError(f"{path}: more than {MOST_ROWS} rows")
         comments = re.findall(r"^#\s*(.*?)\s*$", content.decode(), re.MULTILINE)
         text = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
-        rows = csv.reader(line for line in text if not line.startswith("#"))
+        rows = csv.reader(line for line in text if line.endswith(("\r", "\n")) and line[0] != "#")
         titles = next(rows, [])
         for row in rows:
             if len(row) == len(titles):
@@ -116,13 +116,14 @@ def read_result(path: Path) -> StoredResult:
         details = [parse_json(comment) for comment in comments if comment.startswith("{")]
     except ValueError as error:
         raise UsageError(f"{path}: expected JSON in its comment ({error})"[:200]) from error
-    if details and not are_numbers(details[0].get(BEFORE, {})):
-        raise UsageError(f"{path}: expected numbers by column under {BEFORE!r} in its comment")
+    above = details[0] if details else {}
+    if not (are_numbers(above.get(BEFORE, {})) and isinstance(above.get(FINAL, {}), dict)):
+        raise UsageError(f"{path}: expected objects under {BEFORE!r} and {FINAL!r} in its comment")
     texts = [comment for comment in comments if not comment.startswith(("{", _RESUMED))]
     return StoredResult(
         command=texts[0] if texts else "",
         made_with=texts[1] if len(texts) > 1 else "",
-        details=details[0] if details else {},
+        details=above,
         columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
         resumed=tuple(
             comment.removeprefix(_RESUMED) for comment in comments if comment.startswith(_RESUMED)

@@ -304,7 +304,7 @@ def _misfit(
     if misfit.name.startswith("scales/"):
         text += "\nboth runs need the same normalize_inputs of this reward"
     elif misfit.expected is None or misfit.stored is None:
-        text += "\nboth runs need the same learner (ddpg or sac), and as many layers and critics"
+        text += "\nboth runs need one learner (ddpg or sac), agent.layer-norm, layers and critics"
     elif widths != before:
         text += f"\nfor example: --agent.hidden-sizes {' '.join(map(str, before))}"
     return UsageError(text)

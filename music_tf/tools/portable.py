@@ -109,6 +109,8 @@ def write_onnx(saved: SavedPolicy, path: Path) -> None:
             "--export FOLDER --parts actor,normalizer writes a file for numpy: act(..., unit=True)"
         )
     otherwise = "\nwithout it: --export FOLDER --parts actor,normalizer writes a policy for numpy"
+    if (kind := actors(saved)[0].actor) not in ("categorical", "deterministic", *GAUSSIANS):
+        raise UsageError(f"--onnx: expected an actor of this package, got {kind!r}{otherwise}")
     check_extra("--onnx", "onnx", "onnx", otherwise)
     import onnx  # noqa: PLC0415 - an extra
 

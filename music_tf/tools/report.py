@@ -20,6 +20,7 @@ from music_tf.config.fields import fields_of, show_value
 from music_tf.errors import EnvironmentFault, UsageError
 from music_tf.files import read_at_most, read_json
 from music_tf.measures.behaviour import direction
+from music_tf.reading.command import changes_as_typed
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, read_run, stored_env_id
 from music_tf.runs.key_metrics import shortfalls, without_unpaid
 from music_tf.storage.checkpoint import labels
@@ -353,7 +354,9 @@ def all_policies(runs: Sequence[Recorded]) -> Rows:
     for run in runs:
         for policy, metrics in run.measured.policies.items():
             if policy != OURS:
-                name = f"{policy} on {run.stored.config.env_id}"
+                config = run.stored.config
+                where = [config.env_id, *changes_as_typed(config.evaluated_env)]
+                name = f"{policy} on {' '.join(where)}"
                 simple[name] = {**metrics, **simple.get(name, {})}  # goals add success to some
     labelled = curves.own_labels([run.curves for run in runs])
     return {label: run.behaviour for label, run in zip(labelled, runs, strict=True)} | simple

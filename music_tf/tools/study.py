@@ -330,7 +330,7 @@ def runs_of(name: str, study: Study) -> list[StudyRun]:
         source = None
         if condition.start_from:
             above, task = conditions[condition.start_from], condition.start_task or env_id
-            if task not in (above.tasks or tasks) or seed not in tasks[task].seeds:
+            if task not in (above.tasks or tasks) or seed not in (above.seeds or tasks[task].seeds):
                 raise UsageError(
                     f"{condition.name}: start_from needs a run of {above.name} on {task} "
                     f"with seed {seed}, and the study has none"

@@ -23,6 +23,7 @@ import numpy as np
 
 from music_tf import recipes
 from music_tf.config.fields import fields_of, show_value
+from music_tf.config.names import suggestion
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.making import with_registered_world
 from music_tf.envs.registry import check_split
@@ -32,6 +33,7 @@ from music_tf.hints import hints_of
 from music_tf.process.children import check_extra
 from music_tf.reading.command import TrainCommand, as_typed, parse_train
 from music_tf.reading.stored import runs_root
+from music_tf.storage.metrics import known_to
 from music_tf.storage.provenance import versions
 from music_tf.storage.results import scores
 from music_tf.storage.run_directory import SUMMARY_NAME
@@ -121,7 +123,10 @@ def search_of(
         metrics=method.metrics,
         seeds=tuple(options["seeds"]),
     )
-    parse_train(search.typed({}))
+    known = known_to(parse_train(search.typed({})).config)
+    for name in method.metrics:
+        if name not in known:
+            raise UsageError(f"--metric: no column {name[:80]!r}{suggestion(name, known)}")
     for name, dimension in method.space.items():
         if name in _SET_BY_TUNE:
             raise UsageError(
@@ -180,7 +185,7 @@ class Tuner:
             compared["found"] = (f"trial_{best.number:04d}", best.user_attrs["values"])
         runs = [
             partial(self._check_run, name, values, seed, f"check_{label}_seed{seed}")
-            for seed in seeds
+            for seed in dict.fromkeys(seeds)
             for name, (label, values) in compared.items()
         ]
         with open(self._search.folder / "check.lock", "w", encoding="utf-8") as lock:
@@ -230,8 +235,10 @@ class Tuner:
 
     def _run_trials(self, trials: int, worker: str) -> None:
         while not self._processes.over and self.ended < trials:
-            trial = self.study.ask()
-            trial.set_user_attr("worker", worker)
+            with open(self._search.storage.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # else two that ask at once get one queued trial
+                trial = self.study.ask()
+                trial.set_user_attr("worker", worker)
             try:
                 self._run_trial(trial)
             except EnvironmentFault as fault:
@@ -355,8 +362,7 @@ def _retry_killed(study: "optuna.Study", folder: Path) -> None:
     from optuna.trial import TrialState  # noqa: PLC0415 - an extra
 
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
-        if (worker := trial.user_attrs.get("worker")) is None:  # it begins just now
-            continue
+        worker = trial.user_attrs.get("worker", "none")
         try:
             with open(folder / worker, "r+", encoding="utf-8") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

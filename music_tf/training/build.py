@@ -31,7 +31,7 @@ from music_tf.training.parts import Lag, Part, PolicyEvaluation
 from music_tf.training.rewards import return_bounds
 from music_tf.training.trainer import Trainer
 from music_tf.training.update import Update
-from music_tf.types import Array, BoolArray, EnvSpec
+from music_tf.types import Array, BoolArray, EnvSpec, instead_of_numbers
 
 _SCALING_EPISODES = 20
 _SAME = 1e-5
@@ -171,9 +171,9 @@ def _made(settings: TermConfig, context: TermContext) -> RewardTerm:
             f"{option}: expected columns of the observation, 0 to {size - 1}, got {outside[0]}"
         )
     for name, array in term.shared().items():
-        if not isinstance(array, np.ndarray | np.generic):
+        if not isinstance(array, np.ndarray | np.generic) or instead_of_numbers(array, array.shape):
             raise UsageError(
-                f"{option}: expected arrays from shared(), got {name}: {array!r:.80}\n"
+                f"{option}: expected finite arrays from shared(), got {name}: {array!r:.80}\n"
                 "nearest: np.array of it"
             )
     built = [network.name for network in term.networks]

@@ -44,7 +44,7 @@ class DeviceReplay:
         shards = [shard for shard in replay.shards.values() if isinstance(shard, Shard)]
         self._shards, self._near = shards, near if replay.goal_reward is not None else None
         self._ends = replay.goal_end is not None
-        self._discount, self._inputs = replay.discount, inputs
+        self.discount, self._inputs = replay.discount, inputs
         self._reach, self._goals = shards[0].reach, shards[0].arrays["desired_goal"].shape[-1]
         self._count, self._layout = shards[0].capacity, shards[0].layout
         self._first = self._count * np.arange(len(shards))[:, None]  # [W, 1]
@@ -102,7 +102,7 @@ class DeviceReplay:
         if self._near is not None and self._ends:
             near = within(self._near.threshold, self._of(after, "achieved_goal"), goal)
             over |= (picks.goal >= 0) & near
-        discount = tf.where(over, 0.0, tf.constant(self._discount, tf.float32))
+        discount = tf.where(over, 0.0, tf.constant(self.discount, tf.float32))
         if self._reach is not None:
             reach, reaches = self._reach, picks.goal < OWN
             places = self._seen(later, reach.hand), self._seen(state, reach.object)

@@ -176,7 +176,7 @@ class Trainer:
                     learned |= term.adapt(learned, config.updates, counters.episodes)
                 log.updates += config.updates
                 counters.updates += config.updates
-            log.totals.append(learned)
+            log.totals.append({n: v for n, v in learned.items() if math.isfinite(v)})
         log.cycles += 1
         counters.cycle += 1
 

@@ -34,6 +34,9 @@ RULES = {  # a command line, and parts of the answer
     ],
     "ddpg --exploration.sample True": ["expected False for a deterministic policy"],
     "sac --env-id Hopper-v5 --exploration.random-hold 4": ["whole episodes, got collect.steps 50"],
+    "sac --env.kwargs '{\"max_episode_steps\": 9}' --env.max-episode-steps 5": [
+        "would replace that of"
+    ],
     "ddpg --replay.priority musik": ["uniform, or a reward of the run", "'musik'; this run has "],
     "sac_diayn --evaluation.length 30": ["one after the other", "--env.max-episode-steps 30"],
     "sac --agent.entropy-mode next_state --agent.return-clip paid": ["'paid'", "values include"],

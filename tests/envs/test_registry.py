@@ -110,7 +110,8 @@ class TenTimes(PointPush):  # pays ten times as much
     (lambda: gymnasium.wrappers.TransformReward(PointPush(), lambda reward: 9 * reward), True),
     (TenTimes, True),
     (Point, False),
-    ids=["wrapped", "derived", "somebody else's"],
+    (lambda: gymnasium.wrappers.FlattenObservation(PointPush()), False),
+    ids=["wrapped", "derived", "somebody else's", "changed"],
 )
 def test_what_an_id_says_holds_as_far_as_the_environment_is_that_one(make, split, monkeypatch):
     env_id = "music_tf/PointPush-v77"

@@ -314,13 +314,14 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     (("ddpg_her", "ddpg_hre"), "did you mean ddpg_her?"),
     (("--music.train", "--music.trian"), "did you mean --music.train?"),
     (('start_from="music"', 'start_from="musik"'), "did you mean music?"),
+    (('"ddpg_music", ', '"ddpg_music", seeds=(4,), '), f"run of music on {ENV} with seed 13"),
     (("arguments=", "argumnets="), "unexpected keyword argument 'argumnets'"),
     (('name="her"', 'name="music"'), "conditions: expected one or more, each once, got"),
     (('name="her"', 'name="h-r"'), "Condition h-r: name: expected letters, digits and _"),
     (('name="music", ', 'name="music", start_from="her", '), "expected no circle"),
     (("STUDY = ", "STUDIO = "), "to define STUDY"),
     (("from music_tf.tools.study", "from music_tf.tools.studi"), "ModuleNotFoundError"),
-    (("(4,)", "(4, 4)"), "each once"),
+    (("(13, 4)", "(4, 4)"), "each once"),
     (("epochs=2", "epochs=2, minutes=0"), "--max-minutes: expected a number above 0, got 0"),
     (("looked at", "seen"), "expected Literal['tuning', 'reported', 'looked at'], got 'seen'"),
     (("--music.train False", "--seed 200"), "are those of the task, got --seed 200"),
@@ -336,7 +337,7 @@ def test_a_plan_shows_states_and_commands_and_starts_nothing(folder, capsys):
     (('parts="actor"', "arguments='--x \"1'"), "with its quotes closed"),
 )
 def test_a_wrong_study_is_refused_before_anything_starts(folder, capsys, change, expected):
-    path = write(folder, change=change)
+    path = write(folder, seeds="(13, 4)", change=change)
     assert guarded(lambda: run_verb(["study", str(path)])) == 2
     message = capsys.readouterr().err
     assert expected in message

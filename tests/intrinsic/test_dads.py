@@ -82,7 +82,10 @@ def test_steps_after_an_end_count_in_no_moment_and_ends_in_no_loss():
     term = dads(normalize_target=False)
     term.observe({0: make_episodes(0, 2, lengths=[2, 5], skills=SKILLS)}, 0)
     assert term._moments.steps == 7
-    feed = first_update(term.feed(filled_replay(parted(6)), 1, 0))
+    replay = filled_replay(parted(6))
+    feed = first_update(term.feed(replay, 1, 0))
+    replay.discount = 0.0  # which tells no end
+    assert np.all(first_update(term.feed(replay, 1, 0))["counted"] == 1.0)
     nothing = {**feed, "counted": tf.zeros_like(feed["counted"])}
     assert float(term.loss(weights_of(term), nothing)[0][0]) == 0.0
 

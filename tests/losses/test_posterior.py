@@ -82,6 +82,18 @@ def test_observations_of_any_length_leave_a_belief_and_usual_ones_their_bits(sca
         np.testing.assert_array_equal(root, tf.linalg.cholesky(own))
 
 
+def test_many_observations_along_one_line_leave_a_belief():
+    generator = np.random.default_rng(0)
+    near, line = (
+        1.0 + 0.3 * generator.normal(size=(20, 1000, 1)),
+        generator.normal(size=(20, 1, 10)),
+    )
+    mean, _ = product_of_observations(
+        tf.constant(300.0 * near * line, tf.float32), tf.ones([20, 1000])
+    )
+    assert np.isfinite(mean).all()
+
+
 def test_a_full_divergence_is_that_of_tensorflow_probability_and_0_if_nothing_is_seen():
     library = _library().distributions
     mean, root = product_of_observations(DIRECTIONS, VALUES)

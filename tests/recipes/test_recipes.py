@@ -65,6 +65,8 @@ def test_a_recipe_says_in_one_sentence_what_it_does_and_names_its_learner(name):
     assert type(config.agent) is own.get(name, agents[name.partition("_")[0]])
     assert config.env_id in KNOWN
     assert recipes.resolve(name, env_id="music_tf/PointPush-v0").env_id == "music_tf/PointPush-v0"
+    pick, typed = (recipes.resolve(name, env_id=f"{m}{PICK}") for m in ("", "gymnasium_robotics:"))
+    assert dataclasses.replace(typed, env_id=PICK) == pick
 
 
 @every("name", NAMES)

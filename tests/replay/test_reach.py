@@ -115,7 +115,7 @@ def test_it_needs_no_bounds_where_the_task_is_not_paid():
 @cases(
     ("env_id", "world", "reach"),
     (PUSH, World(), Reach((0, 1, 2), (3, 4, 5), 0.3, (-1.0, 0.0))),
-    (ALONE, World(gripper=(1,), object=(0,), reward=(0, 2)), Reach((1,), (0,), 0.3, (0.0, 2.0))),
+    (ALONE, World(gripper=(1,), object=(0,), reward=(-2, 0)), Reach((1,), (0,), 0.3, (-2.0, 0.0))),
 )
 def test_policies_are_led_while_they_learn_and_follow_the_tasks_goal_alone(env_id, world, reach):
     trainer = trainer_of(REACHING, env_id=env_id, world=world, cycles=1)

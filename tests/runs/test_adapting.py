@@ -148,14 +148,15 @@ def test_steps_of_another_task_in_a_context_are_found_as_a_leak(run, monkeypatch
 
 
 def evaluated(run, words):  # what `evaluate` writes
-    words = ["--episodes", "1", "--overwrite", *words.split()]
-    assert exit_code(["evaluate", str(run), *words]) == 0
-    return json.loads((run / "evaluation.json").read_text())
+    assert exit_code(["evaluate", str(run), "--episodes", "1", *words.split()]) == 0
+    return json.loads(
+        (run / f"evaluation{words.replace(' --', '_').replace(' ', '_')}.json").read_text()
+    )
 
 
 @pytest.mark.thorough
 def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long(run):
-    found = evaluated(run, "--tasks train --explore 3")
+    found = evaluated(run, " --tasks train --explore 3")
     adaptation, ours = found["adaptation"], found["policies"]["ours"]
     assert "test" not in adaptation
     assert adaptation["explored"] == 3
@@ -163,7 +164,7 @@ def test_one_kind_of_tasks_is_visited_where_it_is_asked_for_and_explored_as_long
     assert ours["adapt/return_last"] == pytest.approx(adaptation["train"]["returns"][4])
     assert "adapt/return_1" not in ours  # still explores
     assert "adapt/probe_r2" not in ours
-    assert set(evaluated(run, "--tasks test")["adaptation"]) == {"visits", "explored", "test"}
+    assert set(evaluated(run, " --tasks test")["adaptation"]) == {"visits", "explored", "test"}
 
 
 @cases(

@@ -40,8 +40,9 @@ def test_header_and_details_may_be_missing_and_a_line_being_written_is_left_out(
     path.write_text(METRICS)
     result = read_result(path)
     assert (result.command, result.made_with, result.details) == ("", "", {})
-    path.write_text(METRICS + "3,30")
-    assert read_result(path).columns["epoch"].tolist() == [1.0, 2.0]
+    for begun in ("3,30", "3,3000,0.9"):
+        path.write_text(METRICS + begun)
+        assert read_result(path).columns["epoch"].tolist() == [1.0, 2.0]
 
 
 def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
@@ -61,9 +62,10 @@ def test_the_metrics_of_an_epoch_are_those_that_are_not_blank(tmp_path):
     (METRICS.replace("1000", "many"), "expected numbers"),
     (f"# a\n# b\n# {json.dumps({'c': 1})[:-1]}\n{METRICS}", "expected JSON"),
     *(
-        (f"# {json.dumps({'before': before})}\n{METRICS}", "expected numbers by column")
+        (f"# {json.dumps({'before': before})}\n{METRICS}", "expected objects under 'before'")
         for before in (3, [], None, {"time/env_steps": "1"}, {"time/env_steps": 10**400})
     ),
+    (f"# {json.dumps({'final_100_episodes': [1]})}\n{METRICS}", "and 'final_100_episodes'"),
 )
 def test_another_file_is_refused(path, monkeypatch, text, expected):
     monkeypatch.setattr(results, "MOST_ROWS", 6)

@@ -342,6 +342,8 @@ def test_the_newest_of_evaluation_summary_and_training_is_shown(tmp_path):
     her = read_recorded(tmp_path / "b")
     for pair in ((recorded, her), (her, recorded)):
         assert all_policies(pair)[f"random on {TOY}"] == RANDOM | SUCCEEDS
+    other = finish(make_run(tmp_path / "other", "--env.kwargs", '{"radius": 1.5}'))
+    assert f'random on {TOY} --env.kwargs {{"radius": 1.5}}' in all_policies([read_recorded(other)])
 
 
 def test_many_runs_are_compared_each_shown_once_with_a_band_only_where_one_is_drawn(tmp_path):

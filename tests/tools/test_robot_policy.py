@@ -1,5 +1,6 @@
 """Policies that leave the package act as `load_policy` does."""
 
+import copy
 import dataclasses
 import json
 import sys
@@ -11,7 +12,7 @@ import music_tf
 from music_tf.cli import run_verb
 from music_tf.config.conditioning import ConditionConfig
 from music_tf.errors import UsageError
-from music_tf.networks.acting import SkillSnapshots
+from music_tf.networks.acting import SkillSnapshots, Snapshot
 from music_tf.networks.policy import Policy
 from music_tf.recipes.distance import DistanceConfig
 from music_tf.tools.portable import write_onnx, write_robot
@@ -229,6 +230,11 @@ def test_onnx_acts_as_the_policy_does(runs, tmp_path, run):
     runtime = pytest.importorskip("onnxruntime")
     policy = policy_of(runs, run)
     write_onnx(policy, tmp_path / "policy.onnx")
+    if isinstance(policy.snapshot, Snapshot):
+        mine = copy.copy(policy)
+        mine.snapshot = policy.snapshot._replace(actor="mine")
+        with pytest.raises(UsageError, match=r"--onnx: .* of this package, got 'mine'"):
+            write_onnx(mine, tmp_path)
     session = runtime.InferenceSession(tmp_path / "policy.onnx")
     given = arguments(policy)
     if policy.condition == "ball":  # the condition that leads to a goal is the program's

@@ -1,5 +1,6 @@
 """The search for settings: its logic with a trainer of a moment, and one real run."""
 
+import fcntl
 import json
 import math
 import signal
@@ -201,7 +202,7 @@ def test_what_was_found_is_compared_with_the_preset_on_other_seeds(root, trainer
     tuner = tuner_of(trainer())
     queue(tuner, 0.3)
     tuner.work(2, 1, math.inf)
-    scores = tuner.check((200, 201), 2)
+    scores = tuner.check((200, 201, 200), 2)
     assert scores == {"preset": [pytest.approx(0.99)] * 2, "found": [pytest.approx(1.0)] * 2}
     assert sorted(seed for _, seed in seen(tmp_path)[2:]) == [200, 200, 201, 201]
     assert tuner.check((200, 201), 2) == scores
@@ -226,7 +227,7 @@ def test_trials_far_behind_end_early(root, trainer):
 @cases(
     ("metric", "noises", "text"),
     ("eval/success_rate", (0.2, 0.2001), r"exit code 1\nout of memory"),
-    ("eval/sucess_rate", (0.3, 0.4), "evaluation has eval/sucess_rate"),
+    ("eval/return", (0.3, 0.4), "evaluation has eval/return"),
 )
 def test_trials_that_fail_end_the_search_with_what_they_said(root, trainer, metric, noises, text):
     method = Method((metric,), {"exploration.noise": Choices(noises)})
@@ -281,6 +282,8 @@ def test_a_space_holds_nothing_that_tune_sets(tmp_path, name):
     method = Method(METHOD.metrics, read_space(tmp_path / "space.json"))
     with pytest.raises(UsageError, match=f"--space: .*got {name.replace('-', '_')}"):
         search(method)
+    with pytest.raises(UsageError, match=r"--metric: no .*\ndid you mean eval/success_rate?"):
+        search(Method(("eval/sucess_rate",), METHOD.space))
 
 
 def test_trials_that_all_score_nothing_are_told_at_once_and_at_the_end(root, trainer, monkeypatch):
@@ -294,6 +297,20 @@ def test_trials_that_all_score_nothing_are_told_at_once_and_at_the_end(root, tra
     monkeypatch.setattr(tuner, "_trained", lambda *_: 0.25)
     tuner.work(4, 1, math.inf)
     assert said[told] not in tune.summary(search(), tuner, {})
+
+
+def test_those_who_ask_for_a_trial_wait_for_each_other(root, trainer, monkeypatch):
+    tuner = tuner_of(trainer())
+    ask, path = tuner.study.ask, tuner._search.storage.with_suffix(".lock")
+
+    def asked():
+        with open(path) as beside, pytest.raises(BlockingIOError):
+            fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return ask()
+
+    monkeypatch.setattr(tuner.study, "ask", asked)
+    tuner.work(1, 1, math.inf)
+    assert states(tuner) == ["COMPLETE"]
 
 
 def test_a_trial_is_held_until_the_study_knows_its_score(root, trainer):

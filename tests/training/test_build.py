@@ -289,6 +289,11 @@ class Listed(Pays):
         return {"count": [1, 2]}
 
 
+class Endless(Pays):
+    def shared(self):
+        return {"best": np.array(-np.inf)}
+
+
 @cases(
     ("kind", "told"),
     ("Term", "expected a class derived from music_tf.intrinsic.base:RewardTerm, got .*:Term"),
@@ -297,7 +302,8 @@ class Listed(Pays):
     ("NoSuper", r"expected super\(\).__init__\(config, context\) in its __init__"),
     ("Outside", "expected columns of the observation, 0 to 7, got 8"),
     ("Unseeded", r"expected `networks` of its settings to name \['plain'\], .*, got \[\]"),
-    ("Listed", r"expected arrays from shared\(\), got count: \[1, 2\]"),
+    ("Listed", r"expected finite arrays from shared\(\), got count: \[1, 2\]"),
+    ("Endless", r"expected finite arrays from shared\(\), got best: array\(-inf\)"),
 )
 def test_a_class_that_is_no_whole_term_is_refused(kind, told, envs):
     settings = type("Own", (TaskConfig,), {"term": f"{__name__}:{kind}"})

@@ -380,6 +380,9 @@ def test_a_reward_beyond_its_bounds_ends_the_run(points):
     assert envs.goal_reward(goals, goals).tolist() == [0.0, 0.0]
     with pytest.raises(EnvironmentFault, match=r"reward -2.82843 lies outside -1..0.*\n.*world"):
         envs.goal_reward(goals, goals + 2.0)
+    envs.reset([0], [0], goals[:1] + 2.0)
+    with pytest.raises(EnvironmentFault, match=r"lies outside -1\.\.0"):
+        envs.step(np.zeros((1, 2)), [0])
 
 
 @cases(
