@@ -55,8 +55,7 @@ class SacValue(GaussianActorCritic):
     ) -> Losses:
         seen = batch.inputs if batch.critic_inputs is None else batch.critic_inputs
         temperature = tf.stop_gradient(tf.exp(weights["log_temperature"][0]))
-        slow = self._state_value(targets, batch.next_inputs)
-        target = self.target(batch, slow[None])
+        target = self.target(batch, self._state_value(targets, batch.next_inputs)[None])
         q = self.values(weights, seen, batch.action)
         td_loss = self.critic_loss(q, target, batch.truncated)
         drawn = self.sample(weights, batch.inputs, noise["policy"])
@@ -64,8 +63,7 @@ class SacValue(GaussianActorCritic):
         soft_value = value_target(action_value, drawn.log_density, temperature)
         value = self._state_value(weights, batch.inputs)
         value_loss = self.squared_error(value[None], soft_value)
-        lowest = tf.reduce_min(action_value, axis=0)
-        policy_loss = self.policy_loss(lowest, drawn, temperature)
+        policy_loss = self.policy_loss(tf.reduce_min(action_value, axis=0), drawn, temperature)
         tuning, tuned = self.tuned(weights, drawn.log_density, noise)
         metrics = {
             "train/critic_loss": td_loss,

@@ -281,12 +281,10 @@ def import_own(module: str, option: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except FROM_USERS as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         cure = ""
-        if missing:
-            beside = (info.name for info in pkgutil.iter_modules([os.getcwd()]))
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
             cure = "\nit must be installed or stand in the current folder"
-            cure += suggestion(module, beside)
+            cure += suggestion(module, (info.name for info in pkgutil.iter_modules([os.getcwd()])))
         raise UsageError(
             f"{option}: the module {module[:80]!r} cannot be imported: {error_line(error)}{cure}"
         ) from error

@@ -32,8 +32,7 @@ def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
 
 def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:
     """Whether `compute_terminated` answers for many goals at once as for each of them."""
-    generator = np.random.default_rng(0)
-    achieved, way = generator.standard_normal((2, _TRIED, goal_dim))
+    achieved, way = np.random.default_rng(0).standard_normal((2, _TRIED, goal_dim))
     far = np.logspace(_LEAST, _MOST, _TRIED) / np.linalg.norm(way, axis=1)
     desired = achieved + far[:, None] * way
     unwrapped: Any = environment.unwrapped

@@ -48,9 +48,7 @@ class InfoEntry(NamedTuple):
         value = info.get(name)
         if self.always:
             return value if value is None else np.reshape(value, -1)
-        if value is None:
-            return np.zeros(self.size)
-        return np.append(np.reshape(value, -1), 1.0)
+        return np.zeros(self.size) if value is None else np.append(np.reshape(value, -1), 1.0)
 
     def value(self, kept: npt.NDArray[Any]) -> Any:
         """Returns the entry of numbers [size], with its original type."""

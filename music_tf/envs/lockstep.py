@@ -182,8 +182,7 @@ class LockstepEnvs:
         for position, (index, seed) in enumerate(zip(indices, seeds, strict=True)):
             shown = None if goals is None or not self.spec.goal_dim else goals[position]
             goal = None if shown is None else shown.astype(np.float64)
-            task = None if tasks is None else tasks[position]
-            self._reset_one(index, int(seed), goal, task)
+            self._reset_one(index, int(seed), goal, None if tasks is None else tasks[position])
         keep_signal_handlers()
         return Observations(*self._split(self._table[indices].astype(np.float32)))
 

@@ -183,8 +183,7 @@ def _refuse_without_extra(env_id: str, error: BaseException) -> None:
 def with_registered_world(config: Config) -> Config:
     """Returns the configuration with its registered world, so that other processes have it too."""
     find_spec(config.env_id)  # its module may register a world
-    world = config.world.over(registered_world(config.env_id))
-    return dataclasses.replace(config, world=world)
+    return dataclasses.replace(config, world=config.world.over(registered_world(config.env_id)))
 
 
 @functools.cache

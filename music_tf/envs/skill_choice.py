@@ -96,8 +96,7 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
         terminated = truncated = False
         while steps < self._settings.skill_steps and not (terminated or truncated):
             inside = to_bounds(self._act(int(np.argmax(action))), (space.low, space.high))
-            result = self.env.step(inside)
-            observation, reward, terminated, truncated, info = as_ended(result)
+            observation, reward, terminated, truncated, info = as_ended(self.env.step(inside))
             total += gamma**steps * float(reward)
             steps += 1
             self._state = self._joined(observation)

@@ -63,8 +63,7 @@ class Dads(GatedTerm):
         if scale is not None:
             scale = scale[0][omit:], scale[1][omit:]
         self.scales = scale_variables("dynamics", scale)
-        components = context.components(seen)
-        self.inputs = {"dynamics": {"components": components, "omit": omit}}
+        self.inputs = {"dynamics": {"components": context.components(seen), "omit": omit}}
         compared = config.samples + 1 if self._continuous else context.skills
         self.mixing = self.mixed_up_to(math.log(compared))
         self._moments = RunningMoments(np.zeros(width), np.ones(width), np.zeros([]))
@@ -149,8 +148,7 @@ class Dads(GatedTerm):
 
     def heldout(self, weights: Weights, episodes: Episodes) -> Metrics:
         steps = tf.nest.map_structure(tf.convert_to_tensor, all_transitions(episodes))
-        feed = self.steady_feed(len(episodes.length))
-        rewards = self.reward(weights, steps, feed).numpy()
+        rewards = self.reward(weights, steps, self.steady_feed(len(episodes.length))).numpy()
         return {"dads/reward_heldout": float(rewards[episodes.step_mask].mean())}
 
     def shared(self) -> dict[str, np.ndarray]:

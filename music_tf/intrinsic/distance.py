@@ -204,8 +204,7 @@ class Distance(GatedTerm):
         lengths, moved = [], []
         for played in episodes.values():
             places = self._seen.along(played)
-            away = self._moved(places[:, :1], places) & played.state_mask
-            moved.append(away.any(axis=1))
+            moved.append((self._moved(places[:, :1], places) & played.state_mask).any(axis=1))
             ways = [np.diff(self.scaled("phi", tf.constant(places)).numpy(), axis=1)]
             if self._hand:  # an object can go as fast as the hand that moves it
                 unit = np.sqrt(np.mean(self._deviation**2)) if self.scales else 1.0

@@ -196,8 +196,7 @@ class Incremental(RewardTerm):
 
     def shared(self) -> dict[str, np.ndarray]:
         most = _KEPT[self._config.timesteps]
-        size = self._nothing.places.shape[1]
-        places = np.zeros([self._skills, most, size], np.float32)
+        places = np.zeros([self._skills, most, self._nothing.places.shape[1]], np.float32)
         times = np.zeros([self._skills, most], np.int64)
         counts = np.array([len(rows.times) for rows in self._past])
         for skill, rows in enumerate(self._past):

@@ -91,10 +91,9 @@ class Influence(ScaledTerm):
         steps = all_transitions(episodes)
         actions = self.steady_feed(len(episodes.length))["actions"]
         parts = [slice(at, at + _TOGETHER) for at in range(0, len(actions), _TOGETHER)]
-        measured = [
-            self._influence(weights, steps.observation[part], actions[part]) for part in parts
-        ]
-        influences = np.concatenate(measured)
+        influences = np.concatenate(
+            [self._influence(weights, steps.observation[part], actions[part]) for part in parts]
+        )
         valid = episodes.step_mask
         moving = np.abs(self._change(steps)).max(axis=-1) > _MOVING * self._config.change_scale
         masks = {

@@ -63,8 +63,7 @@ class Skill(GatedTerm):
             self._density, highest = config.posterior or usual, math.inf
             outputs = 2 * size if self._density == "gaussian" else size + 1
         elif config.subtract_prior:
-            offset = math.log1p(size * config.prior_offset)
-            highest = self._baseline = math.log(size) - offset
+            highest = self._baseline = math.log(size) - math.log1p(size * config.prior_offset)
         self._prior = LearnedPrior(size) if config.prior == "learned" else None
         self._running = RunningAverage()
         if self._prior is not None and config.subtract_prior:
@@ -81,8 +80,7 @@ class Skill(GatedTerm):
     def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         fed: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
         if self._rows is not None:
-            learns = not self._waits
-            fed["learns"] = np.full([updates, len(replay.shards)], learns, np.float32)
+            fed["learns"] = np.full([updates, len(replay.shards)], not self._waits, np.float32)
         if not self._config.train:
             return fed
         return {"picks": self.picked(replay, updates, cycle), **fed}
@@ -164,9 +162,7 @@ class Skill(GatedTerm):
         """Uniform while the discriminator waits, since a rare skill would not gather rows."""
         if self._prior is None:
             return None
-        if self._waits:
-            return np.full(self._skills, 1.0 / self._skills)
-        return self._prior.chances
+        return np.full(self._skills, 1.0 / self._skills) if self._waits else self._prior.chances
 
     def steady_feed(self, workers: int) -> Feed:
         return {name: tf.constant(v[0]) for name, v in self._prior_feed(1, workers).items()}
@@ -187,9 +183,8 @@ class Skill(GatedTerm):
     def histograms(self, weights: Weights, episodes: Episodes) -> Mapping[str, Array]:
         steps = all_transitions(episodes)
         outputs = self._outputs(weights, self._state(steps, self._config.state))
-        counted = episodes.step_mask
         likelihood = self._likelihood(outputs, steps.skill).numpy()
-        values = {"skill/log_likelihood_heldout/steps": likelihood[counted]}
+        values = {"skill/log_likelihood_heldout/steps": likelihood[episodes.step_mask]}
         if self._density:
             return values
         skill, earned = episodes.skill.argmax(axis=-1), episodes.reward.sum(axis=1)

@@ -21,8 +21,7 @@ _ROUNDING = 3e-4
 
 def reward_of(term: RewardTerm, weights: Weights, batch: Transition, feed: Feed) -> tf.Tensor:
     """Returns the raw reward of each transition, shape [W, B]."""
-    reward = term.reward(weights, batch, feed)
-    return float32(f"reward {term.name}", reward, batch.reward.shape)
+    return float32(f"reward {term.name}", term.reward(weights, batch, feed), batch.reward.shape)
 
 
 def gate_of(term: RewardTerm, batch: Transition) -> tf.Tensor | None:

@@ -49,8 +49,7 @@ def log_overlaps(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
     """
     both = variance[..., :, None, :] + variance[..., None, :, :]
     squares = tf.square(mean[..., :, None, :] - mean[..., None, :, :])
-    each = tf.math.log(2.0 * math.pi * both) + squares / both
-    return -0.5 * tf.reduce_sum(each, axis=-1)
+    return -0.5 * tf.reduce_sum(tf.math.log(2.0 * math.pi * both) + squares / both, axis=-1)
 
 
 def influence_of_actions(mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:

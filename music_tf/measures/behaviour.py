@@ -70,9 +70,7 @@ def ways_to_goals(achieved: Array, desired: Array) -> dict[str, float]:
 
 def shifts(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
     """Returns the displacement vector of the object in each episode, [E, D]; None without one."""
-    if info.object is None:
-        return None
-    return _ways(_places(observation, info.object), length)
+    return None if info.object is None else _ways(_places(observation, info.object), length)
 
 
 def rotation(observation: Array, length: IntArray, info: EnvironmentInfo) -> Array | None:
@@ -105,8 +103,7 @@ def visited_cells(
     counted = _valid_states(place, length)
     if info.support is not None:
         counted &= _on_support(place, info.support)
-    visited = in_plane(place[counted])
-    cells = np.unique(np.floor(visited / CELL).astype(np.int64), axis=0)
+    cells = np.unique(np.floor(in_plane(place[counted]) / CELL).astype(np.int64), axis=0)
     return {(x, y) for x, y in cells.tolist()}
 
 
@@ -164,15 +161,13 @@ def first_contact(observation: Array, length: IntArray, info: EnvironmentInfo) -
 
 def summarize(observation: Array, length: IntArray, info: EnvironmentInfo) -> Metrics:
     """Returns means over episodes, and coverage, by metric name."""
-    per_episode = behaviour_metrics(observation, length, info)
     rates = ("object_moved", "object_on_support", "object_lift")
     metrics = {
         f"eval/{name}_rate" if name in rates else f"eval/{name}": float(np.mean(values))
-        for name, values in per_episode.items()
+        for name, values in behaviour_metrics(observation, length, info).items()
     }
     if info.object is not None:
-        cells = visited_cells(observation, length, info)
-        metrics["eval/object_coverage"] = float(len(cells))
+        metrics["eval/object_coverage"] = float(len(visited_cells(observation, length, info)))
     return metrics
 
 

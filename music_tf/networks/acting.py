@@ -112,8 +112,7 @@ def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
         {name: arrays[name] for name in part}
         for part in (like.weights, like.encoder, like.explorer)
     )
-    prior = arrays.get("prior")
-    return Snapshot(like.actor, weights, inputs, prior, encoder, explorer)
+    return Snapshot(like.actor, weights, inputs, arrays.get("prior"), encoder, explorer)
 
 
 def empty_snapshot(actor: str, names: Iterable[str], inputs: NetworkInputs) -> Snapshot:

@@ -55,10 +55,9 @@ class Network:
     @property
     def weight_names(self) -> list[str]:
         """Names like `actor/hidden_0/kernel`, as the model orders them; a second ends in `_1`."""
-        layers = zip(_numbered(self.model.layers), self.model.layers, strict=True)
         names = [
             f"{self.name}/{layer}/{weight.name}"
-            for layer, its in layers
+            for layer, its in zip(_numbered(self.model.layers), self.model.layers, strict=True)
             for weight in its.trainable_variables
         ]
         before = (names[:index].count(name) for index, name in enumerate(names))

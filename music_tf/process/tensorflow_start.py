@@ -109,8 +109,7 @@ def load_tensorflow() -> None:
         if "matplotlib" not in sys.modules:  # hidden from Keras, which saves each rank 20 MB
             sys.modules["matplotlib"] = None  # type: ignore[assignment]
             stack.callback(sys.modules.pop, "matplotlib")
-        tensorflow = importlib.import_module("tensorflow")
-        tensorflow.config.list_physical_devices()
+        importlib.import_module("tensorflow").config.list_physical_devices()
 
 
 def claim_gpu(needed: bool, allowed: bool = True) -> str | None:

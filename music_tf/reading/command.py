@@ -296,8 +296,7 @@ def _own_recipe(arguments: Sequence[str]) -> str:
 def _options(command: TrainCommand, terms: Terms) -> dict[str, Field]:
     """Returns every option of `train` by name, also of terms that the run lacks."""
     unpaid = [kind() for name, kind in terms.items() if name not in command.config.rewards]
-    groups = [command, *unpaid]
-    fields = {field.name: field for group in groups for field in fields_of(group)}
+    fields = {field.name: field for group in (command, *unpaid) for field in fields_of(group)}
     del fields["recipe"]
     paid: Any = tuple[Literal[tuple(terms)], ...]  # type: ignore[misc]
     return fields | {"rewards": fields["rewards"]._replace(hint=paid)}

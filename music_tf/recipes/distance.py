@@ -283,8 +283,7 @@ def sac_place(preset: Literal["laptop"], env_id: str = FETCH_PUSH) -> Config:
 
 
 def _laptop(env_id: str, changes: Mapping[str, Any]) -> Config:
-    with_object = is_one_of(env_id, WITH_GOALS)
-    config = _on_objects(env_id) if with_object else _on_states(env_id)
+    config = _on_objects(env_id) if is_one_of(env_id, WITH_GOALS) else _on_states(env_id)
     return with_whole_episodes(with_fields(config, changes))
 
 
@@ -305,10 +304,9 @@ def _on_objects(env_id: str) -> Config:
 
 
 def _on_states(env_id: str) -> Config:
-    before = sac("laptop", env_id)
     reward = DistanceConfig(normalize_inputs=True)
     return dataclasses.replace(
-        before,
+        sac("laptop", env_id),
         goals="zero",
         condition=ConditionConfig(kind="sphere", size=2),
         rewards={reward.name: reward},

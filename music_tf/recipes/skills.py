@@ -67,8 +67,7 @@ class DiversityConfig(TermConfig):
                 f"rewards: {self.name} rewards conditions that are drawn, and a belief is "
                 f"inferred; leave {self.name} out"
             )
-        discrete = run.condition.kind == "one_hot"
-        if discrete and len(run.acting_skills) < 2:  # noqa: PLR2004
+        if run.condition.kind == "one_hot" and len(run.acting_skills) < 2:  # noqa: PLR2004
             pinned, sized = run.pinned_skill is not None, run.condition.size is not None
             cure = "--pinned-skill None" * pinned or "--condition.size None" * sized
             raise UsageError(

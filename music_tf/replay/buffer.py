@@ -46,7 +46,6 @@ class Shard:
         self.columns = np.array(columns, dtype=np.int64)
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim}
         extras = {f"{EXTRAS}{name}": size for name, size in spec.extras.items()}
-        episode = {"desired_goal": spec.goal_dim, "skill": skills}
         numbers = ["priority"] if config.ranked else []
         self._states = np.empty([count, steps + 1], packed(**state, **extras))
         self._steps = np.empty([count, steps], packed("reward", action=spec.action_dim))
@@ -54,7 +53,7 @@ class Shard:
             [count],
             [
                 ("length", np.int64),
-                *packed(*numbers, **episode),
+                *packed(*numbers, desired_goal=spec.goal_dim, skill=skills),
                 *((name, np.bool_) for name in ("terminated", "lost", "success")),
             ],
         )
@@ -302,8 +301,7 @@ class ReplayBuffer:
         """Stores fresh episodes of each worker, with their priorities [E] if they have any."""
         for worker, shard in self.shards.items():
             generator = stream(self._seed, "replay/overwrite", worker, cycle)
-            priority = priorities[worker] if priorities else None
-            shard.add(episodes[worker], generator, priority)
+            shard.add(episodes[worker], generator, priorities[worker] if priorities else None)
 
     def keep(self, demonstrations: int, workers: int) -> None:
         """Never overwrites the first episodes: worker w has every W-th demonstration from w on."""

@@ -17,9 +17,7 @@ REACHING = 0.5
 
 def relabel_probability(config: ReplayConfig) -> float:
     """Returns the probability that a transition is relabelled: k / (k + 1), or 0 for none."""
-    if config.strategy == "none":
-        return 0.0
-    return 1.0 - 1.0 / (1.0 + config.relabel_k)
+    return 0.0 if config.strategy == "none" else 1.0 - 1.0 / (1.0 + config.relabel_k)
 
 
 def choose_goals(

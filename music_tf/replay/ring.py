@@ -30,11 +30,10 @@ class StepRing:
         extras = {f"{EXTRAS}{name}": size for name, size in spec.extras.items()}
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
         self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
-        part = {"desired_goal": spec.goal_dim, "skill": skills}
         kinds: list[Any] = [
             *((name, np.int64) for name in ("start", "first", "length")),
             ("episode", np.int64),
-            *packed("episode_return", **part),
+            *packed("episode_return", desired_goal=spec.goal_dim, skill=skills),
             *((name, np.bool_) for name in ("terminated", "truncated")),
             ("seed", np.int64),
             *([("visit", np.int64), ("context", np.bool_)] if of_visits else []),

@@ -66,8 +66,7 @@ class TaskStore:
     ) -> Picks:
         """Draws tasks, then equally many steps of each with replacement, [U, B]."""
         updates, batch = shape
-        tasks = self.draw_tasks(updates, generator)
-        rows = np.repeat(tasks, batch // self._together, axis=1)
+        rows = np.repeat(self.draw_tasks(updates, generator), batch // self._together, axis=1)
         return self._picked(rows, lambda ring, count: ring.pick((count,), generator))
 
     def context(self, tasks: IntArray, rows: int, generator: np.random.Generator) -> Drawn:
@@ -171,10 +170,9 @@ class TaskStore:
         some = {number: rows for number, rows in enumerate(each) if rows}
         if not some:
             return {}
-        first = next(iter(some.values()))
         joined = {
             name: np.concatenate([rows[name] for rows in some.values()])
-            for name in first
+            for name in next(iter(some.values()))
             if name != "parts"
         }
         lengths = [len(rows["length"]) for rows in some.values()]

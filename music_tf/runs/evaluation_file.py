@@ -22,8 +22,7 @@ def store_evaluation(
     path, earlier = loaded.file(EVALUATION_NAME), earlier_evaluation(loaded)
     result = {name: earlier[name] for name in _EXTRAS if name in earlier} | result
     kept = result if overwrite else _fullest(earlier, result)
-    episodes = result["episodes"]
-    if kept["episodes"] > episodes:
+    if kept["episodes"] > result["episodes"]:
         _LOGGER.warning(
             "not stored: %s holds more of this checkpoint, %d %s\n"
             "to replace it: --overwrite, in Python overwrite=True",

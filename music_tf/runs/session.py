@@ -117,10 +117,9 @@ def _logged(directory: RunDirectory) -> Iterator[None]:
     except (MusicError, MemoryError, CallbackFailed):
         raise
     except Exception as bug:
-        line = error_line(bug)
         if is_guest() or not place_of(bug):
             raise
-        raise MusicError(f"{line}\nthe whole traceback is in {directory.log}") from bug
+        raise MusicError(f"{error_line(bug)}\nthe whole traceback is in {directory.log}") from bug
 
 
 class Session:
@@ -193,10 +192,9 @@ class Session:
         self._try_environment()
         self._progress.banner(self._trainer.notices)
         self._keep_tasks()
-        info = self._trainer.envs.info
         self._metrics = known_to(config)
         goals = self._trainer.envs.spec.goal_dim > 0
-        self._progress.key_metrics = key_metrics(config, info, goals)
+        self._progress.key_metrics = key_metrics(config, self._trainer.envs.info, goals)
         beside = "random actions in brackets"
         self._progress.banner(explanation(self._progress.key_metrics, beside))
         of_run = self._trainer, self._directory.path, self._directory.disk_warning
@@ -398,8 +396,7 @@ class Session:
         self._count_seconds()
         number = trainer.counters.epoch // self._config.checkpoint_every
         due = number > 0 and number % COMPACT_EVERY == 0
-        shrunk = self._forgets or trainer.replay.shrunk
-        compact = due or shrunk or self._checkpoints.crowded
+        compact = due or self._forgets or trainer.replay.shrunk or self._checkpoints.crowded
         self._note_losses()
         rows = trainer.of_workers(everything=compact)
         with longer_timeout():

@@ -75,8 +75,7 @@ def load_policy(
 def policy_of(directory: Path, stored: StoredRun) -> SavedPolicy:
     """Loads the policy of a run whose configuration is read, for any environment."""
     parts = ("parameters/actor/", "normalizer/", f"parameters/{acting.ENCODER}")
-    wanted = (*parts, *DISCRIMINATOR, *EMBEDDING)
-    return saved_policy(directory, stored, wanted)[0]
+    return saved_policy(directory, stored, (*parts, *DISCRIMINATOR, *EMBEDDING))[0]
 
 
 def saved_policy(

@@ -290,11 +290,10 @@ class MetricsWriter:
         elif more and self._csv.extend_lines(",".join(["", *more]).encode(), b"," * len(more)):
             self._header = (*self._header, *more)  # if the disk fails, the next row tries again
         self._csv.append(_csv_line(_cell(n, row) for n in ("time/epoch", *self._header[1:])))
-        cells = ((name, row.get(name)) for name in self._metrics)
         values = [
             {"tag": name, "simple_value": float(value)}
-            for name, value in cells
-            if value is not None and not math.isnan(value)
+            for name in self._metrics
+            if (value := row.get(name)) is not None and not math.isnan(value)
         ]
         self._put_event(summary={"value": values}, step=int(steps))
 
@@ -372,8 +371,7 @@ class _AppendFile:
         """Adds a record, whole or not at all."""
         self._pending += data
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-            with os.fdopen(descriptor, "r+b") as file:
+            with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
                 file.truncate(self._size)
                 file.seek(self._size)
                 file.write(self._pending)

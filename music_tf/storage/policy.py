@@ -91,8 +91,7 @@ class SavedPolicy(Policy):
         are those of `skill_log_likelihood`, whose sums for other skills show how clear the choice
         is.
         """
-        likelihoods = self.skill_log_likelihood(states)
-        return int(likelihoods.sum(axis=0, dtype=np.float64).argmax())
+        return int(self.skill_log_likelihood(states).sum(axis=0, dtype=np.float64).argmax())
 
 
 class AdaptivePolicy(SavedPolicy):

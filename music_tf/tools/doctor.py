@@ -102,8 +102,7 @@ def requirements() -> dict[str, Any]:
     metadata = importlib.metadata.metadata("music_tf")
     needs = [make(text) for text in metadata.get_all("Requires-Dist") or ()]
     needs = [need for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
-    python = make(f"python{metadata['Requires-Python']}")
-    return {need.name: need for need in (*needs, python)}
+    return {need.name: need for need in (*needs, make(f"python{metadata['Requires-Python']}"))}
 
 
 def unmet() -> dict[str, str]:

@@ -134,9 +134,8 @@ def play(
     aim = skills if isinstance(skills, Aim) else None
     is_strip = out.suffix.lower() == ".png"
     fewest = 1 if config.incremental.on else len(chosen)  # the rest may not be learned yet
-    counts = range(fewest, len(chosen) + 1)
     lay = functools.partial(sheets_of, one_sheet=is_strip, beside=where.pop("beside", ""))
-    tried = (lay(config, episodes, chosen[:count]) for count in counts)
+    tried = (lay(config, episodes, chosen[:count]) for count in range(fewest, len(chosen) + 1))
     most = max(len(sheet.shots) for sheets in tried for sheet in sheets)
     progress = Progress()
 
@@ -254,8 +253,7 @@ def sheets_of(
 
 
 def _batches(shots: Sequence[Shot], size: int, columns: int) -> list[Sheet]:
-    starts = range(0, len(shots), size)
-    return [Sheet(shots[start : start + size], columns) for start in starts]
+    return [Sheet(shots[start : start + size], columns) for start in range(0, len(shots), size)]
 
 
 def visit_episodes(config: Config) -> list[int]:

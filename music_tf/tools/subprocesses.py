@@ -95,5 +95,4 @@ class Subprocesses:
 
 def last_lines(log: Path) -> list[str]:
     text = log.read_text(encoding="utf-8", errors="replace")
-    lines = [line.rstrip()[:200] for line in text.splitlines() if line.strip()]
-    return lines[-_SHOWN_LINES:]
+    return [line.rstrip()[:200] for line in text.splitlines() if line.strip()][-_SHOWN_LINES:]

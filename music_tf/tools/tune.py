@@ -91,9 +91,9 @@ class Search:
         ]
 
     def typed(self, values: Mapping[str, Any]) -> list[str]:
-        head = [self.recipe, "--env-id", self.env_id]
         preset = [] if self.preset == recipes.DEFAULT_PRESET else ["--preset", self.preset]
-        return [*head, *preset, *self.settings, *as_typed(values)]
+        head = [self.recipe, "--env-id", self.env_id, *preset]
+        return [*head, *self.settings, *as_typed(values)]
 
     def of_preset(self) -> dict[str, Any]:
         config = recipes.resolve(self.recipe, self.preset, self.env_id)

@@ -104,8 +104,7 @@ class ActingRank:
             raise NumbersFault("asked for visits to tasks, and there is one task")
         tasks, part = self._collector.tasks, TaskSets._fields[order.part]
         adaptation = MetaEvaluation(self._envs, self._config, Communicator(alone=True), tasks)
-        count = len(getattr(tasks, part)) * order.episodes
-        mine = self._team.visited(order.share, count)
+        mine = self._team.visited(order.share, len(getattr(tasks, part)) * order.episodes)
         return adaptation.play_some(snapshot, part, order.episodes, mine)
 
     def _play(self, order: messages.OrderHeader, snapshot: Snapshot) -> Collected:

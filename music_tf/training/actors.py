@@ -131,9 +131,8 @@ class Actors:
             if self._config.collect.steps is None and set(parts) != {expected}:
                 raise NumbersFault(f"actors played {parts} episodes for each worker")
             over = np.concatenate([answer.succeeded for answer in answers])
-            unfinished = sum(answer.unfinished for answer in answers)
             played = Episodes.joined(answer.played for answer in answers)
-            return Collected(played, parts, over, unfinished)
+            return Collected(played, parts, over, sum(answer.unfinished for answer in answers))
 
         return self.learning.together(answered)
 
@@ -212,8 +211,7 @@ class Actors:
                     )
                 rest = body_of(data, AnswerHeader)
                 if header.fault:
-                    text = rest.tobytes().decode(errors="replace")
-                    raise fault_of(header.fault)(text)
+                    raise fault_of(header.fault)(rest.tobytes().decode(errors="replace"))
                 answers.append(unpack(rest, len(workers), header.ends))
             except MusicError as fault:
                 raise type(fault)(f"rank {self._team.comm.numbers[rank]}: {fault}") from fault

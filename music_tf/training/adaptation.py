@@ -83,8 +83,7 @@ class MetaEvaluation(NamedTuple):
                 return self.actors(snapshot, part, repeats)
             rows = np.arange(count)
             mine = rows[rows // len(self.envs) % self.comm.size == self.comm.rank]
-            visited = self.play_some(snapshot, part, repeats, mine)
-            return among_all(count, mine, visited)
+            return among_all(count, mine, self.play_some(snapshot, part, repeats, mine))
 
         visits = self.comm.together(own_part)
         size = (len(tasks), repeats)
@@ -204,8 +203,7 @@ class MetaEvaluation(NamedTuple):
                 latents = np.zeros([len(rows), inference.latent], np.float32)
             else:
                 acting, explore = SnapshotPolicy(snapshot, rows=1), None
-                infers = episode >= self.explored
-                believed = beliefs if infers else [encoder.prior] * len(rows)
+                believed = beliefs if episode >= self.explored else [encoder.prior] * len(rows)
                 latents = np.stack(
                     [belief.draw(n) for belief, n in zip(believed, noise, strict=True)]
                 )

@@ -58,8 +58,7 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
     envs = None
     with contextlib.suppress(Stopped):
         accept = functools.partial(refuse_too_large, config, comm, share)
-        count = share.environments
-        envs = LockstepEnvs(config.env_id, count, config.env, accept, config.world)
+        envs = LockstepEnvs(config.env_id, share.environments, config.env, accept, config.world)
     comm.patient_barrier()
     if any(comm.allgather(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")

@@ -132,8 +132,7 @@ class DeviceReplay:
     def trajectories(self, slots: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
         """Returns observation columns of the episodes in `slots` [W, M], [W, M, T + 1, D]."""
         states = (slots + self._first)[..., None] * self._each[0] + np.arange(self._each[0])
-        rows = tf.gather(self.tables[0], states)
-        return self._seen(rows, columns)
+        return self._seen(tf.gather(self.tables[0], states), columns)
 
     def inputs(
         self, moments: Sequence[Moments], observation: tf.Tensor, goal: tf.Tensor, skill: tf.Tensor
@@ -172,5 +171,4 @@ class DeviceReplay:
 
 def within(threshold: float, achieved: tf.Tensor, goal: tf.Tensor) -> tf.Tensor:
     """Returns whether goals [..., G] lie at most `threshold` apart, [...]."""
-    distance = tf.sqrt(tf.reduce_sum(tf.square(achieved - goal), axis=-1))
-    return distance <= threshold
+    return tf.sqrt(tf.reduce_sum(tf.square(achieved - goal), axis=-1)) <= threshold

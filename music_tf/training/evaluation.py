@@ -157,9 +157,8 @@ class Evaluation(NamedTuple):
         return {n: float(np.std(d, ddof=1)) / math.sqrt(_PARTS) for n, d in differences.items()}
 
     def random(self) -> Episodes:
-        spec = self.envs.spec
         few = min(self.config.evaluation.episodes, _FEW)
-        return self.play(zero_policy, few, added=random_actions(spec))
+        return self.play(zero_policy, few, added=random_actions(self.envs.spec))
 
     def behaviour(self, played: Episodes) -> Metrics:
         """Returns metrics of behaviour in episodes, and their success rate or return."""

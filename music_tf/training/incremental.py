@@ -75,10 +75,9 @@ class SkillSequence(Part):
 
     def begin_cycle(self, run: Run) -> None:
         """Sets the reward term's progress in the current skill, a number in [0, 1]."""
-        epoch = run.counters.epoch
         first, end = [0, *self._ends][self.skill], self._ends[self.skill]
         share = run.log.cycles / self._config.cycles
-        self._term.progress = (epoch - first + share) / (end - first)
+        self._term.progress = (run.counters.epoch - first + share) / (end - first)
         if self._term.counts_updates:
             steps, updates = run.since_begun
             self._term.progress *= updates / max(1, steps)

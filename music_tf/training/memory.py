@@ -32,8 +32,7 @@ def refuse_too_large(
     replay = 0
     if math.isinf(config.max_minutes):
         steps = config.collect.steps or spec.max_episode_steps
-        cycles = config.epochs * config.cycles
-        rounds = config.rounds(True) + (cycles - 1) * config.rounds()
+        rounds = config.rounds(True) + (config.epochs * config.cycles - 1) * config.rounds()
         played = rounds * config.rollouts * steps
         capacity = max(min(played, config.replay.capacity), steps)
         filled = dataclasses.replace(config.replay, capacity=capacity)

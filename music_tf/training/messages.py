@@ -149,8 +149,7 @@ class EpisodeFormat:
         length = named.pop("length")
         counts = np.array([*collected.parts, collected.unfinished], "<i8").tobytes()
         parts = [counts, collected.succeeded.tobytes(), length.astype("<i8").tobytes()]
-        for name, rows in named.items():
-            parts.append(rows[self._mask_of(name, length)].tobytes())
+        parts += [rows[self._mask_of(name, length)].tobytes() for name, rows in named.items()]
         return b"".join(parts)
 
     def unpack(self, data: Data, workers: int, ends: int) -> Collected:

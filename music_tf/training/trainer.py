@@ -267,8 +267,7 @@ class Trainer:
 
     def _feeds(self, turn: int) -> Iterator[Feed]:
         """Yields the parts of a turn's inputs, and measures the time that each takes."""
-        cycle = self.counters.cycle + turn * _TURN
-        parts = self.feeding.parts(cycle, self.active_terms())
+        parts = self.feeding.parts(self.counters.cycle + turn * _TURN, self.active_terms())
         while True:
             with self._timed("time/feed_s"):
                 part = next(parts, None)

@@ -38,9 +38,8 @@ def corners(trial: EnvironmentTrial) -> Finding:
         action = np.resize(np.array(ends, np.float32), (1, trial.envs.spec.action_dim))
         fault = trial.envs.step(action, [0]).faults[0]
         if fault is not None:
-            where = trial.envs.scaled(action)[0]
             cure = "take every action of the action space, its bounds included"
-            return Finding(f"at {where}: {fault}", cure)
+            return Finding(f"at {trial.envs.scaled(action)[0]}: {fault}", cure)
     return Finding("actions at their bounds are accepted")
 
 
