@@ -19,6 +19,7 @@ from tests.kit.sources import ROOT
 PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
 SHOWN = dict(re.findall(r"^```python\n# (my_\w+)\.py\n(.*?)^```", PAGE, re.M | re.S))
 """The files that the page shows."""
+pytestmark = pytest.mark.usefixtures("package")
 CORNER = '''
 import gymnasium
 import numpy as np
@@ -205,7 +206,6 @@ def package(tmp_path, monkeypatch):
         ("foresight/error", "foresight/episodes"),
     ),
 )
-@pytest.mark.usefixtures("package")
 def test_a_method_of_new_files_learns_and_goes_on(recipe, options, networks, logged, tmp_path):
     def train(name, epochs):
         return music_tf.train(recipe, run_dir=tmp_path / name, epochs=epochs, **OPTIONS | options)
@@ -248,7 +248,6 @@ def test_a_method_of_new_files_learns_and_goes_on(recipe, options, networks, log
         r"learner of agent: there is no 'Regresion' in my_regression\ndid you mean ",
     ),
 )
-@pytest.mark.usefixtures("package")
 def test_a_class_that_settings_name_and_no_file_holds_is_refused(file, word, wrong, told, tmp_path):
     path = tmp_path / f"{file}.py"
     path.write_text(path.read_text().replace(word, wrong))
@@ -267,7 +266,6 @@ LEARNS = "    def heldout"
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("package")
 def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_path):
     path = tmp_path / "my_curiosity.py"
     path.write_text(path.read_text().replace(LEARNS, MEASURES + LEARNS))
@@ -283,7 +281,6 @@ def test_a_metric_of_updates_that_no_settings_declare_ends_the_first_cycle(tmp_p
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("package")
 def test_a_metric_of_evaluations_that_no_settings_declare_costs_no_epoch(tmp_path):
     path = tmp_path / "my_curiosity.py"
     path.write_text(path.read_text().replace(HELDOUT, ""))
@@ -296,7 +293,6 @@ def test_a_metric_of_evaluations_that_no_settings_declare_costs_no_epoch(tmp_pat
     assert resumed.metrics["time/epoch"].tolist() == [2]
 
 
-@pytest.mark.usefixtures("package")
 def test_a_recipe_that_raises_says_where(tmp_path):
     path = tmp_path / "my_curiosity.py"
     before, _, after = SHOWN["my_curiosity"].partition("rewards=")

@@ -5,7 +5,6 @@ import itertools
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 from PIL import Image
 
@@ -15,8 +14,8 @@ from music_tf.cli import VERBS, verbs
 from music_tf.errors import UsageError
 from music_tf.reading.command import parse_train
 from music_tf.reading.options import read
+from tests.kit.sources import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "README.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SHOWN = re.sub(r"<!--.*?-->", "", TEXT)

@@ -1,16 +1,15 @@
 """Each command line of two tables answers with its code and its words, whatever the sentence."""
 
 import json
-import pathlib
 import shlex
 
 import pytest
 
 from music_tf.cli import main
 from tests.kit.cases import cases
+from tests.kit.sources import ROOT
 from tests.same.jobs import run_job
 
-ROOT = pathlib.Path(__file__).parents[2]
 MOST_LINES = 10
 LIGHT = (
     ("", 0, "train", "evaluate", "recipes", "--help"),

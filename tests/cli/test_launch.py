@@ -64,15 +64,6 @@ def gone_within(seconds, pids):
     return not any(map(is_alive, pids))
 
 
-@pytest.fixture(autouse=True)
-def own_handlers():
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = [signal.getsignal(number) for number in numbers]
-    yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
-
-
 def test_a_second_ctrl_c_ends_at_once_a_job_that_heeds_no_request():
     deaf = "got = []; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     stubborn = STUB.replace("got = []", deaf).replace("got.append(number)", "None")

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -55,9 +56,8 @@ def test_python_may_give_arrays_lists_and_functions():
     ({"descriptor": lambda environment: 0}, "another process can import"),
 )
 def test_what_no_world_is_made_of_is_refused(given, part):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=re.escape(part)):
         World(**given)
-    assert part in str(caught.value)
 
 
 def test_a_world_is_stored_as_numbers_and_names():
@@ -96,6 +96,5 @@ def test_a_function_that_is_not_there_is_refused(word, part, monkeypatch):
     with pytest.raises(UsageError, match="--allow-import"):
         load_function(word, "world.descriptor")
     monkeypatch.setenv("MUSIC_TF_ALLOW_IMPORT", "tests.kit")  # as `trust([word])` does
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=re.escape(part)):
         load_function(word, "world.descriptor")
-    assert part in str(caught.value)

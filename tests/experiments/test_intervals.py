@@ -7,43 +7,36 @@ INF = math.inf
 
 
 @cases(
-    ("values", "expected"),
+    ("share", "values", "expected"),
     # deviation 0.3536 over sqrt(2), times t(0.975, 1) = 12.706
-    ([0.5, 1.0], "0.8 ± 3.2"),
-    ([0.5, 0.5], "0.50"),  # no width: it would say that no other seed could differ
-    ([0.5], "0.50"),
-    ([0.5, None], ""),
-    ([0.5, math.nan], ""),
-    ([], ""),
-    ([100.0, 300.0], "200 ± 1271"),  # digits before the point stay
+    (False, [0.5, 1.0], "0.8 ± 3.2"),
+    (False, [0.5, 0.5], "0.50"),  # no width: it would say that no other seed could differ
+    (False, [0.5], "0.50"),
+    (False, [0.5, None], ""),
+    (False, [0.5, math.nan], ""),
+    (False, [], ""),
+    (False, [100.0, 300.0], "200 ± 1271"),  # digits before the point stay
     # two digits of the half: 36.33, 12.77 and 23.57 from -223.03; 31.93 / sqrt(3) times 4.303
-    ([-186.7, -235.8, -246.6], "-223 ± 79"),
-    ([10.0, 12.0], "11 ± 13"),
-    ([1.0, 1.02], "1.01 ± 0.13"),
-    ([1.0, 1.002], "1.00 ± 0.01"),  # two decimals at most
-    ([0.0, 1.568], "1 ± 10"),  # 9.96 rounds to 10, which has no decimal
-    ([-2.5, 1.9], "0 ± 28"),  # -0.3, without the sign
-)
-def test_a_mean_has_its_interval_and_is_blank_where_a_seed_lacks_its_value(values, expected):
-    assert intervals.mean(values) == expected
-
-
-@cases(
-    ("shares", "expected"),
+    (False, [-186.7, -235.8, -246.6], "-223 ± 79"),
+    (False, [10.0, 12.0], "11 ± 13"),
+    (False, [1.0, 1.02], "1.01 ± 0.13"),
+    (False, [1.0, 1.002], "1.00 ± 0.01"),  # two decimals at most
+    (False, [0.0, 1.568], "1 ± 10"),  # 9.96 rounds to 10, which has no decimal
+    (False, [-2.5, 1.9], "0 ± 28"),  # -0.3, without the sign
     # 0.5 ± 0.25 reaches neither 0 nor 1
-    ([0.4, 0.5, 0.6], "0.50 ± 0.25"),
+    (True, [0.4, 0.5, 0.6], "0.50 ± 0.25"),
     # 0.9 ± 0.25 would leave them; all of 3: the lower end is 0.025^(1/3)
-    ([0.8, 0.9, 1.0], "0.90: 3 of 3 seeds (0.29 to 1.00)"),
-    ([1.0, 1.0], "1.00: 2 of 2 seeds (0.16 to 1.00)"),
-    ([0.0, 0.0], "0.00: 0 of 2 seeds (0.00 to 0.84)"),
+    (True, [0.8, 0.9, 1.0], "0.90: 3 of 3 seeds (0.29 to 1.00)"),
+    (True, [1.0, 1.0], "1.00: 2 of 2 seeds (0.16 to 1.00)"),
+    (True, [0.0, 0.0], "0.00: 0 of 2 seeds (0.00 to 0.84)"),
     # of 4 of 5: 5 p^4 (1 - p) + p^5 = 0.025 at 0.2836, and 1 - p^5 = 0.975 at 0.9949
-    ([1.0] * 4 + [0.0], "0.80: 4 of 5 seeds (0.28 to 0.99)"),
-    ([0.98, 1.0, 0.99, 0.99, 0.99], "0.99 ± 0.01"),  # whole within the bounds
-    ([0.5, 0.5], "0.50"),
-    ([1.0], "1.00"),
+    (True, [1.0] * 4 + [0.0], "0.80: 4 of 5 seeds (0.28 to 0.99)"),
+    (True, [0.98, 1.0, 0.99, 0.99, 0.99], "0.99 ± 0.01"),  # whole within the bounds
+    (True, [0.5, 0.5], "0.50"),
+    (True, [1.0], "1.00"),
 )
-def test_a_share_at_a_bound_has_counts_of_seeds_in_place_of_an_interval(shares, expected):
-    assert intervals.mean(shares, share=True) == expected
+def test_a_mean_has_its_interval_and_a_share_at_a_bound_counts_of_seeds(share, values, expected):
+    assert intervals.mean(values, share=share) == expected
 
 
 @cases(

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 
@@ -10,8 +9,8 @@ from experiments.intervals import mean
 from experiments.stored import about
 from music_tf import recipes
 from music_tf.storage.results import read_result
+from tests.kit.sources import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments/results"
 COMMAND = re.compile(r"(music-tf (launch -n \d+ )?train|python experiments/\w+\.py) \w")
 COMMIT = re.compile(r"commit [0-9a-f]{40}\b(?! with uncommitted)")

@@ -2,7 +2,6 @@ import dataclasses
 import json
 import math
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -20,8 +19,8 @@ from music_tf.tools import study_runner
 from music_tf.tools.study import StudyRun, load_study, runs_of
 from tests.experiments import stand_in
 from tests.kit.cases import cases, every
+from tests.kit.sources import ROOT
 
-ROOT = pathlib.Path(__file__).parents[2]
 ENV = "music_tf/PointPush-v0"
 TINY = """
 from music_tf.tools.study import Condition, Picture, Study, Task

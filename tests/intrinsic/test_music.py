@@ -14,7 +14,7 @@ from music_tf.replay.buffer import ReplayBuffer, Shard, all_transitions
 from music_tf.types import EnvSpec, SplitSpec
 from tests.kit import terms
 from tests.kit.cases import cases
-from tests.kit.episodes import make_episodes
+from tests.kit.episodes import make_episodes, rng
 
 STEPS = 50
 SPLIT = SplitSpec(agent=(0, 1, 2), surrounding=(3, 4, 5))
@@ -62,10 +62,6 @@ def music(scale=None, seed=0, **config):
         trajectories=32, gain=5000.0, normalize_inputs=scale is not None, **config
     )
     return Music(settings, terms.context(SPLIT, scale=scale, seed=seed))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def observations(workers=2, rows=30, seed=0):

@@ -10,6 +10,10 @@ SPEC = EnvSpec(
 )
 
 
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
 def make_episodes(first, count=1, lengths=None, terminated=None, lost=None, skills=1, **extras):
     """Episode e has 100 e + t + i / 10 in component i of state t, and -e as its goal.
 
@@ -51,3 +55,7 @@ def places(batch):  # the numbers of the episodes that transitions come from, an
 
 def goal_reward(achieved, desired, extras):  # 0 where the goals are equal, else -1
     return np.where((achieved == desired).all(axis=-1), 0.0, -1.0)
+
+
+def numbers_in(shard):  # which made-up episodes its filled part holds, by slot
+    return (-shard.arrays["desired_goal"][: shard.size, 0]).astype(int).tolist()

@@ -47,26 +47,24 @@ def test_one_may_see_nothing_or_values_beside_the_observation_or_be_missing():
     assert discriminator_of({"parameters/actor/x": np.zeros(1)}, SEEN, (4, 6), 3) is None
 
 
+HALF = {"scales/discriminator": SCALE[:1]}
+NUMBER = {"parameters/discriminator/hidden_0/kernel": np.float32(1.0)}
+
+
 @cases(
-    ("inputs", "hidden", "skills", "scale", "text"),
-    (SEEN, (4, 7), 3, SCALE, r"hidden_1/kernel: expected \(4, 7\), found \(4, 6\)"),
-    (SEEN, (4, 6, 6), 3, SCALE, "hidden_2/kernel: expected .*, found nothing"),
-    (SEEN, (4, 6), 4, SCALE, r"logits/kernel: expected \(6, 4\), found \(6, 3\)"),
-    (SEEN, (4, 6), 3, SCALE[:1], "does not fit its 2 inputs"),
-    ({"components": [0, 2], "state": "then"}, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
-    (None, (4, 6), 3, SCALE, "does not fit its 2 inputs"),
+    ("inputs", "hidden", "skills", "changes", "text"),
+    (SEEN, (4, 7), 3, {}, r"hidden_1/kernel: expected \(4, 7\), found \(4, 6\)"),
+    (SEEN, (4, 6, 6), 3, {}, "hidden_2/kernel: expected .*, found nothing"),
+    (SEEN, (4, 6), 4, {}, r"logits/kernel: expected \(6, 4\), found \(6, 3\)"),
+    (SEEN, (4, 6), 3, HALF, "does not fit its 2 inputs"),
+    (SEEN, (4, 6), 3, NUMBER, r"hidden_0/kernel: expected a matrix, found \(\)"),
+    ({"components": [0, 2], "state": "then"}, (4, 6), 3, {}, "does not fit its 2 inputs"),
+    (None, (4, 6), 3, {}, "does not fit its 2 inputs"),
 )
-def test_one_of_another_run_is_refused(inputs, hidden, skills, scale, text):
-    _, saved = arrays()
-    saved["scales/discriminator"] = scale
+def test_one_of_another_run_is_refused(inputs, hidden, skills, changes, text):
+    saved = arrays()[1] | {"scales/discriminator": SCALE} | changes
     with pytest.raises(ValueError, match=text):
         discriminator_of(saved, inputs, hidden, skills)
-
-
-def test_a_kernel_that_is_no_matrix_is_refused():
-    saved = arrays()[1] | {"parameters/discriminator/hidden_0/kernel": np.float32(1.0)}
-    with pytest.raises(ValueError, match=r"hidden_0/kernel: expected a matrix, found \(\)"):
-        discriminator_of(saved, SEEN, (4, 6), 3)
 
 
 def test_a_network_without_a_mark_may_be_copied():

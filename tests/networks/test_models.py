@@ -5,14 +5,7 @@ import tensorflow as tf
 from music_tf.config.agents import DdpgConfig
 from music_tf.networks.models import critic, deterministic_actor, gaussian_actor, statistics_network
 from tests.kit.cases import cases
-
-
-def rng():
-    return np.random.default_rng(0)
-
-
-def of_units(*hidden_sizes, **settings):
-    return DdpgConfig(hidden_sizes=hidden_sizes, **settings)
+from tests.kit.episodes import rng
 
 
 def put(model, *weights):
@@ -77,7 +70,7 @@ def test_kernels_start_as_the_initialiser_says_and_biases_at_zero(initializer, s
 
 
 def test_layer_norm_gives_the_units_of_a_row_mean_0_and_variance_1_before_their_relu():
-    model = critic(of_units(5, 4, layer_norm=True), 3, rng())
+    model = critic(DdpgConfig(hidden_sizes=(5, 4), layer_norm=True), 3, rng())
     generator = np.random.default_rng(1)
     weights = [generator.normal(size=each.shape).astype(np.float32) for each in model.weights]
     model.set_weights(weights)

@@ -7,6 +7,7 @@ from music_tf.config.agents import DdpgConfig
 from music_tf.errors import UsageError
 from music_tf.networks.models import critic, gaussian_actor, statistics_network
 from music_tf.networks.parameters import Layout, Network, Scalar, compiled
+from tests.kit.cases import cases
 from tests.kit.pearl import small
 from tests.kit.small import EVERYTHING, go_on, trainer_of
 
@@ -118,24 +119,15 @@ def made(*layers):
     return Network("own", keras.Sequential([keras.Input([3]), *layers]), 1e-3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("layers", "problem"),
-    [
-        ([keras.layers.Dense(4), keras.layers.Dense(2, trainable=False)], "got 2 others"),
-        ([keras.layers.Dense(4), keras.layers.BatchNormalization()], "LayerNormalization"),
-        ([keras.layers.ReLU()], "expected a model with weights, got none"),
-    ],
+    ([keras.layers.Dense(4), keras.layers.Dense(2, trainable=False)], "got 2 others"),
+    ([keras.layers.Dense(4), keras.layers.BatchNormalization()], "LayerNormalization"),
+    ([keras.layers.ReLU()], "expected a model with weights, got none"),
 )
 def test_weights_that_the_vector_would_not_hold_are_refused(layers, problem):
     with pytest.raises(UsageError, match=problem):
         made(*layers)
-
-
-def test_a_dropout_has_a_seed_and_no_weight():
-    network = made(keras.layers.Dense(2), keras.layers.Dropout(0.5))
-    inputs = tf.ones([1, 3])
-    weights = Layout([network]).split(tf.constant(network.initial))["own"]
-    np.testing.assert_allclose(network(weights, inputs), network.model(inputs), rtol=1e-6)
 
 
 def test_layers_without_a_name_are_numbered_within_their_model():
@@ -150,11 +142,20 @@ def test_layers_without_a_name_are_numbered_within_their_model():
         assert network.weight_names == [f"own/{name}" for name in expected]
 
 
-def test_a_model_within_a_model_has_a_name_for_each_weight():
-    inner = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(2)], name="inner")
-    network = made(inner)
-    names = ["kernel", "bias", "kernel_1", "bias_1"]
-    assert Layout([network]).names == [f"own/inner/{name}" for name in names]
+TWO = [keras.layers.Dense(4), keras.layers.Dense(2)]
+
+
+@cases(
+    ("layers", "names"),
+    ([keras.layers.Dense(2), keras.layers.Dropout(0.5)], ["dense/kernel", "dense/bias"]),
+    (
+        [keras.Sequential(TWO, name="inner")],
+        [f"inner/{name}" for name in ("kernel", "bias", "kernel_1", "bias_1")],
+    ),
+)
+def test_a_dropout_has_a_seed_and_no_weight_and_a_model_within_one_a_name_for_each(layers, names):
+    network = made(*layers)
+    assert Layout([network]).names == [f"own/{name}" for name in names]
     inputs = tf.ones([1, 3])
     weights = Layout([network]).split(tf.constant(network.initial))["own"]
     np.testing.assert_allclose(network(weights, inputs), network.model(inputs), rtol=1e-6)

@@ -69,42 +69,26 @@ OF_MUSIC = {  # whose release CSD's code for Fetch began with
     **{"exploration.noise": 0.2, "exploration.random_probability": 0.3},
 }
 OF_CHEETAH = {"distance.columns": tuple(range(18))}
-ROBOTS = ("Ant-v5", "HalfCheetah-v5")
-
-
-def check(config, expected):
-    found = {field.name: field.value for field in fields_of(config)}
-    assert {name: found[name] for name in expected} == expected
-
-
-@cases(("env_id", "size"), ("FetchPickAndPlace-v4", 3), ("FetchPush-v4", 2), ("FetchSlide-v4", 2))
-def test_csd_is_as_its_code_for_fetch_has_it(env_id, size):
-    config = recipes.resolve("sac_csd", "csd_release", env_id)
-    check(config, OF_CSD | OF_MUSIC | {"condition.size": size})
-    steps = config.cycles * config.rollouts * 50
-    assert config.collect.random_steps == 50 * steps
-    assert config.epochs * steps == 4_008_000
 
 
 @cases(
-    ("env_id", "conditions"),
-    ("Ant-v5", {"condition.kind": "sphere", "condition.size": 2, "skills": 1}),
-    ("HalfCheetah-v5", {"condition.kind": "one_hot", "skills": 16, **OF_CHEETAH}),
+    ("name", "env_id", "expected"),
+    ("csd", "FetchPickAndPlace-v4", OF_CSD | OF_MUSIC | {"condition.size": 3}),
+    ("csd", "FetchPush-v4", OF_CSD | OF_MUSIC | {"condition.size": 2}),
+    ("csd", "FetchSlide-v4", OF_CSD | OF_MUSIC | {"condition.size": 2}),
+    ("metra", "Ant-v5", OF_METRA | {"condition.size": 2}),
+    (
+        "metra",
+        "HalfCheetah-v5",
+        OF_METRA | OF_CHEETAH | {"condition.kind": "one_hot", "skills": 16},
+    ),
+    ("lsd", "Ant-v5", OF_LSD),
+    ("lsd", "HalfCheetah-v5", OF_LSD | OF_CHEETAH),
 )
-def test_metra_is_as_its_code_for_states_has_it(env_id, conditions):
-    config = recipes.resolve("sac_metra", "metra_release", env_id)
-    check(config, OF_METRA | conditions)
-    steps = config.cycles * config.rollouts * 200
-    assert config.evaluation.every * steps == 1_600_000
-
-
-@pytest.mark.parametrize("env_id", ROBOTS)
-def test_lsd_is_as_its_code_has_it(env_id):
-    config = recipes.resolve("sac_lsd", "lsd_release", env_id)
-    check(config, OF_LSD | (OF_CHEETAH if env_id == "HalfCheetah-v5" else {}))
-    cycle = config.rollouts * 200
-    assert config.epochs * config.cycles * cycle == 40_000_000
-    assert config.evaluation.every * config.cycles == 1000
+def test_a_release_is_as_its_code_has_it(name, env_id, expected):
+    config = recipes.resolve(f"sac_{name}", f"{name}_release", env_id)
+    found = {field.name: field.value for field in fields_of(config)}
+    assert {setting: found[setting] for setting in expected} == expected
 
 
 @cases(

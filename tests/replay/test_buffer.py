@@ -11,22 +11,14 @@ from music_tf.replay.rows import transition
 from music_tf.replay.watch import RewardWatch
 from tests.kit.cases import cases
 from tests.kit.drawn import sample_trajectories, sample_transitions
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, places
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, numbers_in, places, rng
 
 GAMMA = 0.9
 K4 = {"relabel_k": 4.0}
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
 def shard_of(episodes, columns=(), **config):
     return Shard(SPEC, 1, ReplayConfig(capacity=episodes * STEPS, **config), columns)
-
-
-def numbers_in(shard):  # which made-up episodes the filled part holds
-    return (-shard.arrays["desired_goal"][: shard.size, 0]).astype(int).tolist()
 
 
 def buffer_of(*shards, **config):

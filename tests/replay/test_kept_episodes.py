@@ -6,13 +6,9 @@ import pytest
 from music_tf.config.settings import ReplayConfig
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from tests.kit.cases import cases
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes, numbers_in, rng
 
 DRAWS = (4000, 10)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def shard_of(demonstrations=2, capacity=5, first=1, **config):  # episodes `first`, ... are kept
@@ -21,10 +17,6 @@ def shard_of(demonstrations=2, capacity=5, first=1, **config):  # episodes `firs
     shard.add(make_episodes(first, demonstrations), rng(), priorities)
     shard.kept = demonstrations
     return shard
-
-
-def numbers_in(shard):  # which made-up episodes it holds, by slot
-    return (-shard.arrays["desired_goal"][: shard.size, 0]).astype(int).tolist()
 
 
 def test_the_oldest_are_overwritten_behind_the_demonstrations():

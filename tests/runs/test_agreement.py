@@ -12,15 +12,11 @@ from music_tf.runs.agreement import (
     warn_of_processors,
 )
 from tests.kit.cases import cases
-from tests.kit.ranks import Beside
+from tests.kit.ranks import Beside, same
 
 RECORD = {"recipe": "ddpg", "preset": "laptop", "config": {"seed": 0, "agent": {"polyak": 0.9}}}
 INTEL = "processor\t: 0\nmodel name\t: A\nflags\t\t: fpu sse4_2 avx avx2 fma hypervisor\n"
 ARM = "processor\t: 0\nFeatures\t: fp asimd evtstrm sve\nCPU implementer\t: 0x41\n"
-
-
-def same(answer):
-    return answer
 
 
 @cases(

@@ -16,10 +16,9 @@ from tests.kit.small import BASE, EVERYTHING, MUSIC, paying, trainer_of
 from tests.training.test_evaluation import carries
 
 
-def learned(trainer):  # the rewards of a trainer by themselves, at its weights
-    return LearnedRewards(
-        trainer.evaluation, learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
-    )
+def learned(trainer, change=()):  # the rewards of a trainer by themselves, at its weights
+    arrays = learned_arrays(trainer.shared(), trainer.evaluation.config.rewards)
+    return LearnedRewards(trainer.evaluation, arrays | dict(change))
 
 
 def rests(observation, goal, skill, noise):  # touches nothing
@@ -118,7 +117,4 @@ def test_a_weight_by_level_counts_by_the_level_of_its_checkpoint():
 def test_weights_that_do_not_fit_are_named(change, text):
     trainer = trainer_of(MUSIC)
     with pytest.raises(UsageError, match=rf"does not fit config\.json\n{text}"):
-        LearnedRewards(
-            trainer.evaluation,
-            learned_arrays(trainer.shared(), trainer.evaluation.config.rewards) | change,
-        )
+        learned(trainer, change)

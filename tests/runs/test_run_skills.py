@@ -83,13 +83,13 @@ def raises(observation, action, next_observation):
 
 
 def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, capsys):
-    (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
+    (tmp_path / "mine.py").write_text(RIGHTWARDS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "my_rewards", raising=False)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     words = ["skills", str(run), "--episodes", "2", "--reward"]
-    assert run_verb([*words, "my_rewards:to_the_right"]) == 0
-    found = json.loads((run / "skills_my_rewards_to_the_right.json").read_text())
-    assert (run / "videos/skills_my_rewards_to_the_right.png").stat().st_size
+    assert run_verb([*words, "mine:to_the_right"]) == 0
+    found = json.loads((run / "skills_mine_to_the_right.json").read_text())
+    assert (run / "videos/skills_mine_to_the_right.png").stat().st_size
     loaded = load_run(run)
     ways = []
     for skill in range(3):
@@ -98,26 +98,29 @@ def test_skills_are_judged_by_a_reward_of_the_users(run, tmp_path, monkeypatch, 
         ways.append(float((ends - played.observation[:, 0, 0]).mean()))
     loaded.envs.close()
     assert [one["return"] for one in found["each"]] == pytest.approx(ways, abs=1e-5)
-    assert (found["best"], found["reward"]) == (int(np.argmax(ways)), "my_rewards:to_the_right")
-    assert f"best by my_rewards:to_the_right: skill {found['best']}" in capsys.readouterr().out
+    assert (found["best"], found["reward"]) == (int(np.argmax(ways)), "mine:to_the_right")
+    assert f"best by mine:to_the_right: skill {found['best']}" in capsys.readouterr().out
     assert not (run / "skills.json").exists()
 
 
 @cases(
-    ("reward", "told"),
-    ("upright", "--reward: expected module:function, got 'upright'"),
-    ("my_rewards:to_the_rigth", r"my_rewards\ndid you mean to_the_right"),
-    ("my_rewards:one_number", r"--reward: expected \d+ finite numbers for an episode"),
-    ("my_rewards:no_number", r"finite numbers for an episode of \d+ steps, got non-finite"),
-    ("my_rewards:in_words", "got .*far"),
-    ("my_rewards:raises", r"--reward: fails on an episode of \d+ steps: IndexError: index 1000"),
+    ("words", "told"),
+    ("--reward upright", "--reward: expected module:function, got 'upright'"),
+    ("--reward mine:to_the_rigth", r"in mine\ndid you mean to_the_right"),
+    ("--reward mine:one_number", r"--reward: expected \d+ finite numbers for an episode"),
+    ("--reward mine:no_number", r"finite numbers for an episode of \d+ steps, got non-finite"),
+    ("--reward mine:in_words", "got .*far"),
+    ("--reward mine:raises", r"--reward: fails on an episode of \d+ steps: IndexError: index 1000"),
+    ("--only 3", "this run has 3 skills, expected 0 to 2, got 3"),
+    ("--env.kwargs joint", "env.kwargs: expected text, a JSON object such as"),
+    ('--env.kwargs {"joint":3}', "env.kwargs: music_tf/PointPush-v0 does not take"),
 )
-def test_a_reward_that_is_no_function_to_numbers_fails(run, tmp_path, monkeypatch, reward, told):
-    (tmp_path / "my_rewards.py").write_text(RIGHTWARDS)
+def test_what_cannot_be_judged_or_played_is_refused(run, tmp_path, monkeypatch, words, told):
+    (tmp_path / "mine.py").write_text(RIGHTWARDS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "my_rewards", raising=False)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     with pytest.raises(UsageError, match=told):
-        run_verb(["skills", str(run), "--episodes", "2", "--reward", reward])
+        run_verb(["skills", str(run), "--episodes", "2", *words.split()])
 
 
 @pytest.mark.parametrize("env_id", ["music_tf/PointPush-v0", "Pendulum-v1"])
@@ -246,17 +249,6 @@ def test_a_run_is_measured_under_other_arguments_of_its_environment(tmp_path, ca
     assert (tmp_path / "videos" / f"skills{BROKEN}.png").exists()
     assert "music_tf/HalfCheetah-v0, broken_joint 3, seed" in capsys.readouterr().out
     assert (tmp_path / "config.json").read_bytes() == config
-
-
-@cases(
-    ("words", "text"),
-    (["--only", "3"], "this run has 3 skills, expected 0 to 2, got 3"),
-    (["--env.kwargs", "joint"], "env.kwargs: expected text, a JSON object such as"),
-    (["--env.kwargs", '{"joint": 3}'], "env.kwargs: music_tf/PointPush-v0 does not take"),
-)
-def test_skills_and_arguments_that_do_not_exist_are_refused(run, words, text):
-    with pytest.raises(UsageError, match=text):
-        run_verb(["skills", str(run), *words])
 
 
 @cases("changes", {}, {"skills": 3, "pinned_skill": 1})

@@ -345,7 +345,6 @@ def test_bad_numbers_cost_an_epoch_and_halve_steps_once(tmp_path, bad_numbers, c
     assert_same_end(parts, path)
 
 
-@pytest.mark.thorough
 def test_ranks_that_hold_different_things_at_the_end_of_an_epoch_go_back(tmp_path, monkeypatch):
     checked = []
 

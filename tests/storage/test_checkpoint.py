@@ -313,9 +313,7 @@ def test_rows_of_a_run_that_learns_skills_in_turn_are_bounded_by_its_replay(tmp_
         "observation: expected finite numbers",
     ),
 )
-def test_arrays_that_no_run_has_are_named_and_no_older_ones_taken(
-    tmp_path, monkeypatch, change, text
-):
+def test_arrays_that_no_run_has_are_named_and_no_older_taken(tmp_path, monkeypatch, change, text):
     saved(tmp_path, [1])
     arrays, shards, meta = state_of(2)
     change(arrays, shards["worker_0001"])

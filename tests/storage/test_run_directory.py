@@ -171,21 +171,6 @@ def test_a_job_that_slurm_queued_again_takes_over_from_its_node_that_died(tmp_pa
     assert not (tmp_path / LOCK_NAME).exists()
 
 
-@cases(
-    "content",
-    lock_of(1, host="elsewhere"),
-    *("", "[]", "{", "[" * 9000, "9" * 9000),
-    " " * 10**6,
-    ids=lambda content: repr(content[:12]),
-)
-def test_a_lock_that_cannot_be_judged_is_respected(tmp_path, content):
-    open_and_close(tmp_path)
-    (tmp_path / LOCK_NAME).write_text(content)
-    with pytest.raises(UsageError, match=r"in use.*\n.*lock\.json"):
-        open_and_close(tmp_path, resume=True)
-    assert (tmp_path / LOCK_NAME).read_text() == content
-
-
 def test_a_directory_that_holds_something_else_is_left_untouched(tmp_path):
     run = tmp_path / "run"
     open_and_close(run)
@@ -242,18 +227,27 @@ def test_a_resume_may_change_epochs_and_what_is_newer_and_nothing_else(tmp_path)
     assert [resume["ranks"] for resume in record["resumes"]] == [1]
 
 
-@cases(
-    "content",
-    *(b"{", b'{"config": 3}', json.dumps(RECORD | {"resumes": 7}).encode()),
-    json.dumps(RECORD | {"ranks": math.inf}).replace("Infinity", "1e999").encode(),
-    ids=lambda content: repr(content[-12:]),
+LOCKS = (lock_of(1, host="elsewhere"), "", "[]", "{", "[" * 9000, "9" * 9000, " " * 10**6)
+RECORDS = (
+    *("{", '{"config": 3}', json.dumps(RECORD | {"resumes": 7})),
+    json.dumps(RECORD | {"ranks": math.inf}).replace("Infinity", "1e999"),
 )
-def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path, content):
+
+
+@cases(
+    ("name", "content", "told"),
+    *((LOCK_NAME, content, r"in use.*\n.*lock\.json") for content in LOCKS),
+    *(("config.json", content, r"config\.json: damaged") for content in RECORDS),
+    ids=lambda value: repr(value[-12:]),
+)
+def test_a_lock_that_cannot_be_judged_and_a_damaged_record_are_respected(
+    tmp_path, name, content, told
+):
     open_and_close(tmp_path)
-    (tmp_path / "config.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"config\.json: damaged"):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UsageError, match=told):
         open_and_close(tmp_path, resume=True)
-    assert (tmp_path / "config.json").read_bytes() == content
+    assert (tmp_path / name).read_text() == content
 
 
 def test_a_disk_that_fails_ends_the_start_and_costs_a_summary(tmp_path, monkeypatch, caplog):

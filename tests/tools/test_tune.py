@@ -60,8 +60,7 @@ def trainer(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv("MUSIC_TF_RUNS", str(tmp_path / "runs"))
+def root(tmp_path):
     return tmp_path / "runs"
 
 

@@ -126,21 +126,19 @@ def test_a_learner_of_ones_own_may_sample_actions_and_pay_a_bonus():
 
 
 @cases(
-    ("agent", "terms", "text"),
+    ("terms", "text"),
     (
-        DdpgConfig(return_clip="auto"),
         [TASK, Term("skill", clip=(-FREE, 0.0))],
         r"'auto'.* but skill\.clip is not finite; give --skill\.clip",
     ),
     (
-        DdpgConfig(return_clip="auto"),
         [Term("task", clip=(-FREE, 0.0))],
         r"give --world\.reward the range of the environment's reward, or --task\.clip two numbers",
     ),
 )
-def test_the_automatic_clip_needs_bounded_rewards(agent, terms, text):
+def test_the_automatic_clip_needs_bounded_rewards(terms, text):
     with pytest.raises(UsageError, match=text):
-        return_bounds(agent, terms, 0.98)
+        return_bounds(DdpgConfig(return_clip="auto"), terms, 0.98)
 
 
 @pytest.mark.thorough

@@ -170,14 +170,18 @@ def test_the_moments_of_goals_see_no_zeros_of_goals_that_nobody_had(played):
     assert total == 3.0 * (rows - 1.0)
 
 
-def data_set_of(played):  # a stand-in for one of Minari that holds the first episode
-    steps = played.length[0]
-    states = {name: getattr(played, name)[0, : steps + 1] for name in HELD[:2]}
-    states["desired_goal"] = np.tile(played.desired_goal[0], (steps + 1, 1))
-    taken = {"actions": played.action[0, :steps], "rewards": played.reward[0, :steps]}
+@pytest.fixture
+def held(played, monkeypatch):  # a stand-in for a data set of Minari that holds the first episode
+    first, steps = played[0], played[0].length[0]
+    states = {name: getattr(first, name)[0, : steps + 1] for name in HELD[:2]}
+    states["desired_goal"] = np.tile(first.desired_goal[0], (steps + 1, 1))
+    taken = {"actions": first.action[0, :steps], "rewards": first.reward[0, :steps]}
     taken["terminations"] = np.zeros(steps, np.bool_)
     episode = SimpleNamespace(observations=states, **taken)
-    return SimpleNamespace(env_spec=None, iterate_episodes=lambda: [episode])
+    data_set = SimpleNamespace(env_spec=None, iterate_episodes=lambda: [episode])
+    minari = SimpleNamespace(load_dataset=lambda name: data_set)
+    monkeypatch.setattr(demonstrations, "import_minari", lambda option: minari)
+    return data_set
 
 
 def moved_goal(held, episode):
@@ -203,26 +207,18 @@ def of_another_task(held, episode):
     (vectors, "push/music-v0: expected a FILE.npz .*\n.*cannot be read: IndexError"),
     (of_another_task, "expected music_tf/PointPush-v0, got music_tf/PointReach"),
 )
-def test_a_data_set_is_checked_as_a_file_is(played, monkeypatch, change, text):
-    held = data_set_of(played[0])
+def test_a_data_set_is_checked_as_a_file_is(held, change, text):
     change(held, *held.iterate_episodes())
-    minari = SimpleNamespace(load_dataset=lambda name: held)
-    monkeypatch.setattr(demonstrations, "import_minari", lambda option: minari)
     with pytest.raises(UsageError, match=f"(?s){text}"):
         checked(run_of(dataclasses.replace(HER, workers=1)), read_demonstrations(["push/music-v0"]))
 
 
-def test_an_episode_that_went_on_after_its_goal_is_none_of_a_task_that_ends_there(
-    played, monkeypatch
-):
-    held = data_set_of(played[0])
+def test_an_episode_that_went_on_after_its_goal_is_none_of_a_task_that_ends_there(held):
     (episode,) = held.iterate_episodes()
     states = episode.observations
     states["achieved_goal"] = states["achieved_goal"].copy()
     states["achieved_goal"][5] = states["desired_goal"][5]
     episode.rewards = np.where(np.arange(len(episode.rewards)) == 4, 0.0, episode.rewards)
-    minari = SimpleNamespace(load_dataset=lambda name: held)
-    monkeypatch.setattr(demonstrations, "import_minari", lambda option: minari)
     stored, alone = read_demonstrations(["push/music-v0"]), dataclasses.replace(HER, workers=1)
     checked(run_of(alone), stored)
     ends = dataclasses.replace(alone.env, kwargs='{"terminate_when_reached": true}')

@@ -123,31 +123,43 @@ def test_nothing_is_compared_where_replay_recomputes_nothing(points, config, env
     assert tried(env_id, config) == TrialResult()
 
 
+OTHER_GOAL = {
+    **dict.fromkeys(("Point", "Sparse", "Later", "Pixels"), "replay computes what 20 steps"),
+    "ShowsHidden": "cannot tell: no attribute `goal`",
+    "Lies": "cannot tell: rewards under the own goal differ already",
+    "PaysElsewhere": "cannot tell: steps pay for another goal than the attribute `goal`",
+}
+
+
 @cases(
-    ("env_id", "says"),
-    ("Shows-v0", "columns 0, 1 of the observation change with the goal"),
-    ("ShowsHidden-v0", NOT_SET),
-    ("Rescaled-v0", NOT_SET),
-    ("Point-v0", UNCHANGED),
-    ("music_tf/PointPush-v0", UNCHANGED),
+    ("check", "env_id", "says"),
+    (goal_checks.goal_apart, "Shows-v0", "columns 0, 1 of the observation change with the goal"),
+    (goal_checks.goal_apart, "ShowsHidden-v0", NOT_SET),
+    (goal_checks.goal_apart, "Rescaled-v0", NOT_SET),
+    (goal_checks.goal_apart, "Point-v0", UNCHANGED),
+    (goal_checks.goal_apart, "music_tf/PointPush-v0", UNCHANGED),
+    *((goal_checks.other_goal, f"{name}-v0", says) for name, says in OTHER_GOAL.items()),
 )
-def test_a_goal_in_the_observation_is_found_where_goals_can_be_set(points, env_id, says):
-    finding = found(goal_checks.goal_apart, env_id)
+def test_checks_that_set_goals_say_what_they_see_or_that_they_cannot(points, check, env_id, says):
+    finding = found(check, env_id)
     assert finding.detail.startswith(says)
     assert bool(finding.cure) == says.startswith("columns")
 
 
 @cases(
-    ("env_id", "replay", "told"),
-    ("ShowsHidden-v0", HER.replay, True),
-    ("ShowsHidden-v0", ReplayConfig(), False),
-    ("Point-v0", HER.replay, False),
-    *((env_id, HER.replay, False) for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
+    ("env_id", "changes", "says"),
+    ("ShowsHidden-v0", {}, "no attribute `goal` sets the goal of an episode, so nothing can tell"),
+    ("ShowsHidden-v0", {"replay": ReplayConfig()}, ""),
+    ("EndsSilently-v0", {}, "episodes end at their goal"),
+    ("EndsSilently-v0", {"replay": ReplayConfig()}, ""),
+    ("EndsSilently-v0", {"env": EnvConfig(success_ends=False)}, ""),
+    ("NoSuccess-v0", {}, "info has no is_success"),
+    *((env_id, {}, "") for env_id in ("FetchReach-v4", "music_tf/PointPush-v0")),
+    *((f"{name}-v0", {}, "") for name in ("Ends", "FallsLater", "Point", "SaysSuccess", "Sparse")),
 )
-def test_hindsight_warns_where_an_observed_goal_cannot_be_ruled_out(points, env_id, replay, told):
-    warnings = tried(env_id, replay=replay).warnings
-    says = "ShowsHidden-v0: no attribute `goal` sets the goal of an episode, so nothing can tell"
-    assert [text.startswith(says) for text in warnings] == [True] * told
+def test_hindsight_warns_of_what_it_cannot_know(points, env_id, changes, says):
+    warnings = tried(env_id, **changes).warnings
+    assert [text.startswith(f"{env_id}: {says}") for text in warnings] == [True] * bool(says)
 
 
 def test_an_id_that_is_known_needs_no_goal_that_can_be_set(monkeypatch):
@@ -181,21 +193,6 @@ def test_such_an_observation_is_refused_in_hindsight_alone(points):
 def test_a_goal_that_moves_is_refused(points, env_id, kwargs, says):
     with pytest.raises(EnvironmentFault, match=f"goal moves {says}"):
         tried(env_id, env=EnvConfig(kwargs=kwargs))
-
-
-@cases(
-    ("name", "changes", "told"),
-    ("EndsSilently", {}, True),
-    ("EndsSilently", {"replay": ReplayConfig()}, False),
-    ("EndsSilently", {"env": EnvConfig(success_ends=False)}, False),
-    ("Ends", {}, False),
-    ("FallsLater", {}, False),
-    ("Point", {}, False),
-)
-def test_hindsight_says_where_episodes_end_at_goals_it_cannot_know(points, name, changes, told):
-    warnings = tried(f"{name}-v0", **changes).warnings
-    told_of = [text.startswith(f"{name}-v0: episodes end at their goal") for text in warnings]
-    assert told_of == [True] * told
 
 
 @cases(
@@ -249,13 +246,6 @@ def test_no_environment_is_made_to_look_for_clipped_inputs_of_a_known_one(monkey
         assert try_environment(config) == TrialResult()
 
 
-@cases(("name", "told"), ("NoSuccess", False), ("SaysSuccess", True), ("Sparse", True))
-def test_a_goal_environment_that_tells_no_success_is_told_so(points, name, told):
-    warnings = tried(f"{name}-v0").warnings
-    says = [text.startswith(f"{name}-v0: info has no is_success") for text in warnings]
-    assert says == [True] * (not told)
-
-
 @cases(
     ("name", "pays", "cause"),
     ("KnowsHit", "pays 0, and replay computes -1 (", f"{KNOWN}info: hit"),
@@ -267,22 +257,6 @@ def test_a_reward_that_is_right_under_its_own_goal_alone_is_refused(points, name
         tried(f"{name}-v0")
     assert f"under another goal {pays}" in str(refusal.value)
     assert cause in str(refusal.value)
-
-
-@cases(
-    ("env_id", "says"),
-    *(
-        (f"{name}-v0", "replay computes what 20 steps")
-        for name in ("Point", "Sparse", "Later", "Pixels")
-    ),
-    ("ShowsHidden-v0", "cannot tell: no attribute `goal`"),
-    ("Lies-v0", "cannot tell: rewards under the own goal differ already"),
-    ("PaysElsewhere-v0", "cannot tell: steps pay for another goal than the attribute `goal`"),
-)
-def test_rewards_under_another_goal_pass_or_cannot_be_told(points, env_id, says):
-    finding = found(goal_checks.other_goal, env_id)
-    assert finding.detail.startswith(says)
-    assert not finding.cure
 
 
 @cases(

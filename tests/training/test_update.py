@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from music_tf.agents.base import Batch, Learner, Losses, Phase
-from music_tf.config.agents import DdpgConfig, SacConfig, SacValueConfig
+from music_tf.config.agents import SacConfig, SacValueConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
 from music_tf.distributed import Communicator
@@ -24,7 +24,7 @@ from music_tf.training.feeds import Batches, Schedules
 from music_tf.training.update import Update, check_same_state
 from music_tf.types import aligned
 from tests.kit.cases import cases
-from tests.kit.ranks import Beside
+from tests.kit.ranks import Beside, same
 from tests.kit.small import (
     ALL,
     BASE,
@@ -39,10 +39,6 @@ from tests.kit.small import (
 )
 
 STATE = {"a": np.zeros([2, 3], np.float32), "b": np.array([1.0, 2.0]), "step": np.int64(7)}
-
-
-def same(answer):
-    return answer
 
 
 def prepared(config=BASE, **changes):
@@ -132,8 +128,7 @@ def test_an_update_is_one_adam_step_along_the_mean_of_all_gradients(name):
 def test_gradients_of_workers_are_summed_or_averaged():
     moments = {}
     for reduce in ("sum", "mean"):
-        agent = DdpgConfig(gradient_reduce=reduce, **NETWORK)
-        trainer, given = prepared(dataclasses.replace(MUSIC, agent=agent), updates=1)
+        trainer, given = prepared(with_fields(MUSIC, {"agent.gradient_reduce": reduce}), updates=1)
         run(trainer, given)
         moments[reduce] = trainer.update.moments[0].first.numpy()
     np.testing.assert_allclose(moments["sum"], 2.0 * moments["mean"], rtol=1e-6)
@@ -218,10 +213,8 @@ def test_one_bit_of_difference_is_named_with_the_ranks(name, other):
 
 @cases(("every", "moves"), ("cycle", 4), ("update", 12), (2, 6), (5, 2))
 def test_targets_approach_frozen_networks_geometrically(every, moves):
-    agent = DdpgConfig(
-        polyak_every=every, actor_learning_rate=0.0, critic_learning_rate=0.0, **NETWORK
-    )
-    trainer, given = prepared(dataclasses.replace(BASE, agent=agent))
+    frozen = {f"agent.{name}_learning_rate": 0.0 for name in ("actor", "critic")}
+    trainer, given = prepared(with_fields(BASE, {"agent.polyak_every": every, **frozen}))
     update = trainer.update
     online = update.parameters.numpy()
     np.testing.assert_array_equal(update.targets, online[: update.targets_layout.size])
@@ -238,10 +231,11 @@ VALUE = dataclasses.replace(
 )
 
 
-def first_gradients(config, order, **rates):
+def first_gradients(config, order, rates):
     """First moments by network after one update, with some learning rates."""
-    agent = dataclasses.replace(config.agent, update_order=order, **rates)
-    trainer, given = prepared(dataclasses.replace(config, agent=agent), updates=1)
+    trainer, given = prepared(
+        with_fields(config, {"agent.update_order": order, **rates}), updates=1
+    )
     run(trainer, given)
     saved = trainer.update.shared()
     return {
@@ -267,8 +261,8 @@ def test_an_update_in_order_sees_networks_that_have_moved_and_the_entropy_of_bef
     config, order, of_critics, of_actor
 ):
     for name, later in (("critic", of_critics), ("actor", of_actor)):
-        rates = ({f"{name}_learning_rate": rate} for rate in (0.1, 0.0))
-        moving, still = (first_gradients(config, order, **rate) for rate in rates)
+        rates = ({f"agent.{name}_learning_rate": rate} for rate in (0.1, 0.0))
+        moving, still = (first_gradients(config, order, rate) for rate in rates)
         differ = {name for name in moving if not np.array_equal(moving[name], still[name])}
         assert differ == set(later)
 
@@ -278,8 +272,7 @@ def test_an_update_in_order_sees_networks_that_have_moved_and_the_entropy_of_bef
 def test_the_first_phase_of_a_sequential_update_is_that_of_a_simultaneous_one(config):
     found = []
     for order in ("simultaneous", "sequential"):
-        agent = dataclasses.replace(config.agent, update_order=order)
-        trainer, given = prepared(dataclasses.replace(config, agent=agent), updates=1)
+        trainer, given = prepared(with_fields(config, {"agent.update_order": order}), updates=1)
         metrics = run(trainer, given)
         found.append((trainer.update.shared(), metrics))
     (one, simultaneous), (other, sequential) = found
@@ -299,8 +292,8 @@ def test_the_first_phase_of_a_sequential_update_is_that_of_a_simultaneous_one(co
 )
 @pytest.mark.thorough
 def test_actor_and_temperature_step_at_every_second_update_and_are_logged_then(config, late):
-    agent = dataclasses.replace(config.agent, update_order="sequential", actor_every=2)
-    trainer, given = prepared(dataclasses.replace(config, agent=agent))
+    paced = {"agent.update_order": "sequential", "agent.actor_every": 2}
+    trainer, given = prepared(with_fields(config, paced))
     layout, seen = trainer.update.layout, []
     for index in range(2):
         before = layout.name_arrays(trainer.update.parameters.numpy())
@@ -350,8 +343,7 @@ class Spy(Learner):  # a learner that notes the batches it gets
 @pytest.mark.thorough
 def test_the_learner_gets_bounds_of_what_is_paid_now_where_they_are_asked_for():
     for clip in ("auto", "paid"):
-        agent = dataclasses.replace(HER.agent, return_clip=clip)
-        trainer, given = prepared(dataclasses.replace(HER, agent=agent), updates=1)
+        trainer, given = prepared(with_fields(HER, {"agent.return_clip": clip}), updates=1)
         spy = Spy(trainer.update.learner)
         update_of(trainer, spy).run(*given)
         assert (spy.batches[0].bounds is None) is (clip == "auto")
