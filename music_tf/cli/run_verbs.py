@@ -129,8 +129,8 @@ class RunsVerb(Verb):
 class Evaluate(PlayingVerb):
     """Plays the latest policy of a run without exploration.
 
-    Writes a table of its success rate and behaviour, and RUN/evaluation.json; under --env.kwargs a
-    file beside it. --export and --onnx alone only export.
+    Writes a table of its success rate and behaviour, and RUN/evaluation.json; under --env.kwargs,
+    --tasks or --explore a file beside it. --export and --onnx alone only export.
     """
 
     example: ClassVar[str] = "evaluate latest"

@@ -207,10 +207,11 @@ class LockstepEnvs:
             faults = [self._faults[index] for index in indices]
             after = self._table.take(rows, axis=0)
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
-        self._refuse_outside(np.array(reward, np.float32)[[fault is None for fault in faults]])
+        rewards = np.array(reward, np.float32)
+        self._refuse_outside(rewards[[fault is None for fault in faults]])
         return StepResults(
             *self._split(after.astype(np.float32)),
-            reward=np.array(reward, np.float32),
+            reward=rewards,
             terminated=np.array(terminated, np.bool_),
             truncated=np.array(truncated, np.bool_),
             success=np.array(success, np.bool_),
