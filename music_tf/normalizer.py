@@ -11,6 +11,9 @@ from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs, bounded
 from music_tf.types import Array, EnvSpec, all_finite
 
+COLUMNS = "normalizer/reach"
+"""Columns of hand and object in a checkpoint, [2, H]."""
+
 
 class Normalizer:
     """Sums over all rows so far, and the mean and deviation that they give.
@@ -78,12 +81,13 @@ class InputMoments:
         self._config, self._condition = config, condition
         self.observations = Normalizer(spec.observation_dim, config, comm)
         self.goals = Normalizer(spec.seen_goal, config, comm)
+        self._reach = None if spec.reach is None else spec.reach.columns
         self._owners = {"normalizer/observation": self.observations, "normalizer/goal": self.goals}
 
     @property
     def now(self) -> NetworkInputs:
         observation, goal = self.observations.moments, self.goals.moments
-        return NetworkInputs(observation, goal, self._config, self._condition)
+        return NetworkInputs(observation, goal, self._config, self._condition, self._reach)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
         """Adds observations [W, rows, O] and goals [W, rows, G] if `normalizer.running`."""
@@ -93,7 +97,8 @@ class InputMoments:
         self.goals.update(goals, workers)
 
     def shared(self) -> dict[str, np.ndarray]:
-        return {name: normalizer.state for name, normalizer in self._owners.items()}
+        states = {name: normalizer.state for name, normalizer in self._owners.items()}
+        return states if self._reach is None else {**states, COLUMNS: self._reach}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
         for name, normalizer in self._owners.items():
@@ -103,3 +108,5 @@ class InputMoments:
                 normalizer.state = shared[name]
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
+        if self._reach is not None and not np.array_equal(self._reach, shared.get(COLUMNS, [])):
+            raise ValueError(f"{COLUMNS}: other columns of hand and object")

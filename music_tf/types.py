@@ -37,7 +37,7 @@ class SplitSpec:
 
 
 class Reach(NamedTuple):
-    """Leads a hand to an object: goals of the task, and beside them places H of the hand."""
+    """Leads a hand to an object: goals of the task, and beside them places of the hand, [H]."""
 
     hand: tuple[int, ...]
     """Columns of the hand's place in an observation."""
@@ -48,8 +48,13 @@ class Reach(NamedTuple):
     rewards: tuple[float, float]
     """What a step pays away from a place, and at it."""
 
+    @property
+    def columns(self) -> Array:
+        """Columns of hand and object, [2, H], as numbers that snapshots and checkpoints hold."""
+        return np.array([self.hand, self.object], np.float32)
+
     def goals(self, goal: Array, place: Array, reaches: BoolArray) -> Array:
-        """Joins goals [..., G] and places [..., H], with zeros for the one that does not count."""
+        """Joins goals and places [..., H], with zeros for the one that does not count."""
         zero, leads = np.float32(0.0), reaches[..., None]
         halves = np.where(leads, zero, goal), np.where(leads, place, zero)
         return np.concatenate(halves, axis=-1)
@@ -81,6 +86,15 @@ class EnvSpec:
     def seen_goal(self) -> int:
         """Size of the goals that networks see."""
         return self.goal_dim + (len(self.reach.hand) if self.reach else 0)
+
+
+def offsets(columns: Array, observation: Array, goal: Array, place: Array | None = None) -> Array:
+    """Returns how far the object has to move to goals, and the hand to places, [..., 2 H].
+
+    `columns` [2, H] are those of hand and object. Without places, the hand has to go to the object.
+    """
+    hand, thing = (observation[..., of] for of in columns.astype(np.int64))
+    return np.concatenate([goal - thing, (thing if place is None else place) - hand], axis=-1)
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:

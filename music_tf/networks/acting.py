@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_tf.config.settings import NormalizerConfig
-from music_tf.types import Array, aligned
+from music_tf.types import Array, aligned, offsets
 
 LOG_DEVIATION_RANGE = (-5.0, 2.0)
 """Range of a log-deviation that is scaled by tanh."""
@@ -27,7 +27,11 @@ EXPLORER = "explorer/"
 """Prefix of the arrays of the model that chooses among random actions."""
 LEAST_DEVIATION = 1e-3
 """Added to the softplus of a deviation."""
+NO_GOAL = -1.0
+"""What networks see as offset of the object where only a place of the hand counts."""
 _MOMENTS = ("observation", "goal")
+REACH = "reach"
+"""Name of the columns of hand and object."""
 
 
 class Moments(NamedTuple):
@@ -45,17 +49,15 @@ class NetworkInputs(NamedTuple):
     config: NormalizerConfig
     condition: int
     """Number of components of a condition that are inputs, `Config.seen_condition`."""
+    reach: Array | None = None
+    """Columns of hand and object, [2, H], where goals are seen as offsets (`replay.reach`)."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
         """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
-        places = len(self.goal.mean) - goal.shape[-1]
-        if places > 0:  # under a goal of the task no place of the hand counts
-            zeros = np.zeros([*goal.shape[:-1], places], goal.dtype)
-            goal = np.concatenate([goal, zeros], axis=-1)
         parts = [
             self._normalize(observation, self.observation),
             skill[..., : self.condition],
-            self._normalize(goal, self.goal),
+            self._goals(observation, goal),
         ]
         size = sum(part.shape[-1] for part in parts)
         out = aligned([*observation.shape[:-1], size], np.result_type(*parts))
@@ -63,6 +65,20 @@ class NetworkInputs(NamedTuple):
 
     def observations(self, values: Array) -> Array:
         return self._normalize(values, self.observation)
+
+    def _goals(self, observation: Array, goal: Array) -> Array:
+        """Normalises goals [..., G], or offsets to goals [..., H] or [..., 2 H] of `Reach`."""
+        if self.reach is None:
+            return self._normalize(goal, self.goal)
+        size = self.reach.shape[-1]
+        goal, place = goal[..., :size], goal[..., size:]
+        seen = self._normalize(offsets(self.reach, observation, goal), self.goal)
+        reaches = place.any(axis=-1)
+        if reaches.any():
+            led = offsets(self.reach, observation[reaches], goal[reaches], place[reaches])
+            seen[reaches] = self._normalize(led, self.goal)
+            seen[reaches, :size] = NO_GOAL
+        return seen
 
     def _normalize(self, values: Array, moments: Moments) -> Array:
         scaled = bounded(values, self.config)
@@ -100,14 +116,15 @@ def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
     """Returns the arrays of a snapshot by name: weights, moments as [2, D], and a prior."""
     moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
     stacked = {name: np.stack(pair) for name, pair in moments.items()}
-    prior = {} if snapshot.prior is None else {"prior": snapshot.prior}
-    return {**snapshot.weights, **snapshot.encoder, **snapshot.explorer, **stacked, **prior}
+    others = {"prior": snapshot.prior, REACH: snapshot.inputs.reach}
+    present = {name: array for name, array in others.items() if array is not None}
+    return {**snapshot.weights, **snapshot.encoder, **snapshot.explorer, **stacked, **present}
 
 
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     """Inverts `arrays_of`: returns `like` with the given arrays."""
     observation, goal = (Moments(*arrays[name]) for name in _MOMENTS)
-    inputs = like.inputs._replace(observation=observation, goal=goal)
+    inputs = like.inputs._replace(observation=observation, goal=goal, reach=arrays.get(REACH))
     weights, encoder, explorer = (
         {name: arrays[name] for name in part}
         for part in (like.weights, like.encoder, like.explorer)
@@ -119,7 +136,7 @@ def empty_snapshot(actor: str, names: Iterable[str], inputs: NetworkInputs) -> S
     """Returns a snapshot with empty arrays of these names, as `arrays_of` names them."""
     groups: dict[str, dict[str, Array]] = {ENCODER: {}, EXPLORER: {}, "": {}}
     for name in names:
-        if name not in (*_MOMENTS, "prior"):
+        if name not in (*_MOMENTS, "prior", REACH):
             prefix = next(prefix for prefix in groups if name.startswith(prefix))
             groups[prefix][name] = np.empty(0, np.float32)
     encoder, explorer, weights = groups.values()

@@ -12,14 +12,14 @@ from music_tf.replay.hindsight import (
     REACHING,
     choose_goals,
     draw_probabilities,
+    places,
     relabel_probability,
-    with_places,
 )
 from music_tf.replay.ring import StepRing
 from music_tf.replay.rows import OWN, REACHES, Drawn, GoalEnd, GoalReward, Picks, packed, transition
 from music_tf.replay.tasks import TaskStore
 from music_tf.replay.watch import RewardWatch
-from music_tf.types import EXTRAS, Array, EnvSpec, Episodes, IntArray, Transition, aligned
+from music_tf.types import EXTRAS, Array, EnvSpec, Episodes, IntArray, Transition, aligned, offsets
 
 LEARNING = "replay/transitions"
 """Random stream of the minibatches of actor and critics, the only ones drawn by priority."""
@@ -143,11 +143,12 @@ class Shard:
         reward = step["reward"]
         if self.reach is not None:
             later = states["observation"][first + np.maximum(chosen, 0)]
-            seen = state["observation"], later
-            size, goal = goal.shape[-1], with_places(self.reach, goal, reaches, relabelled, seen)
-            of_hand = self.reach.reward(after["observation"], goal[..., size:])
+            place = places(self.reach, relabelled, (state["observation"], later))
+            goal = self.reach.goals(goal, place, reaches)
+            of_hand = self.reach.reward(after["observation"], place)
             reward = np.where(reaches, of_hand, reward)
         last = time == episode["length"] - 1
+        lost = episode["lost"] & last & ~reaches  # the hand may reach a place without the object
         return Drawn(
             state,
             after,
@@ -159,12 +160,12 @@ class Shard:
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
-            truncated=last & ~(episode["terminated"] | episode["lost"]),  # episodes are whole
-            lost=episode["lost"] & last,
+            truncated=last & ~(episode["terminated"] | lost),  # episodes are whole
+            lost=lost,
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Draws observations [E * T, O] and relabelled goals [E * T, G] from given episodes."""
+        """Draws observations [E * T, O] and relabelled goals [E * T, G], or `offsets`."""
         count = episodes.reward.size
         episode = generator.integers(len(episodes.length), size=count)
         length = episodes.length[episode]
@@ -174,9 +175,9 @@ class Shard:
         goal[relabelled] = episodes.achieved_goal[episode, chosen][relabelled]
         observation = episodes.observation[episode, time]
         if self.reach is not None:
-            reaches = generator.random(count) < REACHING
             seen = observation, episodes.observation[episode, chosen]
-            goal = with_places(self.reach, goal, reaches, relabelled, seen)
+            place = places(self.reach, relabelled, seen)
+            goal = offsets(self.reach.columns, observation, goal, place)
         return observation, goal
 
     def full_rows(self) -> dict[str, np.ndarray]:

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from music_tf.config.settings import ReplayConfig
 from music_tf.types import Array, BoolArray, IntArray, Reach
 
-REACHING = 0.5
+REACHING = 0.25
 """Share of transitions whose goal is a place of the hand, where there are any."""
+LED = 0.5
+"""Share of exploring steps far from the object whose goal is its place."""
 
 
 def relabel_probability(config: ReplayConfig) -> float:
@@ -30,16 +32,14 @@ def choose_goals(
     return relabelled, length if config.strategy == "final" else time + 1 + offset
 
 
-def with_places(
+def places(
     reach: Reach,
-    goal: Array,  # [..., G]
-    reaches: BoolArray,  # [...]
     relabelled: BoolArray,  # [...]
     states: tuple[Array, Array],  # observations before the step, and of relabelling, [..., O]
 ) -> Array:
-    """Returns goals [..., G + H]; places are the object's, or later ones of the hand."""
+    """Returns places [..., H] for the hand: the object's, or later ones of the hand."""
     before, later = states[0][..., list(reach.object)], states[1][..., list(reach.hand)]
-    return reach.goals(goal, np.where(relabelled[..., None], later, before), reaches)
+    return np.where(relabelled[..., None], later, before)
 
 
 def draw_probabilities(priorities: Array) -> npt.NDArray[np.float64]:

@@ -18,7 +18,7 @@ from music_tf.networks import acting
 from music_tf.networks.belief import encoder_shapes
 from music_tf.networks.embedding import PHI, Embedding
 from music_tf.networks.reward_networks import Discriminator, discriminator_of, embedding_of
-from music_tf.normalizer import Normalizer
+from music_tf.normalizer import COLUMNS, Normalizer
 from music_tf.reading.stored import (
     StoredRun,
     allow_modules,
@@ -93,6 +93,9 @@ def saved_policy(
         if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
             raise ValueError("counters: expected whole numbers epoch and env_steps")
         declared = declared_in(checkpoint.meta)
+        reach, size = checkpoint.arrays.get(COLUMNS), checkpoint.arrays[_NORMALIZERS[0]].size // 2
+        if reach is not None and not np.isin(reach, np.arange(-size, size)).all():
+            raise ValueError(f"{COLUMNS}: expected columns of an observation, which has {size}")
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
     moments = []
@@ -103,7 +106,10 @@ def saved_policy(
         moments.append(normalizer.moments)
     shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
     weights = {name: checkpoint.arrays[f"parameters/{name}"] for name in shapes}
-    inputs = acting.NetworkInputs(moments[0], moments[1], config.normalizer, config.seen_condition)
+    observation, goal = moments
+    inputs = acting.NetworkInputs(
+        observation, goal, config.normalizer, config.seen_condition, reach
+    )
     encoder = _encoder_of(config, checkpoint, len(moments[0].mean))
     current = (
         acting.Snapshot(  # with a dict as `explorer`, so that a policy can be copied and pickled
@@ -223,6 +229,7 @@ def _expected(config: Config, stored: Expected) -> Expected:
     expected: dict[str, Kind] = {
         name: (np.dtype(np.float64), (2 * (sizes[name] // 2) + 1,)) for name in _NORMALIZERS
     }
+    expected |= {COLUMNS: (np.dtype(np.float32), (2, goal // 4))} if config.replay.reach else {}
     for name, shape in _actor_shapes(config, observation // 2, goal // 2, actions).items():
         expected[f"parameters/{name}"] = np.dtype(np.float32), shape
         if config.incremental.on:

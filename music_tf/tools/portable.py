@@ -35,7 +35,14 @@ _CONSTANTS = {
     types: ("ALIGNED",),
     agents: ("MLP", "GRU", "LSTM", "LEAST_PRECISION", "LEAST_VARIANCE"),
 }
-_FUNCTIONS = (types.aligned, types.to_bounds, types.to_unit, types.bounds_of, types.moved_first)
+_FUNCTIONS = (
+    types.aligned,
+    types.offsets,
+    types.to_bounds,
+    types.to_unit,
+    types.bounds_of,
+    types.moved_first,
+)
 _MODULES = (acting, belief, embedding, policy)
 """What a policy consists of; a module needs those before it."""
 _OUR_IMPORTS = re.compile(r"^from (__future__|music_tf\S*) import (\([^)]*\)|.*)\n", re.MULTILINE)
@@ -125,11 +132,6 @@ def _layers_of(saved: SavedPolicy, snapshot: Snapshot) -> tuple[list[Array], int
     weights, reads = list(snapshot.weights.values()), snapshot.inputs.condition
     if snapshot.actor in GAUSSIANS:
         weights = [*weights[:-4], *weights[-2:]]
-    places = len(snapshot.inputs.goal.mean) - saved.goal_dim
-    if places:  # of the hand, which are zero: they join the first bias, too
-        clip, (mean, deviation) = snapshot.inputs.config.clip, snapshot.inputs.goal
-        (kernel, bias), zeros = weights[:2], np.clip(-mean / deviation, -clip, clip)[-places:]
-        weights = [kernel[:-places], bias + zeros @ kernel[-places:], *weights[2:]]
     if saved.condition != "one_hot" or saved.skills > 1 or not reads:
         return weights, reads
     # the one-hot vector of a single skill is constant: it joins the first bias
@@ -177,8 +179,8 @@ class _Graph:
             names = [self._constant(f"{number}/slice_{at}", end) for at, end in enumerate(ends)]
             parts.append(self._node("Slice", ["condition", *names], f"{number}/seen"))
         if self._saved.goal_dim:
-            moments = (each[: self._saved.goal_dim] for each in snapshot.inputs.goal)
-            parts.append(self._normalized("goal", number, Moments(*moments)))
+            goal = "goal" if snapshot.inputs.reach is None else self._offsets(snapshot.inputs.reach)
+            parts.append(self._normalized(goal, number, snapshot.inputs.goal))
         output = self._node("Concat", parts, f"{number}/inputs", axis=1)
         layers, kind = len(weights) // 2, GAUSSIANS.get(snapshot.actor)
         linear = 2 if kind is not None and kind.features else 1
@@ -196,6 +198,18 @@ class _Graph:
         depth = self._constant(f"{number}/depth", np.array(self._saved.action_dim, np.int64))
         off_on = self._constant(f"{number}/off_on", np.array([0.0, 1.0], np.float32))
         return self._node("OneHot", [chosen, depth, off_on], f"{number}/action", axis=-1)
+
+    def _offsets(self, columns: np.ndarray) -> str:
+        """Returns `types.offsets` for goals of the task."""
+        names = [
+            self._constant(f"reach/{row}", each) for row, each in enumerate(columns.astype(int))
+        ]
+        hand, thing = (
+            self._node("Gather", ["observation", name], f"{name}/seen", axis=1) for name in names
+        )
+        ends = ("goal", thing), (thing, hand)
+        parts = [self._node("Sub", [*pair], f"reach/{at}/offset") for at, pair in enumerate(ends)]
+        return self._node("Concat", parts, "offsets", axis=1)
 
     def _in_units(self, actions: str) -> None:
         """Scales actions in [-1, 1] as `to_bounds` does, in single precision."""

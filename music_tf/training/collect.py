@@ -21,7 +21,7 @@ from music_tf.measures.behaviour import support_lost_at
 from music_tf.networks.acting import EXPLORER, Snapshot, SnapshotPolicy
 from music_tf.process.signals import stop_requested
 from music_tf.randomness import stream
-from music_tf.replay.hindsight import REACHING
+from music_tf.replay.hindsight import LED
 from music_tf.training.memory import Share, refuse_too_large
 from music_tf.types import BoolArray, Episodes, Reach
 
@@ -63,11 +63,13 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
     if any(comm.allgather(envs is None or stop_requested())) or envs is None:
         raise Stopped("stopped before the first step")
     if config.replay.reach:
-        envs.spec = dataclasses.replace(envs.spec, reach=_reach(config, envs.info))
+        envs.spec = dataclasses.replace(
+            envs.spec, reach=_reach(config, envs.info, envs.spec.goal_dim)
+        )
     return envs
 
 
-def _reach(config: Config, info: EnvironmentInfo) -> Reach:
+def _reach(config: Config, info: EnvironmentInfo, goals: int) -> Reach:
     """Returns what `replay.reach` needs to know of an environment, or a UsageError."""
     if info.gripper is None or info.object is None:
         missing = "the hand" if info.object else "the object" if info.gripper else "hand and object"
@@ -75,6 +77,11 @@ def _reach(config: Config, info: EnvironmentInfo) -> Reach:
             f"replay.reach: leads the hand to the object, but {config.env_id} has no known columns "
             f"of {missing}\nexpected --world.gripper COLUMNS --world.object COLUMNS; "
             f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s)"
+        )
+    if len(info.object) != goals:
+        raise UsageError(
+            f"replay.reach: goals are places of the object, and those of {config.env_id} have "
+            f"{goals} numbers\nexpected as many columns in world.object, got {len(info.object)}"
         )
     if "task" in config.rewards and not all(map(math.isfinite, info.reward_bounds)):
         raise UsageError(
@@ -150,7 +157,7 @@ class Collector:
             explore = explore._replace(candidates=tried)
         if spec.reach is not None:
             shape = (spec.max_episode_steps, size)
-            led = [each.random(shape) < REACHING for each in streams("rollout/reach")]
+            led = [each.random(shape) < LED for each in streams("rollout/reach")]
             leads = rollout.Leads(spec.reach, np.concatenate(led, axis=1))
             explore = explore._replace(leads=leads)
         policy = SnapshotPolicy(snapshot, config.exploration.sample, rows=size)

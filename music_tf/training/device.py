@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from music_tf.config.world import DISCOUNT
 from music_tf.envs.distance import DistanceReward
-from music_tf.networks.acting import Moments, NetworkInputs
+from music_tf.networks.acting import NO_GOAL, Moments, NetworkInputs
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.rows import OWN, REACHES, Picks
 from music_tf.training.memory import GIB
@@ -31,6 +31,11 @@ def why_not_on_device(replay: ReplayBuffer, near: DistanceReward | None) -> str:
     if replay.goal_end is not None and (near is None or not near.ends):
         return "compute_terminated is Python, which a device cannot call"
     return ""
+
+
+def _taken(values: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
+    within = np.arange(values.shape[-1])[list(columns)]  # a device takes -1 for column 0
+    return tf.gather(values, within, axis=-1)
 
 
 class DeviceReplay:
@@ -93,7 +98,7 @@ class DeviceReplay:
         later = tf.gather(states, first + tf.maximum(chosen, 0))
         goal = tf.where((chosen >= 0)[..., None], self._of(later, "achieved_goal"), goal)
         returned, terminated, lost, length = tf.unstack(episode[..., -4:], axis=-1)
-        ended, lost = terminated > 0.0, lost > 0.0
+        ended, lost = terminated > 0.0, (lost > 0.0) & (picks.goal >= OWN)
         last = time == tf.cast(length, tf.int64) - 1
         reward = self._of(step, "reward")[..., 0]
         if self._goals:
@@ -145,17 +150,25 @@ class DeviceReplay:
             return tf.clip_by_value(scaled, -clip, clip)
 
         observed, goals = moments
+        if self._reach is not None:
+            columns = self._reach.hand, self._reach.object
+            hand, thing = (_taken(observation, each) for each in columns)
+            goal, place = tf.split(goal, 2, axis=-1)
+            reaches = tf.reduce_any(place != 0.0, axis=-1, keepdims=True)
+            goal = tf.concat([goal - thing, tf.where(reaches, place, thing) - hand], -1)
         if self._inputs.condition < skill.shape[-1]:
             skill = skill[..., : self._inputs.condition]
-        return tf.concat([normalized(observation, *observed), skill, normalized(goal, *goals)], -1)
+        aims = normalized(goal, *goals)
+        if self._reach is not None:
+            of_object, of_hand = tf.split(aims, 2, axis=-1)
+            aims = tf.concat([tf.where(reaches, NO_GOAL, of_object), of_hand], -1)
+        return tf.concat([normalized(observation, *observed), skill, aims], -1)
 
     def _of(self, rows: tf.Tensor, name: str) -> tf.Tensor:
         return rows[..., self._layout[name]]
 
     def _seen(self, state: tf.Tensor, columns: Sequence[int]) -> tf.Tensor:
-        observed = self._of(state, "observation")
-        within = np.arange(observed.shape[-1])[list(columns)]  # a device takes -1 for column 0
-        return tf.gather(observed, within, axis=-1)
+        return _taken(self._of(state, "observation"), columns)
 
     def _extras(self, state: tf.Tensor) -> Mapping[str, tf.Tensor]:
         names = [name for name in self._layout if name.startswith(EXTRAS)]

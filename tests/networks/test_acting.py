@@ -46,6 +46,15 @@ def test_weights_have_names_shapes_and_order_of_the_model(config):
     assert list(actor_shapes(config.actor, 4, (8, 5), 3).items()) == list(expected.items())
 
 
+def test_networks_see_how_far_object_and_hand_have_to_move():
+    moments = Moments(np.full(2, 0.5, np.float32), np.full(2, 2.0, np.float32))
+    inputs = INPUTS._replace(goal=moments, condition=0, reach=np.array([[1.0], [0.0]]))
+    seen = np.float32([[3, 1], [3, 1]])  # of the object and of the hand
+    found = inputs(seen, np.float32([[7, 0], [0, 5]]), np.zeros([2, 0], np.float32))
+    np.testing.assert_array_equal(found, [[3, 1, 1.75, 0.75], [3, 1, -1, 1.75]])
+    np.testing.assert_array_equal(inputs(seen[0], np.float32([7]), np.zeros(0)), found[0])
+
+
 def test_each_skill_acts_with_weights_and_moments_of_its_own():
     random = np.random.default_rng(0)
     each = []

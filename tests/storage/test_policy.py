@@ -13,6 +13,7 @@ from music_tf.storage import checkpoint
 from music_tf.storage.checkpoint import discard
 from music_tf.storage.loading import load_policy
 from music_tf.storage.run_directory import link_latest
+from music_tf.types import Reach
 from tests.kit.cases import cases
 from tests.kit.saved_run import save_checkpoint, save_run, write_config
 from tests.kit.started import python
@@ -53,6 +54,13 @@ def test_it_acts_to_the_bit_as_the_run_does(tmp_path, recipe):
     if recipe == "ddpg_rher":  # under the task's goal no place of the hand counts
         wide = np.hstack([goal, np.zeros([5, 3], np.float32)])
         np.testing.assert_array_equal(trainer.policy()(observation, wide, *given[2:]), expected)
+
+
+def test_columns_of_a_file_lie_within_an_observation(tmp_path, monkeypatch):
+    monkeypatch.setattr(Reach, "columns", np.full([2, 3], 8.0, np.float32))
+    saved(tmp_path, "ddpg_rher")
+    with pytest.raises(UsageError, match="reach: expected columns of an observation, which has 8"):
+        load_policy(tmp_path)
 
 
 @pytest.fixture(scope="module")
