@@ -90,7 +90,7 @@ class InputMoments:
         return NetworkInputs(observation, goal, self._config, self._condition, self._reach)
 
     def see(self, observations: Array, goals: Array, workers: int) -> None:
-        """Adds observations [W, rows, O] and goals [W, rows, G] if `normalizer.running`."""
+        """Adds observations [W, rows, O] and goals or offsets if `normalizer.running`."""
         if not self._config.running:
             return
         self.observations.update(observations, workers)
@@ -101,12 +101,13 @@ class InputMoments:
         return states if self._reach is None else {**states, COLUMNS: self._reach}
 
     def load(self, shared: Mapping[str, np.ndarray]) -> None:
+        if missing := self.shared().keys() - shared.keys():
+            raise ValueError(f"{min(missing)}: missing")
+        if self._reach is not None and not np.array_equal(self._reach, shared[COLUMNS]):
+            wanted, found = (each.astype(int).tolist() for each in (self._reach, shared[COLUMNS]))
+            raise ValueError(f"{COLUMNS}: expected columns {wanted}, found {found}")
         for name, normalizer in self._owners.items():
-            if name not in shared:
-                raise ValueError(f"{name}: missing")
             try:
                 normalizer.state = shared[name]
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
-        if self._reach is not None and not np.array_equal(self._reach, shared.get(COLUMNS, [])):
-            raise ValueError(f"{COLUMNS}: other columns of hand and object")

@@ -36,6 +36,10 @@ class SplitSpec:
     surrounding: tuple[int, ...]
 
 
+A_PLACE = np.float32(1e-30)
+"""Added to places of the hand, so that one at 0 is told from none; no other changes by it."""
+
+
 class Reach(NamedTuple):
     """Leads a hand to an object: goals of the task, and beside them places of the hand, [H]."""
 
@@ -56,7 +60,7 @@ class Reach(NamedTuple):
     def goals(self, goal: Array, place: Array, reaches: BoolArray) -> Array:
         """Joins goals and places [..., H], with zeros for the one that does not count."""
         zero, leads = np.float32(0.0), reaches[..., None]
-        halves = np.where(leads, zero, goal), np.where(leads, place, zero)
+        halves = np.where(leads, zero, goal), np.where(leads, place + A_PLACE, zero)
         return np.concatenate(halves, axis=-1)
 
     def reward(self, observation: Array, place: Array) -> Array:
@@ -88,13 +92,15 @@ class EnvSpec:
         return self.goal_dim + (len(self.reach.hand) if self.reach else 0)
 
 
-def offsets(columns: Array, observation: Array, goal: Array, place: Array | None = None) -> Array:
+def offsets(columns: Array, observation: Array, goal: Array, place: Array) -> Array:
     """Returns how far the object has to move to goals, and the hand to places, [..., 2 H].
 
-    `columns` [2, H] are those of hand and object. Without places, the hand has to go to the object.
+    `columns` [2, H] are those of hand and object. Where a place is all zeros, the hand has to go to
+    the object.
     """
     hand, thing = (observation[..., of] for of in columns.astype(np.int64))
-    return np.concatenate([goal - thing, (thing if place is None else place) - hand], axis=-1)
+    place = np.where(place.any(axis=-1, keepdims=True), place, thing)
+    return np.concatenate([goal - thing, place - hand], axis=-1)
 
 
 def kept_steps(length: IntArray, steps: int) -> BoolArray:

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,7 @@ from music_tf.distributed import Communicator
 from music_tf.errors import NumbersFault
 from music_tf.networks.acting import Moments, NetworkInputs
 from music_tf.normalizer import InputMoments, Normalizer
-from music_tf.types import EnvSpec
+from music_tf.types import EnvSpec, Reach
 from tests.kit.cases import cases
 
 WIDE = NormalizerConfig(epsilon=1e-6, input_clip=1e6)
@@ -97,6 +99,15 @@ def test_networks_read_the_first_numbers_of_a_condition_alone(seen, expected):
     inputs = NetworkInputs(none, none, NormalizerConfig(), condition=seen)
     rows = np.zeros([1, 0], np.float32)
     np.testing.assert_array_equal(inputs(rows, rows, np.float32([[0.5, 7.0]])), [expected])
+
+
+def test_moments_of_offsets_are_those_of_the_same_columns():
+    spec = EnvSpec(env_id="toy", observation_dim=2, goal_dim=1, action_dim=1, max_episode_steps=10)
+    each = [dataclasses.replace(spec, reach=Reach((n,), (1 - n,), 0.1, (-1, 0))) for n in (0, 1)]
+    one, other = (InputMoments(of, NormalizerConfig(), 0, Communicator()) for of in each)
+    one.load(one.shared())
+    with pytest.raises(ValueError, match=r"reach: expected columns \[\[0\], \[1\]\], found \[\[1"):
+        one.load(other.shared())
 
 
 def test_moments_that_do_not_run_leave_inputs_as_they_are():

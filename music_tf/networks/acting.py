@@ -53,7 +53,7 @@ class NetworkInputs(NamedTuple):
     """Columns of hand and object, [2, H], where goals are seen as offsets (`replay.reach`)."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
-        """Joins normalised observation, condition and normalised goal, [..., O + K + G]."""
+        """Joins normalised observation, condition, and goal or offsets, [..., O + K + G]."""
         parts = [
             self._normalize(observation, self.observation),
             skill[..., : self.condition],
@@ -67,17 +67,14 @@ class NetworkInputs(NamedTuple):
         return self._normalize(values, self.observation)
 
     def _goals(self, observation: Array, goal: Array) -> Array:
-        """Normalises goals [..., G], or offsets to goals [..., H] or [..., 2 H] of `Reach`."""
+        """Normalises goals [..., G], or the offsets [..., 2 H] that they and places ask for."""
         if self.reach is None:
             return self._normalize(goal, self.goal)
-        size = self.reach.shape[-1]
-        goal, place = goal[..., :size], goal[..., size:]
-        seen = self._normalize(offsets(self.reach, observation, goal), self.goal)
-        reaches = place.any(axis=-1)
-        if reaches.any():
-            led = offsets(self.reach, observation[reaches], goal[reaches], place[reaches])
-            seen[reaches] = self._normalize(led, self.goal)
-            seen[reaches, :size] = NO_GOAL
+        if goal.shape[-1] == self.reach.shape[-1]:  # of the task alone
+            goal = np.concatenate([goal, np.zeros_like(goal)], axis=-1)
+        goal, place = np.split(goal, 2, axis=-1)
+        seen = self._normalize(offsets(self.reach, observation, goal, place), self.goal)
+        seen[..., : goal.shape[-1]][place.any(axis=-1)] = NO_GOAL
         return seen
 
     def _normalize(self, values: Array, moments: Moments) -> Array:
@@ -124,7 +121,8 @@ def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
 def snapshot_from(like: Snapshot, arrays: Mapping[str, Array]) -> Snapshot:
     """Inverts `arrays_of`: returns `like` with the given arrays."""
     observation, goal = (Moments(*arrays[name]) for name in _MOMENTS)
-    inputs = like.inputs._replace(observation=observation, goal=goal, reach=arrays.get(REACH))
+    reach = arrays.get(REACH) if like.inputs.reach is None else like.inputs.reach
+    inputs = like.inputs._replace(observation=observation, goal=goal, reach=reach)
     weights, encoder, explorer = (
         {name: arrays[name] for name in part}
         for part in (like.weights, like.encoder, like.explorer)

@@ -148,7 +148,6 @@ class Shard:
             of_hand = self.reach.reward(after["observation"], place)
             reward = np.where(reaches, of_hand, reward)
         last = time == episode["length"] - 1
-        lost = episode["lost"] & last & ~reaches  # the hand may reach a place without the object
         return Drawn(
             state,
             after,
@@ -160,8 +159,8 @@ class Shard:
             skill=episode["skill"],
             episode_return=self._returns[slot],
             terminated=episode["terminated"] & last,
-            truncated=last & ~(episode["terminated"] | lost),  # episodes are whole
-            lost=lost,
+            truncated=last & ~(episode["terminated"] | episode["lost"]),  # episodes are whole
+            lost=episode["lost"] & last,
         )
 
     def fresh(self, episodes: Episodes, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ import numpy as np
 from music_tf.errors import UsageError
 from music_tf.gate import Arrays
 from music_tf.networks.acting import SKILLS
+from music_tf.normalizer import COLUMNS
 from music_tf.storage.checkpoint import StoredWeights
 from music_tf.types import Array
 
@@ -47,7 +48,8 @@ def of_one_skill(
                 arrays[name.replace(SKILLS, "parameters/")] = array[skill]
         if _FIRST in arrays:
             arrays[_FIRST] = with_zeros(arrays[_FIRST], *sizes)  # of observation and condition
-        for totals in [name for name in arrays if every and name.startswith(_TOTALS)]:
+        totalled = [name for name in arrays if name.startswith(_TOTALS) and name != COLUMNS]
+        for totals in totalled if every else ():
             moments = every[totals.replace(_TOTALS, f"{SKILLS}moments/")]
             arrays[totals] = _totals(moments[skill], arrays[totals])
     except (IndexError, KeyError, ValueError) as error:

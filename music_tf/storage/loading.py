@@ -93,8 +93,12 @@ def saved_policy(
         if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
             raise ValueError("counters: expected whole numbers epoch and env_steps")
         declared = declared_in(checkpoint.meta)
-        reach, size = checkpoint.arrays.get(COLUMNS), checkpoint.arrays[_NORMALIZERS[0]].size // 2
-        if reach is not None and not np.isin(reach, np.arange(-size, size)).all():
+        reach = checkpoint.arrays.get(COLUMNS)
+        size, offsets = (checkpoint.arrays[name].size // 2 for name in _NORMALIZERS)
+        fits = reach is None or (
+            reach.size == offsets and np.isin(reach, np.arange(-size, size)).all()
+        )
+        if not fits:
             raise ValueError(f"{COLUMNS}: expected columns of an observation, which has {size}")
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error

@@ -44,9 +44,8 @@ class SavedPolicy(Policy):
         self.acting_skills = config.acting_skills
         self.zero_goals = config.goals == "zero"
         self.observation_dim = len(snapshot.inputs.observation.mean)
-        self.goal_dim = len(snapshot.inputs.goal.mean)
-        if declared is not None and config.replay.reach:
-            self.goal_dim = declared.goal  # without places of the hand
+        reach, seen = snapshot.inputs.reach, len(snapshot.inputs.goal.mean)
+        self.goal_dim = seen if reach is None else seen // 2  # without places of the hand
         self.action_dim = snapshot.action_dim
         self.bounds = None if declared is None else bounds_of(vars(declared))
 

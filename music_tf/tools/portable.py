@@ -179,7 +179,8 @@ class _Graph:
             names = [self._constant(f"{number}/slice_{at}", end) for at, end in enumerate(ends)]
             parts.append(self._node("Slice", ["condition", *names], f"{number}/seen"))
         if self._saved.goal_dim:
-            goal = "goal" if snapshot.inputs.reach is None else self._offsets(snapshot.inputs.reach)
+            reach = snapshot.inputs.reach
+            goal = "goal" if reach is None else self._offsets(number, reach.astype(np.int64))
             parts.append(self._normalized(goal, number, snapshot.inputs.goal))
         output = self._node("Concat", parts, f"{number}/inputs", axis=1)
         layers, kind = len(weights) // 2, GAUSSIANS.get(snapshot.actor)
@@ -199,17 +200,15 @@ class _Graph:
         off_on = self._constant(f"{number}/off_on", np.array([0.0, 1.0], np.float32))
         return self._node("OneHot", [chosen, depth, off_on], f"{number}/action", axis=-1)
 
-    def _offsets(self, columns: np.ndarray) -> str:
+    def _offsets(self, number: int, columns: np.ndarray) -> str:
         """Returns `types.offsets` for goals of the task."""
-        names = [
-            self._constant(f"reach/{row}", each) for row, each in enumerate(columns.astype(int))
-        ]
+        names = [self._constant(f"{number}/reach_{row}", each) for row, each in enumerate(columns)]
         hand, thing = (
             self._node("Gather", ["observation", name], f"{name}/seen", axis=1) for name in names
         )
-        ends = ("goal", thing), (thing, hand)
-        parts = [self._node("Sub", [*pair], f"reach/{at}/offset") for at, pair in enumerate(ends)]
-        return self._node("Concat", parts, "offsets", axis=1)
+        of_object = self._node("Sub", ["goal", thing], f"{number}/of_object")
+        of_hand = self._node("Sub", [thing, hand], f"{number}/of_hand")
+        return self._node("Concat", [of_object, of_hand], f"{number}/offsets", axis=1)
 
     def _in_units(self, actions: str) -> None:
         """Scales actions in [-1, 1] as `to_bounds` does, in single precision."""

@@ -15,7 +15,7 @@ from music_tf.networks.acting import NO_GOAL, Moments, NetworkInputs
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.rows import OWN, REACHES, Picks
 from music_tf.training.memory import GIB
-from music_tf.types import EXTRAS, IntArray, Transition
+from music_tf.types import A_PLACE, EXTRAS, IntArray, Transition
 
 _AT_ONCE = 256
 """Episodes of a worker that are transferred at a time, which limits the memory of the transfer."""
@@ -98,7 +98,7 @@ class DeviceReplay:
         later = tf.gather(states, first + tf.maximum(chosen, 0))
         goal = tf.where((chosen >= 0)[..., None], self._of(later, "achieved_goal"), goal)
         returned, terminated, lost, length = tf.unstack(episode[..., -4:], axis=-1)
-        ended, lost = terminated > 0.0, (lost > 0.0) & (picks.goal >= OWN)
+        ended, lost = terminated > 0.0, lost > 0.0
         last = time == tf.cast(length, tf.int64) - 1
         reward = self._of(step, "reward")[..., 0]
         if self._goals:
@@ -112,7 +112,9 @@ class DeviceReplay:
             reach, reaches = self._reach, picks.goal < OWN
             places = self._seen(later, reach.hand), self._seen(state, reach.object)
             place, leads = tf.where((chosen >= 0)[..., None], *places), reaches[..., None]
-            goal = tf.concat([tf.where(leads, 0.0, goal), tf.where(leads, place, 0.0)], -1)
+            goal = tf.concat(
+                [tf.where(leads, 0.0, goal), tf.where(leads, place + A_PLACE, 0.0)], -1
+            )
             if self._near is not None:
                 there = within(reach.within, self._seen(after, reach.hand), place)
                 reward = tf.where(reaches, tf.where(there, *reversed(reach.rewards)), reward)

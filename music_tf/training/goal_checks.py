@@ -16,6 +16,8 @@ from music_tf.training.environment_trial import AROUND, EnvironmentTrial, RawSte
 _NOT_SET = "cannot tell: no attribute `goal` sets the goal of an episode"
 _DOES_NOT_REPEAT = "cannot tell: it does not repeat itself under one seed"
 _MANY_AT_ONCE = "compute_reward must take goals [N, G] and give rewards [N]: use axis=-1"
+_NEAR = 1e-3
+"""Largest difference between the object's place and an achieved goal, in the unit of both."""
 _FINE = 1e-3
 """Share of a step by which single precision may move goals."""
 
@@ -191,6 +193,22 @@ def goal_apart(trial: EnvironmentTrial) -> Finding:
         f"columns {few(list(map(str, columns)))} of the observation change with the goal: "
         "hindsight gives a step another goal, and leaves them as they are",
         "leave the goal out of the observation: policies get it separately",
+    )
+
+
+def place(trial: EnvironmentTrial) -> Finding:
+    """Compares achieved goals with the object's place, from which `replay.reach` measures goals."""
+    columns = list(trial.envs.info.object or ())
+    if len(columns) != trial.achieved.shape[-1]:
+        return Finding("")
+    seen = trial.episode.observation[0, : trial.length + 1, columns].T
+    if np.allclose(seen, trial.achieved, rtol=0.0, atol=_NEAR):
+        return Finding("achieved goals are places of the object")
+    return Finding(
+        f"achieved goals are not what columns {columns} of the object hold: under --replay.reach "
+        "networks would see wrong distances",
+        "name the columns of the object in the order of the goal: --world.object",
+        warning=True,
     )
 
 

@@ -14,10 +14,11 @@ from music_tf.networks.acting import Snapshot
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.replay.rows import Picks, transition
 from music_tf.rollout import Leads
+from music_tf.training.checks import try_environment
 from music_tf.training.collect import _reach
-from music_tf.types import Reach
+from music_tf.types import A_PLACE, Reach
 from tests.kit.cases import cases
-from tests.kit.episodes import SPEC, STEPS, goal_reward, make_episodes
+from tests.kit.episodes import SPEC, goal_reward, make_episodes
 from tests.kit.small import HER, MUSIC, PUSH, trainer_of
 
 REACHING = with_fields(HER, {"replay.reach": 0.3, "replay.draw": "episodes"})
@@ -39,13 +40,6 @@ def filled(count=1, **config):
     shard = Shard(LED, 1, ReplayConfig(capacity=100, **config))
     shard.add(make_episodes(7, count), np.random.default_rng(0))
     return shard
-
-
-def test_a_place_of_the_hand_counts_on_where_the_object_is_lost():
-    shard = Shard(LED, 1, ReplayConfig(capacity=100))
-    shard.add(make_episodes(7, lost=[True]), np.random.default_rng(0))
-    drawn = shard.look_up(Picks(np.zeros(2, int), np.full(2, STEPS - 1), np.array([-1, -2])))
-    assert (drawn.lost.tolist(), drawn.truncated.tolist()) == ([True, False], [False, True])
 
 
 @pytest.mark.parametrize(("goal", "expected"), PICKED.items())
@@ -92,7 +86,9 @@ def test_drawn_steps_lead_to_the_object_as_long_as_the_hand_is_far():
     seen = np.float32([[0, 0, 1, 0], [0, 0, 0, 0.7], [0, 2, 1, 2]])
     goal = np.float32([[5, 6]] * 3)
     found = leads(goal, 0, seen)
-    np.testing.assert_array_equal(found, np.float32([[0, 0, 1, 0], [5, 6, 0, 0], [5, 6, 0, 0]]))
+    np.testing.assert_array_equal(
+        found, np.float32([[0, 0, 1, A_PLACE], [5, 6, 0, 0], [5, 6, 0, 0]])
+    )
     np.testing.assert_array_equal(leads(goal, 1, seen)[2], [0, 0, 1, 2])
 
 
@@ -117,6 +113,13 @@ def test_it_needs_goals_and_the_columns_of_hand_and_object(env_id, world, told):
     with pytest.raises(UsageError, match=told) as fault:
         trainer_of(REACHING, env_id=env_id, world=world)
     assert str(fault.value).count("\n") <= 2
+
+
+@cases(("columns", "warned"), ((3, 4, 5), 0), ((5, 4, 3), 1))
+def test_it_warns_where_goals_are_not_the_places_of_the_object(columns, warned):
+    world = World(gripper=(0, 1, 2), object=columns)
+    warnings = try_environment(dataclasses.replace(REACHING, env_id=PUSH, world=world)).warnings
+    assert sum("networks would see wrong distances" in text for text in warnings) == warned
 
 
 def test_it_needs_no_bounds_where_the_task_is_not_paid():
