@@ -155,7 +155,8 @@ class ReplayConfig(Settings):
     reach: Annotated[float, In(0, 1e6)] = 0.0
     """Distance at which the hand (`world.gripper`) is at a place, in the unit of its columns. Above
     0, a quarter of the transitions of a minibatch teach it to go to the object (`world.object`) or
-    to its own later places, and half of the exploring steps far from it go there. 0: none."""
+    to its own later places, half of the exploring steps far from the object go to it, and networks
+    see goals as offsets. 0: none."""
     priority: str = UNIFORM
     """How episodes are drawn for actor and critics: uniform, or the name of a reward of the run, by
     the rank of the priority that it gave them when they were stored. That of `music` is the mutual

@@ -28,6 +28,7 @@ from music_tf.gate import (
 )
 from music_tf.networks.acting import GAUSSIANS, SKILLS
 from music_tf.networks.embedding import SPEED
+from music_tf.normalizer import COLUMNS
 from music_tf.reading.stored import CONFIG_NAME, StoredRun, run_to_json
 from music_tf.storage.checkpoint import (
     MANIFEST,
@@ -44,8 +45,8 @@ from music_tf.storage.run_paths import AGENTS
 from music_tf.types import ACTIONS, Declared, refusal
 
 _PREFIXES = {
-    "actor": ("parameters/actor/", SKILLS),
-    "critic": ("parameters/critic_", "parameters/value/"),
+    "actor": ("parameters/actor/", SKILLS, f"{COLUMNS}/"),
+    "critic": ("parameters/critic_", "parameters/value/", f"{COLUMNS}/"),
     "targets": ("targets/",),
     "normalizer": ("normalizer/",),
 }
@@ -301,7 +302,9 @@ def _misfit(
         [array.size for name, array in each.items() if _HIDDEN.fullmatch(name)]
         for each in needed_loaded
     )
-    if misfit.name.startswith("scales/"):
+    if misfit.name == COLUMNS:
+        text += "\nboth runs need replay.reach of this version"
+    elif misfit.name.startswith("scales/"):
         text += "\nboth runs need the same normalize_inputs of this reward"
     elif misfit.expected is None or misfit.stored is None:
         text += "\nboth runs need one learner (ddpg or sac), agent.layer-norm, layers and critics"

@@ -152,17 +152,16 @@ class DeviceReplay:
             return tf.clip_by_value(scaled, -clip, clip)
 
         observed, goals = moments
-        if self._reach is not None:
-            columns = self._reach.hand, self._reach.object
-            hand, thing = (_taken(observation, each) for each in columns)
-            goal, place = tf.split(goal, 2, axis=-1)
-            reaches = tf.reduce_any(place != 0.0, axis=-1, keepdims=True)
-            goal = tf.concat([goal - thing, tf.where(reaches, place, thing) - hand], -1)
         if self._inputs.condition < skill.shape[-1]:
             skill = skill[..., : self._inputs.condition]
-        aims = normalized(goal, *goals)
-        if self._reach is not None:
-            of_object, of_hand = tf.split(aims, 2, axis=-1)
+        if self._reach is None:
+            aims = normalized(goal, *goals)
+        else:  # as `types.offsets`
+            hand, thing = (_taken(observation, of) for of in (self._reach.hand, self._reach.object))
+            goal, place = tf.split(goal, 2, axis=-1)
+            reaches = tf.reduce_any(place != 0.0, axis=-1, keepdims=True)
+            ways = tf.concat([goal - thing, tf.where(reaches, place, thing) - hand], -1)
+            of_object, of_hand = tf.split(normalized(ways, *goals), 2, axis=-1)
             aims = tf.concat([tf.where(reaches, NO_GOAL, of_object), of_hand], -1)
         return tf.concat([normalized(observation, *observed), skill, aims], -1)
 

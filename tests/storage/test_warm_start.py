@@ -10,7 +10,9 @@ from music_tf import gate, recipes
 from music_tf.config.agents import SacConfig
 from music_tf.config.fields import with_fields
 from music_tf.config.terms import TaskConfig
+from music_tf.config.world import World
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.normalizer import InputMoments
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import StoredRun
 from music_tf.recipes.distance import DistanceConfig
@@ -170,6 +172,26 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
 def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, text):
     with pytest.raises(UsageError, match=text):
         try_warm_start(dataclasses.replace(HER, **changes), music_run[0], parts)
+
+
+@cases(
+    ("saves", "step", "text"),
+    (False, 1, r"--parts actor: reach does not fit\n.*\nboth runs need replay.reach"),
+    (True, -1, r"normalizer/reach: expected columns .*, found"),
+)
+def test_an_actor_alone_brings_the_columns_of_its_offsets(tmp_path, monkeypatch, saves, step, text):
+    def moments_alone(inputs):
+        return {name: owner.state for name, owner in inputs._owners.items()}
+
+    with monkeypatch.context() as patch:
+        if not saves:  # as runs did whose networks saw absolute goals
+            patch.setattr(InputMoments, "shared", moments_alone)
+        before = save_run(tmp_path, "ddpg_rher").envs.spec.reach
+    config = small_config(
+        "ddpg_rher", world=World(gripper=before.hand, object=before.object[::step])
+    )
+    with pytest.raises(UsageError, match=text):
+        try_warm_start(config, tmp_path / "checkpoints", ("actor",))
 
 
 @pytest.mark.parametrize("name", ["parameters/actor/hidden_0/bias", "normalizer/observation"])
