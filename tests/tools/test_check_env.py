@@ -33,7 +33,9 @@ NAMES = [check.name for check in CHECKS if check.name not in ("stages", "split",
 @cases("env_id", "music_tf/PointPush-v0", "FetchReach-v4", "HandManipulatePen-v1")
 def test_a_good_environment_passes_every_check(env_id):
     checks = check_environment(env_id)
-    assert [check.name for check in checks] == [*DECLARED, *NAMES, *LAST]
+    pushes = env_id == "music_tf/PointPush-v0"  # goals are places of an object
+    names = [name for name in NAMES if pushes or name != "place"]
+    assert [check.name for check in checks] == [*DECLARED, *names, *LAST]
     assert all(check.ok and check.detail and not check.cure for check in checks)
 
 
