@@ -16,7 +16,7 @@ from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray, Reach
 
 MAX_ATTEMPTS = 4
 """Tries of an episode in which the environment fails: one, and three retries."""
-_NEAR = 0.6
+_NEAR = 1.4
 """Distance of hand and object from which on none is led to the other, in `Reach.within`."""
 
 Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]

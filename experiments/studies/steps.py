@@ -5,12 +5,13 @@ the mean of four evaluations of ten episodes each, 2.4 thousand steps apart, wit
 time (RHER, arXiv:2208.00843: 2.5 thousand). Beside it: the first epoch whose 40 episodes reach
 0.95.
 
-`ddpg_rher` is as its authors published it but for what docs/goals.md lists. Nearer to them (goals
-in place of offsets, gamma 0.98, targets that keep 0.95 a cycle, half of the rows reach) it took 48
-and 70 thousand steps on seeds 330 and 331, of which 10 were planned. What differs was then chosen
-on one run each of tuning seeds 102 and 103, most of them stopped after 25 to 50 thousand steps.
-Thousand steps on seed 103: 53 with gamma 0.95 alone; none by 43 when leads end at 24 or fade; 34
-with offsets, a quarter of the rows and targets that keep 0.8.
+`ddpg_rher` differs from its authors' settings by what docs/goals.md lists. Nearer to them (goals in
+place of offsets, gamma 0.98, targets that keep 0.95 a cycle, half of the rows reach) it took 48 and
+70 thousand steps on seeds 330 and 331, of which 10 were planned. With all these changes and leads
+that end 3 cm from the object, as theirs do, it took 29 on seed 340, of which 10 were planned too,
+but 0.90 of its last 100 episodes succeeded: half of the training episodes pushed the block off the
+table. All changes were chosen on one run each of tuning seeds 102 and 103, most of them stopped
+after 25 to 50 thousand steps.
 
 On FetchPickAndPlace the shift of `ddpg_her_fast` by level was chosen on one run of each of two
 tuning seeds: levels 0.4 to 0.7 reached 0.95 in the window after 72 thousand steps (seed 100), 0.4
@@ -27,7 +28,7 @@ STUDY = Study(
     question="How many steps do tasks of Fetch take, in the window that RHER reports?",
     role="reported",
     tasks=(
-        Task(env_id=PUSH, seeds=range(340, 350), epochs=20, level={SUCCESS: 0.95}),
+        Task(env_id=PUSH, seeds=range(350, 360), epochs=20, level={SUCCESS: 0.95}),
         Task(env_id=PICK, seeds=range(330, 335), epochs=20, level={SUCCESS: 0.95}),
     ),
     conditions=(

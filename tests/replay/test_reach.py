@@ -82,14 +82,14 @@ def test_a_quarter_of_the_rows_reach_four_fifths_of_these_for_later_places_of_th
 
 def test_drawn_steps_lead_to_the_object_as_long_as_the_hand_is_far():
     leads = Leads(REACH, np.array([[True, True, False], [False, True, True]]))
-    # the object is 1, 0.7 and 1 away from the hand; from 0.6 * 1.2 = 0.72 on none is led
-    seen = np.float32([[0, 0, 1, 0], [0, 0, 0, 0.7], [0, 2, 1, 2]])
+    # the object is 2, 1.67 and 2 away from the hand; from 1.4 * 1.2 = 1.68 on none is led
+    seen = np.float32([[0, 0, 2, 0], [0, 0, 0, 1.67], [0, 2, 2, 2]])
     goal = np.float32([[5, 6]] * 3)
     found = leads(goal, 0, seen)
     np.testing.assert_array_equal(
-        found, np.float32([[0, 0, 1, A_PLACE], [5, 6, 0, 0], [5, 6, 0, 0]])
+        found, np.float32([[0, 0, 2, A_PLACE], [5, 6, 0, 0], [5, 6, 0, 0]])
     )
-    np.testing.assert_array_equal(leads(goal, 1, seen)[2], [0, 0, 1, 2])
+    np.testing.assert_array_equal(leads(goal, 1, seen)[2], [0, 0, 2, 2])
 
 
 @cases(

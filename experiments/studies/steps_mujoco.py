@@ -1,0 +1,29 @@
+"""How many steps does `ddpg_rher` take on MuJoCo 3.17, whose physics differ from the lock's 3.10?
+
+Five seeds of FetchPush that `steps` trains on MuJoCo 3.10, in the environment of `make newest`:
+
+    make newest
+    .venv/newest/bin/music-tf study experiments/studies/steps_mujoco.py
+"""
+
+from music_tf.config.key_metrics import SUCCESS
+from music_tf.tools.study import Condition, Study, Task
+
+STUDY = Study(
+    question="How many steps does ddpg_rher take on MuJoCo 3.17?",
+    role="reported",
+    tasks=(Task(env_id="FetchPush-v4", seeds=range(350, 355), epochs=20, level={SUCCESS: 0.95}),),
+    conditions=(
+        Condition(
+            name="rher",
+            label="`ddpg_rher`, MuJoCo 3.17",
+            recipe="ddpg_rher",
+            arguments="--evaluation.every-cycles 24",
+        ),
+    ),
+    shown={
+        SUCCESS: "success",
+        "level/steps": "0.95 in an epoch: seeds, thousand steps",
+        "level/window": "0.95 in the window: seeds, thousand steps",
+    },
+)
