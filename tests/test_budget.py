@@ -11,16 +11,16 @@ LARGEST = 600
 """Lines of a file of the package."""
 PACKAGE = {
     "": 2396, "agents": 825, "cli": 1622, "config": 2410, "envs": 4779, "intrinsic": 2356,
-    "losses": 872, "measures": 528, "networks": 1715, "process": 802, "reading": 1121,
+    "losses": 872, "measures": 528, "networks": 1715, "process": 802, "reading": 1123,
     "recipes": 2553, "replay": 1192, "runs": 3457, "storage": 2870, "tools": 4320,
-    "training": 5637,
+    "training": 5653,
 }  # fmt: skip
 TESTS = {
-    "": 4532, "agents": 928, "cli": 1453, "config": 728, "distributed": 1052, "envs": 3075,
+    "": 4532, "agents": 928, "cli": 1453, "config": 729, "distributed": 1052, "envs": 3075,
     "experiments": 1367, "faults": 1673, "hostile": 599, "intrinsic": 2232, "kit": 3330,
     "learning": 180, "losses": 402, "measures": 553, "mutants": 188, "networks": 703,
-    "reading": 632, "recipes": 714, "replay": 1435, "runs": 3681, "same": 775, "storage": 2891,
-    "tools": 3571, "training": 5288,
+    "reading": 632, "recipes": 714, "replay": 1435, "runs": 3681, "same": 775, "storage": 2896,
+    "tools": 3571, "training": 5294,
 }  # fmt: skip
 """Lines of Python by folder; files beside the folders are under `""`."""
 

@@ -132,7 +132,7 @@ class World(Settings):
     reward: Annotated[tuple[float, ...], Where("LOW HIGH", _are_bounds)] = ()
     """The lowest and highest task reward of a step; a run ends as soon as it computes another.
     Empty: as the environment is known, or as an episode before training shows, if rewards have two
-    values and `agent.return_clip` is auto."""
+    values, and `agent.return_clip` is auto or `replay.reach` pays them."""
     descriptor: Annotated[
         tuple[int | str, ...],
         Where(f"columns or one name: {', '.join(NAMES)}, module:function", _is_descriptor),
@@ -177,11 +177,11 @@ class World(Settings):
                 "--world.agent, --world.surrounding: expected both or neither, "
                 f"got {(self.agent, self.surrounding)}"
             )
-        both = sorted(set(self.agent) & set(self.surrounding))
-        if both:
-            raise UsageError(
-                f"world.surrounding: expected other columns than world.agent, both have {both}"
-            )
+        for first, second in (("agent", "surrounding"), ("gripper", "object")):
+            if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
+                raise UsageError(
+                    f"world.{second}: expected other columns than world.{first}, both have {both}"
+                )
 
     def over(self, other: "World") -> "World":
         """Returns this world, with its empty fields taken from another one."""

@@ -160,6 +160,8 @@ def _words(name: str, value: Any) -> list[str]:
         if not isinstance(value, bool):
             raise UsageError(f"{option}: expected True or False, got {value!r:.80}")
         return [option] if value else []
+    if name in _OWN and (value is None or value == ()):  # as if it was not typed
+        return []
     several = value if isinstance(value, list | tuple) else [value]
     if any(isinstance(item, Mapping) for item in several):
         value = _as_json(option, value)

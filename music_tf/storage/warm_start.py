@@ -302,7 +302,7 @@ def _misfit(
         [array.size for name, array in each.items() if _HIDDEN.fullmatch(name)]
         for each in needed_loaded
     )
-    if misfit.name == COLUMNS:
+    if misfit.name == COLUMNS or sum(COLUMNS in each for each in needed_loaded) == 1:
         text += "\nboth runs need replay.reach of this version"
     elif misfit.name.startswith("scales/"):
         text += "\nboth runs need the same normalize_inputs of this reward"

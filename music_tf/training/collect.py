@@ -81,7 +81,8 @@ def _reach(config: Config, info: EnvironmentInfo, goals: int) -> Reach:
     if len(info.object) != goals:
         raise UsageError(
             f"replay.reach: goals are places of the object, and those of {config.env_id} have "
-            f"{goals} numbers\nexpected as many columns in world.object, got {len(info.object)}"
+            f"{goals} numbers\nexpected as many columns in world.object, at most three, got "
+            f"{len(info.object)}; ddpg_her takes any"
         )
     if "task" in config.rewards and not all(map(math.isfinite, info.reward_bounds)):
         raise UsageError(

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,14 +30,15 @@ _MOST = 2**30
 """Maximum size in bytes of a file's arrays."""
 
 
-def read_demonstrations(sources: Sequence[str]) -> dict[str, Stored]:
-    """Reads `.npz` files of `evaluate --out` and Minari data sets; the keys are for messages."""
-    episodes: dict[str, Stored] = {}
+def read_demonstrations(sources: Sequence[str]) -> list[tuple[str, Stored]]:
+    """Reads `.npz` files of `evaluate --out` and Minari data sets, with places for messages."""
+    episodes: list[tuple[str, Stored]] = []
     for source in sources:
         try:
             read = _of_file(source) if source.endswith(".npz") else _of_minari(source)
             for number, (env_id, columns) in enumerate(read):
-                episodes[f"{source}, episode {number}"] = env_id, list(map(np.asarray, columns))
+                arrays = list(map(np.asarray, columns))
+                episodes.append((f"{source}, episode {number}", (env_id, arrays)))
         except MusicError:
             raise
         except Exception as error:  # zipfile, numpy, Minari and h5py raise many classes
@@ -76,22 +77,29 @@ def _of_minari(source: str) -> Iterator[tuple[str, Sequence[Any]]]:
         yield env_id, (*(each.observations[key] for key in GOAL_KEYS), *steps)
 
 
-def checked(run: Run, stored: Mapping[str, Stored]) -> Episodes:
+def checked(run: Run, stored: Sequence[tuple[str, Stored]]) -> Episodes:
     """Returns the episodes as replay takes them; a UsageError names the first step that misfits."""
     config, envs, spec = run.config, run.envs, run.envs.spec
-    most = math.ceil(len(stored) / config.workers) + config.rollouts
-    stores = run.replay.shards.values()
-    whole = all(isinstance(store, Shard) and store.capacity >= most for store in stores)
-    fits = config.goals != "zero" and len(config.acting_skills) == 1 and not spec.extras
-    if not (fits and spec.goal_dim and whole and len(stored) >= config.workers):
-        raise UsageError(
-            f"--demonstrations: expected goals, one skill, no extras, {config.workers} episodes or "
-            f"more, one for each worker, and replay of episodes with room for {most} a worker\n"
-            f"for example: ddpg_her --replay.capacity {most * spec.max_episode_steps}"
-        )
+    most, stores = math.ceil(len(stored) / config.workers) + config.rollouts, run.replay.shards
+    needed = {
+        "a recipe with goals, as ddpg_her": spec.goal_dim and config.goals != "zero",
+        f"one skill, got {len(config.acting_skills)}": len(config.acting_skills) == 1,
+        f"no world.extras, got {', '.join(spec.extras)}": not spec.extras,
+        f"{config.workers} episodes or more, one for each worker, got {len(stored)}": len(stored)
+        >= config.workers,
+        "replay of whole episodes (replay.draw, collect.steps)": all(
+            isinstance(store, Shard) for store in stores.values()
+        ),
+        f"--replay.capacity {most * spec.max_episode_steps} or more": all(
+            getattr(store, "capacity", most) >= most for store in stores.values()
+        ),
+    }
+    for text, holds in needed.items():
+        if not holds:
+            raise UsageError(f"--demonstrations: expected {text}")
     skill = np.eye(config.condition_size, dtype=np.float32)[list(config.acting_skills)]
     episodes = blank(spec, np.repeat(skill, len(stored), axis=0), spec.max_episode_steps)
-    for number, (place, (env_id, arrays)) in enumerate(stored.items()):
+    for number, (place, (env_id, arrays)) in enumerate(stored):
         misfit = _misfit(arrays, run)
         if env_id and without_module(env_id) != without_module(config.env_id):
             misfit = f"expected {config.env_id}, got {env_id:.80}"
@@ -121,13 +129,18 @@ def _misfit(arrays: Sequence[np.ndarray], run: Run) -> str:
             return f"{name}: expected {shape} finite numbers, got {came}"
     _, achieved, goal, action, paid, terminated = (each.astype(np.float32) for each in arrays)
     if not (goal.any() or relabel_probability(run.config.replay)):
-        return "without a goal it can only be relabelled\nnearest: --replay.relabel-k 4"
+        return (
+            "without a goal it can only be relabelled\n"
+            "nearest: --replay.strategy future --replay.relabel-k 4"
+        )
     places = achieved[1:], goal[1:]
     computed = envs.goal_reward(*places) if goal.any() else paid  # nobody knows what zeros paid
     near = explained_by_rounding(lambda p: envs.goal_reward(p, goal[1:]), places, paid, computed)
     gaps = reward_gaps(paid, computed) & ~near
     over = terminated > 0.0
-    ends = envs.goal_terminated(*places) if goal.any() and envs.ends_at_goals else over
+    ends = over & (run.config.env.success_ends is not False)
+    if goal.any() and envs.ends_at_goals:
+        ends = envs.goal_terminated(*places)
     first = int(gaps.argmax())
     low, high = map(np.float32, bounds_of(dataclasses.asdict(envs.declared)))
     wrong = {
@@ -135,6 +148,8 @@ def _misfit(arrays: Sequence[np.ndarray], run: Run) -> str:
         f"action outside {low}..{high}": ((action < low) | (action > high)).any(axis=1),
         "terminated before the last step": over[:-1],
         "not terminated, as compute_terminated says": ends & ~over,
+        "terminated, as no episode of this run (compute_terminated, env.success-ends)": over
+        & ~ends,
         f"reward {paid[first]:g}, compute_reward gives {computed[first]:g}": gaps,
     }
     texts = (f"step {steps.argmax()}: {text}" for text, steps in wrong.items() if steps.any())

@@ -50,6 +50,7 @@ def test_python_may_give_arrays_lists_and_functions():
         "or x, y and z, got (3, 4, 5, 6)",
     ),
     ({"gripper": (3, 3)}, "world.gripper: expected whole numbers, one, two or three different"),
+    ({"gripper": [1], "object": [1]}, "world.object: expected other columns than world.gripper"),
     ({"arm": (0, 1)}, "world.arm: expected whole numbers, three different ones"),
     ({"support": (0, 0, 1, 1, "a")}, "world.support: expected numbers, LOW_X"),
     ({"support": (0, 0, 1, 1, 0, -1)}, "world.support: expected numbers, LOW_X"),

@@ -352,7 +352,7 @@ def test_help_of_a_recipe_shows_what_is_typed_and_what_it_starts_from(explained,
     ({"run_dir": Path("runs/x"), "preset": "paper"}, "--run-dir runs/x --preset paper"),
     ({"resume": False, "allow_import": True}, "--allow-import"),
     ({"run_dir": "-odd"}, "--run-dir=-odd"),
-    ({"music": {}}, ""),
+    ({"music": {}, "init_from": None, "demonstrations": ()}, ""),
     ids=str,
 )
 def test_options_given_in_python_mean_what_they_do_when_they_are_typed(options, line):

@@ -168,6 +168,11 @@ def test_a_frozen_network_from_elsewhere_stays_and_pays_the_same(music_run):
         r"--parts normalizer: observation does not fit\nexpected float64 .*, found float64",
     ),
     ({}, ("discriminator",), "--parts discriminator: this run has none; its parts are actor,"),
+    (
+        {"replay": dataclasses.replace(HER.replay, reach=0.3)},
+        ("actor",),
+        r"actor: actor/\S+ does not fit\n.*\nboth runs need replay.reach",
+    ),
 )
 def test_what_does_not_fit_is_named_with_both_shapes(music_run, changes, parts, text):
     with pytest.raises(UsageError, match=text):

@@ -50,7 +50,8 @@ def test_what_evaluate_wrote_comes_back_as_it_was_played(file, played):
 
 
 def test_several_sources_add_up_in_their_order(file):
-    assert list(read_demonstrations([file, file])) == [f"{file}, episode {n}" for n in range(5)]
+    places = [place for place, _ in read_demonstrations([file, file])]
+    assert places == 2 * [f"{file}, episode {n}" for n in range(5)]
 
 
 def changed(arrays, name, place, value):
@@ -116,20 +117,20 @@ def test_no_file_and_no_data_set_say_what_is_expected(tmp_path):
 
 
 @cases(
-    "changes",
-    {"goals": "zero"},
-    {"skills": 2},
-    {"workers": 6},
-    {"replay": ReplayConfig(capacity=100, relabel_k=4.0)},
-    {"replay": ReplayConfig(draw="steps", overwrite="oldest")},
-    {"collect": CollectConfig(steps=5), "replay": ReplayConfig(overwrite="oldest")},
-    ids=str,
+    ("changes", "text"),
+    ({"goals": "zero"}, "a recipe with goals"),
+    ({"skills": 2}, "one skill, got 2"),
+    ({"workers": 6}, "6 episodes or more, one for each worker, got 5"),
+    ({"replay": ReplayConfig(capacity=100, relabel_k=4.0)}, "--replay.capacity 150 or more"),
+    ({"replay": ReplayConfig(draw="steps", overwrite="oldest")}, "replay of whole episodes"),
+    (
+        {"collect": CollectConfig(steps=5), "replay": ReplayConfig(overwrite="oldest")},
+        "replay of whole episodes",
+    ),
 )
-def test_runs_that_cannot_take_them_are_refused(file, changes):
+def test_runs_that_cannot_take_them_are_refused(file, changes, text):
     run = run_of(dataclasses.replace(HER, **changes))
-    with pytest.raises(
-        UsageError, match=r"expected goals, one skill.*\n.*--replay.capacity (90|150)"
-    ):
+    with pytest.raises(UsageError, match=f"demonstrations: expected {text}"):
         checked(run, read_demonstrations([file]))
 
 
@@ -224,6 +225,11 @@ def test_an_episode_that_went_on_after_its_goal_is_none_of_a_task_that_ends_ther
     ends = dataclasses.replace(alone.env, kwargs='{"terminate_when_reached": true}')
     with pytest.raises(UsageError, match="episode 0: step 4: not terminated, as compute_term"):
         checked(run_of(dataclasses.replace(alone, env=ends)), stored)
+    episode.terminations[-1] = True
+    checked(run_of(alone), stored := read_demonstrations(["push/music-v0"]))
+    goes_on = dataclasses.replace(ends, success_ends=False)
+    with pytest.raises(UsageError, match="episode 0: step 29: terminated, as no episode of this"):
+        checked(run_of(dataclasses.replace(alone, env=goes_on)), stored)
 
 
 @pytest.mark.thorough
