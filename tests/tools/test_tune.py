@@ -216,6 +216,7 @@ def test_what_was_found_is_compared_with_the_preset_on_other_seeds(root, trainer
     ]
 
 
+@pytest.mark.thorough
 def test_trials_far_behind_end_early(root, trainer):
     tuner = tuner_of(trainer(), epochs=40)
     queue(tuner, 0.3, 0.29, 0.28, 0.05)
