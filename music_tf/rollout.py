@@ -17,10 +17,10 @@ from music_tf.types import Array, BoolArray, EnvSpec, Episodes, IntArray, Reach
 MAX_ATTEMPTS = 4
 """Tries of an episode in which the environment fails: one, and three retries."""
 _NEAR = 1.4
-"""Distance of hand and object from which on none is led to the other, in `Reach.within`."""
+"""Distance to the object, in `Reach.within`, up to which no hand is led to it."""
 
 Policy: TypeAlias = Callable[[Array, Array, Array, Array], Array]
-"""Maps observation [E, O], goal [E, G], skill [E, K] and policy noise [E, A] to actions [E, A]."""
+"""Maps observation [E, O], goal [E, G (+ H)], skill [E, K] and noise [E, A] to actions [E, A]."""
 
 
 class Conditions(NamedTuple):
@@ -108,7 +108,7 @@ class Candidates(NamedTuple):
 
 
 class Leads(NamedTuple):
-    """Steps of exploration that go to the object, as long as the hand is far from it."""
+    """Drawn steps of exploration that head for the object while the hand is far away."""
 
     reach: Reach
     drawn: BoolArray  # [T, E]
@@ -351,7 +351,7 @@ def _attempt(
     _note_state(played, indices, 0, first)
     played.succeeded[indices] = False
     faults: dict[int, str] = {}
-    active = list(indices)
+    active = indices
     no_noise = np.zeros_like(played.action[:, 0])
     for step in range(played.action.shape[1]):
         noise = no_noise if explore is None else explore.policy[step]

@@ -1,8 +1,8 @@
-"""Containers passed between stages, and the shape letters used in every comment.
+"""Containers passed between stages, and the shape letters of comments.
 
 W workers of this rank, U updates, B batch, E environments or episodes, T steps of an episode,
-M trajectories, N states of a trajectory, C critics, O observation, G goal, A action, K skills
-or numbers in a continuous condition.
+M trajectories, N states of a trajectory, C critics, O observation, G goal, H place of the hand
+or object, A action, K skills or numbers in a continuous condition.
 
 The containers hold numpy arrays between environments and replay, and tensors inside a learner.
 """
@@ -41,7 +41,7 @@ A_PLACE = np.float32(1e-30)
 
 
 class Reach(NamedTuple):
-    """Leads a hand to an object: goals of the task, and beside them places of the hand, [H]."""
+    """What replay needs to give the hand goals, too: places [H] that it has to reach."""
 
     hand: tuple[int, ...]
     """Columns of the hand's place in an observation."""
@@ -185,14 +185,14 @@ class Episodes(NamedTuple):
 class Transition(NamedTuple):
     """A minibatch of transitions from replay, for rewards and agents.
 
-    `discount` is gamma * (1 - terminated or lost), so losses have no other gamma. The leading axes
-    are [W, B] inside an update and [U, W, B] for all updates of a cycle.
+    `discount` is gamma, or 0 where no next state counts, so losses have no other gamma. The leading
+    axes are [W, B] inside an update and [U, W, B] for all updates of a cycle.
     """
 
     observation: Any  # [..., O]
-    desired_goal: Any  # [..., G]
+    desired_goal: Any  # [..., G], or [..., G + H] with places of the hand
     action: Any  # [..., A], each component in [-1, 1]
-    reward: Any  # [...], the task reward under `desired_goal`
+    reward: Any  # [...], the reward under `desired_goal`
     discount: Any  # [...], in [0, 1)
     truncated: Any  # [...], true where a time limit ended the episode
     lost: Any  # [...], true where the object is lost for good, which ends the episode

@@ -11,9 +11,9 @@ LARGEST = 600
 """Lines of a file of the package."""
 PACKAGE = {
     "": 2396, "agents": 825, "cli": 1622, "config": 2410, "envs": 4779, "intrinsic": 2356,
-    "losses": 872, "measures": 528, "networks": 1715, "process": 802, "reading": 1123,
+    "losses": 870, "measures": 528, "networks": 1714, "process": 802, "reading": 1123,
     "recipes": 2553, "replay": 1192, "runs": 3457, "storage": 2870, "tools": 4320,
-    "training": 5653,
+    "training": 5651,
 }  # fmt: skip
 TESTS = {
     "": 4532, "agents": 928, "cli": 1453, "config": 729, "distributed": 1052, "envs": 3075,

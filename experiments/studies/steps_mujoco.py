@@ -1,7 +1,7 @@
 """How many steps does `ddpg_rher` take on MuJoCo 3.17, whose physics differ from the lock's 3.10?
 
-Five seeds of FetchPush that `steps` trains on MuJoCo 3.10, for 48 thousand steps, in the environment
-of `make newest`:
+Five seeds of FetchPush that `steps` trains on MuJoCo 3.10, for 48 thousand steps, in the
+environment of `make newest`:
 
     make newest
     .venv/newest/bin/music-tf study experiments/studies/steps_mujoco.py

@@ -17,7 +17,7 @@ def td_target(
             later, shape [W, B].
         discount: gamma, zero where no next state follows: after a termination, a loss of the
             object, or a relabelled goal that ends the episode, shape [W, B].
-        next_q: Those target critics at a' of which the lowest counts, shape [C, W, B].
+        next_q: Values of the next state, of which the lowest counts, shape [C, W, B].
         bounds: (lo, hi), numbers or scalars; infinite where returns are not bounded.
 
     Returns:
@@ -74,8 +74,6 @@ def half_mean_critic_loss(
 
 
 def _error(q: tf.Tensor, target: tf.Tensor, counted: tf.Tensor | None) -> tf.Tensor:
-    tf.debugging.assert_shapes([(q, "CWB"), (target, "WB")])
-    if counted is None:
-        return target - q
-    tf.debugging.assert_shapes([(target, "WB"), (counted, "WB")])
-    return counted * (target - q)
+    masks = [] if counted is None else [(counted, "WB")]
+    tf.debugging.assert_shapes([(q, "CWB"), (target, "WB"), *masks])
+    return target - q if counted is None else counted * (target - q)

@@ -53,7 +53,7 @@ class NetworkInputs(NamedTuple):
     """Columns of hand and object, [2, H], where goals are seen as offsets (`replay.reach`)."""
 
     def __call__(self, observation: Array, goal: Array, skill: Array) -> Array:
-        """Joins normalised observation, condition, and goal or offsets, [..., O + K + G]."""
+        """Joins normalised observation, condition, and goal or offsets, [..., I]."""
         parts = [
             self._normalize(observation, self.observation),
             skill[..., : self.condition],
@@ -70,9 +70,8 @@ class NetworkInputs(NamedTuple):
         """Normalises goals [..., G], or the offsets [..., 2 H] that they and places ask for."""
         if self.reach is None:
             return self._normalize(goal, self.goal)
-        if goal.shape[-1] == self.reach.shape[-1]:  # of the task alone
-            goal = np.concatenate([goal, np.zeros_like(goal)], axis=-1)
-        goal, place = np.split(goal, 2, axis=-1)
+        alone = goal.shape[-1] == self.reach.shape[-1]  # of the task
+        goal, place = (goal, np.zeros_like(goal)) if alone else np.split(goal, 2, axis=-1)
         seen = self._normalize(offsets(self.reach, observation, goal, place), self.goal)
         seen[..., : goal.shape[-1]][place.any(axis=-1)] = NO_GOAL
         return seen

@@ -61,7 +61,7 @@ def ddpg_rher(preset: Literal["laptop"], env_id: str = names.FETCH_PUSH) -> Conf
     Relay hindsight (Luo et al., 2022, arXiv:2208.00843): one policy for two goals, a place of the
     object and a place of the hand. It takes as prior knowledge which columns of an observation are
     hand and object (`world.gripper`, `world.object`), and that the hand has to go to the object;
-    MUSIC needs the columns alone. docs/goals.md says what differs.
+    MUSIC needs columns and the table. docs/goals.md says what differs.
     """
     changes = {
         "workers": 2,

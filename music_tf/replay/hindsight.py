@@ -12,7 +12,7 @@ from music_tf.config.settings import ReplayConfig
 from music_tf.types import Array, BoolArray, IntArray, Reach
 
 REACHING = 0.25
-"""Share of transitions whose goal is a place of the hand, where there are any."""
+"""Share of transitions whose goal is a place of the hand, under `replay.reach`."""
 LED = 0.5
 """Share of exploring steps far from the object whose goal is its place."""
 

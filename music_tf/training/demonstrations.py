@@ -1,6 +1,5 @@
 """Demonstrations: episodes of another source for replay, checked like any foreign data."""
 
-import dataclasses
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -78,7 +77,7 @@ def _of_minari(source: str) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def checked(run: Run, stored: Sequence[tuple[str, Stored]]) -> Episodes:
-    """Returns the episodes as replay takes them; a UsageError names the first step that misfits."""
+    """Returns the episodes as replay takes them; a UsageError names the first misfit."""
     config, envs, spec = run.config, run.envs, run.envs.spec
     most, stores = math.ceil(len(stored) / config.workers) + config.rollouts, run.replay.shards
     needed = {
@@ -109,8 +108,7 @@ def checked(run: Run, stored: Sequence[tuple[str, Stored]]) -> Episodes:
         length = episodes.length[number] = len(reward)
         episodes.observation[number, : length + 1] = observation
         episodes.achieved_goal[number, : length + 1] = achieved
-        bounds = bounds_of(dataclasses.asdict(envs.declared))
-        episodes.action[number, :length] = to_unit(action, bounds)
+        episodes.action[number, :length] = to_unit(action, bounds_of(vars(envs.declared)))
         episodes.reward[number, :length] = reward
         episodes.desired_goal[number], episodes.terminated[number] = goal[0], terminated[-1]
     episodes = padded(episodes._replace(truncated=~episodes.terminated))
@@ -142,7 +140,7 @@ def _misfit(arrays: Sequence[np.ndarray], run: Run) -> str:
     if goal.any() and envs.ends_at_goals:
         ends = envs.goal_terminated(*places)
     first = int(gaps.argmax())
-    low, high = map(np.float32, bounds_of(dataclasses.asdict(envs.declared)))
+    low, high = map(np.float32, bounds_of(vars(envs.declared)))
     wrong = {
         "another desired_goal than before": (goal != goal[0]).any(axis=1),
         f"action outside {low}..{high}": ((action < low) | (action > high)).any(axis=1),
