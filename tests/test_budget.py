@@ -17,7 +17,7 @@ PACKAGE = {
 }  # fmt: skip
 TESTS = {
     "": 4532, "agents": 928, "cli": 1453, "config": 729, "distributed": 1052, "envs": 3075,
-    "experiments": 1367, "faults": 1673, "hostile": 599, "intrinsic": 2232, "kit": 3330,
+    "experiments": 1367, "faults": 1673, "hostile": 599, "intrinsic": 2233, "kit": 3330,
     "learning": 180, "losses": 402, "measures": 553, "mutants": 188, "networks": 703,
     "reading": 632, "recipes": 714, "replay": 1435, "runs": 3681, "same": 775, "storage": 2896,
     "tools": 3572, "training": 5294,

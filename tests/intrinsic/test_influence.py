@@ -176,6 +176,7 @@ def test_numpy_and_tensorflow_agree_on_which_action_decides_most(floor):
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_run_learns_the_model_beside_the_agent():
     trainer = trainer_of(with_fields(RUN, {"influence.times": 2}))
     before = trainer.shared()
