@@ -266,8 +266,9 @@ def described(env_id: str, world: World, environment: Any) -> EnvironmentInfo:
         declared["unit"] = "m"  # as a support is given
     if world.reward:
         declared["reward_bounds"] = world.reward
-    places = ("object", "gripper", "arm")
-    declared |= {name: getattr(world, name) for name in places if getattr(world, name)}
+    places = ("object", "gripper", "arm")  # joined with known ones, as they must differ
+    joined = world.over(World(**{name: getattr(info, name) or () for name in places}))
+    declared |= {name: getattr(joined, name) for name in places if getattr(joined, name)}
     words = (word.partition("=") for word in world.extras)
     extras = {**info.extras, **{name: function or INFO for name, _, function in words}}
     if world.descriptor:

@@ -160,9 +160,9 @@ def _words(name: str, value: Any) -> list[str]:
         if not isinstance(value, bool):
             raise UsageError(f"{option}: expected True or False, got {value!r:.80}")
         return [option] if value else []
-    if name in _OWN and (value is None or value == ()):  # as if it was not typed
-        return []
     several = value if isinstance(value, list | tuple) else [value]
+    if name in _OWN and (value is None or not several):  # as if it was not typed
+        return []
     if any(isinstance(item, Mapping) for item in several):
         value = _as_json(option, value)
     texts = list(_texts(value))

@@ -79,23 +79,24 @@ def _of_minari(source: str) -> Iterator[tuple[str, Sequence[Any]]]:
 def checked(run: Run, stored: Sequence[tuple[str, Stored]]) -> Episodes:
     """Returns the episodes as replay takes them; a UsageError names the first misfit."""
     config, envs, spec = run.config, run.envs, run.envs.spec
-    most, stores = math.ceil(len(stored) / config.workers) + config.rollouts, run.replay.shards
+    most = math.ceil(len(stored) / config.workers) + config.rollouts
+    whole = [store for store in run.replay.shards.values() if isinstance(store, Shard)]
     needed = {
         "a recipe with goals, as ddpg_her": spec.goal_dim and config.goals != "zero",
         f"one skill, got {len(config.acting_skills)}": len(config.acting_skills) == 1,
         f"no world.extras, got {', '.join(spec.extras)}": not spec.extras,
         f"{config.workers} episodes or more, one for each worker, got {len(stored)}": len(stored)
         >= config.workers,
-        "replay of whole episodes (replay.draw, collect.steps)": all(
-            isinstance(store, Shard) for store in stores.values()
-        ),
+        "replay of whole episodes (replay.draw, collect.steps)": len(whole)
+        == len(run.replay.shards),
         f"--replay.capacity {most * spec.max_episode_steps} or more": all(
-            getattr(store, "capacity", most) >= most for store in stores.values()
+            store.capacity >= most for store in whole
         ),
     }
     for text, holds in needed.items():
         if not holds:
             raise UsageError(f"--demonstrations: expected {text}")
+    bounds = bounds_of(vars(envs.declared))
     skill = np.eye(config.condition_size, dtype=np.float32)[list(config.acting_skills)]
     episodes = blank(spec, np.repeat(skill, len(stored), axis=0), spec.max_episode_steps)
     for number, (place, (env_id, arrays)) in enumerate(stored):
@@ -108,7 +109,7 @@ def checked(run: Run, stored: Sequence[tuple[str, Stored]]) -> Episodes:
         length = episodes.length[number] = len(reward)
         episodes.observation[number, : length + 1] = observation
         episodes.achieved_goal[number, : length + 1] = achieved
-        episodes.action[number, :length] = to_unit(action, bounds_of(vars(envs.declared)))
+        episodes.action[number, :length] = to_unit(action, bounds)
         episodes.reward[number, :length] = reward
         episodes.desired_goal[number], episodes.terminated[number] = goal[0], terminated[-1]
     episodes = padded(episodes._replace(truncated=~episodes.terminated))

@@ -102,6 +102,7 @@ def test_drawn_steps_lead_to_the_object_as_long_as_the_hand_is_far():
         World(gripper=(0,), object=(1,)),
         "those of .*PointReach-v0 have 3 numbers\nexpected .* got 1",
     ),
+    (PUSH, World(gripper=(3, 4, 5)), "world.object: expected other columns than world.gripper"),
     ("Pendulum-v1", World(gripper=(0,), object=(1,)), "needs goals, and 'Pendulum-v1' has none"),
     (
         "FetchPushDense-v4",
