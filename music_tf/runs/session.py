@@ -174,9 +174,10 @@ class Session:
                 for note in other_source(wanted, record.get("epoch"), record.get("env_id")):
                     _LOGGER.warning("%s", note)
             take_over(self._trainer, warm_start)  # the source is not needed from here on
-        if command.demonstrations and not command.resume:
+        demonstrates = command.demonstrations and (self._forgets or not command.resume)
+        if demonstrates:
             self._demonstrate(command.demonstrations)
-        if not command.resume and (warm_start is not None or command.demonstrations):
+        if demonstrates or (warm_start is not None and not command.resume):
             self._make_sure_it_is_saved()
         fail_together(directory.keep_record, comm)
         self._writer = self._opened_writer(self._trainer.counters.epoch if command.resume else None)
@@ -443,6 +444,9 @@ class Session:
         try:
             trainer.load(restored.arrays, restored.meta)
             if self._forgets:
+                if trainer.replay.demonstrations and not self._command.demonstrations:
+                    again = "--demonstrations reads them again"
+                    self._progress.banner([f"demonstrations are dropped with replay; {again}"])
                 trainer.forget()
             else:
                 trainer.load_workers(

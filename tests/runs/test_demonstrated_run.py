@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -49,6 +50,13 @@ def test_a_run_keeps_them_and_resumes_without_the_file_to_the_same_bits(tmp_path
         run_session(command_of(RUN, tmp_path / "parts", **new))
     said = "demonstrations: 3 episodes, 1 without a goal are relabelled only"
     assert capsys.readouterr().out.splitlines().count(said) == 2
+    bare = {"resume": True, "without_replay": True, "arguments": words}
+    lost = "demonstrations are dropped with replay; --demonstrations reads them again"
+    for name, more, text, count in (("emptied", {}, lost, 0), ("filled", new, said, 3)):
+        shutil.copytree(tmp_path / "parts", tmp_path / name)
+        run_session(command_of(RUN, tmp_path / name, **bare | more))
+        assert text in capsys.readouterr().out.splitlines()
+        assert load_weights(tmp_path / name / "checkpoints")[1].get("demonstrations", 0) == count
     (tmp_path / "shown.npz").unlink()
     run_session(command_of(RUN, tmp_path / "parts", resume=True, arguments=words))
     paths = [tmp_path / name for name in ("whole", "parts")]

@@ -107,16 +107,18 @@ def test_what_a_task_has_not_is_refused_in_three_lines(env_id, by, told):
     assert str(caught.value).splitlines()[2:] == [f"nearest: --task.weight-by {nearest}"]
 
 
-def test_weights_and_terms_that_rest_follow_the_level_and_not_the_epoch():
-    trainer = small.trainer_of(CONFIG)
+def test_weights_bounds_and_terms_that_rest_follow_the_level_and_not_the_epoch():
+    trainer = small.trainer_of(with_fields(CONFIG, {"agent.return_clip": "paid"}))
     trainer.counters.epoch = 9
-    for task, music, weights, active in (
-        (0.0, 0.0, (0.0, 0.25), ["task", "music"]),
-        (0.75, 0.5, (0.5, 0.25), ["task", "music"]),
-        (0.75, 1.0, (0.5, 0.0), ["task"]),
+    for task, music, weights, low, active in (  # either pays -1 to 0; 1 / (1 - gamma) is 30
+        (0.0, 0.0, (0.0, 0.25), -7.5, ["task", "music"]),
+        (0.75, 0.5, (0.5, 0.25), -22.5, ["task", "music"]),
+        (0.75, 1.0, (0.5, 0.0), -15.0, ["task"]),
     ):
         trainer.levels.now.update(task=task, music=music)
-        assert tuple(float(weight) for weight in trainer.schedules().terms.values()) == weights
+        now = trainer.schedules()
+        assert tuple(float(weight) for weight in now.terms.values()) == weights
+        assert tuple(map(float, now.bounds)) == pytest.approx((low, 0.0))
         assert [term.name for term in trainer.active_terms()] == active
 
 
