@@ -7,6 +7,7 @@ reward, or the body of the robot.
 
 import abc
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
@@ -36,18 +37,18 @@ class Family(
 ):
     """A robot with the reward of its task, less the robot's own costs of effort and contact."""
 
-    def __init__(self, robot: Robot, alive: float = 0.0) -> None:
-        """Takes the robot, and a reward for each step, also for the one in which it falls."""
+    def __init__(self, robot: Robot, task: Sequence[float], alive: float = 0.0) -> None:
+        """Takes the robot, its first task, and a reward for each step, also for that of a fall."""
         super().__init__(robot)
-        self._alive = alive
+        self._task, self._alive = np.array(task, np.float64), alive
 
     @abc.abstractmethod
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Draws tasks, [count, D]."""
 
-    @abc.abstractmethod
     def set_task(self, task: Floats) -> None:
         """Sets the task, [D], from the next reset on."""
+        self._task = np.array(task, np.float64)
 
     @abc.abstractmethod
     def paid(self, info: dict[str, Any]) -> float:
@@ -67,43 +68,34 @@ class Velocity(Family):
     """Run at a speed. Task: metres a second, [1], uniform from 0 to `fastest`."""
 
     def __init__(self, robot: Robot, fastest: float) -> None:
-        super().__init__(robot)
+        super().__init__(robot, [0.0])
         if not fastest > 0.0:
             raise UsageError(
                 f"env.kwargs: fastest: expected a speed above 0 m/s, got {fastest!r:.80}"
             )
-        self._fastest, self._speed = float(fastest), 0.0
+        self._fastest = float(fastest)
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         return generator.uniform(0.0, self._fastest, (count, 1))
 
-    def set_task(self, task: Floats) -> None:
-        """Sets the speed to run at in m/s, [1]."""
-        self._speed = float(task[0])
-
     def paid(self, info: dict[str, Any]) -> float:
-        return -abs(float(info["x_velocity"]) - self._speed)
+        return -abs(float(info["x_velocity"] - self._task[0]))
 
 
 class ForwardOrBack(Family):
     """Run forward or back. Task: 1 or -1, [1], alternating in a draw so that both occur."""
 
     def __init__(self, robot: Robot, sign: float) -> None:
-        super().__init__(robot)
         if sign not in (1, -1):
             raise UsageError(f"env.kwargs: sign: expected 1 or -1, got {sign!r:.80}")
-        self._sign = float(sign)
+        super().__init__(robot, [sign])
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         del generator
         return _in_turns(count)[:, None]
 
-    def set_task(self, task: Floats) -> None:
-        """Sets the direction along x, [1]: 1 or -1."""
-        self._sign = float(task[0])
-
     def paid(self, info: dict[str, Any]) -> float:
-        return float(self._sign * info["x_velocity"])
+        return float(self._task[0] * info["x_velocity"])
 
 
 class Direction(Family):
@@ -113,30 +105,21 @@ class Direction(Family):
         self, robot: Robot, alive: float, weight: float, forward_backward: bool = False
     ) -> None:
         """Takes the robot, the reward of a step, and that of a metre per second."""
-        super().__init__(robot, alive)
+        super().__init__(robot, [1.0, 0.0], alive)
         self._weight, self._along_x = weight, forward_backward
-        self._direction = np.array([1.0, 0.0])
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         if self._along_x:
             return np.stack([_in_turns(count), np.zeros(count)], axis=-1)
         return _around(generator.uniform(0.0, 2.0 * math.pi, count))
 
-    def set_task(self, task: Floats) -> None:
-        """Sets the direction, [2], a unit vector."""
-        self._direction = np.array(task, np.float64)
-
     def paid(self, info: dict[str, Any]) -> float:
         velocity = np.array([info["x_velocity"], info["y_velocity"]])
-        return self._weight * float(velocity @ self._direction)
+        return self._weight * float(velocity @ self._task)
 
 
 class Place(Family):
     """Walk to a place. Task: its x and y in metres, [2], anywhere within 3 metres of the start."""
-
-    def __init__(self, robot: Robot) -> None:
-        super().__init__(robot)
-        self._place = np.zeros(2)
 
     def sample_tasks(self, count: int, generator: np.random.Generator) -> Floats:
         """Draws places, uniform in angle; radii are 3 sqrt(U)."""
@@ -144,12 +127,8 @@ class Place(Family):
         radii = _GOAL_RADIUS * np.sqrt(generator.uniform(0.0, 1.0, (count, 1)))
         return np.asarray(radii * directions)
 
-    def set_task(self, task: Floats) -> None:
-        """Sets the place to walk to, x and y in metres, [2]."""
-        self._place = np.array(task, np.float64)
-
     def paid(self, info: dict[str, Any]) -> float:
-        x, y = self._place
+        x, y = self._task
         return -float(abs(info["x_position"] - x) + abs(info["y_position"] - y))
 
 
@@ -161,8 +140,8 @@ class OtherBody(Family):
         "dof_damping": 1.3,
     }
 
-    def __init__(self, robot: Robot, alive: float) -> None:
-        super().__init__(robot, alive)
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot, (), alive=1.0)
         unwrapped: Any = robot.unwrapped
         self._model, self._data = unwrapped.model, unwrapped.data
         self._defaults = Defaults(self._model, self._BASES)
@@ -211,7 +190,7 @@ def ant_hidden_goal(**options: Any) -> Family:
         "terminate_when_unhealthy": False,
         "exclude_current_positions_from_observation": False,
     }
-    return Place(AntEnv(**{**fixed, **options}))
+    return Place(AntEnv(**{**fixed, **options}), [0.0, 0.0])
 
 
 def humanoid_direction(*, forward_backward: bool = False, **options: Any) -> Family:
@@ -225,12 +204,12 @@ def humanoid_direction(*, forward_backward: bool = False, **options: Any) -> Fam
 
 def walker_bodies(**options: Any) -> Family:
     """Makes walkers of different bodies: v + 1 - 0.001 |a|^2."""
-    return OtherBody(Walker2dEnv(**options), 1.0)
+    return OtherBody(Walker2dEnv(**options))
 
 
 def hopper_bodies(**options: Any) -> Family:
     """Makes hoppers of different bodies: v + 1 - 0.001 |a|^2."""
-    return OtherBody(HopperEnv(**options), 1.0)
+    return OtherBody(HopperEnv(**options))
 
 
 def _in_turns(count: int) -> Floats:
