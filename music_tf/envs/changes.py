@@ -38,7 +38,6 @@ class Changes:
         self._model: Any = model if type(model).__name__ == "MjModel" else None
         self._stages = stages
         self._applied: int | None = None
-        attributes = {name: None for stage in stages for name in stage.attributes}
         for number, stage in enumerate(stages):
             self._check_attributes(number, stage)
             for kind in _quantities_of(stage):
@@ -53,6 +52,7 @@ class Changes:
         arrays = {name for kind in kinds for name in _KINDS.get(kind, ("", ()))[1]}
         self._defaults = simulator.Defaults(self._model, sorted(arrays))
         self._gravity = self._model.opt.gravity.copy() if "gravity" in kinds else None
+        attributes = (name for stage in stages for name in stage.attributes)
         self._attributes = {name: getattr(self._unwrapped, name) for name in attributes}
         self._untouched = self._expected = self._numbers()
 
@@ -96,13 +96,10 @@ class Changes:
     def _rows(self, kind: str, factors: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Returns the factor of each row of the arrays of a kind, [N]."""
         thing = _KINDS[kind][0]
-        each = np.full(getattr(self._model, _COUNTS[thing]), factors.get(EVERY, 1.0))
-        for number, name in enumerate(self._names(thing)):
-            each[number] = factors.get(name, each[number]) if name else each[number]
-        if thing != "joint":
-            return each
-        of_joints: npt.NDArray[np.float64] = each[self._model.dof_jntid]
-        return of_joints
+        every = factors.get(EVERY, 1.0)
+        named = [factors.get(name, every) if name else every for name in self._names(thing)]
+        each = np.array(named, np.float64)
+        return np.asarray(each[self._model.dof_jntid]) if thing == "joint" else each
 
     def _names(self, thing: str) -> list[str]:
         """Returns all names of a kind; an unnamed actuator has that of its joint."""

@@ -202,8 +202,7 @@ def copies(branches: Sequence[Branch], kinds: Sequence[Kind]) -> dict[int, str]:
 
 def correlations(a: Rows, b: Rows) -> Rows:
     """Returns correlations of columns of two arrays [N, A] and [N, B], [A, B]; 0 for constants."""
-    result: Rows = _normed(a).T @ _normed(b)
-    return result
+    return _normed(a).T @ _normed(b)
 
 
 def _normed(a: Rows) -> Rows:

@@ -112,10 +112,8 @@ class LockstepEnvs:
             )
         self._bounds = action_bounds(env_id, environment)
         more = few(dropped(environment))
-        self.notice = (
+        self.notice = more and (
             f"{env_id} also observes {more}, which nothing learns from: it may join `observation`"
-            if more
-            else ""
         )
         """A line for the user before a run begins, if any."""
         spec = describe(env_id, environment, self.info)
@@ -195,8 +193,7 @@ class LockstepEnvs:
             self._step_one(index, action) for index, action in zip(indices, scaled, strict=True)
         ]
         after = self._table.take(rows, axis=0)
-        faults = [self._faults[index] for index in indices]
-        if any(faults) or not all_finite(after):
+        if not all_finite(after) or any(self._faults[index] for index in indices):
             for position, index in enumerate(indices):
                 bad = self._bad_numbers(index)
                 if bad and self._faults[index] is None:
@@ -204,8 +201,8 @@ class LockstepEnvs:
                 if self._faults[index] is not None:  # restore its row
                     self._table[index] = before[position]
                     outcomes[position] = _BROKEN
-            faults = [self._faults[index] for index in indices]
             after = self._table.take(rows, axis=0)
+        faults = [self._faults[index] for index in indices]
         reward, terminated, truncated, success = zip(*outcomes, strict=True)
         rewards = np.array(reward, np.float32)
         self._refuse_outside(rewards[[fault is None for fault in faults]])
@@ -276,9 +273,8 @@ class LockstepEnvs:
                     values = np.asarray(method(*goals, {}))
                 else:
                     single = []
-                    copied = {name: extras[name].copy() for name in read}
                     for row, pair in enumerate(zip(*goals, strict=True)):
-                        beside = ((name, entry, copied[name][row]) for name, entry in read.items())
+                        beside = ((name, entry, extras[name][row]) for name, entry in read.items())
                         info = {
                             name: e.value(kept) for name, e, kept in beside if e.was_given(kept)
                         }

@@ -191,14 +191,10 @@ class PointPushCrowd(PointPush):
 
     def _observe(self) -> Observation:
         observed = super()._observe()
-        second = [
-            self.unit * (place + self.radius * part)
-            for place, part in zip(
-                self._centre, (math.cos(self._angle), math.sin(self._angle)), strict=True
-            )
-        ]
-        noise = self.np_random.uniform(-1.0, 1.0, 2)
-        return observed | {"observation": np.array([*observed["observation"], *second, *noise])}
+        x = self._centre[0] + self.radius * math.cos(self._angle)
+        y = self._centre[1] + self.radius * math.sin(self._angle)
+        others = self.unit * x, self.unit * y, *self.np_random.uniform(-1.0, 1.0, 2)
+        return observed | {"observation": np.array([*observed["observation"], *others])}
 
 
 class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):

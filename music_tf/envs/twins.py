@@ -61,8 +61,8 @@ class Player:
     def play(self, number: int, act: Act, steps: int) -> Branch:
         """Plays at most so many steps, with actions clipped to [-1, 1], and does not keep them."""
         start, first = time.monotonic(), self._envs.reset([0], [number])
-        rows, goals, actions = [first.observation[0]], [first.achieved_goal[0]], []
-        seen = [rows[0].astype(np.float64)]
+        seen, goals = [first.observation[0].astype(np.float64)], [first.achieved_goal[0]]
+        actions: list[Rows] = []
         for _ in range(steps):
             action = np.clip(act(seen), -1.0, 1.0)
             after = self._envs.step(action[None].astype(np.float32), [0])
@@ -71,9 +71,8 @@ class Player:
                 break
             self.steps += 1
             actions.append(action)
-            rows.append(after.observation[0])
+            seen.append(after.observation[0].astype(np.float64))
             goals.append(after.achieved_goal[0])
-            seen.append(rows[-1].astype(np.float64))
             if after.terminated[0] or after.truncated[0]:
                 break
         self.seconds += time.monotonic() - start

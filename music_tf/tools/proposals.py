@@ -46,15 +46,10 @@ class CheckedEnv(NamedTuple):
 
 def columns_text(played: PlayResult) -> str:
     lines = [f"{played.steps:,} steps in {played.seconds:.0f} s"]
-    kinds = {
-        kind: [c for c, its in enumerate(played.kinds) if its == kind]
-        for kind in Kind
-        if kind in played.kinds
-    }
-    related: dict[str, list[int]] = {}
-    for column, text in played.relations.items():
-        related.setdefault(text, []).append(column)
-    for text, columns in [*kinds.items(), *related.items()]:
+    columns_by_text: dict[str, list[int]] = {kind: [] for kind in Kind if kind in played.kinds}
+    for column, text in [*enumerate(played.kinds), *played.relations.items()]:
+        columns_by_text.setdefault(text, []).append(column)
+    for text, columns in columns_by_text.items():
         lines.append(f"{ranges(columns):{_WIDTH}} {text}")
     if played.fault:
         lines.append(f"an episode broke: {played.fault}")
