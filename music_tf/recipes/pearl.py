@@ -175,9 +175,7 @@ _GOAL: Changes = {
 """Rewards in metres are small, so that their scale is larger."""
 _FAR_GOAL: Changes = {**_GOAL, "agent.discount": 0.95}
 _IN_DECIMETRES: Changes = {
-    "normalizer.running": True,
-    "normalizer.clip": 5.0,
-    "normalizer.input_clip": 200.0,
+    "normalizer": settings.NormalizerConfig(),
     "agent.context_reward_scale": 10.0,
     "agent.context_rows": 50,
     "agent.kl_weight": 0.2,
@@ -197,40 +195,36 @@ _OF_FAMILIES: Mapping[str, Changes] = {
     HIDDEN_REACH: {**_GOAL, **_IN_DECIMETRES, "epochs": 15},
 }
 """By environment; all other settings are those of the point robot."""
-_PRESETS: Mapping[str, Changes] = {
-    "laptop": {
-        "workers": 4,
-        "epochs": 10,
-        "cycles": 16,
-        "updates": 25,
-        "agent.hidden_sizes": (128, 128),
-        "agent.encoder_sizes": (128, 128),
-        **{f"agent.{name}_learning_rate": 1e-3 for name in ("actor", "critic", "value", "encoder")},
-        "agent.discount": 0.9,
-        "agent.latent_size": 10,
-        "agent.posterior": "full",
-        "agent.kl_weight": 0.02,
-        "agent.meta_batch": 8,
-        "agent.context_rows": 40,
-        "replay.batch_size": 128,
-        "replay.capacity": 200_000,
-        "task.scale": 20.0,
-        "tasks.train": 20,
-        "tasks.test": 10,
-        "evaluation.episodes": 2,
-        "evaluation.every": 2,
-    },
-    "oyster": releases.OYSTER,
-    "garage": releases.GARAGE,
+_LAPTOP: Changes = {
+    "workers": 4,
+    "epochs": 10,
+    "cycles": 16,
+    "updates": 25,
+    "agent.hidden_sizes": (128, 128),
+    "agent.encoder_sizes": (128, 128),
+    **{f"agent.{name}_learning_rate": 1e-3 for name in ("actor", "critic", "value", "encoder")},
+    "agent.discount": 0.9,
+    "agent.latent_size": 10,
+    "agent.posterior": "full",
+    "agent.kl_weight": 0.02,
+    "agent.meta_batch": 8,
+    "agent.context_rows": 40,
+    "replay.batch_size": 128,
+    "replay.capacity": 200_000,
+    "task.scale": 20.0,
+    "tasks.train": 20,
+    "tasks.test": 10,
+    "evaluation.episodes": 2,
+    "evaluation.every": 2,
 }
-"""Settings in which presets differ."""
+_PRESETS: Mapping[str, tuple[Changes, Mapping[str, Changes]]] = {
+    "laptop": (_LAPTOP, _OF_FAMILIES),
+    "oyster": (releases.OYSTER, releases.OYSTER_FAMILIES),
+    "garage": (releases.GARAGE, releases.GARAGE_FAMILIES),
+}
+"""Settings in which presets differ, for all environments and by environment."""
 _MUSIC_WEIGHT = 4.0
 """Weight of MUSIC; its highest pay of 4 is then the cost of 16 cm from a goal under `laptop`."""
-_FAMILIES: Mapping[str, Mapping[str, Changes]] = {
-    "laptop": _OF_FAMILIES,
-    "oyster": releases.OYSTER_FAMILIES,
-    "garage": releases.GARAGE_FAMILIES,
-}
 
 
 def sac_pearl(
@@ -257,8 +251,8 @@ def sac_pearl(
         polyak_every="update",
         update_order="sequential",
     )
-    source = "oyster" if preset == "paper" else preset
-    changes = {**_PRESETS[source], **names.of_family(env_id, _FAMILIES[source], {})}
+    usual, by_family = _PRESETS["oyster" if preset == "paper" else preset]
+    changes = {**usual, **names.of_family(env_id, by_family, {})}
     if preset == "paper":
         changes |= releases.PEARL_PAPER
     config = settings.Config(

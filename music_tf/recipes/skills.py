@@ -96,7 +96,6 @@ class SkillConfig(DiversityConfig):
     }
 
     scale: Annotated[float, In(0, 1e9)] = 0.5
-    """Factor on the reward before clipping."""
     clip: Bounds = (-1.0, 0.0)
     """Bounds of the scaled reward."""
     state: Literal["current", "next"] = "current"
@@ -404,8 +403,8 @@ def sac_finetune_skill(preset: Preset, env_id: str = names.FETCH_PICK) -> Config
     (`--best-of`), and the one with the highest return is the input in all episodes of training.
     """
     task = sac_diayn_finetune(preset, env_id)
-    start = Source("sac_diayn", AGENT_PARTS) if task.start is None else task.start
-    return dataclasses.replace(task, pinned_skill=None, start=start._replace(best_of=10))
+    start = task.start and task.start._replace(best_of=10)
+    return dataclasses.replace(task, pinned_skill=None, start=start)
 
 
 def sac_music_diayn(preset: Preset, env_id: str = names.FETCH_PICK) -> Config:
