@@ -72,7 +72,6 @@ _GRIPPER = (0, 1, 2)
 _OBJECT = (3, 4, 5)
 _ARM = (0, 1, 2)
 _FETCH_SPLIT = SplitSpec(agent=_GRIPPER, surrounding=_OBJECT)
-_FETCH_TABLE = Support(low=(1.05, 0.40), high=(1.55, 1.10), rest_height=0.42489)
 _SLIDE_TABLE = Support(low=(0.69942, 0.30018), high=(1.94942, 1.20018), rest_height=0.42)
 
 _NO_OBJECT = EnvironmentInfo(why_no_split="has no object")
@@ -82,7 +81,7 @@ _FETCH = EnvironmentInfo(
     gripper=_GRIPPER,
     arm=_ARM,
     object=_OBJECT,
-    support=_FETCH_TABLE,
+    support=Support(low=(1.05, 0.40), high=(1.55, 1.10), rest_height=0.42489),
     unit="m",
     music_gain=5000.0,  # as released
 )
@@ -104,7 +103,6 @@ _HAND = EnvironmentInfo(
     # At random actions |dx| |dy| of a step is about 0.014, 35 times that of Fetch at contact.
     music_gain=150.0,
 )
-_PEN = dataclasses.replace(_HAND, batched_reward=False)
 
 # Observations of Panda: position and velocity of the gripper, the width of its fingers if these
 # open, then the object's position.
@@ -123,12 +121,11 @@ _PANDA_PICK = dataclasses.replace(
     _PANDA_PUSH, split=SplitSpec(agent=_GRIPPER, surrounding=(7, 8, 9)), object=(7, 8, 9)
 )
 
-_POINT_TABLE = Support(low=(-1.0, -1.0), high=(1.0, 1.0), rest_height=0.0)
 _POINT_PUSH = EnvironmentInfo(
     split=_FETCH_SPLIT,
     gripper=_GRIPPER,
     object=_OBJECT,
-    support=_POINT_TABLE,
+    support=Support(low=(-1.0, -1.0), high=(1.0, 1.0), rest_height=0.0),
     # |dx| |dy| of a pushing step is about 0.007, 17 times that of Fetch at contact.
     music_gain=300.0,
 )
@@ -138,14 +135,13 @@ _POINT_CROWD = dataclasses.replace(
     music_gain=None,
 )
 
-
 _FAMILIES: Mapping[str, EnvironmentInfo] = {
     "FetchPush": _FETCH,
     "FetchPickAndPlace": _FETCH,
     "FetchSlide": _SLIDE,
     "FetchReach": _NO_OBJECT,
     "HandReach": _NO_OBJECT,
-    "HandManipulatePen": _PEN,
+    "HandManipulatePen": dataclasses.replace(_HAND, batched_reward=False),
     "HandManipulate": _HAND,
     "PointMaze": _NO_OBJECT,
     "AntMaze": _NO_OBJECT,

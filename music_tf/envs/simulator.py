@@ -57,7 +57,7 @@ class Counts:
     """How often the simulator of an environment has warned, read from its data."""
 
     def __init__(self, unwrapped: object) -> None:
-        self._data: Any = (_simulated(unwrapped) or (None, None))[1]
+        self._data: Any = (model_and_data(unwrapped) or (None, None))[1]
         self._now: Any = np.zeros(0) if self._data is None else self._data.warning.number  # a view
         self._before = self._now.tobytes()
 
@@ -80,7 +80,7 @@ class Beginning:
         """Takes an environment that was neither reset nor stepped."""
         self._unwrapped = unwrapped
         self._state: npt.NDArray[np.float64] | None = None
-        if simulated := _simulated(unwrapped):
+        if simulated := model_and_data(unwrapped):
             import mujoco  # noqa: PLC0415
 
             self._state = np.empty(mujoco.mj_stateSize(simulated[0], _own_state()))
@@ -88,7 +88,7 @@ class Beginning:
 
     def restore(self) -> None:
         """Returns to it from what an episode leaves, such as its warm start and controls."""
-        if simulated := _simulated(self._unwrapped):
+        if simulated := model_and_data(self._unwrapped):
             import mujoco  # noqa: PLC0415
 
             mujoco.mj_resetData(*simulated)
@@ -97,7 +97,7 @@ class Beginning:
                 mujoco.mj_setState(*simulated, state, _own_state())
 
 
-def _simulated(unwrapped: object) -> tuple[Any, Any] | None:
+def model_and_data(unwrapped: object) -> tuple[Any, Any] | None:
     """Returns the model and the data of MuJoCo that an environment has, if any."""
     model, data = getattr(unwrapped, "model", None), getattr(unwrapped, "data", None)
     return (model, data) if type(data).__name__ == "MjData" else None

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from music_tf.config.names import is_local, without_module
 from music_tf.config.settings import EnvConfig
+from music_tf.envs import simulator
 from music_tf.envs.making import make_environment
 from music_tf.envs.member import show_goal
 from music_tf.errors import FROM_USERS, EnvironmentFault, UsageError, error_line
@@ -58,7 +59,7 @@ class Viewer:
         if goal is not None:
             show_goal(source, goal.astype(np.float64))
         cure = "without a screen set MUJOCO_GL=egl, or MUJOCO_GL=osmesa, before starting"
-        if not _is_mujoco(source):
+        if simulator.model_and_data(source) is None:
             cure = 'let render() run with render_mode="rgb_array"'
         elif is_local(self._env_id) and "tensorflow" in sys.modules:
             place = f"define it in a module, and train module:{self._env_id}"
@@ -84,7 +85,7 @@ class Viewer:
             self._twin = None
 
     def _draw(self, source: Any, trails: Sequence[Array]) -> Any:
-        if not _is_mujoco(source):
+        if simulator.model_and_data(source) is None:
             source.render_mode = self._mode
             return source.render()
         import mujoco  # noqa: PLC0415  (toy environments are drawn without it)
@@ -130,10 +131,6 @@ def _is_closed(viewer: Any) -> bool:
     if glfw.set_key_callback(viewer.window, press) == viewer._key_callback:
         viewer._hide_menu = True
     return bool(glfw.window_should_close(viewer.window))
-
-
-def _is_mujoco(unwrapped: Any) -> bool:
-    return type(getattr(unwrapped, "data", None)).__name__ == "MjData"
 
 
 def _aim(env_id: str, unwrapped: Any) -> None:
