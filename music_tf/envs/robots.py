@@ -61,7 +61,6 @@ class AntGoals(AntEnv):
         return self._get_obs()
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Takes a step, with the decrease of the distance as the reward."""
         before = self._distance()
         observation, _, terminated, truncated, info = super().step(action)
         after = self._distance()

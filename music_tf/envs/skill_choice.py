@@ -89,7 +89,6 @@ class SkillChoice(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(
         self, action: Any
     ) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
-        """Plays the chosen skill for k steps, or to the end of the episode."""
         gamma, total, steps = self._settings.skill_discount, 0.0, 0
         space: Any = self.env.action_space
         info: dict[str, Any] = {}

@@ -228,7 +228,6 @@ class UnitBox(gymnasium.Env[Floats, npt.NDArray[np.float32]]):
     def step(
         self, action: npt.NDArray[np.float32]
     ) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Moves the point, up to the walls."""
         before = self._point
         moved = before + self.step_length * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
         self._point = np.clip(moved, self.middle - self.edge, self._highest())

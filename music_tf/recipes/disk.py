@@ -147,9 +147,8 @@ def sac_disk(
     else:
         each = 4 if small else 2
         changes |= {"incremental.epochs": (each,), "epochs": 20 * each, **releases.AS_STATED}
-        changes["evaluation.length"] = (
-            500 if names.is_one_of(env_id, names.TRACKED_ROBOTS) else None
-        )
+        tracked = names.is_one_of(env_id, names.TRACKED_ROBOTS)
+        changes["evaluation.length"] = 500 if tracked else None
     return with_whole_episodes(with_fields(base, changes))
 
 

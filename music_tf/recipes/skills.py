@@ -369,22 +369,19 @@ def sac_diayn_finetune(preset: Preset, env_id: str = names.FETCH_PICK) -> Config
     than in pre-training. On tasks without goals all settings but the reward are those of
     `sac_diayn`, without random steps.
     """
-    if not names.is_one_of(env_id, names.WITH_GOALS):
-        skilled = sac_diayn(preset, env_id)
-        parts = (*AGENT_PARTS, "normalizer") if skilled.normalizer.running else AGENT_PARTS
-        return dataclasses.replace(
-            skilled,
-            goals="environment",
-            rewards={"task": TaskConfig()},
-            pinned_skill=0,
-            collect=dataclasses.replace(skilled.collect, random_steps=0),
-            evaluation=sac("laptop", env_id).evaluation,
-            start=Source("sac_diayn", parts, same_skills=True),
-        )
-    before = _on_objects(preset, env_id)
+    has_goals = names.is_one_of(env_id, names.WITH_GOALS)
+    before = _on_objects(preset, env_id) if has_goals else sac_diayn(preset, env_id)
     task = dataclasses.replace(
         before, goals="environment", rewards={"task": TaskConfig()}, pinned_skill=0
     )
+    if not has_goals:
+        parts = (*AGENT_PARTS, "normalizer") if before.normalizer.running else AGENT_PARTS
+        return dataclasses.replace(
+            task,
+            collect=dataclasses.replace(before.collect, random_steps=0),
+            evaluation=sac("laptop", env_id).evaluation,
+            start=Source("sac_diayn", parts, same_skills=True),
+        )
     if preset == "paper":
         return dataclasses.replace(
             task,

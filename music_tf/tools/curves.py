@@ -189,12 +189,9 @@ def by_settings(runs: Sequence[RunCurves]) -> list[RunCurves]:
         sharing = Counter(pair for settings in kinds.values() for pair in settings.items())
         parts = []
         for settings in kinds.values():
-            differing = sorted(
-                (name != _PRESET, sharing[name, value], place, f"{name} {value}")
-                for place, (name, value) in enumerate(settings.items())
-                if sharing[name, value] < len(kinds)
-            )
-            parts.append([text for *_, text in differing])
+            differing = [pair for pair in settings.items() if sharing[pair] < len(kinds)]
+            differing.sort(key=lambda pair: (pair[0] != _PRESET, sharing[pair]))
+            parts.append([f"{name} {value}" for name, value in differing])
         for most in range(FEW, max(FEW, *map(len, parts)) + 1):
             named = [", ".join([group, few(part, most)]) if part else group for part in parts]
             if len(set(named)) == len(named):

@@ -133,7 +133,7 @@ class Recorded(NamedTuple):
             if isinstance(row, dict):
                 way = row.get("shift_m")
                 ways = dict(zip(WAYS, way if isinstance(way, list) else (), strict=False))
-                metrics = rows_of(row).get("metrics", {}) | rows_of({"": ways})[""]
+                metrics = curves.numbers_in(row.get("metrics")) | curves.numbers_in(ways)
                 x, y, _ = (metrics.get(name, 0.0) for name in WAYS)
                 arrow = direction(x, y).replace("-", "")
                 skills[f"skill {row.get('skill')} {arrow}".rstrip()] = metrics
@@ -239,8 +239,8 @@ def read_recorded(path: Path) -> Recorded:
         in_use = False
     files = (CONFIG_NAME, EVALUATION_NAME, SUMMARY_NAME)
     record, evaluation, summary = (_read_json(path / name, notes) for name in files)
-    evaluated_at = rows_of(evaluation).get("checkpoint", {}).get("epoch", -1.0)
-    trained_for = rows_of({"": summary})[""].get("epochs", -1.0)
+    evaluated_at = curves.numbers_in(evaluation.get("checkpoint")).get("epoch", -1.0)
+    trained_for = curves.numbers_in(summary).get("epochs", -1.0)
     films = [film for film in _media(path / "videos") if not PATHS.fullmatch(film.name)]
     saved = path / "checkpoints"
     name = f"{stored.recipe} on {stored.config.env_id}, seed {stored.config.seed}"
