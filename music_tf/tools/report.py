@@ -141,13 +141,12 @@ class Recorded(NamedTuple):
         return skills | {RANDOM: random} if skills and random else skills
 
     def worlds(self) -> Rows:
-        worlds, rows = {}, list[dict[str, float]]()
+        worlds = {}
         with contextlib.suppress(EnvironmentFault):  # the page then lacks this table
-            rows = read_worlds(self.path)
-        for row in rows:
-            skill = f"skill {row['skill']:.0f}" if "skill" in row else "policy"
-            label = f"{skill} in stage {row['world']:.0f}, epoch {row['epoch']:.0f}"
-            worlds[label] = {name: row[name] for name in IN_WORLDS if name in row}
+            for row in read_worlds(self.path):
+                skill = f"skill {row['skill']:.0f}" if "skill" in row else "policy"
+                label = f"{skill} in stage {row['world']:.0f}, epoch {row['epoch']:.0f}"
+                worlds[label] = {name: row[name] for name in IN_WORLDS if name in row}
         return worlds
 
     def settings(self) -> list[tuple[str, str, str, str]]:

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from music_tf.config.names import suggestion
@@ -84,45 +83,42 @@ class Method:
 
 
 _STEP_SIZE = Numbers(1e-4, 3e-3, log=True)
-_SHARED: Space = MappingProxyType(
-    {
-        "agent.actor_learning_rate": _STEP_SIZE,
-        "agent.critic_learning_rate": _STEP_SIZE,
-        "replay.batch_size": Choices((64, 128, 256)),
-    }
-)
-_NOISE: Space = MappingProxyType(
-    {"exploration.noise": Numbers(0.05, 0.4), "exploration.random_probability": Numbers(0.0, 0.5)}
-)
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "ddpg_music": Method(
-            ("eval/object_comotion_m", "music/bound_heldout"),
-            {
-                **_SHARED,
-                **_NOISE,
-                "exploration.random_hold": Choices((1, 2, 4, 8)),
-                "music.learning_rate": Numbers(3e-5, 1e-3, log=True),
-                "agent.action_l2": Numbers(0.01, 1.0, log=True),
-            },
-        ),
-        "ddpg_her": Method(
-            ("eval/success_rate",), {**_SHARED, **_NOISE, "replay.relabel_k": Choices((2, 4, 8))}
-        ),
-        "sac": Method(
-            ("eval/success_rate", "eval/return"),
-            {**_SHARED, "agent.polyak": Choices((0.95, 0.98, 0.99, 0.995))},
-        ),
-        "sac_diayn": Method(
-            ("skill/accuracy_heldout",),
-            {
-                **_SHARED,
-                "skill.learning_rate": Numbers(1e-4, 3e-3, log=True),
-                "agent.temperature": Numbers(0.01, 1.0, log=True),
-            },
-        ),
-    }
-)
+_SHARED: Space = {
+    "agent.actor_learning_rate": _STEP_SIZE,
+    "agent.critic_learning_rate": _STEP_SIZE,
+    "replay.batch_size": Choices((64, 128, 256)),
+}
+_NOISE: Space = {
+    "exploration.noise": Numbers(0.05, 0.4),
+    "exploration.random_probability": Numbers(0.0, 0.5),
+}
+METHODS: Mapping[str, Method] = {
+    "ddpg_music": Method(
+        ("eval/object_comotion_m", "music/bound_heldout"),
+        {
+            **_SHARED,
+            **_NOISE,
+            "exploration.random_hold": Choices((1, 2, 4, 8)),
+            "music.learning_rate": Numbers(3e-5, 1e-3, log=True),
+            "agent.action_l2": Numbers(0.01, 1.0, log=True),
+        },
+    ),
+    "ddpg_her": Method(
+        ("eval/success_rate",), {**_SHARED, **_NOISE, "replay.relabel_k": Choices((2, 4, 8))}
+    ),
+    "sac": Method(
+        ("eval/success_rate", "eval/return"),
+        {**_SHARED, "agent.polyak": Choices((0.95, 0.98, 0.99, 0.995))},
+    ),
+    "sac_diayn": Method(
+        ("skill/accuracy_heldout",),
+        {
+            **_SHARED,
+            "skill.learning_rate": Numbers(1e-4, 3e-3, log=True),
+            "agent.temperature": Numbers(0.01, 1.0, log=True),
+        },
+    ),
+}
 
 
 def method_of(name: str) -> Method:

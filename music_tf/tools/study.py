@@ -11,7 +11,6 @@ import math
 import re
 import runpy
 import shlex
-import types
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -100,11 +99,9 @@ class Condition(_Declared):
         )
 
 
-CONTROL: Mapping[str, float] = types.MappingProxyType(
-    {"eval/object_on_support_rate": 0.8, MOTION: LEVELS[MOTION][0]}
-)
+CONTROL: Mapping[str, float] = {"eval/object_on_support_rate": 0.8, MOTION: LEVELS[MOTION][0]}
 """Thresholds for control of an object."""
-LIFTED: Mapping[str, float] = types.MappingProxyType({**CONTROL, "eval/object_lift_rate": 0.6})
+LIFTED: Mapping[str, float] = {**CONTROL, "eval/object_lift_rate": 0.6}
 """The same for an object that can be lifted."""
 MOST_SHOWN = 3
 """Most metrics in the table of a study, for a quick reader."""

@@ -396,11 +396,10 @@ def summary(search: Search, tuner: Tuner, checked: Mapping[str, Sequence[float]]
     counts = f"{trials}, best score {tuner.study.best_value:.4g}"
     lines = [f"{counts} ({' or '.join(search.metrics)}, mean of the last {_SCORED_EVALUATIONS})"]
     lines += [_ALL_ZERO] if tuner.all_zero else []
-    for name, values in checked.items():
-        if values:
-            shown = "  ".join(f"{value:.4g}" for value in values)
-            lines.append(f"{name:8} on seeds of its own: mean {np.mean(values):.4g}   {shown}")
     means = {name: float(np.mean(values)) for name, values in checked.items() if values}
+    for name, mean in means.items():
+        shown = "  ".join(f"{value:.4g}" for value in checked[name])
+        lines.append(f"{name:8} on seeds of its own: mean {mean:.4g}   {shown}")
     if best == search.of_preset():
         lines.append("no trial has beaten the preset")
     elif "found" in means and not means["found"] >= means["preset"]:
