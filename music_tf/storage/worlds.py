@@ -31,6 +31,7 @@ COLUMNS = {
     "moved": "how far the end is from that of its first row with the same world",
 }
 """Every column with its meaning, in order; the names are public."""
+_NEVER_BLANK = ("epoch", "stage", "next_stage", "world")
 ENDS = ("end_0", "end_1", "end_2")
 Cells = Mapping[str, float | None]
 _LARGEST = 64 * 2**20
@@ -96,9 +97,11 @@ def _whole_rows(path: Path) -> list[dict[str, str]] | None:
 
 
 def _is_whole(row: Mapping[str, str | None]) -> bool:
-    """Whether a row has all columns, and a number or nothing in each."""
+    """Whether a row has all columns, with a number or nothing in each, and its epoch and stages."""
     cells = [cell for cell in row.values() if cell is not None]
-    if list(row) != list(COLUMNS) or len(cells) != len(COLUMNS) or not cells[0].isdecimal():
+    if list(row) != list(COLUMNS) or len(cells) != len(COLUMNS):
+        return False
+    if not all((row[name] or "").isdecimal() for name in _NEVER_BLANK):
         return False
     try:
         return all(math.isfinite(float(cell or 0)) for cell in cells)

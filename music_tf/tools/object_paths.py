@@ -107,7 +107,8 @@ def _legend(width: int, text: str, scale: float, unit: str) -> Image.Image:
 def round_length(most: float) -> float:
     """Returns the largest of 1, 2 and 5 times a power of ten up to a positive number."""
     power = 10.0 ** math.floor(math.log10(most))
-    return next(step * power for step in (5, 2, 1) if step * power <= most)
+    # the logarithm of a number just below a power of ten is rounded up
+    return next(step * power for step in (5.0, 2.0, 1.0, 0.5) if step * power <= most)
 
 
 def _places(episodes: Episodes, info: EnvironmentInfo) -> Array | None:

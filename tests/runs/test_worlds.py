@@ -19,7 +19,7 @@ from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import Stopped
 from music_tf.runs import loaded_run
 from music_tf.runs.worlds import acting_now, measure_worlds
-from music_tf.storage.worlds import COLUMNS, WorldsTable
+from music_tf.storage.worlds import COLUMNS, WorldsTable, read_worlds
 from music_tf.training.evaluation import Evaluation
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import command_of, run_session, stop_asked
@@ -167,7 +167,8 @@ def test_rows_that_are_cut_off_or_of_later_epochs_are_measured_again(tmp_path):
     row = {"stage": 0, "next_stage": 1, "world": 0}
     table.add([row | {"epoch": epoch} for epoch in (1, 2, 3)])
     path = tmp_path / "worlds.csv"
-    path.write_bytes(path.read_bytes() + b"1,x" + 15 * b"," + b"\n1,20,0")
+    path.write_bytes(path.read_bytes() + b"1,x" + 15 * b"," + b"\n1" + 16 * b"," + b"\n1,20,0")
+    assert [row["epoch"] for row in read_worlds(tmp_path)] == [1.0, 2.0, 3.0]
     again = WorldsTable(tmp_path, print)
     again.resume(2)
     assert [one["epoch"] for one in rows_of(tmp_path)] == ["1", "2"]
