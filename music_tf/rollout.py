@@ -279,8 +279,7 @@ class OpenEpisodes:
         part = self._part
         if not part.length[env]:
             return []
-        rows_of_env = {name: rows[env : env + 1].copy() for name, rows in part.named().items()}
-        played = padded(Episodes.from_named(rows_of_env))
+        played = padded(part.at(np.array([env])))  # a copy
         part.earlier_return[env] += played.reward.sum()
         for values in (part.observation, part.achieved_goal, *part.extras.values()):
             values[env, 0] = values[env, part.length[env]]

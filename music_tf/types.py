@@ -172,7 +172,9 @@ class Episodes(NamedTuple):
         return cls(**fields, extras={name.removeprefix(EXTRAS): arrays[name] for name in names})
 
     def rows(self, start: int, end: int | None, step: int = 1) -> "Episodes":
-        chosen = slice(start, end, step)
+        return self.at(slice(start, end, step))
+
+    def at(self, chosen: slice | IntArray | BoolArray) -> "Episodes":
         return self.from_named({name: values[chosen] for name, values in self.named().items()})
 
     @classmethod

@@ -50,12 +50,10 @@ class TaskStore:
     def add(
         self, episodes: Episodes, generator: np.random.Generator, priority: Array | None = None
     ) -> None:
-        named = episodes.named()
         for number, ring in zip(self.numbers, self._rings, strict=True):
             mine = episodes.task == number
             if mine.any():
-                of_task = Episodes.from_named({name: rows[mine] for name, rows in named.items()})
-                ring.add(of_task, generator, priority)
+                ring.add(episodes.at(mine), generator, priority)
 
     def draw_tasks(self, updates: int, generator: np.random.Generator) -> IntArray:
         """Draws tasks for each update with replacement, [U, m], counted within the worker."""
@@ -77,7 +75,6 @@ class TaskStore:
         )
 
     def look_up(self, picks: Picks) -> Drawn:
-        """Returns the picked steps, before more are added."""
         part, tasks = np.divmod(picks.slot, len(self._rings))
         drawn: dict[str, np.ndarray] = {}
         for _, ring, where in self._by_task(tasks):
@@ -110,7 +107,6 @@ class TaskStore:
             out[where] = tracks
 
     def full_rows(self) -> dict[str, np.ndarray]:
-        """Returns the arrays of a save of full rings, for their names, types and shapes."""
         of_ring, count = self._rings[0].full_rows(), len(self._rings)
         rows = {
             name: np.broadcast_to(values[0], (count * len(values), *values.shape[1:]))

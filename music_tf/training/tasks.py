@@ -143,14 +143,8 @@ class TaskCollector(Collector):
     def play_ordered(self, order: Order) -> Collected:
         rounds = list(self._comm.together(lambda: list(self._rounds(order))))
         workers, size = len(self.workers), self._config.rollouts
-
-        def by_worker(parts: Sequence[np.ndarray]) -> np.ndarray:
-            shape = parts[0].shape[1:]
-            stacked = np.stack(parts).reshape(len(parts), workers, size, *shape)
-            return np.swapaxes(stacked, 0, 1).reshape(len(parts) * workers * size, *shape)
-
-        named = [played.named() for played in rounds]
-        played = Episodes.from_named({n: by_worker([each[n] for each in named]) for n in named[0]})
+        each = np.arange(len(rounds) * workers * size).reshape(len(rounds), workers, size)
+        played = Episodes.joined(rounds).at(each.swapaxes(0, 1).ravel())  # worker by worker
         return Collected(played, [size * len(rounds)] * workers, played.success)
 
     def _rounds(self, order: Order) -> Iterator[Episodes]:
