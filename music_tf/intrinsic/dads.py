@@ -81,9 +81,7 @@ class Dads(GatedTerm):
                 for worker in replay.shards
             ]
             fed["others"] = np.stack(drawn, axis=1)
-        if not self._config.train:
-            return fed
-        return {"picks": self.picked(replay, updates, cycle), **fed}
+        return {**super().draws(replay, updates, cycle), **fed}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         if not self._config.train:

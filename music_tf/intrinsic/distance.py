@@ -116,9 +116,6 @@ class Distance(GatedTerm):
         self.early = ("change_mean", "change_deviation") if config.density_early else ()
         self.fulfilled = self._fulfilled if config.reach < math.inf else None
 
-    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
-        return {"picks": self.picked(replay, updates, cycle)} if self._config.train else {}
-
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         if not self._config.train:
             return drawn

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -29,12 +30,14 @@ class GatedTerm(RewardTerm):
         if config.target is not None and config.margin is not None:
             self._bar = config.target - config.margin
 
-    def picked(self, replay: ReplayBuffer, updates: int, cycle: int) -> Picks:
+    def draws(self, replay: ReplayBuffer, updates: int, cycle: int) -> dict[str, Any]:
         """Picks steps to learn from, [U * times, W, B]; those of the agent if `batch` is shared."""
+        if not self._diversity.train:
+            return {}
         if self._diversity.batch == "own":
-            return replay.pick(updates, cycle, f"{self.name}/transitions")
+            return {"picks": replay.pick(updates, cycle, f"{self.name}/transitions")}
         shared = replay.pick(updates // self.times, cycle, LEARNING)
-        return Picks(*(part.repeat(self.times, axis=0) for part in shared))
+        return {"picks": Picks(*(part.repeat(self.times, axis=0) for part in shared))}
 
     def mixed_up_to(self, most: float) -> Mixing:
         config, (lowest, highest) = self._diversity, self._diversity.clip

@@ -81,9 +81,7 @@ class Skill(GatedTerm):
         fed: dict[str, Any] = self._prior_feed(updates, len(replay.shards))
         if self._rows is not None:
             fed["learns"] = np.full([updates, len(replay.shards)], not self._waits, np.float32)
-        if not self._config.train:
-            return fed
-        return {"picks": self.picked(replay, updates, cycle), **fed}
+        return {**super().draws(replay, updates, cycle), **fed}
 
     def looked_up(self, drawn: Mapping[str, Any], store: Store) -> Mapping[str, Any]:
         if not self._config.train:
