@@ -266,14 +266,12 @@ class Incremental(RewardTerm):
         """Returns the weights of the distances to earlier skills and to the recent past."""
         config = self._config
         (past, recent), (beta, alpha) = self._averages.values(), (config.beta, config.alpha)
-        first = not self.skill
-        if config.balance == "released" and not first:
-            beta = 1.0 / (beta * past.before(first))
-            alpha = -1.0 / (alpha * recent.before(first))
-        elif config.balance in ("running", "previous"):
-            running = config.balance == "running"
-            beta /= past.running if running else past.before(first)
-            alpha /= recent.running if running else recent.before(first)
+        if config.balance == "running":
+            beta, alpha = beta / past.running, alpha / recent.running
+        elif config.balance == "previous" and self.skill:
+            beta, alpha = beta / past.before, alpha / recent.before
+        elif config.balance == "released" and self.skill:
+            beta, alpha = 1.0 / (beta * past.before), -1.0 / (alpha * recent.before)
         if config.schedule and len(self._past[0].times):
             alpha *= math.tanh(4.0 * (2.0 * self.progress - 1.0))
         return beta, alpha
@@ -309,7 +307,8 @@ class _Average:
         running, begun = self.state[:2].tolist()
         return max(running, _LEAST) if begun else 1.0
 
-    def before(self, first: bool) -> float:
-        """Mean over the previous skill, or in the first updates of this one; 1 for the `first`."""
+    @property
+    def before(self) -> float:
+        """Mean over the previous skill, or in the first updates of this one; else 1."""
         count, before, had = self.state[3:].tolist()
-        return max(before, _LEAST) if (had or count) and not first else 1.0
+        return max(before, _LEAST) if had or count else 1.0

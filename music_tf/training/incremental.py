@@ -106,7 +106,12 @@ class SkillSequence(Part):
         self.progress = SequenceProgress(counters.env_steps, counters.updates, worlds)
         if skill == 0:
             return
-        self._update.begin_anew(self._initial_weights(self._update.learner.networks[0].size))
+        weights = self._initial(skill)
+        if settings.begin != "fresh":
+            start = self.learned[0 if settings.begin == "first" else self._term.frontier()]
+            actor = np.concatenate([np.ravel(array) for array in start.weights.values()])
+            weights = np.concatenate([actor, weights[len(actor) :]])
+        self._update.begin_anew(weights)
         if settings.replay == "reset":
             run.replay.forget()
         elif settings.replay == "purge":
@@ -192,14 +197,6 @@ class SkillSequence(Part):
 
     def _collected(self, snapshot: acting.Snapshot, evaluation: Evaluation) -> Episodes:
         return evaluation.play(acting.SnapshotPolicy(snapshot), self._config.incremental.collected)
-
-    def _initial_weights(self, actor_size: int) -> Array:
-        weights, begin = self._initial(self.skill), self._config.incremental.begin
-        if begin == "fresh":
-            return weights
-        start = self.learned[0 if begin == "first" else self._term.frontier()]
-        actor = np.concatenate([np.ravel(array) for array in start.weights.values()])
-        return np.concatenate([actor, weights[actor_size:]])
 
 
 def rows_with_fewer_skills(ours: Expected) -> ExpectedAtMost:
