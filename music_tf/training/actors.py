@@ -10,7 +10,6 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -71,12 +70,7 @@ class Actors:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        raised: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
         """Ends the actors with the exit code of this process."""
         is_loss = raised is not None and self._all.loss_in(raised) is not None
         if is_loss or not (raised is None or isinstance(raised, Exception)):

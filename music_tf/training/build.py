@@ -24,7 +24,7 @@ from music_tf.replay.buffer import ReplayBuffer, empty_store, keeps_steps
 from music_tf.replay.hindsight import relabel_probability
 from music_tf.replay.watch import RewardWatch
 from music_tf.training.actors import Actors
-from music_tf.training.collect import Collector, make_collector, make_environments
+from music_tf.training.collect import make_collector, make_environments
 from music_tf.training.incremental import SkillSequence
 from music_tf.training.memory import Share
 from music_tf.training.parts import Lag, Part, PolicyEvaluation
@@ -41,14 +41,9 @@ _SAME = 1e-5
 def build_trainer(config: Config, comm: Communicator, actors: Actors | None = None) -> Trainer:
     """Builds all parts of a run, and its loop; with actors, `comm` has the learners."""
     workers = comm.local_workers(config.workers)
-    collector: Collector | Actors
-    if actors is None:
-        share = Share(len(workers) * config.rollouts, len(workers))
-        envs = make_environments(config, comm, share)
-        collector = make_collector(config, envs, workers, comm)
-    else:
-        envs = actors.make_environment()
-        collector = actors
+    share = Share(len(workers) * config.rollouts, len(workers))
+    envs = actors.make_environment() if actors else make_environments(config, comm, share)
+    collector = actors or make_collector(config, envs, workers, comm)
     spec, gamma = envs.spec, discount(config, envs.spec)
     absorbs = config.lost_object == "absorb" and envs.info.support is not None
     if absorbs and keeps_steps(config, spec):
