@@ -67,7 +67,7 @@ class Shard:
         self._returns = np.empty([count], np.float32)
         blocks = (self._states, self._steps, self._episodes, self.tracks, self._returns)
         self.bytes = sum(block.nbytes for block in blocks)
-        self.on_write: Callable[[IntArray], None] | None = None
+        self.on_write: Callable[[IntArray], None] = lambda slots: None
         """Callback with the slots that have been written."""
 
     def add(
@@ -221,7 +221,6 @@ class Shard:
         return self.rows(np.unique(np.concatenate(self._unsaved))) if self._unsaved else {}
 
     def everything(self) -> dict[str, np.ndarray]:
-        """Returns all rows in the form of `unsaved`."""
         return self.rows(np.arange(self.size)) if self.size else {}
 
     def mark_saved(self) -> None:
@@ -263,8 +262,7 @@ class Shard:
             array[slots] = rows[name]
         self.tracks[slots] = rows["observation"][:, :, self.columns]
         self._returns[slots] = rows["reward"].sum(axis=1)
-        if self.on_write is not None:
-            self.on_write(slots)
+        self.on_write(slots)
 
 
 class ReplayBuffer:

@@ -59,8 +59,8 @@ class Evaluation(NamedTuple):
     """`Actors.evaluate`, which plays this rank's share of episodes; None without actors."""
     world: int | tuple[int, ...] = 0
     """Stage of a changing world, or one stage for each skill."""
-    answers: Callable[[Episodes], Metrics] | None = None
-    """Computes metrics of the reward networks on episodes; None where there are no networks."""
+    answers: Callable[[Episodes], Metrics] = lambda _: {}
+    """Computes metrics of the reward networks on episodes; none where there are no networks."""
     turn: int = 0
     """Number of an evaluation whose episodes no other one has; 0: those that all runs have."""
 
@@ -144,8 +144,7 @@ class Evaluation(NamedTuple):
 
     def metrics_of(self, played: Episodes) -> Metrics:
         """Returns metrics of behaviour in episodes, and those of the reward networks."""
-        answers = {} if self.answers is None else self.answers(played)
-        return self.behaviour(played) | answers
+        return self.behaviour(played) | self.answers(played)
 
     def errors(self, *both: Episodes) -> Metrics:
         """Returns standard errors of the difference between two policies; of few episodes none."""

@@ -219,9 +219,7 @@ class PolicyEvaluation(Part):
             played = evaluation.random()
             self._random[world] = played, evaluation.behaviour(played)
         played, behaviour = self._random[world]
-        measured = dict(behaviour)
-        if evaluation.answers is not None:
-            measured |= evaluation.answers(played)
+        measured = behaviour | evaluation.answers(played)
         return metrics | {name: measured[m] for name, m in pairs.items() if m in measured}
 
 
