@@ -110,8 +110,7 @@ class Snapshot(NamedTuple):
 
 def arrays_of(snapshot: Snapshot) -> dict[str, Array]:
     """Returns the arrays of a snapshot by name: weights, moments as [2, D], and a prior."""
-    moments = {"observation": snapshot.inputs.observation, "goal": snapshot.inputs.goal}
-    stacked = {name: np.stack(pair) for name, pair in moments.items()}
+    stacked = {name: np.stack(getattr(snapshot.inputs, name)) for name in _MOMENTS}
     others = {"prior": snapshot.prior, REACH: snapshot.inputs.reach}
     present = {name: array for name, array in others.items() if array is not None}
     return {**snapshot.weights, **snapshot.encoder, **snapshot.explorer, **stacked, **present}
@@ -172,11 +171,8 @@ class SkillSnapshots(NamedTuple):
 
 def skill_arrays(snapshot: Snapshot) -> dict[str, Array]:
     """Returns the arrays of a finished skill, by their names in a checkpoint."""
-    moments = (snapshot.inputs.observation, snapshot.inputs.goal)
-    return {
-        **{f"{SKILLS}{name}": array for name, array in snapshot.weights.items()},
-        **{f"{SKILLS}moments/{name}": np.stack(moments[n]) for n, name in enumerate(_MOMENTS)},
-    }
+    moments = {f"moments/{name}": np.stack(getattr(snapshot.inputs, name)) for name in _MOMENTS}
+    return {f"{SKILLS}{name}": array for name, array in {**snapshot.weights, **moments}.items()}
 
 
 def learned_skill(like: Snapshot, arrays: Mapping[str, Array], skill: int) -> Snapshot:

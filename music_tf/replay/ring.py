@@ -31,8 +31,7 @@ class StepRing:
         state = {"observation": spec.observation_dim, "achieved_goal": spec.goal_dim, **extras}
         self._cells = np.empty([self.capacity], packed("reward", **state, action=spec.action_dim))
         kinds: list[Any] = [
-            *((name, np.int64) for name in ("start", "first", "length")),
-            ("episode", np.int64),
+            *((name, np.int64) for name in ("start", "first", "length", "episode")),
             *packed("episode_return", desired_goal=spec.goal_dim, skill=skills),
             *((name, np.bool_) for name in ("terminated", "truncated")),
             ("seed", np.int64),

@@ -314,12 +314,10 @@ class Trainer:
         return SnapshotPolicy(self.snapshot())
 
     def final_policy(self) -> tuple[Evaluation, Policy]:
-        """Returns all that the run has learned as one policy, and the evaluation of it."""
         special = (part.final_policy(self) for part in self.parts)
         return next(filter(None, special), None) or (self.evaluation, self.policy())
 
     def snapshot(self) -> Snapshot:
-        """Returns a copy of all that acting needs."""
         update, encoder = self.update, self.update.learner.encoder
         return Snapshot(
             self.config.agent.actor,
