@@ -192,8 +192,7 @@ class Distance(GatedTerm):
             if learned.get("distance/followed", -1.0) > self._config.rest_until:
                 self._resting.assign(0.0)
             learned["distance/resting"] = float(self._resting.numpy())
-        speed = {} if self._speed is None else {"distance/speed": self._speed.settle()}
-        return {**super().adapt(learned, updates, episodes), **speed}
+        return {} if self._speed is None else {"distance/speed": self._speed.settle()}
 
     def observe(self, episodes: Mapping[int, Episodes], cycle: int) -> None:
         if self._speed is None or self._speed.known:

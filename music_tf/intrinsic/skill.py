@@ -9,6 +9,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from music_tf.distributions import log_prior
+from music_tf.hints import fits
 from music_tf.intrinsic.base import Feed, InputSpec, TermContext, scale_variables
 from music_tf.intrinsic.gated import GatedTerm
 from music_tf.intrinsic.prior import LearnedPrior
@@ -135,14 +136,11 @@ class Skill(GatedTerm):
         return {} if self._rows is None else {"fresh_rows": self._rows.tolist()}
 
     def load_meta(self, meta: Mapping[str, Any]) -> None:
-        rows = meta.get("fresh_rows")
-        if rows is None:
-            self._rows = None
-            return
-        most, counted = np.iinfo(np.int64).max, isinstance(rows, list) and len(rows) == self._skills
-        if not counted or not all(type(row) is int and 0 <= row <= most for row in rows):
+        rows: Any = meta.get("fresh_rows")
+        counts = fits(rows, list[int]) and len(rows) == self._skills and min(rows) >= 0
+        if rows is not None and not counts:
             raise ValueError(f"{self.name}.fresh_rows: expected counts of {self._skills} skills")
-        self._rows = np.array(rows, np.int64)
+        self._rows = None if rows is None else np.array(rows, np.int64)
 
     def adapt(self, learned: Metrics, updates: int, episodes: int = 0) -> Metrics:
         if "skill/log_likelihood" not in learned:

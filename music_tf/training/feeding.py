@@ -48,10 +48,7 @@ class Feeding:
                 batch,
                 inputs(batch.observation, batch.desired_goal, batch.skill),
                 inputs(batch.next_observation, batch.desired_goal, batch.skill),
-                {
-                    name: feeds.rows_of_part(part, config.updates, rows)
-                    for name, rows in fed.items()
-                },
+                feeds.rows_of_part(part, config.updates, fed),
                 beside,
             )
 

@@ -161,7 +161,6 @@ class Update(Part):
             raise MemoryError(f"the updates do not fit: {error.message[:200]}") from error
 
     def check_equal(self) -> None:
-        """Compares the parameters of all ranks bit by bit; a collective call."""
         arrays = self.layout.name_arrays(self.parameters.numpy())
         check_same_state(arrays, int(self.step.numpy()), self._comm)
 
@@ -214,8 +213,7 @@ class Update(Part):
             moments.first.assign(first[phase.own])
             moments.second.assign(second[phase.own])
         steps = meta.get("phase_steps") or [updates]
-        are_counts = isinstance(steps, list) and all(type(n) is int and n >= 0 for n in steps)
-        if not are_counts or len(steps) != len(self._phase_steps):
+        if not fits(steps, list[int]) or min(steps) < 0 or len(steps) != len(self._phase_steps):
             raise ValueError(f"phase_steps: not what a run saves: {str(steps)[:80]}")
         self.step.assign(updates)
         for step, number in zip(self._phase_steps, steps, strict=True):
