@@ -53,6 +53,11 @@ def parse_json(content: bytes | str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def as_object(value: Any) -> dict[str, Any]:
+    """Returns a JSON object as it is, and an empty one in place of any other value."""
+    return value if isinstance(value, dict) else {}
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):

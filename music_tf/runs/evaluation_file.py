@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from music_tf.files import read_json
+from music_tf.files import as_object, read_json
 from music_tf.hints import fits
 from music_tf.runs.loaded_run import LoadedRun
 from music_tf.storage.metrics import JUDGED
@@ -38,13 +38,11 @@ def store_evaluation(
 def earlier_evaluation(loaded: LoadedRun) -> dict[str, Any]:
     """Returns stored results of this checkpoint in an equal environment; empty without any."""
     try:
-        earlier = read_json(loaded.here / loaded.file(EVALUATION_NAME), _LARGEST)
+        earlier = as_object(read_json(loaded.here / loaded.file(EVALUATION_NAME), _LARGEST))
     except (OSError, ValueError):
         return {}
     names = ("checkpoint", "env_kwargs")  # a stage has a file of its own
-    same = isinstance(earlier, dict) and all(
-        earlier.get(name) == loaded.identity[name] for name in names
-    )
+    same = all(earlier.get(name) == loaded.identity[name] for name in names)
     return earlier if same else {}
 
 
@@ -55,9 +53,7 @@ def brake_distance(loaded: LoadedRun) -> float:
     else:
         measured = earlier_evaluation(loaded)
     for name in ("zero_shot", "ours"):
-        measured = measured.get(name)
-        if not isinstance(measured, dict):
-            return 0.0
+        measured = as_object(measured.get(name))
     stop = measured.get("zero_shot/stop")
     return float(stop) if fits(stop, float) and stop > 0.0 else 0.0
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.errors import EXIT_BUG, EXIT_DONE, EXIT_STOPPED, Stopped
-from music_tf.files import read_json, replace_file
+from music_tf.files import as_object, read_json, replace_file
 from music_tf.reading.stored import flatten, read_record
 from music_tf.storage.run_directory import SUMMARY_NAME
 
@@ -119,12 +119,12 @@ class Tracker:
 def _stored_ids(path: Path) -> dict[str, str]:
     """The ids by tracker; empty if the file is missing or not ours."""
     try:
-        content = read_json(path, _LARGEST_FILE)
+        content = as_object(read_json(path, _LARGEST_FILE))
     except (OSError, ValueError):
         return {}
     return {
         name: run_id
-        for name, run_id in (content.items() if isinstance(content, dict) else ())
+        for name, run_id in content.items()
         if name in _SERVICES and isinstance(run_id, str) and _ID.fullmatch(run_id)
     }
 

@@ -16,6 +16,7 @@ from music_tf.config.warm_start import AGENT_PARTS, WarmStart, parts_of
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
+from music_tf.files import as_object
 from music_tf.hints import hints_of
 from music_tf.reading.stored import read_record, read_run
 from music_tf.storage import warm_start
@@ -85,8 +86,7 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
         stored = read_record(_run_of(source), "config")["config"]
     except UsageError:  # missing or damaged
         return
-    agent = stored.get("agent")
-    samples = isinstance(agent, dict) and not agent.keys() <= hints_of(DdpgConfig).keys()
+    samples = not as_object(stored.get("agent")).keys() <= hints_of(DdpgConfig).keys()
     samples = samples and hasattr(config.agent, "deviation")  # else they do not fit
     settings: tuple[str, ...] = _OF_INPUTS if {*AGENT_PARTS} & {*parts} else ()
     settings += _OF_STATISTICS if settings and "normalizer" in parts else ()
@@ -94,10 +94,8 @@ def _check_meaning(config: Config, source: Path, parts: Sequence[str]) -> None:
     missing, present = [], []
     for name in settings:
         group, _, key = name.partition(".")
-        now, earlier = getattr(config, group), stored.get(group)
-        before = getattr(type(now)(), key, None)
-        if isinstance(earlier, dict):
-            before = earlier.get(key, before)
+        now, earlier = getattr(config, group), as_object(stored.get(group))
+        before = earlier.get(key, getattr(type(now)(), key, None))
         if before != getattr(now, key, None):
             missing.append(f"{show_option(name)} {warm_start.printable(show_value(before))}")
             present.append(f"{show_option(name)} {show_value(getattr(now, key, None))}")

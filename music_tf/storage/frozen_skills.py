@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from music_tf.errors import UsageError
+from music_tf.files import as_object
 from music_tf.gate import Arrays
 from music_tf.networks.acting import SKILLS
 from music_tf.normalizer import COLUMNS
@@ -21,8 +22,7 @@ _LEARNER = ("parameters/actor/", "parameters/critic_", "parameters/value/", "tar
 
 def worlds_of(meta: Mapping[str, Any]) -> list[Any] | None:
     """Returns the stage in which each frozen skill was learned; None if the file has none."""
-    sequence = meta.get("incremental")
-    worlds = sequence.get("worlds") if isinstance(sequence, dict) else None
+    worlds = as_object(meta.get("incremental")).get("worlds")
     return worlds if isinstance(worlds, list) else None
 
 

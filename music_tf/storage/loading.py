@@ -13,6 +13,7 @@ from music_tf.config.settings import Config
 from music_tf.config.world import is_function
 from music_tf.distributed import Communicator
 from music_tf.errors import UsageError
+from music_tf.files import as_object
 from music_tf.gate import Expected, Kind, MisfitError, declared_in, is_count
 from music_tf.networks import acting
 from music_tf.networks.belief import encoder_shapes
@@ -88,8 +89,7 @@ def saved_policy(
         wanted = (*wanted, acting.SKILLS)
     try:
         checkpoint = newest_weights(weights_of(run.resolve()), expected, wanted)
-        counters = checkpoint.meta.get("counters")
-        counters = counters if isinstance(counters, dict) else {}
+        counters = as_object(checkpoint.meta.get("counters"))
         if not all(is_count(counters.get(name)) for name in ("epoch", "env_steps")):
             raise ValueError("counters: expected whole numbers epoch and env_steps")
         declared = declared_in(checkpoint.meta)
@@ -139,9 +139,7 @@ def saved_policy(
 
 
 def _inputs_in(weights: StoredWeights, network: str) -> dict[str, Any]:
-    inputs = weights.meta.get("inputs")
-    seen = inputs.get(network) if isinstance(inputs, dict) else None
-    return seen if isinstance(seen, dict) else {}
+    return as_object(as_object(weights.meta.get("inputs")).get(network))
 
 
 def _discriminator_in(config: Config, weights: StoredWeights) -> Discriminator | str | None:

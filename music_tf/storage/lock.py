@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from music_tf.errors import UsageError
-from music_tf.files import read_json, replace_file
+from music_tf.files import as_object, read_json, replace_file
 
 LOCK_NAME = "lock.json"
 _LARGEST_LOCK = 10_000
@@ -103,12 +103,11 @@ def _refuse_other_holder(directory: Path, free: bool | None) -> None:
 def _holder(path: Path) -> dict[str, Any] | None:
     """Returns the content of a lock file, None without one, empty for a damaged one."""
     try:
-        content = read_json(path, _LARGEST_LOCK)
+        return as_object(read_json(path, _LARGEST_LOCK))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _is_dead(pid: Any) -> bool:

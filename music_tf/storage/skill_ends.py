@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from music_tf.config.settings import Config
-from music_tf.files import read_json
+from music_tf.files import as_object, read_json
 from music_tf.networks.embedding import Ends
 from music_tf.storage.run_paths import file_about
 
@@ -25,13 +25,13 @@ def ends_of(run: Path, config: Config, counters: Mapping[str, Any]) -> Ends | st
     path = file_about(run, SKILLS_NAME)
     measure = f"measure it: music-tf skills {run}"
     try:
-        stored = read_json(path, _LARGEST)
+        stored = as_object(read_json(path, _LARGEST))
     except FileNotFoundError:
         return f"nothing has measured where its skills end\n{measure}"
     except (OSError, ValueError) as error:
         return f"{path} cannot be read: {str(error)[:200]}\n{measure}"
     now = {name: counters[name] for name in ("epoch", "env_steps")}
-    measured = stored.get("checkpoint") if isinstance(stored, dict) else None
+    measured = stored.get("checkpoint")
     if measured != now:
         came = str(measured)[:80]
         return f"{path} is of another checkpoint, expected {now}, found {came}\n{measure}"

@@ -17,6 +17,7 @@ from music_tf import recipes
 from music_tf.config.settings import Config
 from music_tf.config.warm_start import AGENT_PARTS, parts_of
 from music_tf.errors import EnvironmentFault, UsageError
+from music_tf.files import as_object
 from music_tf.gate import (
     ENVIRONMENT,
     Arrays,
@@ -331,10 +332,8 @@ def _check_actions(source: Path, stored: StoredWeights, declared: Declared) -> N
 
 def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -> None:
     """Refuses a network if its inputs mean something else in the source."""
-    before = stored.meta.get("inputs")
-    if part not in inputs or not isinstance(before, dict) or part not in before:
-        return
-    if before[part] != inputs[part]:
+    before = as_object(stored.meta.get("inputs"))
+    if part in inputs and part in before and before[part] != inputs[part]:
         raise UsageError(
             f"--parts {part}: has other inputs than here\n"
             f"expected {inputs[part]}, found {printable(str(before[part]))} in {stored.folder}"
@@ -345,8 +344,7 @@ def _check_inputs(part: str, stored: StoredWeights, inputs: Mapping[str, Any]) -
 
 
 def record_of(source: Path, stored: StoredWeights, parts: Sequence[str]) -> dict[str, Any]:
-    counters = stored.meta.get("counters")
-    counters = counters if isinstance(counters, dict) else {}
+    counters = as_object(stored.meta.get("counters"))
     earlier = stored.meta.get(BEFORE, {})
     counted = {column: counters[name] for column, name in COUNTED.items() if name in counters}
     numbers = are_numbers(counted) and are_numbers(earlier)
