@@ -37,8 +37,8 @@ def launched_rank() -> int:
 
 
 def launch_words(ranks: int) -> str:
-    """Returns the options of `music-tf launch` that start these ranks again."""
-    return os.environ.get(LAUNCH_VARIABLE) or f"-n {ranks}"
+    """Returns the options of `music-tf launch` that start these ranks again; none for one rank."""
+    return "" if ranks == 1 else os.environ.get(LAUNCH_VARIABLE) or f"-n {ranks}"
 
 
 def number_in(*names: str) -> int | None:

@@ -96,7 +96,7 @@ def learn(
             except (UsageError, EnvironmentFault, Stopped, KeyboardInterrupt) as ended:
                 cure = "nothing is saved yet: start it again"
                 if command.resume:
-                    line = _resuming(command, directory.path, comm.size)
+                    line = resume_line(command, directory.path, launch_words(comm.size))
                     cure = f"no setting has changed yet; to resume:\n{line}"
                 else:
                     directory.discard()
@@ -136,7 +136,7 @@ class Session:
         self._command, self._config = command, command.config
         self._ranks, self._comm, self._directory = ranks, ranks.learning, directory
         self._draw, self._listeners = draw, listeners
-        self._resuming = _resuming(command, directory.path, ranks.size)
+        self._resuming = resume_line(command, directory.path, launch_words(ranks.size))
         self._progress = Progress(shown=self._comm.is_root)
         self._checkpoints = Checkpoints(directory.checkpoints, self._comm)
         self._row: Metrics = {}
@@ -355,8 +355,7 @@ class Session:
             self._progress.heading = f"skill {skill + 1} of {config.skills}"
         self._progress.epoch(row)
         self._listeners.tell("on_epoch", dict(row))
-        failed = self._listeners.fault is not None
-        if self._comm.any(failed or stop_requested()):
+        if self._comm.any(self._listeners.fault is not None or stop_requested()):
             self._stop()
 
     def _write(self, row: Metrics) -> None:
@@ -561,7 +560,3 @@ class Session:
 
 def _worker_name(worker: int) -> str:
     return f"worker_{worker:04d}"
-
-
-def _resuming(command: TrainCommand, path: Path, ranks: int) -> str:
-    return resume_line(command, path, launch_words(ranks) if ranks > 1 else "")

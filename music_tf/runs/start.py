@@ -8,9 +8,9 @@ import contextlib
 import dataclasses
 import functools
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_tf.config.names import KNOWN
 from music_tf.config.settings import EnvConfig
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 START_SECONDS = 300.0
 """Shortest time limit of a start, whatever `hang_after` says."""
-_Prepared: TypeAlias = "tuple[Path, LoadedWarmStart | None, Mapping[str, Any]]"
 
 
 class StartDecisions(NamedTuple):
@@ -77,8 +76,8 @@ def start(
         ctrl_c = isinstance(ended, KeyboardInterrupt) and is_ctrl_c(ended)
         if not ctrl_c or is_guest() or path is None:
             raise
-        ranks = launch_words(comm.size) if comm.size > 1 else ""
-        raise run_directory.ended_at_once(path, resume_line(command, path, ranks)) from None
+        again = resume_line(command, path, launch_words(comm.size))
+        raise run_directory.ended_at_once(path, again) from None
     raise fault  # outside of our handlers, which would catch it or appear in its traceback
 
 
@@ -138,7 +137,7 @@ def _learn(
         raise EnvironmentFault(f"out of memory: {error}\n{cure}") from error
 
 
-def _prepared(command: TrainCommand) -> _Prepared:
+def _prepared(command: TrainCommand) -> "tuple[Path, LoadedWarmStart | None, dict[str, Any]]":
     """Returns run directory, warm start, and settings that its source implies."""
     config, warm_start = command.config, None
     if config.env_id in KNOWN:  # others may say their columns when they are imported
