@@ -69,11 +69,9 @@ def compare(evaluation: Evaluation, policy: Policy, episodes: int = EPISODES) ->
     """Evaluates our policy, random actions and a scripted shove on equal episodes; collective."""
     played = dict(_beside_baselines(evaluation, policy, episodes, (SHOVE,)))
     metrics = {name: evaluation.metrics_of(each) for name, each in played.items()}
-    spec = evaluation.envs.spec
+    at_random = functools.partial(random_actions, evaluation.envs.spec)
     metrics["ours"] |= separate(evaluation, policy, episodes)
-    metrics["random"] |= separate(
-        evaluation, zero_policy, episodes, lambda skill: random_actions(spec, skill)
-    )
+    metrics["random"] |= separate(evaluation, zero_policy, episodes, at_random)
     errors = evaluation.errors(played["ours"], played["random"])
     return Comparison(metrics, episodes, "episodes", errors)
 
@@ -159,12 +157,10 @@ def judge(
     evaluation: Evaluation, policy: Policy, episodes: int, rollout_cells: float | None = None
 ) -> dict[str, Metrics]:
     """Measures `CONTROL` by our and by the random policy, on the same episodes; collective."""
-    spec = evaluation.envs.spec
+    at_random = functools.partial(random_actions, evaluation.envs.spec)
     measured = {
         "ours": _measures(evaluation, policy, episodes, lambda draw: None),
-        "random": _measures(
-            evaluation, zero_policy, episodes, lambda draw: random_actions(spec, draw)
-        ),
+        "random": _measures(evaluation, zero_policy, episodes, at_random),
     }
     support = evaluation.envs.info.support
     if support is not None and rollout_cells is not None:

@@ -27,7 +27,7 @@ from music_tf.storage.provenance import provenance
 from music_tf.storage.results import read_metrics
 from music_tf.storage.skill_ends import SKILLS_NAME
 from music_tf.training.adaptation import VISITS
-from music_tf.training.evaluation import evaluation_conditions, wilson_interval
+from music_tf.training.evaluation import Evaluation, evaluation_conditions, wilson_interval
 from music_tf.types import Episodes, Metrics
 
 Export: TypeAlias = Callable[[Episodes, Mapping[str, Any], Mapping[str, Any], EnvConfig], list[str]]
@@ -154,17 +154,16 @@ def _policies(loaded: LoadedRun, episodes: int, full: bool) -> dict[str, Any]:
 
 def _skills(loaded: LoadedRun, episodes: int) -> dict[str, Any]:
     """Measures each skill, also in the stage of a changing world in which it was learned."""
+
+    def measured(evaluation: Evaluation) -> list[dict[str, Any]]:
+        rows = comparison.measure_skills(evaluation, loaded.policy, episodes, loaded.heldout)
+        return [{**row, "success": _success(row["metrics"], episodes)} for row in rows]
+
     here, worlds = loaded.evaluation, loaded.saved.worlds
-    places = {"skills": here, "skills_where_learned": here._replace(world=worlds)}
     moved = loaded.stage == NOW and any(world != here.world for world in worlds)
-    rows = {
-        name: comparison.measure_skills(evaluation, loaded.policy, episodes, loaded.heldout)
-        for name, evaluation in places.items()
-        if moved or evaluation is here
-    }
     return {
-        name: [{**row, "success": _success(row["metrics"], episodes)} for row in rows.get(name, ())]
-        for name in places
+        "skills": measured(here),
+        "skills_where_learned": measured(here._replace(world=worlds)) if moved else [],
     }
 
 

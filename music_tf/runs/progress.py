@@ -90,9 +90,7 @@ class Progress:
         self._bar.add_task("training", total=total_epochs, completed=first_epoch, note="")
 
     def cycle(self, done: int, total: int, env_steps: int) -> None:
-        if self._bar is not None:
-            share = self._done + done / max(1, total)
-            self._move(self._bar, share, f"cycle {done}/{total}", env_steps)
+        self._move(self._done + done / max(1, total), f"cycle {done}/{total}", env_steps)
 
     def epoch(self, row: Mapping[str, float | None]) -> None:
         """Shows the metrics of an epoch that is over, as many as a line has room for."""
@@ -102,8 +100,7 @@ class Progress:
         if any(texts) or not self.heading:
             self._latest = [text for text in texts if text]
         self._fps = f"fps {row.get('time/fps') or 0:.0f}"
-        if self._bar is not None:
-            self._move(self._bar, self._done, "", steps)
+        self._move(self._done, "", steps)
         if self._shown and not (self._bar is not None and self._console.is_jupyter):
             width = shutil.get_terminal_size((_PLAIN_WIDTH, 0)).columns
             self.banner([self._line(f"epoch {self._done}/{self._total}", steps, self._done, width)])
@@ -155,7 +152,9 @@ class Progress:
         }
         return fitted(parts, width)
 
-    def _move(self, bar: Bar, completed: float, head: str, steps: int) -> None:
+    def _move(self, completed: float, head: str, steps: int) -> None:
+        if (bar := self._bar) is None:
+            return
         before = f"epoch {self._total}/{self._total} {'':{_BAR_WIDTH}} "
         note = self._line(head, steps, completed, self._console.width - len(before))
         bar.update(bar.task_ids[0], completed=completed, note=note, refresh=True)

@@ -89,15 +89,13 @@ def skill_arrays(loaded: LoadedRun, played: Episodes) -> dict[str, np.ndarray]:
 
 def _diversity(loaded: LoadedRun, kept: Episodes, likelihood: Array | None) -> Array | None:
     """Returns the sum of the diversity reward over episodes, [E], unscaled; None without one."""
-    paid: Array
-    terms = [term.name for term in loaded.config.rewards.values() if term.measures_diversity]
     if likelihood is not None:
         acted = kept.skill.argmax(axis=-1)
-        paid = skills.diversity_returns(likelihood, acted, kept.length).astype(np.float32)
-    elif terms and loaded.learned:
-        paid = np.where(kept.step_mask, loaded.networks.raw(terms[0], kept), 0.0).sum(axis=1)
-    else:
+        return skills.diversity_returns(likelihood, acted, kept.length).astype(np.float32)
+    terms = [term.name for term in loaded.config.rewards.values() if term.measures_diversity]
+    if not terms or not loaded.learned:
         return None
+    paid: Array = np.where(kept.step_mask, loaded.networks.raw(terms[0], kept), 0.0).sum(axis=1)
     return paid
 
 

@@ -25,7 +25,7 @@ from music_tf.storage.loading import policy_of
 from music_tf.storage.policy import SavedPolicy
 from music_tf.storage.run_paths import AGENTS, find_source
 from music_tf.training.evaluation import Evaluation
-from music_tf.types import Array, refusal
+from music_tf.types import SPACES, Array, refusal
 
 if TYPE_CHECKING:  # TensorFlow
     from music_tf.training.trainer import Trainer
@@ -153,9 +153,8 @@ def best_skill(config: Config, policy: SavedPolicy, start: WarmStart) -> tuple[i
         )
     count = min(episodes, _TRIED_TOGETHER)
     envs = LockstepEnvs(config.env_id, count, config.env, world=config.world)
-    try:
-        compared = ("observation", "goal", "action")
-        if text := refusal(policy.declared, envs.declared, f"--best-of {source}", compared):
+    with contextlib.closing(envs):
+        if text := refusal(policy.declared, envs.declared, f"--best-of {source}", SPACES):
             raise UsageError(text)
 
         def act(observation: Array, goal: Array, skill: Array, noise: Array) -> Array:
@@ -168,6 +167,4 @@ def best_skill(config: Config, policy: SavedPolicy, start: WarmStart) -> tuple[i
             float(evaluation.play(act, episodes, skill).reward.sum(axis=1).mean())
             for skill in range(policy.skills)
         ]
-    finally:
-        envs.close()
     return int(np.argmax(returns)), returns
