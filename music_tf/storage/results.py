@@ -61,8 +61,6 @@ class StoredResult(NamedTuple):
     `evaluations.csv`."""
     columns: Mapping[str, Floats]
     """Metrics by name, a value per epoch; nan if missing."""
-    resumed: tuple[str, ...] = ()
-    """The commands of manual resumes, which follow `then`."""
 
     def in_all(self, name: str) -> Floats:
         """Returns a column plus the steps or seconds of the runs that a warm start goes back to."""
@@ -125,9 +123,6 @@ def read_result(path: Path) -> StoredResult:
         made_with=texts[1] if len(texts) > 1 else "",
         details=above,
         columns=dict(zip(titles, np.array(values).reshape(-1, len(titles)).T, strict=True)),
-        resumed=tuple(
-            comment.removeprefix(_RESUMED) for comment in comments if comment.startswith(_RESUMED)
-        ),
     )
 
 
