@@ -169,9 +169,8 @@ def _tell(comm: "Communicator", fault: BaseException | None, met_by_all: bool) -
         _show_traceback(comm.rank, comm.size, fault)
 
 
-def _show_traceback(rank: int, ranks: int, error: BaseException | None = None) -> None:
+def _show_traceback(rank: int, ranks: int, error: BaseException | None) -> None:
     """Writes a traceback; the lowest rank writes first and ends the job before the others do."""
-    error = error or sys.exception()
     text = "".join(traceback.format_exception(error))
     if error is not None and errors.place_of(error):  # such as a reward term of the user's
         text = f"music-tf: {errors.error_line(error)}\n{text}"

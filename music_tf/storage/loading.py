@@ -95,10 +95,9 @@ def saved_policy(
         declared = declared_in(checkpoint.meta)
         reach = checkpoint.arrays.get(COLUMNS)
         size, offsets = (checkpoint.arrays[name].size // 2 for name in _NORMALIZERS)
-        fits = reach is None or (
-            reach.size == offsets and np.isin(reach, np.arange(-size, size)).all()
-        )
-        if not fits:
+        if reach is not None and (
+            reach.size != offsets or not np.isin(reach, np.arange(-size, size)).all()
+        ):
             raise ValueError(f"{COLUMNS}: expected columns of an observation, which has {size}")
     except ValueError as error:
         raise UsageError(f"{run}: the checkpoint does not fit config.json\n{error}") from error
@@ -108,18 +107,15 @@ def saved_policy(
         normalizer = Normalizer(totals.size // 2, config.normalizer, Communicator(alone=True))
         normalizer.state = totals
         moments.append(normalizer.moments)
-    shapes = _actor_shapes(config, len(moments[0].mean), len(moments[1].mean), 0)
-    weights = {name: checkpoint.arrays[f"parameters/{name}"] for name in shapes}
+    names = _actor_shapes(config, 0, 0, 0)
+    weights = {name: checkpoint.arrays[f"parameters/{name}"] for name in names}
     observation, goal = moments
     inputs = acting.NetworkInputs(
         observation, goal, config.normalizer, config.seen_condition, reach
     )
-    encoder = _encoder_of(config, checkpoint, len(moments[0].mean))
-    current = (
-        acting.Snapshot(  # with a dict as `explorer`, so that a policy can be copied and pickled
-            config.agent.actor, weights, inputs, encoder=encoder, explorer={}
-        )
-    )
+    encoder = _encoder_of(config, checkpoint, size)
+    # with a dict as `explorer`, so that a policy can be copied and pickled
+    current = acting.Snapshot(config.agent.actor, weights, inputs, encoder=encoder, explorer={})
     snapshot: acting.Snapshot | acting.SkillSnapshots = current
     worlds: tuple[int, ...] = ()
     if config.incremental.on:
@@ -130,8 +126,8 @@ def saved_policy(
         snapshot = acting.SkillSnapshots(tuple(each))
     if config.agent.inference is not None:
         return AdaptivePolicy(stored, current, counters, declared), checkpoint
-    names = _discriminator_in(config, checkpoint)
-    policy = SavedPolicy(stored, snapshot, counters, names, declared)
+    discriminator = _discriminator_in(config, checkpoint)
+    policy = SavedPolicy(stored, snapshot, counters, discriminator, declared)
     policy.worlds = worlds
     policy.embedding = _embedding_in(config, checkpoint, policy.observation_dim)
     policy.ends = ends_of(run, policy.stored.config, counters)

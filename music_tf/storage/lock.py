@@ -20,7 +20,7 @@ _LOCK_TRIES, _LOCK_PAUSE = 10, 0.02
 _LOGGER = logging.getLogger(__name__)
 
 
-class RunLock:
+class RunLock(contextlib.AbstractContextManager["RunLock"]):
     """Keeps other jobs out of a directory: by the kernel's lock here, by the file across hosts."""
 
     def __init__(self, directory: Path) -> None:
@@ -39,9 +39,6 @@ class RunLock:
         except BaseException:
             os.close(self._folder)
             raise
-
-    def __enter__(self) -> None:
-        """Holds the directory until the end of a `with`."""
 
     def __exit__(self, *fault: object) -> None:
         self.release()

@@ -212,19 +212,17 @@ def open_run(
     path: Path, record: Mapping[str, Any], resume: bool, comm: "Communicator"
 ) -> RunDirectory:
     """Creates the directory of a new run, or opens that of a run to resume; a collective call."""
-    locks: list[RunLock] = []  # of the root alone
+    held: list[tuple[RunLock, Mapping[str, Any]]] = []  # of the root alone
 
-    def prepared() -> Mapping[str, Any]:
+    def prepare() -> None:
         try:
-            lock, kept = _prepare(path, {**record, **provenance(comm, record)}, resume)
+            held.append(_prepare(path, {**record, **provenance(comm, record)}, resume))
         except OSError as error:
             raise EnvironmentFault(f"{path}: cannot be used: {error}") from error
-        locks.append(lock)
-        return kept
 
-    kept = comm.from_root(prepared)
-    lock = locks[0] if locks else None
-    return RunDirectory(path, comm, lock, kept if resume and locks else None)
+    comm.from_root(prepare)
+    lock, kept = held[0] if held else (None, None)
+    return RunDirectory(path, comm, lock, kept if resume else None)
 
 
 def _prepare(path: Path, record: dict[str, Any], resume: bool) -> tuple[RunLock, Mapping[str, Any]]:
