@@ -25,7 +25,7 @@ from music_tf.process.launcher import launched_world_size
 from music_tf.process.signals import as_guest
 from music_tf.process.tensorflow_start import prepare_tensorflow
 from music_tf.reading.command import as_typed, parse_train
-from music_tf.reading.stored import allow_modules, check_same_env, read_run, stored_env_id
+from music_tf.reading.stored import allowed_env_id, check_same_env, read_run
 from music_tf.runs.callbacks import checked
 from music_tf.runs.start import start
 from music_tf.storage.run_paths import film_path, find_run
@@ -89,8 +89,7 @@ def load_run(
     if env_id is not None:
         check_env_id(env_id)
     if allow_import:
-        allow_modules(directory)
-        env_id = env_id or stored_env_id(directory)
+        env_id = allowed_env_id(directory, env_id)
     check_same_env("env_id", read_run(directory, env_id), env_id)
     return Run(directory, env_id)
 

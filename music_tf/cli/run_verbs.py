@@ -56,8 +56,7 @@ class RunVerb(Verb):
         run = find_agent(self.run)
         env_id = None if self.env_id is None else check_env_id(self.env_id)
         if self.allow_import:
-            stored.allow_modules(run)
-            env_id = env_id or stored.stored_env_id(run)
+            env_id = stored.allowed_env_id(run, env_id)
         return run, env_id
 
 

@@ -38,13 +38,12 @@ from music_tf.reading.overview import ALL_OPTIONS, about_group, all_options, ove
 from music_tf.reading.stored import (
     LATEST,
     StoredRun,
-    allow_modules,
+    allowed_env_id,
     check_read_back,
     named_run,
     read_run,
     refuse_changes,
     run_to_json,
-    stored_env_id,
 )
 
 
@@ -309,8 +308,7 @@ def _stored_run(command: TrainCommand, env_id: str) -> StoredRun:
         raise UsageError("--resume: needs --run-dir DIR, the run to continue")
     if not command.allow_import:
         return read_run(command.run_dir, env_id or None)
-    allow_modules(command.run_dir)
-    return read_run(command.run_dir, stored_env_id(command.run_dir))
+    return read_run(command.run_dir, allowed_env_id(command.run_dir))
 
 
 def _recipe(

@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import tyro
 
@@ -81,11 +81,9 @@ def about_group(name: str, config: Config, terms: Mapping[str, type[TermConfig]]
     return "\n".join([f"{name}: {inspect.getdoc(type(groups[chosen]))}", "", *lines, ""])
 
 
-def all_options(fields: Iterable[Field], recipe: str) -> str:
-    by_origin: dict[bool, list[Field]] = {False: [], True: []}
-    for field in fields:
-        by_origin[field.name in OTHER_PROGRAMS].append(field)
-    ours, theirs = map(described, by_origin.values())
+def all_options(fields: Collection[Field], recipe: str) -> str:
+    ours = described(field for field in fields if field.name not in OTHER_PROGRAMS)
+    theirs = described(field for field in fields if field.name in OTHER_PROGRAMS)
     title = f"All options of `train {recipe or 'RECIPE'}` and their defaults:"
     return "\n".join([title, *ours, "settings of other programs:", *theirs, ""])
 

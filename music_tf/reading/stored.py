@@ -165,6 +165,12 @@ def allow_modules(directory: Path) -> None:
         trust(read_run(directory, stored_env_id(directory)).config.functions)
 
 
+def allowed_env_id(directory: Path, typed: str | None = None) -> str | None:
+    """Calls `allow_modules`; returns the typed environment, else the one of the directory."""
+    allow_modules(directory)
+    return typed or stored_env_id(directory)
+
+
 def refuse_changes(stored: Mapping[str, Any], resumed: Mapping[str, Any]) -> None:
     """Refuses to resume a run with other settings; one that it lacks is newer, and free."""
     before, after = (

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from music_tf.config.settings import Config
 from music_tf.distributed import Communicator
@@ -16,12 +16,10 @@ from music_tf.envs.making import with_registered_world
 from music_tf.envs.registry import check_split
 from music_tf.errors import EXIT_DONE, EnvironmentFault, UsageError, fault_of
 from music_tf.process.watchdog import longer_timeout
+from music_tf.reading.command import TrainCommand
 from music_tf.reading.stored import StoredRun, flatten, run_to_json
 from music_tf.storage.provenance import versions
 from music_tf.training.checks import try_environment
-
-if TYPE_CHECKING:
-    from music_tf.reading.command import TrainCommand
 
 Result = TypeVar("Result")
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -38,8 +36,8 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def agreed(
-    command: "TrainCommand", start: Mapping[str, Any] | None, comm: Communicator
-) -> "tuple[TrainCommand, dict[str, Any]]":
+    command: TrainCommand, start: Mapping[str, Any] | None, comm: Communicator
+) -> tuple[TrainCommand, dict[str, Any]]:
     """Checks that all ranks were started alike; every rank must call it together."""
     # Returns the command with registered facts of the environment, and the run's `config.json`.
     if not command.resume:

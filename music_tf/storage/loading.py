@@ -20,13 +20,7 @@ from music_tf.networks.belief import encoder_shapes
 from music_tf.networks.embedding import PHI, Embedding
 from music_tf.networks.reward_networks import Discriminator, discriminator_of, embedding_of
 from music_tf.normalizer import COLUMNS, Normalizer
-from music_tf.reading.stored import (
-    StoredRun,
-    allow_modules,
-    check_same_env,
-    read_run,
-    stored_env_id,
-)
+from music_tf.reading.stored import StoredRun, allowed_env_id, check_same_env, read_run
 from music_tf.storage.checkpoint import StoredWeights, newest_weights, weights_of
 from music_tf.storage.frozen_skills import worlds_of
 from music_tf.storage.policy import AdaptivePolicy, SavedPolicy
@@ -66,8 +60,7 @@ def load_policy(
     """
     directory = find_agent(os.fspath(run))
     if allow_import:
-        allow_modules(directory.resolve())
-        env_id = env_id or stored_env_id(directory.resolve())
+        env_id = allowed_env_id(directory.resolve(), env_id)
     stored = read_run(directory.resolve(), env_id)
     check_same_env("env_id", stored, env_id)
     return policy_of(directory, stored)
