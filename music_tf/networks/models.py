@@ -4,13 +4,16 @@ Unless stated otherwise, hidden layers are ReLU, initial biases zero and initial
 Glorot-uniform, as in OpenAI Baselines' HER.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from music_tf.config.agents import GRU, LSTM, AgentConfig
 from music_tf.networks.acting import CLIPPED_RANGE, GAUSSIANS, LEAST_DEVIATION, LOG_DEVIATION_RANGE
+
+_LEAST_VARIANCE = 1e-5  # is added to that of a layer's units
 
 
 def _dense(
@@ -34,6 +37,26 @@ def _dense(
     return keras.layers.Dense(units, activation=activation, name=name, kernel_initializer=kernel)
 
 
+@tf.custom_gradient
+def _standardized(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    """Gives the last axis mean 0 and variance 1, in fewer passes over memory than Keras."""
+    centred = values - tf.reduce_mean(values, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
+    scale = tf.math.rsqrt(variance + _LEAST_VARIANCE)
+    result = centred * scale
+
+    def gradient(after: tf.Tensor) -> tf.Tensor:
+        mean = tf.reduce_mean(after, -1, keepdims=True)
+        return scale * (after - mean - result * tf.reduce_mean(after * result, -1, keepdims=True))
+
+    return result, gradient
+
+
+class _LayerNorm(keras.layers.LayerNormalization):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        return _standardized(inputs) * self.gamma + self.beta
+
+
 def _hidden(
     inputs: keras.KerasTensor,
     sizes: Sequence[int],
@@ -45,7 +68,7 @@ def _hidden(
         dense = _dense(units, "relu", f"hidden_{index}", seed, initializer)
         if layer_norm:
             dense.activation = keras.activations.linear
-            normalize = keras.layers.LayerNormalization(epsilon=1e-5, name=f"norm_{index}")
+            normalize = _LayerNorm(epsilon=_LEAST_VARIANCE, name=f"norm_{index}")
             inputs = keras.activations.relu(normalize(dense(inputs)))
         else:
             inputs = dense(inputs)

@@ -74,13 +74,19 @@ def test_layer_norm_gives_the_units_of_a_row_mean_0_and_variance_1_before_their_
     generator = np.random.default_rng(1)
     weights = [generator.normal(size=each.shape).astype(np.float32) for each in model.weights]
     model.set_weights(weights)
-    inputs = layer = generator.normal(size=(7, 3)).astype(np.float32)
-    for kernel, bias, gain, shift in (weights[:4], weights[4:8]):
-        units = layer @ kernel + bias
-        deviation = np.sqrt(units.var(axis=-1, keepdims=True) + 1e-5)
-        units = (units - units.mean(axis=-1, keepdims=True)) / deviation
-        layer = np.maximum(gain * units + shift, 0.0)
-    np.testing.assert_allclose(model(inputs), layer @ weights[8] + weights[9], rtol=1e-4, atol=1e-5)
+    inputs, *weights = map(tf.constant, (generator.normal(size=(7, 3)).astype("f4"), *weights))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([inputs, *weights])
+        values, layer = model(inputs), inputs
+        for kernel, bias, gain, shift in (weights[:4], weights[4:8]):
+            mean, variance = tf.nn.moments(layer @ kernel + bias, [-1], keepdims=True)
+            units = (layer @ kernel + bias - mean) / tf.sqrt(variance + 1e-5)
+            layer = tf.nn.relu(gain * units + shift)
+        expected = layer @ weights[8] + weights[9]
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+    slopes = tape.gradient(values, [inputs, *model.weights])
+    for slope, other in zip(slopes, tape.gradient(expected, [inputs, *weights]), strict=True):
+        np.testing.assert_allclose(slope, other, rtol=1e-3, atol=1e-4)
 
 
 def test_scores_of_the_statistics_network_are_bounded_and_its_first_layers_have_own_biases():
