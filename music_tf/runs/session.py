@@ -295,7 +295,7 @@ class Session:
         if family is None:
             return
         drawn = family.tasks.record()
-        kept = comm.broadcast_object(read_record(path).get("tasks") if comm.is_root else None)
+        kept = comm.from_root(lambda: read_record(path).get("tasks"))
         if kept is None:
             refuse_too_many(drawn)
             fail_together(lambda: self._directory.keep_tasks(drawn), comm)
