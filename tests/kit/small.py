@@ -1,6 +1,7 @@
 """Runs of a few seconds on the point that pushes a disc."""
 
 import dataclasses
+import json
 
 import numpy as np
 
@@ -90,4 +91,18 @@ def replay_state(trainer):  # copies of all filled replay rows, by worker and na
 
 def assert_same_state(one, other):
     np.testing.assert_equal(other.shared(), one.shared())
-    np.testing.assert_equal(replay_state(other), replay_state(one))
+    np.testing.assert_equal(*[each.of_workers(everything=True) for each in (other, one)])
+
+
+def saved(trainer):  # what a checkpoint of it holds, after the way through JSON
+    rows = trainer.of_workers()
+    arrays = {name: np.copy(array) for name, array in trainer.shared().items()}
+    return arrays, json.loads(json.dumps(trainer.meta())), rows
+
+
+def restored(config, state, **changes):
+    arrays, meta, rows = state
+    trainer = trainer_of(config, **changes)
+    trainer.load(arrays, meta)
+    trainer.load_workers({worker: [new] for worker, new in rows.items()})
+    return trainer

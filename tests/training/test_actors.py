@@ -13,7 +13,7 @@ from music_tf.training.messages import AnswerHeader, headed, header_in, header_s
 from music_tf.training.parts import TaskFamily
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
-from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, go_on, trainer_of
+from tests.kit.small import ALL, HER, LEARNED_PRIOR, TIMES, assert_same_state, go_on, trainer_of
 from tests.kit.wires import actors_of
 from tests.training.test_lag import STEPS
 
@@ -42,8 +42,7 @@ def test_two_actors_and_a_learner_compute_the_bits_and_metrics_of_one_process(na
         trainer = build_trainer(config, Communicator(), actors)
         rows = [trainer.run_epoch(go_on) for _ in range(2)]
         assert list(map(told, rows)) == list(map(told, expected))
-        np.testing.assert_equal(trainer.shared(), one.shared())
-        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (trainer, one)])
+        assert_same_state(one, trainer)
         assert trainer.counters.env_steps == one.counters.env_steps
     assert actors.codes == [0, 0]
 

@@ -11,7 +11,7 @@ from music_tf.config.fields import with_fields
 from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConfig
 from music_tf.distributed import Communicator
 from music_tf.training.build import build_trainer
-from tests.kit.small import HER, go_on, trainer_of
+from tests.kit.small import HER, assert_same_state, go_on, trainer_of
 from tests.kit.wires import actors_of
 
 pytestmark = pytest.mark.thorough
@@ -83,8 +83,7 @@ def test_actors_play_the_world_of_each_order_to_the_bits_of_one_process(lag):
     with actors_of(config, 2) as actors:
         trainer = build_trainer(config, Communicator(), actors)
         assert [world for world, _ in seen_by_epoch(trainer, 3)] == [0, 0, 1]
-        np.testing.assert_equal(trainer.shared(), one.shared())
-        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (trainer, one)])
+        assert_same_state(one, trainer)
     assert seen == [(0, False), (0, False), (1, True)]
 
 
@@ -94,6 +93,5 @@ def test_stages_that_change_nothing_leave_every_bit_as_it_is():
         one, other = trainer_of(config), trainer_of(with_fields(config, {"env.changes": never}))
         for trainer in (one, other):
             trainer.run_epoch(go_on)
-        np.testing.assert_equal(other.shared(), one.shared())
-        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (one, other)])
+        assert_same_state(one, other)
         assert (one.world, other.world) == (0, 1)

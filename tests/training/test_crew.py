@@ -16,7 +16,7 @@ from music_tf.training.messages import PLAY, OrderHeader, header_in
 from music_tf.training.team import Team
 from tests.kit.cases import cases
 from tests.kit.pearl import small as small_pearl
-from tests.kit.small import HER, go_on, trainer_of
+from tests.kit.small import HER, assert_same_state, go_on, trainer_of
 from tests.kit.wires import Between, Wires, actors_of
 
 FOUR = {"workers": 4, "rollouts": 1, "cycles": 3}
@@ -128,8 +128,7 @@ def test_a_lost_actor_changes_no_bit(name, lag):
         rows = [trainer.run_epoch(go_on)]
         actors.between.lost.add(1)
         rows += [trainer.run_epoch(go_on) for _ in range(2)]
-        np.testing.assert_equal(trainer.shared(), whole.shared())
-        np.testing.assert_equal(*[each.of_workers(everything=True) for each in (trainer, whole)])
+        assert_same_state(whole, trainer)
         assert [row["mpi/actors"] for row in rows] == [2.0, 1.0, 1.0]
         actors.between.lost.clear()
         heir = actors.crew.left[0]

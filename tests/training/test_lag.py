@@ -1,6 +1,5 @@
 """Lag 1: what plays is one cycle older than what learns, wherever a run is cut or resumed."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +10,10 @@ from music_tf.config.settings import CollectConfig, EvaluationConfig, ReplayConf
 from music_tf.networks.acting import arrays_of
 from music_tf.recipes.influence import InfluenceConfig
 from music_tf.training.parts import Lag
+from tests.kit import small
 from tests.kit.cases import cases
 from tests.kit.counting import COUNTING
-from tests.kit.small import HER, LEARNED_PRIOR, MUSIC, assert_same_state, go_on, paying, trainer_of
+from tests.kit.small import HER, LEARNED_PRIOR, MUSIC, go_on, paying, trainer_of
 
 pytestmark = pytest.mark.thorough
 
@@ -73,20 +73,18 @@ def test_a_run_that_is_saved_after_any_cycle_goes_on_to_the_same_bits(config, cy
     for _ in range(2):
         straight.run_epoch(go_on)
     cut.run_epoch(lambda done: done == cycles)
-    arrays = {name: np.copy(array) for name, array in cut.shared().items()}
-    assert {name for name in arrays if name.startswith("lagged/")} == {
+    state = small.saved(cut)
+    assert {name for name in state[0] if name.startswith("lagged/")} == {
         *(f"lagged/{name}" for name in cut.update.actor_weights()),
         "lagged/observation",
         "lagged/goal",
         *(["lagged/prior"] if config is WITH_PRIOR else ()),
         *(f"lagged/{name}" for name in cut.snapshot().explorer),
     }
-    resumed = trainer_of(config)
-    resumed.load(arrays, json.loads(json.dumps(cut.meta())))
-    resumed.load_workers({worker: [rows] for worker, rows in cut.of_workers().items()})
+    resumed = small.restored(config, state)
     while resumed.counters.epoch < 2:
         resumed.run_epoch(go_on)
-    assert_same_state(straight, resumed)
+    small.assert_same_state(straight, resumed)
 
 
 @pytest.mark.parametrize("lag", [0, 1])
@@ -103,7 +101,7 @@ def test_skills_are_drawn_by_the_prior_that_is_as_old_as_the_weights(lag):
 
 def test_a_trainer_that_goes_back_forgets_what_it_has_ordered():
     trainer = trainer_of(LATE)
-    start, meta = trainer.shared(), json.loads(json.dumps(trainer.meta()))
+    start, meta, _ = small.saved(trainer)
     trainer.run_epoch(lambda done: done == 1)
     assert trainer.collector.ordered.cycle == 1
     trainer.load(start, meta)

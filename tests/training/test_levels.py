@@ -1,7 +1,6 @@
 """Weights that follow what the robot does: by hand, in runs, on ranks, saved and resumed."""
 
 import dataclasses
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -147,11 +146,9 @@ def test_a_run_that_is_saved_within_an_epoch_switches_in_the_same_cycle(lag):
     assert levels == sorted(levels)
     assert 0.0 == levels[0] < levels[-1]
     assert [row["reward/music_level"] for row in rows] == [levels[2], levels[5]]
-    cut, resumed = small.trainer_of(SWITCHES, lag=lag), small.trainer_of(SWITCHES, lag=lag)
+    cut = small.trainer_of(SWITCHES, lag=lag)
     cut.run_epoch(lambda done: done == 2)
-    arrays = {name: np.copy(array) for name, array in cut.shared().items()}
-    resumed.load(arrays, json.loads(json.dumps(cut.meta())))
-    resumed.load_workers({worker: [rows] for worker, rows in cut.of_workers().items()})
+    resumed = small.restored(SWITCHES, small.saved(cut), lag=lag)
     while resumed.counters.epoch < 2:
         resumed.run_epoch(small.go_on)
     small.assert_same_state(straight, resumed)

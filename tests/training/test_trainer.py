@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import math
 
 import numpy as np
@@ -33,28 +32,12 @@ from tests.kit.small import (
     go_on,
     paying,
     replay_state,
+    restored,
+    saved,
     trainer_of,
 )
 
 STEPS = 30
-
-
-def saved(trainer):  # what a checkpoint of it holds, after the way through JSON
-    rows = {
-        worker: {name: np.copy(array) for name, array in new.items()}
-        for worker, new in trainer.replay.unsaved().items()
-    }
-    arrays = {name: np.copy(array) for name, array in trainer.shared().items()}
-    return arrays, json.loads(json.dumps(trainer.meta())), rows
-
-
-def restored(config, state):
-    arrays, meta, rows = state
-    trainer = trainer_of(config)
-    trainer.load(arrays, meta)
-    for worker in rows:
-        trainer.replay.shards[worker].restore([rows[worker]])
-    return trainer
 
 
 def without_times(row):
