@@ -3,10 +3,12 @@ import csv
 import importlib
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
 
+from music_tf import recipes
 from music_tf.process import signals
 from tests.kit.everyday import ALWAYS, FOLDERS
 
@@ -33,6 +35,23 @@ def signals_keep_their_handlers():
     signals._handlers.clear()
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def own_modules(tmp_path, monkeypatch):
+    """Writes modules of a user's, texts by name, which can be imported until the test ends."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(recipes, "_TRUSTED", set())
+    names = []
+
+    def write(**texts):
+        for name, text in texts.items():
+            (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        names.extend(texts)
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def pytest_addoption(parser):

@@ -4,7 +4,6 @@ import ast
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 
 import gymnasium
@@ -98,12 +97,12 @@ def test_the_example_of_a_dataset_reads_what_evaluate_wrote(pushing, capsys, mon
 
 
 @pytest.mark.thorough
-def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(tmp_path, monkeypatch):
+def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(
+    own_modules, tmp_path, monkeypatch
+):
     (own_tasks,) = OWN_TASKS
-    (tmp_path / "my_tasks.py").write_text(own_tasks)
+    own_modules(my_tasks=own_tasks)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "my_tasks", raising=False)
     small = [
         word
         for name, value in SMALL_PEARL.items()
@@ -123,30 +122,7 @@ def test_the_example_of_tasks_of_ones_own_trains_and_is_judged_with_consent(tmp_
 
 @pytest.fixture
 def small_training(tmp_path, monkeypatch):
-    """Lets `music_tf.train` train for seconds: an epoch, and another one when it is resumed."""
-    monkeypatch.chdir(tmp_path)
-    train, compare = music_tf.train, session.compare
-    monkeypatch.setattr(session, "compare", lambda *given: compare(*given, 4))
-    small = {**OPTIONS, "epochs": 2, "max_minutes": 1e-9}
-
-    def seconds(recipe, **options):
-        mistyped = options["env_id"] == "FetchPusch-v4"
-        return train(recipe, **(options if mistyped else {**options, **small}))
-
-    monkeypatch.setattr(music_tf, "train", seconds)
-    return tmp_path
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("example", FROM_PYTHON, ids=["film", "exit code", "callback"])
-def test_the_examples_of_training_from_python_train(small_training, example):
-    exec(example, {"__name__": "example"})
-    assert (small_training / "push.gif").exists() == ("push.gif" in example)
-
-
-@pytest.fixture
-def small_notebook(tmp_path, monkeypatch):
-    """Lets the notebook train for seconds: an epoch, and another one when it goes on."""
+    """Lets examples train for seconds: an epoch, and another one when a run goes on."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
     train, resume, compare = music_tf.train, music_tf.Run.resume, session.compare
@@ -168,7 +144,14 @@ def small_notebook(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_the_notebook_shows_what_its_cells_show_when_they_run(small_notebook):
+@pytest.mark.parametrize("example", FROM_PYTHON, ids=["film", "exit code", "callback"])
+def test_the_examples_of_training_from_python_train(small_training, example):
+    exec(example, {"__name__": "example"})
+    assert (small_training / "push.gif").exists() == ("push.gif" in example)
+
+
+@pytest.mark.thorough
+def test_the_notebook_shows_what_its_cells_show_when_they_run(small_training):
     # If this fails: python -m experiments.notebook
     stored = [cell["outputs"] for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
     shown = notebook.executed(notebook.sources(NOTEBOOK))
@@ -178,7 +161,7 @@ def test_the_notebook_shows_what_its_cells_show_when_they_run(small_notebook):
     assert {"image/png", "text/html"} <= {kind for cell in stored for kind in kinds(cell)}
     told = "".join(line for cell in stored for line in lines_of(cell))
     assert re.findall(r"/tmp|/root|/home|/work|[Ww]arning|Traceback", told) == []
-    assert (small_notebook / "push.gif").exists()
+    assert (small_training / "push.gif").exists()
 
 
 def test_a_cell_that_warns_is_not_stored():

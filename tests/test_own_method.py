@@ -172,16 +172,10 @@ FILES = {
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
+def package(own_modules, monkeypatch):
     """Puts the files into a folder of the user's."""
-    for name, text in FILES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(recipes, "_TRUSTED", set())
+    own_modules(**FILES)
     monkeypatch.setattr(session, "compare", uncompared)
-    yield
-    for name in FILES:
-        sys.modules.pop(name, None)
 
 
 @pytest.mark.thorough

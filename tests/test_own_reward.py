@@ -14,12 +14,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from music_tf import intrinsic, recipes
 from music_tf.cli import run_verb
 from music_tf.errors import UsageError
-from music_tf.reading.command import parse_train
+from music_tf.reading.command import as_typed, parse_train
 from music_tf.reading.stored import StoredRun, run_to_json
 from music_tf.runs import session
 from music_tf.storage.metrics import METRICS
 from tests.kit.saved_run import load_weights, rows_of
 from tests.kit.sessions import run_session, uncompared
+from tests.kit.small import OPTIONS
 from tests.kit.started import ROOT, ended
 from tests.kit.terms import context, made_transition
 
@@ -103,26 +104,15 @@ class Novelty(RewardTerm):
     def pictures(self, weights, episodes):
         return {"novelty/picture": np.zeros([4, 6, 3], np.uint8)}
 '''
-SMALL = (
-    *("--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "2", "--updates", "3"),
-    *("--workers", "2", "--rollouts", "2", "--agent.hidden-sizes", "16", "16"),
-    *("--replay.batch-size", "16", "--evaluation.episodes", "4"),
-)
-
-
+SMALL = ("--epochs", "1", *as_typed(OPTIONS))
 FILES = {"my_left": LEFT, "my_novelty": RECIPE, "novelty": NOVELTY}
 
 
 @pytest.fixture
-def outside(tmp_path, monkeypatch):
+def outside(own_modules):
     """Puts the files of both rewards beside the package."""
-    for name, text in FILES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(recipes, "_TRUSTED", set())
-    yield "my_novelty:ddpg_novelty"
-    for name in FILES:
-        sys.modules.pop(name, None)
+    own_modules(**FILES)
+    return "my_novelty:ddpg_novelty"
 
 
 @pytest.fixture

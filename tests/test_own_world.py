@@ -12,7 +12,7 @@ from music_tf.config.world import World, register_world
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.errors import UsageError
 from music_tf.measures.behaviour import summarize
-from music_tf.reading.command import parse_train
+from music_tf.reading.command import as_typed, parse_train
 from music_tf.rollout import Conditions, play
 from music_tf.runs.inspection import measure
 from music_tf.runs.loaded_run import load_run
@@ -21,14 +21,10 @@ from tests.kit.cases import cases
 from tests.kit.drawn import sample_transitions
 from tests.kit.saved_run import rows_of
 from tests.kit.sessions import run_session
-from tests.kit.small import EVERYTHING, HER, PUSH, go_on, trainer_of
+from tests.kit.small import EVERYTHING, HER, OPTIONS, PUSH, go_on, trainer_of
 from tests.kit.tidying import COLUMNS, TIDYING, TYPED
 
-SMALL = (
-    *("--env-id", TIDYING, "--epochs", "1", "--cycles", "2", "--updates", "3", "--workers", "2"),
-    *("--rollouts", "2", "--agent.hidden-sizes", "16", "16", "--replay.batch-size", "16"),
-    *("--evaluation.episodes", "4"),
-)
+SMALL = ("--epochs", "1", *as_typed(OPTIONS | {"env_id": TIDYING}))
 OBJECT_METRICS = {
     f"eval/object_{name}"
     for name in ("moved_rate", "displacement_m", "on_support_rate", "comotion_m", "coverage")

@@ -1,7 +1,6 @@
 """The page for people's own robots: its environment and its lines are tried as they stand there."""
 
 import re
-import sys
 from pathlib import Path
 
 import gymnasium
@@ -26,12 +25,10 @@ SMALL = (
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):  # a folder of a user's with the page's module in it
+def folder(own_modules, tmp_path, monkeypatch):  # a folder of a user's with the page's module
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "arm.py").write_text(MODULE, encoding="utf-8")
+    own_modules(arm=MODULE)
     yield tmp_path
-    sys.modules.pop("arm", None)
     gymnasium.registry.pop("ArmPush-v0", None)
 
 

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import sys
 
 import pytest
 
@@ -80,18 +79,12 @@ CANNOT_BE_READ = {
 
 
 @pytest.fixture
-def own_recipe(tmp_path, monkeypatch):  # writes modules of a user's, and returns the recipe of one
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(recipes, "_TRUSTED", set())
-
+def own_recipe(own_modules):  # writes modules of a user's, and returns the recipe of one
     def written(text):
-        (tmp_path / "my_own.py").write_text(text)
-        (tmp_path / "lab_settings.py").write_text(OWN)
+        own_modules(my_own=text, lab_settings=OWN)
         return "my_own:own"
 
-    yield written
-    for name in ("my_own", "lab_settings"):
-        sys.modules.pop(name, None)
+    return written
 
 
 @pytest.mark.parametrize(("text", "told"), CANNOT_BE_READ.values(), ids=CANNOT_BE_READ)

@@ -1,11 +1,8 @@
 """The agent of docs/examples/my_sac.py: trained, resumed and read again."""
 
-import sys
-
 import numpy as np
 import pytest
 
-from music_tf import recipes
 from music_tf.reading.command import parse_train
 from music_tf.reading.stored import config_from_json, config_to_json
 from music_tf.runs import session
@@ -30,18 +27,15 @@ def either(preset, env_id="Pendulum-v1"):
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch):
-    (tmp_path / "my_sac.py").write_text(TEXT + EITHER)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(recipes, "_TRUSTED", set())
+def train(own_modules, tmp_path, monkeypatch):
+    own_modules(my_sac=TEXT + EITHER)
     monkeypatch.setattr(session, "compare", uncompared)
 
     def train(name, *words):
         run_session(parse_train([*SMALL, "--run-dir", str(tmp_path / name), *words]))
         return tmp_path / name
 
-    yield train
-    sys.modules.pop("my_sac", None)
+    return train
 
 
 @pytest.mark.thorough

@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 
 from music_tf import recipes
-from music_tf.reading.command import parse_train
+from music_tf.reading.command import as_typed, parse_train
 from music_tf.runs.warm_start import read_parts
 from music_tf.storage.run_paths import find_source
 from tests.kit.saved_run import load_weights
 from tests.kit.sessions import run_session
+from tests.kit.small import OPTIONS
 
 pytestmark = pytest.mark.thorough
 
-WORDS = """
---env-id music_tf/PointPush-v0 --epochs 1 --cycles 2 --updates 3 --workers 2 --rollouts 2
---agent.hidden-sizes 16 16 --replay.batch-size 16
---evaluation.episodes 4
-"""
+WORDS = ("--epochs", "1", *as_typed(OPTIONS))
 OF_TERMS = {
     "music": ("--music.hidden-size", "16", "--music.trajectories", "8"),
     "skill": ("--skill.hidden-sizes", "8"),
@@ -37,7 +34,7 @@ def train(path, recipe, *words):
     words += tuple(
         word for term in recipes.resolve(recipe).rewards for word in OF_TERMS.get(term, ())
     )
-    command = parse_train([recipe, *WORDS.split(), "--run-dir", str(path), *words])
+    command = parse_train([recipe, *WORDS, "--run-dir", str(path), *words])
     warm_start = None
     if command.start:
         warm_start = read_parts(
