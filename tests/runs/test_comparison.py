@@ -32,6 +32,8 @@ from tests.kit.cases import cases
 from tests.kit.saved_run import save_run, small_config
 from tests.measures.test_behaviour import AWAY, INFO, episode, path
 
+TOWARDS = {"condition": ConditionConfig(kind="sphere", size=2)}
+
 
 def contact(gripper, places, length=None):
     length = np.array([len(places) - 1 if length is None else length])
@@ -172,26 +174,22 @@ def test_two_judgements_are_the_same_and_without_an_object_there_is_nothing_to_j
 
 
 @pytest.mark.thorough
-def test_skills_that_lead_elsewhere_explain_more_than_chance_and_one_start_says_nothing():
-    found = judge(evaluation(skills=2), carry, 25)
+@cases(
+    ("changes", "chance", "least", "most", "few"),
+    ({"skills": 2}, 1 / 49, 0.15, 0.1, 1),
+    (TOWARDS, 2 / 24, 0.3, 0.3, 3),  # by a linear map, and any fits three ends
+    ids=["skills", "directions"],
+)
+def test_skills_that_lead_elsewhere_explain_more_than_chance_and_few_ends_say_nothing(
+    changes, chance, least, most, few
+):
+    found = judge(evaluation(**changes), carry, 25)
     ours, random = found["ours"], found["random"]
-    assert ours["control/skill_variance_chance"] == pytest.approx(1 / 49)
-    assert ours["control/skill_variance"] > 0.15
-    assert random["control/skill_variance"] < 0.1
-    found = judge(evaluation(skills=2), carry, 1)["ours"]
+    assert ours["control/skill_variance_chance"] == pytest.approx(chance)
+    assert ours["control/skill_variance"] > least
+    assert random["control/skill_variance"] < most
+    found = judge(evaluation(**changes), carry, few)["ours"]
     assert not [name for name in found if name.startswith("control/skill_variance")]
-
-
-@pytest.mark.thorough
-def test_of_continuous_conditions_counts_what_a_linear_map_explains():
-    towards = ConditionConfig(kind="sphere", size=2)
-    found = judge(evaluation(condition=towards), carry, 25)
-    ours, random = found["ours"], found["random"]
-    assert ours["control/skill_variance_chance"] == pytest.approx(2 / 24)
-    assert ours["control/skill_variance"] > 0.3
-    assert random["control/skill_variance"] < 0.3
-    few = judge(evaluation(condition=towards), carry, 3)["ours"]  # any map fits three ends
-    assert not [name for name in few if name.startswith("control/skill_variance")]
 
 
 def test_skills_of_a_robot_without_an_object_end_where_its_descriptor_ends():
@@ -199,12 +197,11 @@ def test_skills_of_a_robot_without_an_object_end_where_its_descriptor_ends():
     assert found["control/descriptor_cells"] == 21.0  # 0 to 10 on the diagonal, and -1 to -10
     assert found["control/skill_variance"] == pytest.approx(1.0)
     assert found["control/skill_variance_chance"] == pytest.approx(1 / 39)
-    towards = {"condition": ConditionConfig(kind="sphere", size=2)}
-    square = evaluation("music_tf/Square-v0", **towards)
+    square = evaluation("music_tf/Square-v0", **TOWARDS)
     both = judge(square, lambda observation, goal, skill, noise: 0.5 * skill, 20)
     assert both["ours"]["control/skill_variance"] == pytest.approx(1.0)
     assert both["random"]["control/skill_variance"] < 0.6
-    unnamed = judge(evaluation("music_tf/PointReach-v0", **towards), opposite, 20)
+    unnamed = judge(evaluation("music_tf/PointReach-v0", **TOWARDS), opposite, 20)
     assert unnamed == {"ours": {}, "random": {}}
 
 

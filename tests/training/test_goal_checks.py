@@ -35,6 +35,7 @@ WRONG = {
 }
 UNCHANGED = "the observation does not change with the goal"
 NOT_SET = "cannot tell: no attribute `goal` sets the goal of an episode"
+AGAINST_ITSELF = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
 KNOWN = "compute_reward knows the goal of the episode from info or from the environment; read of "
 
 
@@ -360,23 +361,19 @@ def test_a_reward_beyond_its_bounds_ends_the_run(points):
 
 
 @cases(
-    ("env_id", "world", "share"),
-    (ARM, World(agent=(0, 1, 2), surrounding=(3, 4, 5)), "100%"),
-    (ARM, World(agent=TIP, surrounding=DISC), ""),
-    ("PointMaze_UMaze-v3", World(agent=(0, 1), surrounding=(2, 3)), "100%"),
-    ("music_tf/PointPush-v0", World(), ""),
-    ids=["arm against arm", "arm and disc", "own velocities", "known"],
+    ("config", "env_id", "world", "share"),
+    (MUSIC, ARM, AGAINST_ITSELF, "100%"),
+    (MUSIC, ARM, World(agent=TIP, surrounding=DISC), ""),
+    (MUSIC, "PointMaze_UMaze-v3", World(agent=(0, 1), surrounding=(2, 3)), "100%"),
+    (MUSIC, "music_tf/PointPush-v0", World(), ""),
+    (HER, ARM_WITH_GOALS, AGAINST_ITSELF, ""),
+    ids=["arm against arm", "arm and disc", "own velocities", "known", "no reward uses them"],
 )
-def test_surroundings_that_always_move_are_questioned(env_id, world, share):
-    warnings = try_environment(dataclasses.replace(MUSIC, env_id=env_id, world=world)).warnings
+def test_surroundings_that_always_move_are_questioned(config, env_id, world, share):
+    warnings = tried(env_id, config, world=world).warnings
     assert len(warnings) == bool(share)
     for text in warnings:
         assert f"move in {share} of random steps; is that split right?" in text
-
-
-def test_surroundings_that_no_reward_uses_are_not_questioned():
-    world = World(agent=(0, 1, 2), surrounding=(3, 4, 5))
-    assert tried(ARM_WITH_GOALS, world=world).warnings == ()
 
 
 def test_a_robot_of_which_no_action_moves_anything_is_refused():
