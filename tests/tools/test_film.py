@@ -193,14 +193,12 @@ def test_a_film_that_is_told_to_stop_leaves_no_file(runs, tmp_path, name):
     assert (list(made.iterdir()), list(temporary.iterdir())) == ([], [])
 
 
-def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeypatch, tmp_path):
+def test_episodes_of_continuous_conditions_are_those_of_evaluation(runs, monkeypatch):
     loaded, played = load_run(runs / "continuous", environments=2), []
     wanted = loaded.evaluation.play(loaded.policy, 3).skill[1:]
     monkeypatch.setattr(film, "rewards_along", lambda _, episodes: played.append(episodes) or [])
     list(film.film(loaded, [Shot(1, None), Shot(2, None)], every_step))
     np.testing.assert_array_equal(played[0].skill, wanted)
-    with pytest.raises(UsageError, match=r"--skill: expected none, .* gaussian conditions.*got 1"):
-        play(runs / "continuous", tmp_path / "film.gif", range(1), [1])
 
 
 def test_as_many_frames_are_counted_as_the_file_has_and_the_last_one_has_its_colours(tmp_path):
@@ -315,6 +313,7 @@ def test_fetch_opens_a_window_on_a_screen(tmp_path):
     ("skilled", [3], r"expected 0\.\.2, or all; got 3"),
     ("skilled", [0, 4], r"expected 0\.\.2, or all; got 4"),
     ("plain", [1], "has one skill; got 1"),
+    ("continuous", [1], "expected none, .* gaussian conditions.*got 1"),
 )
 def test_a_skill_that_the_run_does_not_have_is_refused_before_anything_is_loaded(
     runs, tmp_path, monkeypatch, run, asked, text
