@@ -90,8 +90,8 @@ def recipe(preset, env_id):
 """
 
 
-def told_by(tmp_path, *words, how=ALONE):
-    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+def told_by(tmp_path, exits, *words, how=ALONE):
+    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "exits": exits}
     return ended(*how, "-m", "music_tf", *words, **options)
 
 
@@ -103,8 +103,7 @@ def told_by(tmp_path, *words, how=ALONE):
     (["train", "sac", "--env-id"], '{"size": -1}', "dimensions are not allowed at boxed.py:"),
 )
 def test_the_line_of_an_environment_stands_in_the_first_lines(tmp_path, words, kwargs, place):
-    done = told_by(tmp_path, *words, COUNTING, "--env.kwargs", kwargs)
-    assert done.returncode == 3, done.stderr
+    done = told_by(tmp_path, 3, *words, COUNTING, "--env.kwargs", kwargs)
     said = done.stderr or done.stdout
     assert said.count(place) == 1
     assert "Traceback" not in said
@@ -113,8 +112,7 @@ def test_the_line_of_an_environment_stands_in_the_first_lines(tmp_path, words, k
 @pytest.mark.distributed
 def test_one_rank_tells_the_line_once(tmp_path):
     faulty = ["--env-id", COUNTING, "--env.kwargs", '{"size": -1}']
-    done = told_by(tmp_path, "train", "sac", "--workers", "2", *faulty, how=WITH_MPI4PY)
-    assert done.returncode == 3
+    done = told_by(tmp_path, 3, "train", "sac", "--workers", "2", *faulty, how=WITH_MPI4PY)
     assert done.stderr.count("negative dimensions are not allowed at boxed.py:") == 1
 
 
@@ -122,8 +120,7 @@ def test_one_rank_tells_the_line_once(tmp_path):
 def test_a_bug_in_a_reward_of_the_users_shows_its_line_and_logs_the_traceback(tmp_path):
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     small = ["--env-id", "music_tf/PointPush-v0", "--epochs", "1", "--cycles", "1"]
-    done = told_by(tmp_path, "train", "bad:recipe", *small, "--run-dir", "run")
-    assert done.returncode == 1
+    done = told_by(tmp_path, 1, "train", "bad:recipe", *small, "--run-dir", "run")
     first, second = done.stderr.splitlines()[-2:]
     assert first.startswith("music-tf: ValueError: Dimensions must be equal")
     assert first.endswith(" at bad.py:13 in reward")

@@ -3,7 +3,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -36,8 +35,8 @@ MAKE_TARGETS = sorted({*PHONY[1].split()} - {"\\", "newest-tests"})
 @pytest.fixture(scope="module")
 def metadata(tmp_path_factory):
     folder = tmp_path_factory.mktemp("egg")
-    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    command = (sys.executable, "setup.py", "-q", "egg_info", "--egg-base", folder)
+    ended(*command, timeout=120, exits=0)
     return folder / "music_tf.egg-info"
 
 
@@ -53,9 +52,8 @@ def requirements(metadata):
 
 def commands(target, *variables):  # what `make target` would run, without running it
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = ended("make", "--no-print-directory", "--dry-run", target, *variables, env=clean)
-    assert done.returncode == 0, done.stderr
-    return " ".join(done.stdout.split())
+    words = ("make", "--no-print-directory", "--dry-run", target, *variables)
+    return " ".join(ended(*words, env=clean, exits=0).stdout.split())
 
 
 def test_all_say_the_version_of_the_last_release_and_the_script_leads_here(metadata):
@@ -229,8 +227,8 @@ def test_locked_packages_have_a_hash_and_no_source_of_their_own_and_no_lock_hold
 
 
 def test_help_lists_every_target():
-    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
-    named = re.findall(r"^  make ([a-z -]+?)  ", listed.stdout, re.MULTILINE)
+    listed = ended("make", "help", exits=0).stdout
+    named = re.findall(r"^  make ([a-z -]+?)  ", listed, re.MULTILINE)
     assert set(" ".join(named).split()) == {"help", *MAKE_TARGETS}
 
 
@@ -296,4 +294,4 @@ def test_ci_runs_the_checks_on_a_clean_clone():
     assert "git clone" in script.read_text()
     assert "check $pages" in script.read_text()
     assert "run: .ci/run" in (ROOT / ".github/workflows/ci.yml").read_text()
-    subprocess.run(["bash", "-n", str(script)], check=True)
+    ended("bash", "-n", script, exits=0)

@@ -41,8 +41,7 @@ def test_cpu_seconds_of_tests_and_their_jobs_are_stored_and_limited(limit, fails
     words += ["--rootdir", ".", "--slowest", "slowest.csv", "--slowest-limit", limit]
     words += ["--everyday-limit", "0.2", *fails, "test_some.py"]
     search = {**environment(""), "PYTHONPATH": str(ROOT)}
-    done = ended(*words, timeout=280, env=search, cwd=tmp_path)
-    assert done.returncode == code, done.stdout + done.stderr
+    done = ended(*words, timeout=280, env=search, cwd=tmp_path, exits=code)
     assert ("expected at most 0.5: see slowest.csv" in done.stdout) == (limit == "0.5")
     rows = list(csv.DictReader((tmp_path / "slowest.csv").open()))
     names = ["waits_for_a_busy_job", "busy_itself", "at_rest"]

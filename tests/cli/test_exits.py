@@ -73,8 +73,7 @@ def test_a_run_beyond_memory_says_what_to_lower_and_to_remove_or_how_to_go_on(tm
 )
 def test_an_output_that_is_closed_or_full_gives_no_traceback(words, redirected, code, told):
     line = f"set -o pipefail; {sys.executable} -m music_tf {words} {redirected}"
-    done = ended("bash", "-c", line)
-    assert done.returncode == code
+    done = ended("bash", "-c", line, exits=code)
     assert done.stderr.startswith(told)
     assert len(done.stderr.splitlines()) == bool(told)
 

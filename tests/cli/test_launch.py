@@ -16,7 +16,7 @@ from music_tf.process.mpirun import needed, own_sessions
 from music_tf.reading.command import parse_train
 from tests.kit.cases import cases
 from tests.kit.seen import SEEN
-from tests.kit.started import ROOT, ended, environment, finish, music_tf, start
+from tests.kit.started import ROOT, ended, environment, finish, music_tf, python, start
 
 STUB = """
 import os, signal, sys, time
@@ -78,10 +78,7 @@ def test_a_second_ctrl_c_ends_at_once_a_job_that_heeds_no_request():
 
 def test_a_rank_is_not_ended_by_a_signal_before_it_has_a_handler():
     signals = "import os, signal\nos.kill(os.getpid(), signal.SIGUSR1)\nraise SystemExit(7)"
-    done = subprocess.run(
-        [*launch._DEAF_UNTIL_READY, sys.executable, "-c", signals], check=False, timeout=60
-    )
-    assert done.returncode == 7
+    ended(*launch._DEAF_UNTIL_READY, sys.executable, "-c", signals, exits=7)
 
 
 def test_nothing_is_started_once_a_signal_has_come(tmp_path, monkeypatch):
@@ -119,11 +116,7 @@ def test_a_killed_rank_is_told_with_the_command_that_resumes(code, again, tmp_pa
 
 
 def test_the_job_reads_nothing_from_the_terminal():
-    code = launching("import sys; sys.exit(len(sys.stdin.read()))")
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, input=b"typed", check=False, timeout=60
-    )
-    assert done.returncode == 0
+    python(launching("import sys; sys.exit(len(sys.stdin.read()))"), input="typed", exits=0)
 
 
 @cases(

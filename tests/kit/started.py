@@ -38,9 +38,11 @@ def start(*words, how=ALONE, mode="", sessions=()):  # a running `music-tf WORDS
     )
 
 
-def ended(*program, **options):
+def ended(*program, exits=None, **options):  # a program that has run, to any exit code or to this
     given = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": SECONDS, **options}
-    return subprocess.run(list(map(str, program)), check=False, **given)
+    done = subprocess.run(list(map(str, program)), check=False, **given)
+    assert exits in (None, done.returncode), f"{done.stdout}{done.stderr}"
+    return done
 
 
 def python(code, *words, **options):  # the same of a process that runs this code

@@ -24,6 +24,7 @@ from music_tf.storage.lock import LOCK_NAME, RunLock, refuse_if_in_use
 from music_tf.storage.provenance import commit
 from music_tf.storage.run_directory import open_run, refuse_too_many, write_json
 from tests.kit.cases import cases
+from tests.kit.started import ended
 
 RECORD = {
     "recipe": "ddpg_her",
@@ -287,9 +288,7 @@ def test_the_commit_is_read_from_head_a_branch_or_packed_ones_also_of_a_worktree
     ):
         subprocess.run([*git, *words], check=True, timeout=60)
         for checkout in (main, tree) if tree.exists() else ():
-            told = subprocess.check_output(
-                ["git", "-C", str(checkout), "rev-parse", "HEAD"], text=True
-            )
+            told = ended("git", "-C", checkout, "rev-parse", "HEAD", exits=0).stdout
             assert commit(checkout) == told.strip()
 
 

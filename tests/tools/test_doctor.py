@@ -1,5 +1,4 @@
 import importlib.metadata
-import subprocess
 import sys
 
 import pytest
@@ -8,6 +7,7 @@ from music_tf.errors import EXIT_DONE, EXIT_ENVIRONMENT, Finding
 from music_tf.process.children import PIP_INSTALL, Probe, run_command, run_python
 from music_tf.tools import doctor
 from tests.kit.cases import cases
+from tests.kit.started import python
 
 FINE = Probe(0, "fine\n", "", 1.0)
 VERSIONS = {"mujoco": "3.10.0", "gymnasium-robotics": "1.4.2", "tensorboard": "2.21.0"}
@@ -215,8 +215,7 @@ def test_the_doctor_loads_no_library_that_may_be_broken():
         "heavy = {'numpy', 'tensorflow', 'mujoco', 'gymnasium', 'mpi4py', 'packaging', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert python(code, exits=0).stdout == "[]\n"
 
 
 @cases("check", "simulator", pytest.param("mpi", marks=pytest.mark.distributed))
