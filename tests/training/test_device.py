@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from music_tf.config.fields import with_fields
 from music_tf.config.settings import NormalizerConfig, ReplayConfig
 from music_tf.config.world import DISCOUNT
 from music_tf.envs.distance import DistanceReward, distance_reward
@@ -29,25 +30,18 @@ from tests.kit.started import ROOT, python
 pytestmark = pytest.mark.thorough
 
 DADS = DadsConfig(hidden_sizes=(8,), omit=0)
+TERMINATING = "music_tf/PointPushTerminating-v0"
 CONFIGS = {
     **small.ALL,
     "learned_prior": small.LEARNED_PRIOR,
     "dads": small.paying(small.BASE, DADS, skills=3),
     "random": small.paying(small.BASE, RandomRewardConfig()),
     "feeds_itself": small.paying(small.BASE, GuessConfig(), small.SMALL_SKILL, skills=3),
-    "final_goals": dataclasses.replace(
-        small.HER, replay=ReplayConfig(relabel_k=4.0, strategy="final", **small.BATCHES)
-    ),
-    "priorities": dataclasses.replace(
-        small.MUSIC, replay=ReplayConfig(priority="music", **small.BATCHES), goals="environment"
-    ),
-    "overwritten": dataclasses.replace(small.HER, replay=ReplayConfig(batch_size=32, capacity=90)),
-    "reaching": dataclasses.replace(
-        small.HER,
-        env_id="music_tf/PointPushTerminating-v0",
-        replay=ReplayConfig(relabel_k=4.0, reach=0.3, **small.BATCHES),
-    ),
-    "terminating": dataclasses.replace(small.HER, env_id="music_tf/PointPushTerminating-v0"),
+    "final_goals": with_fields(small.HER, {"replay.strategy": "final"}),
+    "priorities": with_fields(small.MUSIC, {"replay.priority": "music", "goals": "environment"}),
+    "overwritten": with_fields(small.BASE, {"replay.capacity": 90}),
+    "reaching": with_fields(small.HER, {"env_id": TERMINATING, "replay.reach": 0.3}),
+    "terminating": with_fields(small.HER, {"env_id": TERMINATING}),
 }
 NEAR = DistanceReward(0.5, 0.0, -1.0)
 INPUTS = NetworkInputs(
@@ -158,8 +152,7 @@ def test_a_run_goes_on_from_the_other_ones_checkpoint(from_device):
     first.run_epoch(small.go_on)
     second.load(first.shared(), first.meta())
     second.load_workers({worker: [rows] for worker, rows in first.of_workers().items()})
-    np.testing.assert_equal(second.shared(), first.shared())
-    np.testing.assert_equal(second.of_workers(everything=True), first.of_workers(everything=True))
+    small.assert_same_state(first, second)
     assert_same_feed(host, device)
     second.forget()
     first.forget()
@@ -250,8 +243,8 @@ print({each.device.rpartition("/")[2] for each in held})
 
 @pytest.mark.parametrize("name", ["her", "everything"])
 def test_all_that_learns_follows_one_device(name):
-    done = python(PLACED, name, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=200)
-    assert done.returncode == 0, done.stderr[-2000:]
+    search = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = python(PLACED, name, env=search, timeout=200, exits=0)
     assert done.stdout.strip() == "{'device:CPU:1'}"
 
 
