@@ -31,7 +31,7 @@ STUDY = Study(
         "level/steps": "its level: seeds, thousand steps",
         "level/minutes": "minutes",
     },
-    beside=("sb3_push/ddpg", "sb3_push/sac"),
+    beside=("sb3_push/ddpg", "sb3_push/sac", "steps/rher"),
     followed=(SUCCESS,),
     pictures=(
         Picture(name="push_success", metrics=(SUCCESS,), tasks=("FetchPush-v4",), axis="minutes"),
