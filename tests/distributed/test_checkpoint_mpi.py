@@ -57,7 +57,6 @@ def run(tmp_path, ranks, task):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     job = mpirun(ranks, program, tmp_path / "checkpoints", task, tmp_path / "result", limit=60)
-    assert job.returncode == 0, job.stderr
     return [json.loads((tmp_path / f"result_{r}.json").read_text()) for r in range(ranks)], job
 
 

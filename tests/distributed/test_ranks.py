@@ -17,8 +17,7 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     train_ranks.main(folder)
     for ranks in RANKS[1:]:
-        job = mpirun(ranks, REPOSITORY / "tests/distributed/train_ranks.py", folder)
-        assert job.returncode == 0, job.stderr
+        mpirun(ranks, REPOSITORY / "tests/distributed/train_ranks.py", folder)
     found = {}
     for ranks in RANKS:
         found[ranks] = []
@@ -177,8 +176,7 @@ Path(f"{sys.argv[1]}_{rank}.json").write_text(json.dumps(found))
 def test_collectives_by_hand(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(COLLECTIVES)
-    job = mpirun(3, program, tmp_path / "found", limit=60)
-    assert job.returncode == 0, job.stderr
+    mpirun(3, program, tmp_path / "found", limit=60)
     for rank in range(3):
         found = json.loads((tmp_path / f"found_{rank}.json").read_text())
         assert found == {

@@ -15,7 +15,6 @@ def poisoned(tmp_path_factory):
     """The folder of all runs, what they said, and how they ended by way, one entry a rank."""
     folder = tmp_path_factory.mktemp("poisoned")
     job = mpirun(2, REPOSITORY / "tests/faults/poison.py", folder, limit=300)
-    assert job.returncode == 0, job.stderr
     ends = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
     return folder, job.stderr, ends
 

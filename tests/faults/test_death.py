@@ -40,8 +40,7 @@ def test_an_exception_on_one_rank_ends_the_job_with_its_line_and_one_traceback( 
     fault = {"phase": phase, "how": "raise", "rank": rank, "after": after, "mark": str(mark)}
     with Job(train(path, *ENDLESS), path, fault=fault) as job:
         until(mark.exists, "the fault does not strike")
-        ended = job.end()
-    assert ended.code == BUG, ended.err
+        ended = job.end(code=BUG)
     assert ended.seconds < 10.0
     line = "RuntimeError: a fault was injected at stub.py:"
     if phase in ("import", "make"):  # no run is open
@@ -61,8 +60,7 @@ def test_a_rank_that_hangs_ends_the_job_with_the_stacks_of_all_others(tmp_path):
         job.wait_for_epoch(1)
         os.kill(job.rank_pids()[2], signal.SIGSTOP)
         start = time.monotonic()
-        ended = job.end()
-    assert ended.code == HANGING, ended.err
+        ended = job.end(code=HANGING)
     assert time.monotonic() - start < 15.0
     spoke = re.findall(r"music-tf: rank (\d): no progress for", ended.err)
     assert len(spoke) == len(set(spoke)) == 3

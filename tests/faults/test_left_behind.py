@@ -22,7 +22,7 @@ def test_a_second_job_is_refused_and_a_dead_one_succeeded(tmp_path):  # F21
         assert int(re.search(r"in use by process (\d+) on host", text)[1]) in first.rank_pids()
         assert socket.gethostname() in text
         first.send(signal.SIGUSR1)
-        assert first.end().code == jobs.STOPPED
+        first.end(code=jobs.STOPPED)
 
     with jobs.Job(["train", "--run-dir", str(path), "--resume"], path) as third:
         lock = path / "lock.json"
@@ -32,8 +32,7 @@ def test_a_second_job_is_refused_and_a_dead_one_succeeded(tmp_path):  # F21
             os.kill(pid, signal.SIGKILL)
         third.end()
     assert lock.exists()
-    ended = jobs.resume(path, "--epochs", len(jobs.rows_of(path)) + 1)
-    assert ended.code == jobs.DONE, ended.err
+    jobs.resume(path, "--epochs", len(jobs.rows_of(path)) + 1)
     assert not lock.exists()
 
 
@@ -41,6 +40,5 @@ def test_a_second_job_is_refused_and_a_dead_one_succeeded(tmp_path):  # F21
 def test_a_clock_that_jumps_by_a_day_changes_nothing(tmp_path, whole, jump):  # F21
     path = tmp_path / "run"
     words = jobs.train(path, "--epochs", jobs.EPOCHS, "--max-minutes", 30)
-    ended = jobs.run(words, path, fault={"phase": "update", "how": jump, "after": 5})
-    assert ended.code == jobs.DONE, ended.err
+    jobs.run(words, path, fault={"phase": "update", "how": jump, "after": 5})
     jobs.assert_same_run(path, whole)

@@ -62,13 +62,13 @@ def environment(fault=None, real=False):
     }
 
 
-def mpirun(ranks, *program, limit=400):
+def mpirun(ranks, *program, limit=400, code=DONE):
     if not MPIRUN.exists():
         pytest.skip("no mpirun beside this Python")
     given = environment(real=True)
     options = ["--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
     with own_sessions(given) as sessions:
-        return subprocess.run(
+        done = subprocess.run(
             [str(MPIRUN), *options, sys.executable, "-m", "mpi4py", *map(str, program)],
             env={**given, **sessions},
             capture_output=True,
@@ -76,6 +76,8 @@ def mpirun(ranks, *program, limit=400):
             timeout=limit,
             check=False,
         )
+    assert done.returncode == code, done.stderr
+    return done
 
 
 @dataclasses.dataclass
@@ -140,14 +142,22 @@ class Job:
         self.process.wait(timeout=LIMIT)
         self._sessions.close()
 
-    def end(self, limit=None):
-        """Waits for the end of the job and of all its processes."""
+    def end(self, limit=None, code=None):
+        """Waits for the end of the job and of all its processes; with any code, or with this."""
         start = time.monotonic()
-        code = self.process.wait(timeout=limit or self._limit)
+        left_with = self.process.wait(timeout=limit or self._limit)
         left = self._limit if self._hosts else LEFT_S
         until(lambda: not self.pids(), f"processes of {self.path} live on", left)
         seconds = time.monotonic() - start
-        return Ended(code, *(file.read_text(errors="replace") for file in self._files), seconds)
+        out, err = (file.read_text(errors="replace") for file in self._files)
+        assert code in (None, left_with), (left_with, err)
+        return Ended(left_with, out, err, seconds)
+
+    def stop_after(self, epoch, number=signal.SIGUSR1):
+        """Asks it to stop once it has come to an epoch, and returns how it ended."""
+        self.wait_for_epoch(epoch)
+        self.send(number)
+        return self.end(code=STOPPED)
 
     def pids(self):
         return processes_of(self.path) + (self._hosts.pids() if self._hosts else [])
@@ -194,9 +204,9 @@ def processes_of(path):
     return [pid for pid, _ in _commands(path)]
 
 
-def run(words, path, limit=None, **how):
+def run(words, path, limit=None, code=DONE, **how):
     with Job(words, path, **how) as job:
-        return job.end(limit)
+        return job.end(limit, code)
 
 
 def resume(path, *more, **how):
@@ -236,14 +246,10 @@ def assert_same_bits(one, other):  # replay included
 def assert_a_stop_changes_no_bit(words, folder):
     """Trains on two ranks as `words(path)` says, straight and stopped after an epoch."""
     whole, cut = folder / "whole", folder / "cut"
-    ended = run(words(whole), whole, real=True)
-    assert ended.code == DONE, ended.err
+    run(words(whole), whole, real=True)
     with Job(words(cut), cut, real=True) as job:
-        job.wait_for_epoch(1)
-        job.send(signal.SIGUSR1)
-        assert job.end().code == STOPPED
-    ended = resume(cut, real=True)
-    assert ended.code == DONE, ended.err
+        job.stop_after(1)
+    resume(cut, real=True)
     assert_same_run(whole, cut)
 
 
@@ -251,8 +257,7 @@ def assert_actors_change_no_bit(words, folder):
     """Trains as `words(path, *more)` says, on one rank and on a learner with an actor."""
     alone, acted = folder / "alone", folder / "acted"
     for path, ranks, more in ((alone, 1, ()), (acted, 2, ("--learners", "1"))):
-        ended = run(words(path, *more), path, ranks=ranks, real=True)
-        assert ended.code == DONE, ended.err
+        run(words(path, *more), path, ranks=ranks, real=True)
     assert_same_run(alone, acted)
 
 

@@ -1,6 +1,5 @@
 """Looking at a run whose trainer is at work leaves it alone; `test_report.py` says so of pages."""
 
-import signal
 import sys
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from music_tf.cli import run_verb
 from music_tf.errors import UsageError
 from music_tf.storage.lock import RunLock, refuse_if_in_use
-from tests.kit.jobs import ENDLESS, STOPPED, Job, environment, rows_of, train
+from tests.kit.jobs import ENDLESS, Job, environment, rows_of, train
 from tests.kit.saved_run import save_run
 from tests.kit.started import ended
 
@@ -50,11 +49,8 @@ def test_a_run_that_saves_again_and_again_can_be_looked_at_meanwhile(tmp_path):
             ("play", path, "--episodes", "1"),
         ):
             program = (sys.executable, "-m", "music_tf", *words)
-            done = ended(*program, env=environment(real=True), timeout=120)
-            assert done.returncode == 0, done.stderr
-        job.wait_for_epoch(len(rows_of(path)) + 2)
-        job.send(signal.SIGUSR1)
-        assert job.end().code == STOPPED
+            ended(*program, env=environment(real=True), timeout=120, exits=0)
+        job.stop_after(len(rows_of(path)) + 2)
     for file in (picture, page, path / "videos/policy.mp4"):
         assert file.stat().st_size > 3000
     assert [int(row["epoch"]) for row in rows_of(path)] == list(range(1, len(rows_of(path)) + 1))
