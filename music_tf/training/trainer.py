@@ -318,6 +318,7 @@ class Trainer:
         return next(filter(None, special), None) or (self.evaluation, self.policy())
 
     def snapshot(self) -> Snapshot:
+        """Returns a copy of all that acting needs."""
         update, encoder = self.update, self.update.learner.encoder
         return Snapshot(
             self.config.agent.actor,

@@ -161,6 +161,7 @@ class Update(Part):
             raise MemoryError(f"the updates do not fit: {error.message[:200]}") from error
 
     def check_equal(self) -> None:
+        """Compares the parameters of all ranks bit by bit; a collective call."""
         arrays = self.layout.name_arrays(self.parameters.numpy())
         check_same_state(arrays, int(self.step.numpy()), self._comm)
 
