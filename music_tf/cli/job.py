@@ -22,9 +22,8 @@ _START_SECONDS = 1.0
 _REPEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 1.0
-_MISSING = 30
-"""Times that a rank is looked for, of which the others may yet say how it ended. Before there is a
-run directory for notes, the first rank ends over a second after the others."""
+_MISSING = 10
+"""Times that a rank is looked for, of which the others may yet say how it ended."""
 _KILLED = (128 + signal.SIGKILL, signal.SIGKILL)
 """Exit codes of mpirun, of Open MPI and of MPICH, after a rank was killed."""
 _END_SECONDS = 20.0

@@ -193,14 +193,14 @@ class RunDirectory:
             self._lock = None
 
     def discard(self) -> None:
-        """Closes the directory of a new run that was refused, and removes its files."""
+        """Closes the directory of a new run that was refused, and empties it for `remove_empty`."""
         self.close()
         if not self._is_root:
             return
         shutil.rmtree(self.path / "logs", ignore_errors=True)
         with contextlib.suppress(OSError):
             (self.path / CONFIG_NAME).unlink()
-            for folder in (*_FOLDERS[:2], ""):
+            for folder in _FOLDERS[:2]:
                 (self.path / folder).rmdir()
 
     def _attach(self, handler: logging.Handler) -> None:

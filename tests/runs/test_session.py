@@ -486,10 +486,10 @@ def test_paths_are_drawn_at_evaluations_of_an_object_and_the_last_epoch_is_saved
     assert saved == ["epoch_000002", "epoch_000003"]
 
 
-def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
-    config = replace(MUSIC, env_id="music_tf/PointReach-v0")
+def test_a_new_run_that_is_refused_leaves_its_folder_alone(tmp_path, monkeypatch):
+    config, run = replace(MUSIC, env_id="music_tf/PointReach-v0"), tmp_path / "run"
     with pytest.raises(UsageError, match="PointReach"):
-        run_session(command_of(config, tmp_path / "runs" / "run"))
+        run_session(command_of(config, run))
     assert list(tmp_path.rglob("*")) == []
     for owner, name, told in (
         (PlainMember, "reset", "reset with seed 0 fails twice"),
@@ -499,8 +499,8 @@ def test_a_new_run_that_is_refused_leaves_nothing_behind(tmp_path, monkeypatch):
         with monkeypatch.context() as broken:
             broken.setattr(owner, name, lambda *given, **options: 1 / 0)
             with pytest.raises(EnvironmentFault, match=told):
-                run_session(command_of(HER_RUN, tmp_path / "runs" / "run"))
-        assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+                run_session(command_of(HER_RUN, run))
+        assert list(tmp_path.rglob("*")) == [run]  # in which a launcher reads how it ended
 
 
 @pytest.fixture
@@ -529,7 +529,7 @@ def test_a_stop_while_environments_are_made_leaves_no_new_run(tmp_path, stopped_
     with pytest.raises(Stopped, match=r"before the first step, nothing is saved yet: start it"):
         train(tmp_path / "run", replace(HER_RUN, rollouts=8))
     assert len(made) == max(number, 2)  # the first is that of the trial
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*")) == [tmp_path / "run"]
 
 
 def test_a_stop_while_environments_are_made_keeps_a_resumed_run(whole, tmp_path, stopped_after):
