@@ -42,7 +42,7 @@ _LARGEST_STATE = 2**30
 _MARGIN = 2**20
 _LARGEST_CONTENTS = 2**20
 """Maximum size in bytes of the table of contents of an `.npz` file."""
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
+PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
 _KINDS = "biuf"
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -165,7 +165,7 @@ def is_count(value: Any) -> bool:
 
 def check_path(path: str) -> None:
     """A ValueError unless a name is a plain relative path, which cannot leave its directory."""
-    if not _NAME.fullmatch(path):
+    if not PATH.fullmatch(path):
         raise ValueError(f"expected a name of letters, digits and _ . - /, got {path!r}")
 
 

@@ -14,6 +14,7 @@ from music_tf.config.world import class_in_module, named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs, Observations, StepResults
 from music_tf.errors import UsageError
+from music_tf.gate import PATH
 from music_tf.intrinsic.base import InputSpec, RewardTerm, TermContext
 from music_tf.intrinsic.incremental import Incremental
 from music_tf.networks.copies import check_actor, inputs_with_own
@@ -92,6 +93,11 @@ def build_trainer(config: Config, comm: Communicator, actors: Actors | None = No
     if config.lag:
         trainer.parts.append(Lag(trainer.snapshot()))
     trainer.parts.append(PolicyEvaluation())
+    if misfits := [name for name in trainer.shared() if not PATH.fullmatch(name)]:  # in files
+        raise UsageError(
+            "networks, layers and shared(): expected names of letters, digits and _ . - /, got "
+            f"{misfits[0]!r}"
+        )
     return trainer
 
 

@@ -282,14 +282,11 @@ class Unseeded(Pays):
         self.networks = [Network("plain", model, 1e-3)]
 
 
-class Listed(Pays):
-    def shared(self):
-        return {"count": [1, 2]}
+def sharing(name, array):
+    return type("Sharing", (Pays,), {"shared": lambda self: {name: array}})
 
 
-class Endless(Pays):
-    def shared(self):
-        return {"best": np.array(-np.inf)}
+Listed, Endless = sharing("count", [1, 2]), sharing("best", np.array(-np.inf))
 
 
 @cases(
@@ -307,6 +304,22 @@ def test_a_class_that_is_no_whole_term_is_refused(kind, told, envs):
     settings = type("Own", (TaskConfig,), {"term": f"{__name__}:{kind}"})
     with pytest.raises(UsageError, match=f"term of task: {told}"):
         build_terms(paying(BASE, settings()), envs)
+
+
+class Spaced(Unseeded):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.networks = [dataclasses.replace(self.networks[0], name="my net")]
+
+
+Counting = sharing("my count", np.zeros(1))
+
+
+@cases(("kind", "built", "told"), ("Counting", (), "my count"), ("Spaced", ("my net",), "param"))
+def test_a_name_that_no_checkpoint_takes_is_refused_at_the_start(kind, built, told):
+    settings = type("Own", (TaskConfig,), {"term": f"{__name__}:{kind}", "networks": built})
+    with pytest.raises(UsageError, match=f"names of letters, digits and _ . - /, got '{told}"):
+        trainer_of(paying(BASE, settings()))
 
 
 def test_layers_without_a_seed_follow_that_of_the_run(envs):
