@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import gymnasium
 import numpy as np
 
+from music_tf.config.names import ROBOTICS, is_one_of
 from music_tf.envs.distance import written_in
 from music_tf.errors import FROM_USERS
 
@@ -28,6 +29,13 @@ def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
     if written.startswith("music_tf.envs.toys:"):
         return bool(unwrapped.terminate_when_reached)
     return True
+
+
+def never_ends(environment: gymnasium.Env[Any, Any]) -> bool:
+    """Whether it is a robot of gymnasium-robotics whose `compute_terminated` is never true."""
+    name = "" if environment.spec is None else environment.spec.id
+    inherited = written_in(environment.unwrapped, "compute_terminated") == _ROBOTS
+    return inherited and is_one_of(name, ROBOTICS)
 
 
 def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:

@@ -9,16 +9,26 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from music_tf.errors import EnvironmentFault
+from music_tf.process.children import PIP_INSTALL
+
 _PLAIN = 4096
 """Least bytes of Python objects; measured were 6 kB for toys, 1.5 MB for Fetch tasks."""
 _HINGE = "<mujoco><worldbody><body><joint name='0'/><geom size='1'/></body></worldbody></mujoco>"
+_WRONG = "4.0.0"
 _warnings: list[str] = []
 
 
 def catch_warnings() -> None:
     """Collects MuJoCo's warnings in memory instead of `MUJOCO_LOG.TXT`, if it is imported."""
-    if "mujoco" in sys.modules:
-        sys.modules["mujoco"].set_mju_user_warning(_warnings.append)
+    mujoco: Any = sys.modules.get("mujoco")
+    if mujoco is not None:
+        if mujoco.__version__ == _WRONG:
+            raise EnvironmentFault(
+                f"expected another MuJoCo than {_WRONG}, whose Newton solver computes a wrong "
+                f"Hessian\ncure, in this environment: {PIP_INSTALL} 'mujoco>=3.3,!={_WRONG},<5'"
+            )
+        mujoco.set_mju_user_warning(_warnings.append)
 
 
 def take_warnings() -> list[str]:

@@ -275,7 +275,8 @@ def _parsed(argv: Sequence[str], here: str, every: Mapping[str, Field]) -> Train
         return dataclasses.replace(command, start=start, config=config)
     now = stored._replace(recipe=recipe, preset=preset, config=config)
     refuse_changes(run_to_json(stored), run_to_json(now))
-    if any(typed[name] != began.get(name) for name in of_runs if name in _FROM_A_RUN):
+    fixed = {*_FROM_A_RUN} - ({"demonstrations"} if command.without_replay else set())
+    if any(typed[name] != began.get(name) for name in of_runs if name in fixed):
         raise UsageError(
             "--resume: the run has what it began with; "
             "leave out --init-from, --parts, --best-of and --demonstrations"

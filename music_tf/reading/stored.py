@@ -7,6 +7,7 @@ module must be typed again, or allowed with --allow-import.
 
 import contextlib
 import dataclasses
+import importlib.metadata
 import json
 import math
 import os
@@ -47,6 +48,7 @@ REMOVED: Mapping[str, Any] = {
 LARGEST_CONFIG = 10_000_000
 """Maximum size of a configuration in bytes, with the tasks that a run has drawn."""
 _RUN = {"recipe": str, "preset": str, "arguments": list, "config": dict}
+_OPTIONAL = {"init_from": dict, "resumes": list, "tasks": dict, "versions": dict}
 _ALWAYS_THERE = ("env_id", "seed", "workers", "agent", "rewards")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
@@ -63,12 +65,18 @@ class StoredRun(NamedTuple):
     seconds of earlier runs; older versions wrote less."""
     missing: tuple[str, ...] = ()  # not written by an older version; they have general defaults
     tasks: Mapping[str, Any] | None = None  # that it has drawn; None with one, or before
+    mujoco: str = ""
+    """The version that it began with, if it is recorded."""
 
     @property
     def notice(self) -> str:
-        """A line about missing settings; empty without any."""
+        """A line about missing settings and another MuJoCo; empty without any."""
         names = ", ".join(self.missing)
-        return f"{CONFIG_NAME} is of an older version, defaults for: {names}"[:200] if names else ""
+        texts = [f"{CONFIG_NAME} is of an older version, defaults for: {names}"[:200]] * bool(names)
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            if self.mujoco not in ("", now := importlib.metadata.version("mujoco")):
+                texts.append(f"it began with MuJoCo {self.mujoco:.20}, numbers of {now} may differ")
+        return "; ".join(texts)
 
 
 def runs_root() -> Path:
@@ -107,7 +115,7 @@ def read_record(directory: Path, *needed: str) -> dict[str, Any]:
         raise UsageError(f"{path}: damaged: {str(error)[:120]}") from error
     if not isinstance(record, dict):
         raise UsageError(f"{path}: damaged: expected a JSON object")
-    for key, kind in {**_RUN, "init_from": dict, "resumes": list, "tasks": dict}.items():
+    for key, kind in {**_RUN, **_OPTIONAL}.items():
         value = record.get(key)
         if not isinstance(value, kind) and (value is not None or key in needed):
             raise UsageError(f"{path}: damaged: expected a {kind.__name__} under {key!r}")
@@ -134,6 +142,7 @@ def read_run(directory: Path, typed_env_id: str | None = None) -> StoredRun:
         init_from=record.get("init_from"),
         missing=missing,
         tasks=record.get("tasks"),
+        mujoco=str((record.get("versions") or {}).get("mujoco") or ""),
     )
 
 

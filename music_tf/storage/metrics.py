@@ -36,6 +36,7 @@ SKILLS_TAG = "skill/in_training"
 """The image of returns by skill, and of the running log q over episodes and steps."""
 LARGEST_TABLE = 50_000_000  # bytes
 MOST_ROWS = 1_000_000
+_START = b"epoch,time/epoch,"  # of metrics.csv
 _PENDING_BYTES = 2**26
 _LARGEST_INTEGER = 1e15
 _NO_COLUMN = re.compile(r'[,"\r\n]')
@@ -252,7 +253,7 @@ class MetricsWriter:
         """Starts metrics files, or continues those of a resumed run."""
         path = directory / CSV_NAME
         self._warn = warn or RateLimitedWarning()
-        kept = b"" if resume_after is None else _kept_rows(path, resume_after, self._warn)
+        kept = b"" if resume_after is None else _kept_rows(path, _START, resume_after, self._warn)
         if (lost := (resume_after or 0) - max(kept.count(b"\n") - 1, 0)) > 0:
             text = "no row of %d of %d epochs, training continues: %s"
             _LOGGER.warning(text, lost, resume_after, path)
@@ -342,18 +343,22 @@ class EvaluationsWriter:
     """Writes evaluations between those of epochs, on the root; resumes after a cycle."""
 
     def __init__(self, directory: Path, resume_after: int | None, warn: RateLimitedWarning) -> None:
-        path = directory / EVALUATIONS_NAME
-        kept = b"" if resume_after is None else _kept_rows(path, resume_after, warn)
-        self._file, self._rates = _AppendFile(path, len(kept), warn), list[float]()
+        path, header = directory / EVALUATIONS_NAME, _csv_line(_EVALUATED)
+        kept = b"" if resume_after is None else _kept_rows(path, header, resume_after, warn)
+        self._file, self._newest = _AppendFile(path, len(kept), warn), list[tuple[int, float]]()
         with contextlib.suppress(ValueError, IndexError):  # blank without goals
-            self._rates = [float(_cells(row)[-2]) for row in kept.splitlines()[1:]]
+            rows = map(_cells, kept.splitlines()[1:])
+            self._newest = [(int(row[0]), float(row[-2])) for row in rows]
         if not kept:
-            self._file.append(_csv_line(_EVALUATED))
+            self._file.append(header)
 
     def write(self, row: Mapping[str, float]) -> None:
-        """Adds a row, with the mean success rate of the last `WINDOW` rows."""
-        self._rates = [*self._rates, row.get(_RATE, math.nan)][-WINDOW:]
-        mean = statistics.fmean(self._rates) if len(self._rates) == WINDOW else None
+        """Adds a row, with the mean success rate of the last `WINDOW` rows if none is missing."""
+        now = int(row["cycle"]), row.get(_RATE, math.nan)
+        self._newest = [*self._newest, now][-WINDOW:]
+        cycles, rates = zip(*self._newest, strict=True)
+        apart = {after - before for before, after in itertools.pairwise(cycles)}
+        mean = statistics.fmean(rates) if len(rates) == WINDOW and len(apart) == 1 else None
         cells = {**row, _EVALUATED[-1]: mean}
         self._file.append(_csv_line(_cell(name, cells) for name in _EVALUATED))
 
@@ -398,7 +403,7 @@ class _AppendFile:
         return True
 
 
-def _kept_rows(path: Path, last: int, warn: RateLimitedWarning) -> bytes:
+def _kept_rows(path: Path, start: bytes, last: int, warn: RateLimitedWarning) -> bytes:
     """Returns the header and, as they are, the rows whose first number is not above `last`."""
     try:
         content = read_at_most(path, LARGEST_TABLE)
@@ -409,7 +414,7 @@ def _kept_rows(path: Path, last: int, warn: RateLimitedWarning) -> bytes:
     if content.count(b"\n") > MOST_ROWS:
         raise EnvironmentFault(f"{path}: more than {MOST_ROWS} rows")
     header, *rows = content.splitlines(keepends=True) or [b""]
-    if rows and not header.startswith((b"epoch,time/epoch,", _csv_line(_EVALUATED))):
+    if header.endswith(b"\n") and not header.startswith(start):
         was = header[:60].decode(errors="replace").strip()
         raise EnvironmentFault(f"{path}: expected its header, got {was!r}\nmove the file away")
     early = [row for row in rows if (of := _EPOCH.match(row)) and int(of[1]) <= last]

@@ -25,6 +25,9 @@ from music_tf.replay.hindsight import LED
 from music_tf.training.memory import Share, refuse_too_large
 from music_tf.types import BoolArray, Episodes, Reach
 
+_MOST_PLACES = 3
+"""Columns of an object's place."""
+
 
 class Order(NamedTuple):
     """What the environments play in the next cycle."""
@@ -71,18 +74,19 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
 
 def _reach(config: Config, info: EnvironmentInfo, goals: int) -> Reach:
     """Returns what `replay.reach` needs to know of an environment, or a UsageError."""
+    if goals > _MOST_PLACES or len(info.object or range(goals)) != goals:
+        raise UsageError(
+            f"replay.reach: goals are places of the object, and those of {config.env_id} have "
+            f"{goals} numbers\nexpected as many columns in world.object, at most {_MOST_PLACES}; "
+            "ddpg_her takes any"
+        )
     if info.gripper is None or info.object is None:
         missing = "the hand" if info.object else "the object" if info.gripper else "hand and object"
         raise UsageError(
             f"replay.reach: leads the hand to the object, but {config.env_id} has no known columns "
             f"of {missing}\nexpected --world.gripper COLUMNS --world.object COLUMNS; "
-            f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s)"
-        )
-    if len(info.object) != goals:
-        raise UsageError(
-            f"replay.reach: goals are places of the object, and those of {config.env_id} have "
-            f"{goals} numbers\nexpected as many columns in world.object, at most three, got "
-            f"{len(info.object)}; ddpg_her takes any"
+            f"music-tf check-env {config.env_id} proposes them if it finds an object (about 5 s); "
+            "without one: ddpg_her"
         )
     if "task" in config.rewards and not all(map(math.isfinite, info.reward_bounds)):
         raise UsageError(

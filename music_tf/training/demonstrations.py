@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from music_tf.config.names import without_module
+from music_tf.envs.endings import never_ends
 from music_tf.envs.making import GOAL_KEYS
 from music_tf.envs.portable import import_minari
 from music_tf.errors import MusicError, UsageError
@@ -43,7 +44,8 @@ def read_demonstrations(sources: Sequence[str]) -> list[tuple[str, Stored]]:
         except Exception as error:  # zipfile, numpy, Minari and h5py raise many classes
             raise UsageError(
                 f"--demonstrations: {source}: expected a FILE.npz of evaluate --out, or the id of "
-                f"a Minari data set with goals\nit cannot be read: {error!r:.200}"
+                "a Minari data set with goals on this machine (minari download ID)\n"
+                f"it cannot be read: {error!r:.200}"
             ) from error
     return episodes
 
@@ -137,7 +139,8 @@ def _misfit(arrays: Sequence[np.ndarray], run: Run) -> str:
     near = explained_by_rounding(lambda p: envs.goal_reward(p, goal[1:]), places, paid, computed)
     gaps = reward_gaps(paid, computed) & ~near
     over = terminated > 0.0
-    ends = over & (run.config.env.success_ends is not False)
+    may_end = run.config.env.success_ends is not False and not never_ends(envs.environment)
+    ends = over & may_end
     if goal.any() and envs.ends_at_goals:
         ends = envs.goal_terminated(*places)
     first = int(gaps.argmax())

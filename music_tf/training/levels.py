@@ -20,7 +20,10 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class WeightLevels(Part):
-    """The highest share so far of episodes that moved or lifted the object, by reward term."""
+    """The highest share so far of episodes that moved or lifted the object, by reward term.
+
+    It is 1 from `weight_latest` on.
+    """
 
     def __init__(self, config: Config, info: EnvironmentInfo) -> None:
         self._terms = {name: t for name, t in config.rewards.items() if t.weight_by != "epoch"}
@@ -57,8 +60,8 @@ class WeightLevels(Part):
             if late and self.now[name] < term.weight[-1][0]:
                 if run.comm.is_root:
                     _LOGGER.warning(
-                        "%s.weight: at most %.2f of %d episodes %s the object before epoch %d "
-                        "(weight_latest); from here on it has its last value all the same",
+                        "%s.weight: at most %.2f of %d episodes %s the object in %d epochs "
+                        "(weight_latest); from here on its level is 1 all the same",
                         *(name, self.now[name], len(newest), term.weight_by, term.weight_latest),
                     )
                 self.now[name] = 1.0

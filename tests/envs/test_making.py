@@ -150,6 +150,12 @@ def test_joints_are_placed_by_any_mujoco_and_nothing_changes_where_they_were(mon
     assert mujoco_utils.mujoco is mended
 
 
+def test_a_mujoco_that_computes_wrongly_is_refused(monkeypatch):
+    monkeypatch.setattr(mujoco, "__version__", "4.0.0")
+    with pytest.raises(EnvironmentFault, match=r"another MuJoCo than 4.0.0.*\n.*mujoco>=3.3,!=4"):
+        make_environment("Hopper-v5")
+
+
 def test_gymnasium_robotics_is_mended_where_others_have_loaded_it(monkeypatch):
     make_environment("FetchReach-v4")
     calls = []

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 
+import mujoco
 import pytest
 
 from music_tf import recipes
@@ -190,7 +191,12 @@ def test_a_setting_that_is_newer_than_the_file_has_its_own_default_and_is_named(
     assert run.notice.splitlines() == [run.notice]
     assert all(name in run.notice for name in run.missing)
     assert parse_train(["--run-dir", str(tmp_path), "--resume"]).notice == run.notice
-    assert run._replace(missing=()).notice == ""
+    document["versions"] = {"mujoco": "3.2.0"}
+    (tmp_path / "config.json").write_text(json.dumps(document))
+    told = f"it began with MuJoCo 3.2.0, numbers of {mujoco.__version__} may differ"
+    assert read_run(tmp_path).notice == f"{run.notice}; {told}"
+    assert read_run(tmp_path)._replace(missing=()).notice == told
+    assert run._replace(missing=(), mujoco=mujoco.__version__).notice == ""
 
 
 def refused(first, second):

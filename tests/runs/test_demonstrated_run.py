@@ -79,6 +79,10 @@ def test_a_run_that_ended_before_it_had_saved_them_is_not_resumed_without_them(t
     run_session(command_of(RUN, path, arguments=words, demonstrations=(file,)))
     for folder in sorted(path.glob("checkpoints/*"), reverse=True):
         folder.rename(tmp_path / folder.name)
+    again = ["--run-dir", str(path), "--resume", "--demonstrations", file]
+    with pytest.raises(UsageError, match="the run has what it began with"):
+        parse_train(again)
+    assert parse_train([*again, "--without-replay"]).demonstrations == (file,)
     with pytest.raises(UsageError, match="stopped before it had saved what it took over"):
         run_session(command_of(RUN, path, resume=True, arguments=words))
     assert json.loads((path / "config.json").read_text())["arguments"] == list(words)

@@ -87,6 +87,10 @@ def test_evaluations_between_epochs_have_the_mean_of_the_last_four_over_a_resume
         "24,9600,12,-50,0.8,0.5",  # (0 + 0.5 + 0.7 + 0.8) / 4
         "30,12000,15,-50,1,0.75",
     ]
+    path.write_text("\n".join([header, *rows[:2], rows[3][:20]]))  # the row of 24 was cut off
+    add(EvaluationsWriter(tmp_path, 24, warn), *((n, 1.0) for n in (30, 36, 42, 48)))
+    means = [row.rpartition(",")[2] for row in path.read_text().splitlines()[-4:]]
+    assert means == ["", "", "", "1"]  # no four in a row before
     add(EvaluationsWriter(tmp_path, None, warn), *((n, None) for n in range(5)))
     assert {row[-2:] for row in path.read_text().splitlines()[1:]} == {",,"}
     add(EvaluationsWriter(tmp_path, 3, warn), (4, 0.5))

@@ -1,5 +1,6 @@
 """Demonstrations are read and checked like any foreign data, and named where they misfit."""
 
+import contextlib
 import dataclasses
 import json
 from types import SimpleNamespace
@@ -102,6 +103,16 @@ def test_the_first_step_that_misfits_is_named(file, change, given, text):
     np.savez(file, **arrays)
     with pytest.raises(UsageError, match=f"(?s)^--demonstrations: {file}.*{text}"):
         checked(run_of(), read_demonstrations([file]))
+
+
+def test_a_robot_of_fetch_never_ends_an_episode(tmp_path):
+    config = dataclasses.replace(HER, env_id="FetchReach-v4", workers=1)
+    played, declared = play_at_random(config, episodes=1)
+    file = tmp_path / "shown.npz"
+    for ended, text in ((False, ""), (True, "step 49: terminated, as no episode of this run")):
+        write_demonstrations(file, played._replace(terminated=[ended]), declared, config.env_id)
+        with pytest.raises(UsageError, match=text) if ended else contextlib.nullcontext():
+            checked(run_of(config), read_demonstrations([str(file)]))
 
 
 def test_what_would_fill_the_memory_is_refused_before_it_is_read(file, monkeypatch):

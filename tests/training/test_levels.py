@@ -82,9 +82,7 @@ def test_a_weight_has_its_last_value_after_its_latest_epoch_and_that_is_said_onc
         levels.take_in(run_of(epoch), {0: played([epoch == 2, 0], [0, 0])}, 0)
         assert levels.now == {"task": level, "music": 0.0}
     (text,) = caplog.messages
-    assert text.startswith(
-        "task.weight: at most 0.25 of 4 episodes moved the object before epoch 3"
-    )
+    assert text.startswith("task.weight: at most 0.25 of 4 episodes moved the object in 3 epochs")
     caplog.clear()
     reached = WeightLevels(early, INFO)
     reached.take_in(run_of(3), {0: played([1, 1, 0, 0], [0] * 4)}, 0)  # by itself
