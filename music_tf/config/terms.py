@@ -21,7 +21,8 @@ def reward_metrics(name: str) -> dict[str, str]:
     reward = f"the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
     named = {f"reward/{name}_{short}": f"{long} of {reward}" for short, long in statistics.items()}
     level = "highest share so far of training episodes that moved or lifted the object"
-    return {**named, f"reward/{name}_level": f"{level}; with `weight_by`"}
+    level += ", 1 from `weight_latest` on; with `weight_by`"
+    return {**named, f"reward/{name}_level": level}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

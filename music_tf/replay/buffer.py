@@ -410,9 +410,10 @@ def empty_store(
     if not keeps_steps(config, spec) and (spec.goal_dim or not replay.reach):
         return Shard(spec, config.condition_size, replay, columns)
     relabelled = relabel_probability(replay) > 0.0
+    option = "--replay.reach" if replay.reach else "--env-id"
     if (relabelled or replay.reach) and not spec.goal_dim:
         raise UsageError(
-            f"--env-id: hindsight needs goals, and {spec.env_id!r} has none\n"
+            f"{option}: hindsight needs goals, and {spec.env_id!r} has none\n"
             "recipes for it: sac, ddpg"
         )
     whole = {

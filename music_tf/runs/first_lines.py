@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from music_tf.storage.warm_start import start_line
 from music_tf.training.actors import Ranks
 from music_tf.training.counters import Counters
 
+_ONE = r"(?<![\d.])1 (\w+)s\b"
 _LEARNER_CORES = 2
 """Cores that a learner keeps busy beside its actors."""
 
@@ -30,7 +32,7 @@ def first_lines(command: TrainCommand, ranks: Ranks, origin: Mapping[str, Any] |
     return [
         f"music_tf: {command.recipe} ({command.preset}) on {config.env_id}, seed {config.seed}",
         f"{describe_ranks(ranks, config)}; {config.workers} worker{'s' * several}, batch {batch}",
-        f"an epoch is {config.cycles} cycles of {played} and {updates}",
+        re.sub(_ONE, r"1 \1", f"an epoch is {config.cycles} cycles of {played} and {updates}"),
         *([start_line(origin) + otherwise] if origin is not None else []),
     ]
 

@@ -74,11 +74,12 @@ def make_environments(config: Config, comm: Communicator, share: Share) -> Locks
 
 def _reach(config: Config, info: EnvironmentInfo, goals: int) -> Reach:
     """Returns what `replay.reach` needs to know of an environment, or a UsageError."""
-    if goals > _MOST_PLACES or len(info.object or range(goals)) != goals:
+    columns = info.object or ()
+    if goals > _MOST_PLACES or (info.gripper and columns and len(columns) != goals):
         raise UsageError(
             f"replay.reach: goals are places of the object, and those of {config.env_id} have "
-            f"{goals} numbers\nexpected as many columns in world.object, at most {_MOST_PLACES}; "
-            "ddpg_her takes any"
+            f"{goals} numbers\nexpected as many columns in world.object, at most {_MOST_PLACES}, "
+            f"got {len(columns)}; ddpg_her takes any"
         )
     if info.gripper is None or info.object is None:
         missing = "the hand" if info.object else "the object" if info.gripper else "hand and object"

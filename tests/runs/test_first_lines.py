@@ -2,8 +2,9 @@
 
 import os
 
-from music_tf.config.settings import Config
+from music_tf.config.settings import CollectConfig, Config
 from music_tf.distributed import Communicator
+from music_tf.reading.command import TrainCommand
 from music_tf.runs import first_lines
 from music_tf.runs.first_lines import describe_ranks, last_line, longer
 from music_tf.training.actors import Ranks
@@ -28,6 +29,13 @@ def test_the_first_lines_say_how_many_cores_are_missing(monkeypatch, cores, said
 @cases(("threads", "said"), (1, "1 process, 1 thread"), (3, "1 process, 3 threads"))
 def test_a_single_process_is_told_without_terms_of_parallel_computing(threads, said):
     assert describe_ranks(Ranks(Communicator(alone=True), None), Config(threads=threads)) == said
+
+
+def test_what_is_one_is_not_many():
+    collect = CollectConfig(steps=50, updates_per_step=1.0)
+    config = Config(workers=1, rollouts=1, cycles=1, collect=collect)
+    lines = first_lines.first_lines(TrainCommand(config=config), Ranks(Communicator()), None)
+    assert lines[2] == "an epoch is 1 cycle of 50 steps in 1 environment and 1 update per step"
 
 
 @cases(
