@@ -21,7 +21,7 @@ def reward_metrics(name: str) -> dict[str, str]:
     reward = f"the {name.replace('_', ' ')} reward in minibatches, clipped, weighted"
     named = {f"reward/{name}_{short}": f"{long} of {reward}" for short, long in statistics.items()}
     level = "highest share so far of training episodes that moved or lifted the object"
-    level += ", 1 from `weight_latest` on; with `weight_by`"
+    level += ", or 1 if `weight_latest` came first; with `weight_by`"
     return {**named, f"reward/{name}_level": level}
 
 

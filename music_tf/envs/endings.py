@@ -12,6 +12,7 @@ from music_tf.errors import FROM_USERS
 
 Result: TypeAlias = tuple[Any, Any, Any, Any, Any]
 _ROBOTS = "gymnasium_robotics.envs.robot_env:BaseRobotEnv.compute_terminated"
+_STEPS = "gymnasium_robotics.envs.robot_env:BaseRobotEnv.step"
 _TRIED = 64
 """Number of pairs of goals on which a method is tried."""
 _LEAST, _MOST = -3.0, 3.0
@@ -34,8 +35,8 @@ def ends_at_goals(environment: gymnasium.Env[Any, Any]) -> bool:
 def never_ends(environment: gymnasium.Env[Any, Any]) -> bool:
     """Whether it is a robot of gymnasium-robotics whose `compute_terminated` is never true."""
     name = "" if environment.spec is None else environment.spec.id
-    inherited = written_in(environment.unwrapped, "compute_terminated") == _ROBOTS
-    return inherited and is_one_of(name, ROBOTICS)
+    methods = {written_in(environment.unwrapped, each) for each in ("compute_terminated", "step")}
+    return methods == {_ROBOTS, _STEPS} and is_one_of(name, ROBOTICS)
 
 
 def ends_together(environment: gymnasium.Env[Any, Any], goal_dim: int) -> bool:

@@ -72,6 +72,7 @@ def make_environment(
     simulator.catch_warnings()
     simulator.take_warnings()
     try:
+        simulator.refuse_wrong(environment)
         if settings is not None and settings.skills:
             environment = SkillChoice(environment, settings)
         _require_vectors(env_id, environment)

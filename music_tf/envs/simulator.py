@@ -21,14 +21,8 @@ _warnings: list[str] = []
 
 def catch_warnings() -> None:
     """Collects MuJoCo's warnings in memory instead of `MUJOCO_LOG.TXT`, if it is imported."""
-    mujoco: Any = sys.modules.get("mujoco")
-    if mujoco is not None:
-        if mujoco.__version__ == _WRONG:
-            raise EnvironmentFault(
-                f"expected another MuJoCo than {_WRONG}, whose Newton solver computes a wrong "
-                f"Hessian\ncure, in this environment: {PIP_INSTALL} 'mujoco>=3.3,!={_WRONG},<5'"
-            )
-        mujoco.set_mju_user_warning(_warnings.append)
+    if "mujoco" in sys.modules:
+        sys.modules["mujoco"].set_mju_user_warning(_warnings.append)
 
 
 def take_warnings() -> list[str]:
@@ -54,6 +48,15 @@ def mend_joints() -> None:
     except AssertionError:
         kinds = {name: int(kind) for name, kind in mujoco.mjtJoint.__members__.items()}
         utils.mujoco = SimpleNamespace(**vars(mujoco) | {"mjtJoint": SimpleNamespace(**kinds)})
+
+
+def refuse_wrong(environment: gymnasium.Env[Any, Any]) -> None:
+    """Refuses an environment of a MuJoCo that computes wrongly."""
+    if model_and_data(environment.unwrapped) and sys.modules["mujoco"].__version__ == _WRONG:
+        raise EnvironmentFault(
+            f"expected another MuJoCo than {_WRONG}, whose Newton solver has a wrong Hessian\n"
+            f"cure, in this environment: {PIP_INSTALL} 'mujoco>=3.3,!={_WRONG},<5'"
+        )
 
 
 def bytes_of(environment: gymnasium.Env[Any, Any]) -> int:

@@ -75,7 +75,9 @@ class StoredRun(NamedTuple):
         texts = [f"{CONFIG_NAME} is of an older version, defaults for: {names}"[:200]] * bool(names)
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             if self.mujoco not in ("", now := importlib.metadata.version("mujoco")):
-                texts.append(f"it began with MuJoCo {self.mujoco:.20}, numbers of {now} may differ")
+                texts.append(
+                    f"it began with MuJoCo {self.mujoco:.20}; {now} may give other numbers"
+                )
         return "; ".join(texts)
 
 

@@ -138,7 +138,7 @@ def first_look(recipe: str, task: CheckedEnv, rate: float) -> tuple[int | None, 
     played = steps + config.evaluation.episodes * task.length / config.evaluation.every
     epoch = (played / rate + updates * _UPDATE_MS[recipe] / 1000.0) / 60.0
     fitting = max(1, int(_MINUTES / epoch))
-    if fitting >= config.epochs:
+    if fitting >= config.epochs or recipe == _FAST:  # whose task begins late
         return None, epoch * config.epochs
     return fitting, epoch * fitting
 

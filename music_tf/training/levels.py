@@ -22,7 +22,7 @@ _LOGGER = logging.getLogger(__name__)
 class WeightLevels(Part):
     """The highest share so far of episodes that moved or lifted the object, by reward term.
 
-    It is 1 from `weight_latest` on.
+    It is 1 if `weight_latest` came first.
     """
 
     def __init__(self, config: Config, info: EnvironmentInfo) -> None:

@@ -193,10 +193,13 @@ def test_a_setting_that_is_newer_than_the_file_has_its_own_default_and_is_named(
     assert parse_train(["--run-dir", str(tmp_path), "--resume"]).notice == run.notice
     document["versions"] = {"mujoco": "3.2.0"}
     (tmp_path / "config.json").write_text(json.dumps(document))
-    told = f"it began with MuJoCo 3.2.0, numbers of {mujoco.__version__} may differ"
+    told = f"it began with MuJoCo 3.2.0; {mujoco.__version__} may give other numbers"
     assert read_run(tmp_path).notice == f"{run.notice}; {told}"
     assert read_run(tmp_path)._replace(missing=()).notice == told
     assert run._replace(missing=(), mujoco=mujoco.__version__).notice == ""
+    (tmp_path / "config.json").write_text(json.dumps(document | {"versions": 3}))
+    with pytest.raises(UsageError, match="damaged: expected a dict under 'versions'"):
+        read_run(tmp_path)
 
 
 def refused(first, second):

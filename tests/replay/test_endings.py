@@ -1,10 +1,13 @@
 """Where an episode is over at its goal, it is over at the goal of hindsight too."""
 
+import gymnasium
 import numpy as np
 import pytest
 
 from music_tf.config.settings import EnvConfig, ReplayConfig
+from music_tf.envs.endings import never_ends
 from music_tf.envs.lockstep import LockstepEnvs
+from music_tf.envs.making import make_environment
 from music_tf.errors import EnvironmentFault
 from music_tf.replay.buffer import ReplayBuffer, Shard
 from music_tf.rollout import Conditions, play
@@ -65,6 +68,15 @@ def test_it_is_asked_only_where_it_can_say_yes(env_id, kwargs, ends):
     if ends:  # wherever the reward says that a goal is met
         assert envs.distance_reward().ends
     envs.close()
+
+
+def test_robots_that_never_end_are_those_of_their_package_unchanged(monkeypatch):
+    robot = make_environment("FetchReach-v4")
+    gymnasium.register("Mine-v0", robot.spec.entry_point, order_enforce=False)
+    ids = ("FetchReach-v4", "Mine-v0", "PointMaze_UMaze-v3", "music_tf/PointReach-v0")
+    assert [never_ends(make_environment(env_id)) for env_id in ids] == [True, *3 * [False]]
+    monkeypatch.setattr(type(robot.unwrapped), "step", lambda *_: None)
+    assert not never_ends(robot)
 
 
 def test_a_static_method_is_asked_and_none_where_success_ends_no_episode(points, monkeypatch):

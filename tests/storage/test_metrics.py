@@ -96,8 +96,10 @@ def test_evaluations_between_epochs_have_the_mean_of_the_last_four_over_a_resume
     add(EvaluationsWriter(tmp_path, 3, warn), (4, 0.5))
     assert path.read_text().endswith("\n4,1600,2,-50,0.5,\n")
     path.write_bytes(b"#" + path.read_bytes())
-    with pytest.raises(EnvironmentFault, match=r"expected its header, got '#cycle,"):
-        EvaluationsWriter(tmp_path, 3, warn)
+    for content in (path.read_bytes(), b"#cycle,\n"):
+        path.write_bytes(content)
+        with pytest.raises(EnvironmentFault, match=r"expected its header, got '#cycle,"):
+            EvaluationsWriter(tmp_path, 3, warn)
 
 
 def test_a_table_gets_the_columns_that_come_later_and_keeps_those_that_come_no_more(tmp_path):

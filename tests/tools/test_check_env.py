@@ -237,6 +237,7 @@ def test_episodes_that_mostly_end_too_early_tell_nothing_of_columns_and_fail_not
     (ARM_WITH_GOALS, {}, ["ddpg_music", "ddpg_her", "sac_diayn"]),
     ("Pendulum-v1", {}, ["sac", "sac_diayn"]),
     ("FetchReach-v4", {}, ["ddpg_her", "sac_diayn"]),
+    ("FetchPush-v4", {}, ["ddpg_music", "ddpg_her_fast", "sac_diayn"]),
     ("tests.kit.points:Shows-v0", {}, ["sac_diayn"]),
     ("tests.kit.points:Lies-v0", {}, ["sac_diayn"]),
     ("tests.kit.points:Point-v0", {}, ["ddpg_her", "sac_diayn"]),
