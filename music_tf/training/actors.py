@@ -75,6 +75,8 @@ class Actors:
         is_loss = raised is not None and self._all.loss_in(raised) is not None
         if is_loss or not (raised is None or isinstance(raised, Exception)):
             return  # the whole job ends at once
+        if not hasattr(self, "envs"):
+            return  # the actors raise what this rank does, see `make_environments`
         code = getattr(raised, "exit_code", EXIT_DONE if raised is None else EXIT_BUG)
         self.forget()
         self._send(OrderHeader(END, code=code), b"")

@@ -1,6 +1,5 @@
 """Plays the episodes that a cycle learns from."""
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -16,14 +15,21 @@ from music_tf.config.world import class_in_module, named_in_module
 from music_tf.distributed import Communicator
 from music_tf.envs.lockstep import LockstepEnvs
 from music_tf.envs.registry import EnvironmentInfo
-from music_tf.errors import Stopped, UsageError
+from music_tf.errors import (
+    EXIT_DONE,
+    EXIT_STOPPED,
+    EnvironmentFault,
+    Stopped,
+    UsageError,
+    fault_of,
+)
 from music_tf.measures.behaviour import support_lost_at
 from music_tf.networks.acting import EXPLORER, Snapshot, SnapshotPolicy
 from music_tf.process.signals import stop_requested
 from music_tf.randomness import stream
 from music_tf.replay.hindsight import LED
 from music_tf.training.memory import Share, refuse_too_large
-from music_tf.types import BoolArray, Episodes, Reach
+from music_tf.types import BoolArray, EnvSpec, Episodes, Reach
 
 _MOST_PLACES = 3
 """Columns of an object's place."""
@@ -57,14 +63,28 @@ class Collected(NamedTuple):
 
 
 def make_environments(config: Config, comm: Communicator, share: Share) -> LockstepEnvs:
-    """Makes the environments of this rank; a collective call."""
-    envs = None
-    with contextlib.suppress(Stopped):
-        accept = functools.partial(refuse_too_large, config, comm, share)
+    """Makes the environments of this rank; if any rank fails, all ranks raise the first failure."""
+    envs, told, compared = None, ("", EXIT_DONE), list[bool]()
+
+    def accept(spec: EnvSpec, least: int) -> None:
+        compared.append(True)
+        refuse_too_large(config, comm, share, spec, least)
+
+    try:
         envs = LockstepEnvs(config.env_id, share.environments, config.env, accept, config.world)
+    except (UsageError, EnvironmentFault) as fault:
+        told = str(fault), fault.exit_code
+    except Stopped:
+        told = "", EXIT_STOPPED
+    if not compared:
+        comm.allgather(None)  # meets what others compare in `refuse_too_large`
     comm.patient_barrier()
-    if any(comm.allgather(envs is None or stop_requested())) or envs is None:
-        raise Stopped("stopped before the first step")
+    if stop_requested():
+        told = "", EXIT_STOPPED
+    for text, code in comm.allgather(told):
+        if code != EXIT_DONE:
+            raise fault_of(code)(text or "stopped before the first step")
+    assert envs is not None
     if config.replay.reach:
         envs.spec = dataclasses.replace(
             envs.spec, reach=_reach(config, envs.info, envs.spec.goal_dim)

@@ -38,7 +38,8 @@ def refuse_too_large(
         filled = dataclasses.replace(config.replay, capacity=capacity)
         store = empty_store(dataclasses.replace(config, replay=filled), spec)
         replay = share.stores * store.bytes
-    of_ranks = comm.allgather([socket.gethostname(), environments, replay, available_memory()])
+    needs = comm.allgather([socket.gethostname(), environments, replay, available_memory()])
+    of_ranks = [of_rank for of_rank in needs if of_rank is not None]  # a rank has failed before
     for host in dict.fromkeys(name for name, *_ in of_ranks):
         ranks = [numbers for name, *numbers in of_ranks if name == host]
         environments, replay = (sum(numbers[place] for numbers in ranks) for place in (0, 1))

@@ -215,6 +215,36 @@ def test_a_run_whose_actors_see_a_gpu_is_refused_and_leaves_nothing(tmp_path):
     assert not path.exists()
 
 
+FAILS = """
+import gymnasium
+from music_tf.envs.toys import PointPush
+from music_tf.process.launcher import launched_rank
+class Fails(PointPush):
+    made = 0
+    def __init__(self, **options):
+        Fails.made += 1
+        if %s:
+            raise RuntimeError("no licence")
+        super().__init__(**options)
+gymnasium.register("Fails-v0", Fails, max_episode_steps=30)
+"""
+
+
+@cases(
+    ("fails", "actors"),
+    ("launched_rank() == 0 and Fails.made > 2", 1),  # the learner, after the trial
+    ("launched_rank() == 1", 1),
+    ("launched_rank() == 1", 0),
+)
+def test_an_environment_that_a_rank_cannot_make_ends_all(tmp_path, fails, actors):
+    (tmp_path / "fails.py").write_text(FAILS % fails)
+    path = tmp_path / "run"
+    asked = words(path, actors, "--env-id", "fails:Fails-v0", "--hang-after", 20)
+    ended = jobs.run(asked, path, code=jobs.ENVIRONMENT, ranks=2)
+    assert ended.err.count("the environment cannot be created (RuntimeError: no licence") == 1
+    assert not path.exists()
+
+
 def test_a_run_that_only_the_learner_can_refuse_ends_everywhere(tmp_path):
     path = tmp_path / "run"
     more = ("--env-id", "music_tf/PointPush-v0", "--lost-object", "absorb")
